@@ -1,0 +1,92 @@
+"""Carry out one plan, always in this order: write, unmake, make, tell."""
+
+from dataclasses import dataclass
+
+from paceline.client.cluster import PODS, SERVICES, Cluster, Collection
+from paceline.client.events import Recorder
+from paceline.errors import Conflict, Exists, Missing
+from paceline.objects.meta import Key, Object, controller_of, key_of, namespace_of, owned_by, uid_of
+from paceline.plan.plan import NewPod, Plan
+from paceline.plan.pods import pod_manifest, service_manifest
+from paceline.plan.seen import Seen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hands:
+    """What carrying out needs: the cluster and someone who records events."""
+
+    cluster: Cluster
+    recorder: Recorder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """What came of a plan: the job as written, and the pods as made."""
+
+    job: Object
+    made: tuple[Object, ...]
+
+
+async def carry_out(hands: Hands, where: Collection, job: Object, *, seen: Seen, plan: Plan) -> Done:
+    """Carry out `plan`; Conflict from the first step means that nothing has happened yet.
+
+    Every step is safe to repeat: names are computed, "already gone" counts as done, and so does "already exists" when
+    the pod belongs to this very job.
+    """
+    written = await _write(hands, where, job, plan)
+    uids = {pod.name: pod.uid for pod in seen.pods}
+    for name in plan.delete:
+        await _unmake(hands, (namespace_of(job), name), uids.get(name, ""))
+    made = []
+    if plan.create:
+        await _make_service(hands, written, seen)
+    for pod in plan.create:
+        made.append(await _make(hands, written, seen, pod))
+    for told in plan.tell:
+        await hands.recorder.record(
+            written, told.reason, told.message, is_warning=told.is_warning
+        )
+    return Done(job=written, made=tuple(made))
+
+
+async def _write(hands: Hands, where: Collection, job: Object, plan: Plan) -> Object:
+    status = plan.status.to_wire()
+    if status == job.get("status"):
+        return job
+    return await hands.cluster.replace(where, {**job, "status": status}, subresource="status")
+
+
+async def _unmake(hands: Hands, key: Key, uid: str) -> None:
+    options = {"preconditions": {"uid": uid}} if uid else None
+    try:
+        await hands.cluster.delete(PODS, key, options)
+    except Missing:
+        return
+    except Conflict:
+        # Another pod has the name by now, so the one that was meant is gone.
+        return
+
+
+async def _make_service(hands: Hands, job: Object, seen: Seen) -> None:
+    """Make the headless service that gives every member a name; once per job."""
+    if seen.pods:
+        return
+    manifest = service_manifest(seen.site, owner=owned_by(job))
+    try:
+        await hands.cluster.create(SERVICES, manifest)
+    except Exists:
+        return
+
+
+async def _make(hands: Hands, job: Object, seen: Seen, new: NewPod) -> Object:
+    manifest = pod_manifest(seen.site, seen.gang, new, owner=owned_by(job))
+    try:
+        return await hands.cluster.create(PODS, manifest)
+    except Exists:
+        there = await hands.cluster.get(PODS, *key_of(manifest))
+        owner = controller_of(there)
+        if owner is None or owner["uid"] != uid_of(job):
+            raise Conflict(
+                f"pod {key_of(manifest)[1]} exists and belongs to somebody else; delete it or rename the job"
+            ) from None
+        return there

@@ -1,0 +1,82 @@
+"""Turn what the caches hold into what a decision may look at."""
+
+from typing import Any
+
+from paceline.errors import Invalid
+from paceline.kinds import catalog
+from paceline.objects import labels
+from paceline.objects.gang import Place
+from paceline.objects.meta import Object, is_deleting, labels_of, name_of, uid_of
+from paceline.objects.status import JobStatus
+from paceline.plan.seen import ContainerSeen, PodPhase, PodSeen, Seen
+
+
+def look(job: Object, pods: tuple[Object, ...]) -> Seen:
+    """Expand the job and read its pods; Invalid when the job breaks a rule of its kind.
+
+    The rules are checked here again because a real Kubernetes checks only the schema.
+    """
+    if faults := catalog.faults(job):
+        raise Invalid(faults)
+    status = JobStatus.from_wire(job.get("status") or {})
+    site, gang = catalog.expand(job, status.ports)
+    run_mode = job["spec"].get("runMode") or {}
+    return Seen(
+        site=site,
+        gang=gang,
+        pods=tuple(seen for pod in pods if (seen := pod_seen(pod)) is not None),
+        status=status,
+        generation=int(job["metadata"].get("generation", 1)),
+        is_paused=bool((run_mode.get("pause") or {}).get("enabled")),
+    )
+
+
+def pod_seen(pod: Object) -> PodSeen | None:
+    """Read one pod of a job; None for a pod that does not say which member it is."""
+    told = labels_of(pod)
+    if labels.REPLICA_TYPE not in told or not told.get(labels.REPLICA_INDEX, "").isdigit():
+        return None
+    status = pod.get("status") or {}
+    reason, message = _why(status)
+    attempt = told.get(labels.ATTEMPT, "0")
+    return PodSeen(
+        name=name_of(pod),
+        uid=uid_of(pod),
+        place=Place(told[labels.REPLICA_TYPE], int(told[labels.REPLICA_INDEX])),
+        attempt=int(attempt) if attempt.isdigit() else 0,
+        phase=PodPhase(status.get("phase") or PodPhase.PENDING),
+        containers=tuple(_container(each) for each in status.get("containerStatuses") or ()),
+        is_deleting=is_deleting(pod),
+        reason=reason,
+        message=message,
+    )
+
+
+def _container(wire: dict[str, Any]) -> ContainerSeen:
+    for word, told in (wire.get("state") or {}).items():
+        return ContainerSeen(
+            name=str(wire.get("name", "")),
+            state=word[:1].upper() + word[1:],
+            exit_code=told.get("exitCode"),
+            reason=str(told.get("reason") or ""),
+            message=str(told.get("message") or ""),
+        )
+    return ContainerSeen(name=str(wire.get("name", "")), state="Unknown")
+
+
+# A container that waits only because it is being made tells nobody anything.
+_ORDINARY_WAITS = frozenset({"ContainerCreating", "PodInitializing"})
+
+
+def _why(status: dict[str, Any]) -> tuple[str, str]:
+    """Find the most telling reason a pod gives: its own, its placement's, then a container's."""
+    if status.get("reason"):
+        return str(status["reason"]), str(status.get("message") or "")
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            return str(condition.get("reason") or ""), str(condition.get("message") or "")
+    for container in status.get("containerStatuses") or ():
+        waiting = (container.get("state") or {}).get("waiting") or {}
+        if waiting.get("reason") and waiting["reason"] not in _ORDINARY_WAITS:
+            return str(waiting["reason"]), str(waiting.get("message") or "")
+    return "", ""

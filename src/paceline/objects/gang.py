@@ -1,0 +1,101 @@
+"""The framework-free middle form: what a job is once its kind has been removed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class RestartPolicy(StrEnum):
+    """When an ended member is tried again."""
+
+    ALWAYS = "Always"
+    ON_FAILURE = "OnFailure"
+    NEVER = "Never"
+    EXIT_CODE = "ExitCode"
+
+
+class RestartScope(StrEnum):
+    """Who is tried again when one member failed: all of them, or that one alone."""
+
+    GANG = "Gang"
+    REPLICA = "Replica"
+
+
+class CleanUp(StrEnum):
+    """Which pods go when the job ends."""
+
+    NONE = "None"
+    ALL = "All"
+    UNFINISHED = "Unfinished"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """One named place in a gang: a role (T9k's replica type) and an index within it."""
+
+    role: str
+    index: int
+
+    def __str__(self) -> str:
+        return f"{self.role}-{self.index}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """Who runs at a place: the pod template with everything its framework needs already in it."""
+
+    place: Place
+    template: Mapping[str, Any]
+    restart: RestartPolicy = RestartPolicy.ON_FAILURE
+
+
+# A rule names places; it holds when all of them ended the way the rule is about.
+Rule = tuple[Place, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gang:
+    """All members of one job and the rules of its life, with the framework removed."""
+
+    members: tuple[Member, ...]
+    leader: Place
+    success: tuple[Rule, ...]
+    failure: tuple[Rule, ...]
+    scope: RestartScope = RestartScope.REPLICA
+    # Restarts that all members share; None leaves only the limits per role.
+    backoff_limit: int | None = 3
+    role_limits: Mapping[str, int] = field(default_factory=dict)
+    clean_up: CleanUp = CleanUp.NONE
+    active_deadline_seconds: int | None = None
+
+    def member(self, place: Place) -> Member:
+        """Find who runs at a place; KeyError when the gang has no such place."""
+        for member in self.members:
+            if member.place == place:
+                return member
+        raise KeyError(place)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """What is known of a job's surroundings before it is expanded: names and ports that every member may be told."""
+
+    job: str
+    namespace: str
+    # `<job>-<5 hex>`: what every pod's name starts with, and the subdomain its host name lies in.
+    stem: str
+    ports: Mapping[str, int]
+
+    def pod(self, place: Place, attempt: int = 0) -> str:
+        """Name the pod of one attempt; later attempts carry their number."""
+        name = f"{self.stem}-{place.role}-{place.index}"
+        return name if attempt == 0 else f"{name}-r{attempt}"
+
+    def hostname(self, place: Place) -> str:
+        """Name the host of a place, which stays the same over attempts."""
+        return self.pod(place)
+
+    def host(self, place: Place) -> str:
+        """Name a place so that every member of the job can reach it, on either cluster."""
+        return f"{self.hostname(place)}.{self.stem}"

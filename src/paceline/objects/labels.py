@@ -1,0 +1,14 @@
+"""The labels and annotations that tie pods to jobs; T9k's own names first, ours where T9k has none."""
+
+OWNER_NAME = "tensorstack.dev/owner-name"
+OWNER_KIND = "tensorstack.dev/owner-kind"
+COMPONENT = "tensorstack.dev/component"
+COMPONENT_TYPE = "tensorstack.dev/component-type"
+JOB_ROLE = "job-role"
+REPLICA_TYPE = "replica-type"
+REPLICA_INDEX = "replica-index"
+
+# Which try of its member a pod is, counted from 0.
+ATTEMPT = "paceline.dev/attempt"
+# How many pods of one job must be placed together; none is placed before all are there (annotation).
+GANG_SIZE = "paceline.dev/gang-size"

@@ -1,0 +1,18 @@
+"""Times as Kubernetes writes them."""
+
+from datetime import UTC, datetime
+
+
+def to_wire(moment: datetime) -> str:
+    """Write a moment to the second, as object metadata and conditions carry it."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def to_wire_micro(moment: datetime) -> str:
+    """Write a moment to the microsecond, as leases and events carry it."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def from_wire(text: str) -> datetime:
+    """Read either form back; ValueError when it is neither."""
+    return datetime.fromisoformat(text)

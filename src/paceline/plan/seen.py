@@ -1,0 +1,68 @@
+"""What one decision may look at."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from paceline.objects.gang import Gang, Place, Site
+from paceline.objects.status import JobStatus
+
+
+class PodPhase(StrEnum):
+    """The phases of a pod, as Kubernetes names them."""
+
+    PENDING = "Pending"
+    RUNNING = "Running"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    UNKNOWN = "Unknown"
+
+    @property
+    def is_final(self) -> bool:
+        """Tell whether a pod in this phase will never run again."""
+        return self in (PodPhase.SUCCEEDED, PodPhase.FAILED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerSeen:
+    """One container of a pod, as its status tells it."""
+
+    name: str
+    # Waiting, Running, Terminated or Unknown.
+    state: str
+    exit_code: int | None = None
+    reason: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodSeen:
+    """One try to run a member."""
+
+    name: str
+    uid: str
+    place: Place
+    attempt: int
+    phase: PodPhase = PodPhase.PENDING
+    containers: tuple[ContainerSeen, ...] = ()
+    is_deleting: bool = False
+    # Why the pod waits or failed, as scheduler or node say it.
+    reason: str = ""
+    message: str = ""
+
+    @property
+    def exit_code(self) -> int | None:
+        """Give the first exit code that is not 0, or 0 when all ended well, or None when unknown."""
+        codes = [c.exit_code for c in self.containers if c.exit_code is not None]
+        return next((code for code in codes if code != 0), codes[0] if codes else None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """Everything one decision may look at."""
+
+    site: Site
+    gang: Gang
+    pods: tuple[PodSeen, ...]
+    status: JobStatus
+    generation: int = 1
+    is_paused: bool = False

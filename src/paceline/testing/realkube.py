@@ -1,0 +1,197 @@
+"""A real kube-apiserver on loopback, so that tests can hold ours against the original.
+
+No controller manager, scheduler or kubelet runs beside it: objects are checked, stored and
+watched, but nothing collects owned objects, finishes a namespace or starts a pod.
+"""
+
+import http.client
+import json
+import os
+import secrets
+import shutil
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from paceline.errors import Unavailable
+
+KUBERNETES_VERSION = "v1.34.4"
+ETCD_VERSION = "v3.6.6"
+
+_LOOPBACK = "127.0.0.1"
+_START_SECONDS = 60.0
+_POLL_SECONDS = 0.05
+_LAST_WORDS_CHARS = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RealKube:
+    """How to reach a running server as a member of system:masters."""
+
+    server: str
+    ca_file: Path
+    token: str
+    kubeconfig: Path
+
+    def get(self, path: str) -> tuple[int, bytes]:
+        """Status and body of one GET; status 0 when nothing answers."""
+        try:
+            context = ssl.create_default_context(cafile=self.ca_file)
+            host = self.server.removeprefix("https://")
+            connection = http.client.HTTPSConnection(host, context=context, timeout=10)
+            try:
+                connection.request("GET", path, headers={"Authorization": f"Bearer {self.token}"})
+                response = connection.getresponse()
+                return response.status, response.read()
+            finally:
+                connection.close()
+        except (OSError, http.client.HTTPException):
+            return 0, b""
+
+
+def find_assets() -> Path | None:
+    """The folder that holds kube-apiserver and etcd, or None; `tools/kube/build` makes one."""
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    cache = Path(os.environ.get("PACELINE_CACHE") or home / "paceline")
+    built = cache / "kube" / f"{KUBERNETES_VERSION}-{ETCD_VERSION}"
+    given = os.environ.get("KUBEBUILDER_ASSETS")
+    for folder in (Path(given), built) if given else (built,):
+        if all(os.access(folder / name, os.X_OK) for name in ("kube-apiserver", "etcd")):
+            return folder
+    return None
+
+
+@contextmanager
+def real_kube(assets: Path) -> Iterator[RealKube]:
+    """Run a fresh server with the programs of `assets`; it and its files end with the block."""
+    with ExitStack() as stack:
+        home = Path(stack.enter_context(TemporaryDirectory(prefix="paceline-kube-")))
+        client, peer, secure = (stack.enter_context(_reserved_port()) for _ in range(3))
+        kube = _write_access(home, secure)
+        commands = {
+            "etcd": _etcd_flags(home, client=client, peer=peer),
+            "kube-apiserver": _apiserver_flags(home, etcd=client, port=secure),
+        }
+        processes = {
+            name: stack.enter_context(_running((str(assets / name), *flags), home / f"{name}.log"))
+            for name, flags in commands.items()
+        }
+        _wait_until_ready(kube, processes, home)
+        yield kube
+
+
+@contextmanager
+def _reserved_port() -> Iterator[int]:
+    """A port that nobody else is given meanwhile.
+
+    A bound socket that never listens keeps the number; the servers share it by SO_REUSEPORT.
+    """
+    with socket.socket() as keeper:
+        keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        keeper.bind((_LOOPBACK, 0))
+        yield keeper.getsockname()[1]
+
+
+def _write_access(home: Path, port: int) -> RealKube:
+    kube = RealKube(
+        server=f"https://{_LOOPBACK}:{port}",
+        ca_file=home / "apiserver.crt",
+        token=secrets.token_urlsafe(24),
+        kubeconfig=home / "kubeconfig",
+    )
+    (home / "tokens.csv").write_text(f"{kube.token},admin,admin,system:masters\n")
+    cluster = {"server": kube.server, "certificate-authority": str(kube.ca_file)}
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "real", "cluster": cluster}],
+        "users": [{"name": "admin", "user": {"token": kube.token}}],
+        "contexts": [{"name": "real", "context": {"cluster": "real", "user": "admin"}}],
+        "current-context": "real",
+    }
+    kube.kubeconfig.write_text(json.dumps(config))
+    return kube
+
+
+def _etcd_flags(home: Path, *, client: int, peer: int) -> tuple[str, ...]:
+    client_url, peer_url = f"http://{_LOOPBACK}:{client}", f"http://{_LOOPBACK}:{peer}"
+    return (
+        f"--data-dir={home / 'etcd'}",
+        f"--listen-client-urls={client_url}",
+        f"--advertise-client-urls={client_url}",
+        f"--listen-peer-urls={peer_url}",
+        f"--initial-advertise-peer-urls={peer_url}",
+        f"--initial-cluster=default={peer_url}",
+        "--socket-reuse-port",
+        "--unsafe-no-fsync",
+    )
+
+
+def _apiserver_flags(home: Path, *, etcd: int, port: int) -> tuple[str, ...]:
+    return (
+        f"--etcd-servers=http://{_LOOPBACK}:{etcd}",
+        f"--bind-address={_LOOPBACK}",
+        f"--advertise-address={_LOOPBACK}",
+        f"--secure-port={port}",
+        "--permit-port-sharing",
+        # It writes apiserver.crt (with the authority in it) and apiserver.key there by itself.
+        f"--cert-dir={home}",
+        f"--token-auth-file={home / 'tokens.csv'}",
+        "--authorization-mode=RBAC",
+        f"--service-account-key-file={home / 'apiserver.crt'}",
+        f"--service-account-signing-key-file={home / 'apiserver.key'}",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        "--service-cluster-ip-range=10.96.0.0/16",
+        "--endpoint-reconciler-type=none",
+        # Nobody here makes the default service account, and without it every pod is refused.
+        "--disable-admission-plugins=ServiceAccount",
+    )
+
+
+@contextmanager
+def _running(command: Sequence[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    # Even a killed test run must not leave servers behind, hence a signal when the parent ends.
+    setpriv = shutil.which("setpriv")
+    wrapper = (setpriv, "--pdeathsig", "KILL", "--") if setpriv else ()
+    with log.open("wb") as out:
+        # No environment, because etcd takes ETCD_* variables for flags.
+        process = subprocess.Popen(
+            (*wrapper, *command), stdin=subprocess.DEVNULL, stdout=out, stderr=out, env={}
+        )
+    try:
+        yield process
+    finally:
+        # Nothing of it is kept, so a graceful end would only cost seconds.
+        process.kill()
+        process.wait()
+
+
+def _wait_until_ready(
+    kube: RealKube, processes: Mapping[str, subprocess.Popen[bytes]], home: Path
+) -> None:
+    """Return once the server is ready and has made the default namespace, which comes later."""
+    deadline = time.monotonic() + _START_SECONDS
+    awaited = ["/readyz", "/api/v1/namespaces/default"]
+    while awaited:
+        for name, process in processes.items():
+            if process.poll() is not None:
+                problem = f"it ended with code {process.returncode}"
+                raise Unavailable(_last_words(home, name, problem))
+        if time.monotonic() > deadline:
+            problem = f"{awaited[0]} is not there after {_START_SECONDS:.0f} seconds"
+            raise Unavailable(_last_words(home, "kube-apiserver", problem))
+        if kube.get(awaited[0])[0] == http.client.OK:
+            awaited.pop(0)
+        else:
+            time.sleep(_POLL_SECONDS)
+
+
+def _last_words(home: Path, name: str, problem: str) -> str:
+    log = (home / f"{name}.log").read_text(errors="replace")
+    return f"the real {name} did not start: {problem}; it said:\n{log[-_LAST_WORDS_CHARS:]}"

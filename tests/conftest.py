@@ -1,0 +1,78 @@
+"""Settings that hold for every test.
+
+In     the collected tests and their reports.
+Out    the time limit of e2e tests, a failing run where CI skips a test, sockets that stay here.
+Never  fixtures of one folder: they live in that folder's conftest or in paceline.testing.
+"""
+
+import ipaddress
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+E2E_SECONDS = 300
+IN_CI = os.environ.get("CI") == "true"
+
+
+def pytest_configure(config):
+    config.pluginmanager.register(SkippedTests(), "skipped-tests")
+    sys.addaudithook(stay_on_this_machine)
+
+
+def pytest_collection_modifyitems(config, items):
+    for item in items:
+        if item.path.is_relative_to(TESTS / "e2e"):
+            item.add_marker("e2e")
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(E2E_SECONDS))
+    if "soak" not in config.option.markexpr:
+        # Deselected, not skipped: `make test` runs the same tests with smaller counts.
+        soak = [item for item in items if item.get_closest_marker("soak")]
+        config.hook.pytest_deselected(items=soak)
+        items[:] = [item for item in items if item not in soak]
+
+
+class SkippedTests:
+    """Names the tests that did not run and, in CI, fails the run because of them."""
+
+    def __init__(self):
+        self.reasons = {}
+
+    def pytest_runtest_logreport(self, report):
+        if report.skipped and not hasattr(report, "wasxfail"):
+            self.reasons[report.nodeid] = reason_of(report)
+
+    def pytest_collectreport(self, report):
+        if report.skipped:
+            self.reasons[report.nodeid] = reason_of(report)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session):
+        if IN_CI and self.reasons and session.exitstatus in (0, pytest.ExitCode.NO_TESTS_COLLECTED):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter):
+        if IN_CI and self.reasons:
+            terminalreporter.section("a skipped test is a failure in CI", red=True)
+            for nodeid, reason in sorted(self.reasons.items()):
+                terminalreporter.line(f"{nodeid}: {reason}")
+
+
+def reason_of(report):
+    return report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+
+
+def stay_on_this_machine(event, args):
+    """An audit hook that refuses connections to other machines, whoever asks for them."""
+    if event != "socket.connect" or not isinstance(args[1], tuple):
+        return
+    host = args[1][0]
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return  # A name: resolving it leads to a second connect with its address.
+    if not (address.is_loopback or address.is_private or address.is_unspecified):
+        raise AssertionError(f"a test tried to reach {host}; tests talk to this machine only")
