@@ -1,6 +1,6 @@
 """The one way to reach a cluster: the verbs, and the few types they speak."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
@@ -92,12 +92,17 @@ class Cluster(Protocol):
         """Read one object; Missing when it is not there."""
         ...
 
-    async def list(self, where: Collection, select: Select = ..., *, limit: int = 500) -> Page:
+    async def list(self, where: Collection, select: Select | None = None, *, limit: int = 500) -> Page:
         """Read all objects that are selected, page by page, at one revision."""
         ...
 
-    def watch(self, where: Collection, select: Select, *, since: str) -> AsyncIterator[Happened]:
-        """Follow what happens after a revision until the server ends the stream; Expired when it is too old."""
+    def watch(
+        self, where: Collection, select: Select, *, since: str, timeout_seconds: int | None = None
+    ) -> AsyncGenerator[Happened, None]:
+        """Follow what happens after a revision until the server ends the stream; Expired when it is too old.
+
+        Bookmarks are told too. Whoever stops early closes the generator (`contextlib.aclosing`), which hangs up.
+        """
         ...
 
     async def create(self, where: Collection, obj: Object) -> Object:
@@ -108,7 +113,7 @@ class Cluster(Protocol):
         """Store a whole object in place of the one it was read from; Conflict when that has changed."""
         ...
 
-    async def patch(  # noqa: PLR0913 - the verb's own words
+    async def patch(
         self,
         where: Collection,
         key: tuple[str, str],
@@ -120,9 +125,7 @@ class Cluster(Protocol):
         """Change parts of an object; a `metadata.resourceVersion` in a merge patch guards it."""
         ...
 
-    async def delete(
-        self, where: Collection, key: tuple[str, str], options: Mapping[str, Any] | None = None
-    ) -> None:
+    async def delete(self, where: Collection, key: tuple[str, str], options: Mapping[str, Any] | None = None) -> None:
         """Ask for an object to go; Missing when it is not there, Conflict when a precondition fails."""
         ...
 
@@ -130,6 +133,6 @@ class Cluster(Protocol):
         """Send a body to a subresource that is not an object of its own (binding, eviction)."""
         ...
 
-    def stream(self, path: str, query: Mapping[str, str]) -> AsyncIterator[bytes]:
-        """Read a path as it grows (logs)."""
+    def stream(self, path: str, query: Mapping[str, str]) -> AsyncGenerator[bytes, None]:
+        """Read a path as it grows (logs); closing the generator hangs up."""
         ...

@@ -1,12 +1,12 @@
-"""The status of a job: T9k's tree, plus what T9k leaves out, as typed values and as the wire form."""
+"""The status of a job: T9k's tree and what T9k leaves out, as typed values and as the wire form."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Self
 
-from paceline.objects.times import from_wire, to_wire
+from paceline.objects.times import from_wire, to_wire, to_wire_micro
 
 
 class Phase(StrEnum):
@@ -24,6 +24,23 @@ class Phase(StrEnum):
     def is_final(self) -> bool:
         """Tell whether a job in this phase is over for good."""
         return self in (Phase.SUCCEEDED, Phase.FAILED)
+
+
+class ReplicaPhase(StrEnum):
+    """Where one try of a member is: the phases of its pod, and the times before and after it."""
+
+    CREATING = "Creating"
+    PENDING = "Pending"
+    RUNNING = "Running"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    UNKNOWN = "Unknown"
+    DELETED = "Deleted"
+
+    @property
+    def is_final(self) -> bool:
+        """Tell whether a try in this phase has ended by itself."""
+        return self in (ReplicaPhase.SUCCEEDED, ReplicaPhase.FAILED)
 
 
 class ConditionType(StrEnum):
@@ -71,12 +88,27 @@ class Condition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """The pod that brought the job down, or the last one that failed: what a person looks for first."""
+    """The pod that brought the job down, or the last that failed: what a person looks for first."""
 
     pod: str
     exit_code: int | None
     reason: str
     message: str = ""
+
+    def to_wire(self) -> dict[str, Any]:
+        """Write the failure; an exit code that nobody knows is left out."""
+        known = {} if self.exit_code is None else {"exitCode": self.exit_code}
+        return {"pod": self.pod, **known, "reason": self.reason, "message": self.message}
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> Self:
+        """Read a failure back."""
+        return cls(
+            pod=str(wire.get("pod", "")),
+            exit_code=wire.get("exitCode"),
+            reason=str(wire.get("reason", "")),
+            message=str(wire.get("message", "")),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +126,9 @@ class JobStatus:
     start_after: datetime | None = None
     start_time: datetime | None = None
     completion_time: datetime | None = None
+    # How often the job came back from a pause, and how long the pauses were: they stop the deadline's clock.
+    resumes: int = 0
+    paused_seconds: int = 0
     ports: Mapping[str, int] = field(default_factory=dict)
     conditions: tuple[Condition, ...] = ()
     waiting: str = ""
@@ -109,3 +144,66 @@ class JobStatus:
     def but(self, **changes: Any) -> Self:
         """Give the same status with some fields changed."""
         return replace(self, **changes)
+
+    def to_wire(self) -> dict[str, Any]:
+        """Write the status; what is empty is left out, so that a reader may ask whether it is there."""
+        optional: dict[str, Any] = {
+            "memberAttempts": dict(self.member_attempts),
+            "roleRestarts": dict(self.role_restarts),
+            "startAfter": self.start_after and to_wire_micro(self.start_after),
+            "startTime": self.start_time and to_wire(self.start_time),
+            "completionTime": self.completion_time and to_wire(self.completion_time),
+            "resumes": self.resumes,
+            "pausedSeconds": self.paused_seconds,
+            "ports": dict(self.ports),
+            "waiting": self.waiting,
+            "failure": self.failure and self.failure.to_wire(),
+            "tasks": [dict(task) for task in self.tasks],
+            "aggregate": dict(self.aggregate),
+        }
+        return {
+            "phase": self.phase.value,
+            "observedGeneration": self.observed_generation,
+            "attempt": self.attempt,
+            "backoffCount": self.backoff_count,
+            "conditions": [each.to_wire() for each in self.conditions],
+            **{key: value for key, value in optional.items() if value},
+        }
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> Self:
+        """Read a status back; a job that has none yet has the first one there is."""
+        phase = wire.get("phase") or Phase.PENDING
+        failure = wire.get("failure")
+        return cls(
+            phase=Phase(phase) if phase in _PHASES else Phase.UNKNOWN,
+            observed_generation=int(wire.get("observedGeneration") or 0),
+            attempt=int(wire.get("attempt") or 0),
+            member_attempts=dict(wire.get("memberAttempts") or {}),
+            backoff_count=int(wire.get("backoffCount") or 0),
+            role_restarts=dict(wire.get("roleRestarts") or {}),
+            start_after=_moment(wire, "startAfter"),
+            start_time=_moment(wire, "startTime"),
+            completion_time=_moment(wire, "completionTime"),
+            resumes=int(wire.get("resumes") or 0),
+            paused_seconds=int(wire.get("pausedSeconds") or 0),
+            ports=dict(wire.get("ports") or {}),
+            conditions=_conditions(wire.get("conditions") or ()),
+            waiting=str(wire.get("waiting") or ""),
+            failure=Failure.from_wire(failure) if failure else None,
+            tasks=tuple(wire.get("tasks") or ()),
+            aggregate=dict(wire.get("aggregate") or {}),
+        )
+
+
+def _moment(wire: Mapping[str, Any], key: str) -> datetime | None:
+    return from_wire(wire[key]) if wire.get(key) else None
+
+
+_PHASES = frozenset(phase.value for phase in Phase)
+_KNOWN = frozenset(kind.value for kind in ConditionType)
+
+
+def _conditions(wire: Iterable[Mapping[str, Any]]) -> tuple[Condition, ...]:
+    # Conditions of other controllers are theirs to keep.
+    return tuple(Condition.from_wire(each) for each in wire if each.get("type") in _KNOWN)

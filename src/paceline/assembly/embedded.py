@@ -1,0 +1,149 @@
+"""The control process of the embedded cluster: store, API server, controllers; and the agent beside it."""
+
+import asyncio
+import gc
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import PurePosixPath
+
+import uvloop
+
+from paceline.api.app import Server, make_app
+from paceline.api.gate import Gate
+from paceline.assembly.hold import hold
+from paceline.assembly.keys import Keys, last_port, prepare_keys
+from paceline.assembly.kinds import full_scheme
+from paceline.assembly.listen import loopback_socket, serve
+from paceline.assembly.machine import OneThread, real_world
+from paceline.assembly.settings import LOOPBACK, NAMESPACE, Settings
+from paceline.client.agent import AgentSocket
+from paceline.client.cluster import NAMESPACES, Cluster, Collection
+from paceline.client.events import Recorder
+from paceline.client.local import local_cluster
+from paceline.control.claims import Claims
+from paceline.control.jobs import Jobs, collection_of
+from paceline.control.owners import Owners
+from paceline.control.scheduler import Scheduler
+from paceline.errors import Exists
+from paceline.kinds import catalog
+from paceline.kinds.kind import GROUP, VERSION
+from paceline.store.sqlite import SqliteLog
+from paceline.store.store import Store
+from paceline.world import World
+
+log = logging.getLogger(__name__)
+
+# The caches hold many long-lived objects: collecting them again and again costs more than it finds.
+GC_THRESHOLD = 50_000
+AGENT_PAUSE_SECONDS = 1.0
+
+
+def run_control(settings: Settings, ready: Callable[[], None]) -> None:
+    """Run the cluster in this process until a signal says stop; `ready` is called once it answers."""
+    gc.set_threshold(GC_THRESHOLD, 50, 50)
+    world = real_world(settings.home)
+    world.files.make_folder(settings.home)
+    with hold(settings.lock):
+        uvloop.run(_until_told(settings, world, ready))
+
+
+async def _until_told(settings: Settings, world: World, ready: Callable[[], None]) -> None:
+    told = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, told.set)
+    async with asyncio.TaskGroup() as group:
+        cluster = group.create_task(run_cluster(settings, world, ready))
+        await told.wait()
+        cluster.cancel()
+
+
+async def run_cluster(settings: Settings, world: World, ready: Callable[[], None]) -> None:
+    """Open the store, serve the API, run the controllers and the agent, all until cancelled."""
+    sock = loopback_socket(settings.port or last_port(settings))
+    port = sock.getsockname()[1]
+    keys = prepare_keys(settings, world, port)
+    world.files.make_folder(settings.store.parent)
+    store = Store(SqliteLog(settings.store), OneThread("store"))
+    await store.open()
+    nodes = AgentSocket(settings.agent_socket)
+    try:
+        app = make_app(
+            Server(
+                store=store,
+                scheme=full_scheme(),
+                clock=world.clock,
+                ids=world.ids,
+                gate=Gate(tokens=keys.tokens, hosts=frozenset({f"{LOOPBACK}:{port}", f"localhost:{port}"})),
+                nodes=nodes,
+            )
+        )
+        async with asyncio.TaskGroup() as group:
+            group.create_task(store.run())
+            started = asyncio.Event()
+            group.create_task(serve(app, sock, tls=(keys.certificate, keys.key), started=started))
+            await started.wait()
+            cluster = local_cluster(app, token=keys.controller_token, host=f"{LOOPBACK}:{port}")
+            await _make_namespaces(cluster)
+            await _start_controllers(group, settings, world, cluster)
+            group.create_task(_keep_agent(settings))
+            ready()
+    finally:
+        await nodes.close()
+        await store.close()
+
+
+async def _make_namespaces(cluster: Cluster) -> None:
+    for name in (NAMESPACE, "kube-system"):
+        manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        try:
+            await cluster.create(NAMESPACES, manifest)
+        except Exists:
+            continue
+
+
+async def _start_controllers(group: asyncio.TaskGroup, settings: Settings, world: World, cluster: Cluster) -> None:
+    """Start every controller and wait until each has seen the cluster once."""
+    recorder = Recorder(cluster, world.clock, "paceline-controller")
+    jobs = Jobs(cluster=cluster, clock=world.clock, chance=world.chance, recorder=recorder, shares_network=True)
+    scheduler = Scheduler(
+        cluster=cluster,
+        clock=world.clock,
+        chance=world.chance,
+        recorder=Recorder(cluster, world.clock, "paceline-scheduler"),
+    )
+    claims = Claims(cluster=cluster, chance=world.chance, root=PurePosixPath(settings.volumes))
+    owners = Owners(cluster=cluster, chance=world.chance, kinds=owner_kinds())
+    for controller in (jobs, scheduler, claims, owners):
+        synced = asyncio.Event()
+        group.create_task(controller.run(synced))
+        await synced.wait()
+
+
+def owner_kinds() -> dict[tuple[str, str], Collection]:
+    """Say where the owners lie that may have dependents."""
+    return {(f"{GROUP}/{VERSION}", kind.kind): collection_of(kind) for kind in catalog.KINDS}
+
+
+async def _keep_agent(settings: Settings) -> None:
+    """Run the node agent as a process of its own, and again when it ends."""
+    while True:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "paceline.assembly.agent",
+            str(settings.home),
+            # The agent ends when this pipe does, so that a killed control process leaves no second agent behind.
+            stdin=asyncio.subprocess.PIPE,
+            env=dict(os.environ),
+        )
+        try:
+            code = await process.wait()
+        except asyncio.CancelledError:
+            process.terminate()
+            await process.wait()
+            raise
+        log.warning("the node agent ended and is started again", extra={"exit_code": code})
+        await asyncio.sleep(AGENT_PAUSE_SECONDS)

@@ -1,0 +1,177 @@
+"""The real side of paceline.world: this machine's clock, chance, files and processes."""
+
+import asyncio
+import contextlib
+import os
+import random
+import secrets
+import shutil
+import time
+import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeVar
+
+from paceline.assembly.processes import RealProcesses
+from paceline.node import shim
+from paceline.world import World
+
+T = TypeVar("T")
+
+# The letters of Kubernetes' generated names: no vowels and no look-alikes.
+SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+
+
+def real_world() -> World:
+    """Give this machine as one argument; nothing is opened or started before it is used."""
+    return World(
+        clock=RealClock(),
+        ids=RealIds(),
+        chance=RealChance(),
+        files=RealFiles(),
+        processes=RealProcesses(),
+    )
+
+
+class RealClock:
+    """The machine's clock."""
+
+    def now(self) -> datetime:
+        """Tell the wall-clock time in UTC."""
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        """Tell seconds that never run backwards."""
+        return time.monotonic()
+
+
+class RealIds:
+    """Ids from the kernel's random source."""
+
+    def uid(self) -> str:
+        """Make a random UUID."""
+        return str(uuid.uuid4())
+
+    def suffix(self, length: int) -> str:
+        """Make a random name ending."""
+        return "".join(secrets.choice(SUFFIX_LETTERS) for _ in range(length))
+
+    def secret(self) -> str:
+        """Make a 256-bit secret, as URL-safe text."""
+        return secrets.token_urlsafe(32)
+
+
+class RealChance:
+    """Unpredictable dice."""
+
+    def fraction(self) -> float:
+        """Draw a number from 0 up to 1."""
+        return random.random()  # noqa: S311 - jitter, not cryptography
+
+
+class RealFiles:
+    """Files on disk."""
+
+    def read(self, path: Path) -> bytes:
+        """Read a whole file."""
+        return path.read_bytes()
+
+    def read_range(self, path: Path, offset: int, limit: int) -> bytes:
+        """Read at most `limit` bytes from `offset`."""
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return os.pread(fd, limit, offset)
+        finally:
+            os.close(fd)
+
+    def size(self, path: Path) -> int:
+        """Tell how many bytes a file holds."""
+        return path.stat().st_size
+
+    def write(self, path: Path, data: bytes, mode: int = 0o600) -> None:
+        """Replace a file: write beside it, sync, rename, sync the folder."""
+        beside = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+        try:
+            _fill(beside, data, mode)
+            beside.replace(path)
+        except BaseException:
+            beside.unlink(missing_ok=True)
+            raise
+        shim.sync_folder(path.parent)
+
+    def overwrite(self, path: Path, data: bytes, mode: int = 0o644) -> None:
+        """Rewrite a file in place; a reader sees the old bytes, the new, or the new with an old tail for an instant."""
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
+        try:
+            os.fchmod(fd, mode)
+            _write_all(fd, data)
+            os.ftruncate(fd, len(data))
+        finally:
+            os.close(fd)
+
+    def make_folder(self, path: Path, mode: int = 0o700) -> None:
+        """Make a folder and its parents; the first durable write below makes them last.
+
+        The file systems of Linux keep the order of metadata, so that a synced file never loses the folder it is in.
+        """
+        if path.is_dir():
+            return
+        self.make_folder(path.parent, mode)
+        with contextlib.suppress(FileExistsError):
+            path.mkdir(mode)
+
+    def names(self, path: Path) -> tuple[str, ...]:
+        """List a folder's entries, sorted."""
+        try:
+            return tuple(sorted(os.listdir(path)))
+        except FileNotFoundError:
+            return ()
+
+    def exists(self, path: Path) -> bool:
+        """Tell whether something is at the path, a dangling link included."""
+        return os.path.lexists(path)
+
+    def remove(self, path: Path) -> None:
+        """Remove a file or a whole folder without following links."""
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, onerror=_gone_is_fine)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _fill(path: Path, data: bytes, mode: int) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    try:
+        os.fchmod(fd, mode)
+        _write_all(fd, data)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def _gone_is_fine(_call: object, _path: str, failure: tuple[type, BaseException, object]) -> None:
+    if not isinstance(failure[1], FileNotFoundError):
+        raise failure[1]
+
+
+class RealBlocking:
+    """One thread of its own, so that calls keep their order."""
+
+    def __init__(self, name: str) -> None:
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
+
+    async def run(self, call: Callable[[], T]) -> T:
+        """Run `call` on the thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, call)
+
+    def close(self) -> None:
+        """End the thread after the calls that wait."""
+        self._thread.shutdown()

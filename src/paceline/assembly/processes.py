@@ -1,0 +1,136 @@
+"""The shims of this machine: started through the nursery, known by lock, pid, start time and boot."""
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from paceline.errors import Busy
+from paceline.node import nursery, shim
+from paceline.world import Identity
+
+
+class RealProcesses:
+    """Starts shims and follows them; the nursery is started when the first shim is."""
+
+    def __init__(self) -> None:
+        self._nursery: subprocess.Popen[bytes] | None = None
+        self._requests: socket.socket | None = None
+
+    def boot_id(self) -> str:
+        """Tell which boot of the machine this is."""
+        return shim.boot_id()
+
+    async def start(self, folder: Path) -> None:
+        """Start a shim and return once its program runs, or has failed to, or the shim has ended."""
+        reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            try:
+                self._ask(folder, writing)
+            finally:
+                os.close(writing)
+            await _readable(reading)
+        finally:
+            os.close(reading)
+
+    def warm_up(self) -> None:
+        """Start the nursery now, so that the first container does not wait for it."""
+        if self._nursery is not None and self._nursery.poll() is None:
+            return
+        self.close()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._nursery = subprocess.Popen(
+                [sys.executable, "-I", "-S", nursery.__file__, str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        self._requests = ours
+
+    def close(self) -> None:
+        """Let the nursery go; its shims stay."""
+        if self._requests is not None:
+            self._requests.close()
+            self._requests = None
+        if self._nursery is not None:
+            self._nursery.wait()
+            self._nursery = None
+
+    def holds(self, folder: Path) -> bool:
+        """Tell whether a live shim holds the folder's lock, by trying to take it."""
+        try:
+            fd = os.open(folder / shim.LOCK, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(fd)
+        return False
+
+    def alive(self, who: Identity) -> bool:
+        """Tell whether this very process still runs."""
+        return who.boot_id == self.boot_id() and shim.start_ticks(who.pid) == who.start_ticks
+
+    async def ended(self, who: Identity) -> None:
+        """Return when this very process is gone."""
+        with _handle(self, who) as handle:
+            if handle is not None:
+                await _readable(handle)
+
+    def signal(self, who: Identity, number: int) -> None:
+        """Send a signal to this very process; gone already is fine."""
+        with _handle(self, who) as handle, contextlib.suppress(ProcessLookupError):
+            if handle is not None:
+                signal.pidfd_send_signal(handle, number)
+
+    def _ask(self, folder: Path, ready: int) -> None:
+        for _ in range(2):
+            self.warm_up()
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                if self._requests is not None:
+                    socket.send_fds(self._requests, [os.fsencode(folder)], [ready])
+                    return
+            # It ended between the look and the call.
+            self.close()
+        raise Busy("the process that starts containers ends as soon as it is started")
+
+
+@contextlib.contextmanager
+def _handle(processes: RealProcesses, who: Identity) -> Iterator[int | None]:
+    """Open a handle that no later process of the same pid can be behind; None when the process is gone."""
+    try:
+        handle = os.pidfd_open(who.pid)
+    except ProcessLookupError:
+        yield None
+        return
+    try:
+        # The handle is open: from here on the pid cannot be given to another process behind it.
+        yield handle if processes.alive(who) else None
+    finally:
+        os.close(handle)
+
+
+async def _readable(fd: int) -> None:
+    loop = asyncio.get_running_loop()
+    ready: asyncio.Future[None] = loop.create_future()
+
+    def tell() -> None:
+        loop.remove_reader(fd)
+        if not ready.done():
+            ready.set_result(None)
+
+    loop.add_reader(fd, tell)
+    try:
+        await ready
+    finally:
+        loop.remove_reader(fd)

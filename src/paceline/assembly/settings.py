@@ -1,0 +1,95 @@
+"""Where everything lies, and what a person may choose."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from paceline.errors import Fault, Invalid
+
+LOOPBACK = "127.0.0.1"
+NAMESPACE = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """One embedded cluster: all its state is under `home`."""
+
+    home: Path
+    # Rows of the image table, the user's before the shipped ones: (pattern, environment).
+    images: tuple[tuple[str, str], ...] = ()
+    # 0 takes the port of the last time, or any free one.
+    port: int = 0
+    has_sandbox: bool = True
+
+    @property
+    def kubeconfig(self) -> Path:
+        """Where clients find the address, the certificate authority and a token."""
+        return self.home / "kubeconfig"
+
+    @property
+    def store(self) -> Path:
+        """Where the objects lie."""
+        return self.home / "store" / "objects.db"
+
+    @property
+    def keys(self) -> Path:
+        """Where certificates and hashed tokens lie."""
+        return self.home / "keys"
+
+    @property
+    def volumes(self) -> Path:
+        """Where the folders of claims lie."""
+        return self.home / "volumes"
+
+    @property
+    def agent(self) -> Path:
+        """Where the node agent keeps its pods."""
+        return self.home / "agent"
+
+    @property
+    def agent_socket(self) -> Path:
+        """Where the node agent answers."""
+        return self.home / "agent.sock"
+
+    @property
+    def agent_access(self) -> Path:
+        """Where the node agent finds the address and its own token."""
+        return self.keys / "agent.kubeconfig"
+
+    @property
+    def lock(self) -> Path:
+        """Held, and filled with its pid, by the control process while it runs."""
+        return self.home / "lock"
+
+    @property
+    def log(self) -> Path:
+        """What both processes say, when they run in the background."""
+        return self.home / "paceline.log"
+
+    @property
+    def started_with(self) -> Path:
+        """The choices of the last start, so that a start by itself makes the same ones."""
+        return self.home / "settings.json"
+
+
+def home_from(env: Mapping[str, str]) -> Path:
+    """Find the folder of the embedded cluster: PACELINE_HOME, or one in the user's data folder."""
+    if chosen := env.get("PACELINE_HOME"):
+        return Path(chosen).expanduser().absolute()
+    data = env.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+    return Path(data).absolute() / "paceline"
+
+
+def image_row(text: str) -> tuple[str, str]:
+    """Read one `PATTERN=ENVIRONMENT`; Invalid says what is wrong with it."""
+    pattern, sign, environment = text.partition("=")
+    if not sign or not pattern or not environment:
+        hint = "write PATTERN=ENVIRONMENT, for example 'pytorch/*=/path/to/venv' or 'my-image:*=host'"
+        raise Invalid((Fault("--image", text, hint),))
+    if environment != "host":
+        folder = Path(environment).expanduser().absolute()
+        if not (folder / "bin").is_dir():
+            hint = "the environment must be `host` or the folder of a virtual environment (with bin/python in it)"
+            raise Invalid((Fault("--image", text, hint),))
+        environment = str(folder)
+    return pattern, environment

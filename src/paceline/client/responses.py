@@ -1,0 +1,196 @@
+"""How answers are read: objects, pages, events, warnings, and errors by who must act."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import orjson
+
+from paceline.client.cluster import Change, Happened, Page
+from paceline.client.requests import Response
+from paceline.errors import (
+    BY_REASON,
+    Busy,
+    Conflict,
+    Expired,
+    Fault,
+    Forbidden,
+    Invalid,
+    Malformed,
+    Missing,
+    NotOffered,
+    PacelineError,
+    TooLarge,
+    Unavailable,
+    Unknown,
+    Unreadable,
+)
+from paceline.objects.meta import Object
+
+# Reasons that other servers give and ours has no word of its own for.
+_ALSO_BY_REASON: dict[str, type[PacelineError]] = {
+    "Gone": Expired,
+    "NotAcceptable": Unreadable,
+    "ServerTimeout": Busy,
+    "Timeout": Busy,
+    "TooManyRequests": Busy,
+}
+
+_BY_CODE: dict[int, type[PacelineError]] = {
+    401: Unknown,
+    403: Forbidden,
+    404: Missing,
+    405: NotOffered,
+    406: Unreadable,
+    409: Conflict,
+    410: Expired,
+    413: TooLarge,
+    415: Unreadable,
+    429: Busy,
+    501: NotOffered,
+    502: Busy,
+    503: Busy,
+    504: Busy,
+}
+
+_SHOWN_CHARS = 300
+_WARNING = re.compile(r'\d{3} \S+ "((?:[^"\\]|\\.)*)"')
+_CAUSE = re.compile(r"(?P<problem>[A-Z][a-z]+(?: [a-z]+)*)(?:: (?P<rest>.*))?", re.DOTALL)
+
+
+def read_object(response: Response) -> Object:
+    """Give the object of an answer, or raise the error it carries."""
+    if response.status >= 400:
+        raise error_of(response)
+    return _mapping(response.body)
+
+
+def read_page(response: Response) -> Page:
+    """Give one page of a list, or raise the error it carries."""
+    whole = read_object(response)
+    meta = whole.get("metadata") or {}
+    # Lists of built-in kinds leave out what each object is; the whole says it once.
+    api_version, kind = whole.get("apiVersion", ""), str(whole.get("kind", "")).removesuffix("List")
+    items = tuple({"apiVersion": api_version, "kind": kind, **item} for item in whole.get("items") or ())
+    return Page(
+        items=items,
+        revision=str(meta.get("resourceVersion") or ""),
+        next=str(meta.get("continue") or ""),
+    )
+
+
+def read_event(line: bytes) -> Happened:
+    """Give one event of a watch; an ERROR event is raised as the error it carries."""
+    event = _mapping(line)
+    kind, obj = event.get("type"), event.get("object")
+    if kind == "ERROR":
+        raise error_of_status(obj if isinstance(obj, dict) else {}, 500)
+    if not isinstance(kind, str) or kind not in Change.__members__ or not isinstance(obj, dict):
+        raise Unavailable(f"the server sent a watch event that is none: {_shown(line)}")
+    return Happened(change=Change(kind), object=obj)
+
+
+class Lines:
+    """Cuts a stream of chunks into lines; what follows the last line break is kept for later."""
+
+    def __init__(self) -> None:
+        # Pieces, not one buffer: a long line that comes in many chunks is joined once.
+        self._pieces: list[bytes] = []
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        """Give the lines that `chunk` completes; empty ones are left out."""
+        *whole, rest = chunk.split(b"\n")
+        for line in whole:
+            self._pieces.append(line)
+            joined = b"".join(self._pieces)
+            self._pieces.clear()
+            if joined.strip():
+                yield joined
+        if rest:
+            self._pieces.append(rest)
+
+
+def warnings_of(response: Response) -> tuple[str, ...]:
+    """Give the texts of all Warning headers."""
+    return tuple(
+        re.sub(r"\\(.)", r"\1", text)
+        for name, value in response.headers
+        if name == "warning"
+        for text in _WARNING.findall(value)
+    )
+
+
+def error_of(response: Response) -> PacelineError:
+    """Turn a failed answer into the error that says who must act."""
+    try:
+        status = orjson.loads(response.body)
+    except orjson.JSONDecodeError:
+        status = None
+    if isinstance(status, dict) and status.get("kind") == "Status":
+        return error_of_status(status, response.status)
+    said = _shown(response.body) or "nothing"
+    return _by_code(response.status)(f"the server answered {response.status} and said: {said}")
+
+
+def error_of_status(status: Mapping[str, Any], code: int) -> PacelineError:
+    """Turn a Status object into the error that says who must act; the server's message is kept."""
+    code = int(status.get("code") or code)
+    reason = str(status.get("reason") or "")
+    message = str(status.get("message") or f"the server answered {code} {reason}".rstrip())
+    if reason == Invalid.reason or (code == Invalid.code and not reason):
+        return _invalid(status, message)
+    if code == Unavailable.code and not reason:
+        # A kube-apiserver passes trouble of its database on like this; it goes away by itself.
+        return Busy(message)
+    kind = BY_REASON.get(reason) or _ALSO_BY_REASON.get(reason) or _by_code(code)
+    return kind(message)
+
+
+def _by_code(code: int) -> type[PacelineError]:
+    known = _BY_CODE.get(code)
+    if known is None:
+        return Unavailable if code >= 500 else Malformed
+    return known
+
+
+def _invalid(status: Mapping[str, Any], message: str) -> Invalid:
+    details = status.get("details") or {}
+    faults = tuple(_fault(cause) for cause in details.get("causes") or ())
+    error = Invalid(faults, what=str(details.get("name") or ""))
+    # The server knows better how to say it than a text made anew from the parts.
+    error.args = (message,)
+    return error
+
+
+def _fault(cause: Mapping[str, Any]) -> Fault:
+    """Take a cause apart: `Invalid value: 0: must be at least 1` holds the value as JSON."""
+    path, message = str(cause.get("field") or ""), str(cause.get("message") or "")
+    match = _CAUSE.fullmatch(message)
+    if match is None:
+        return Fault(path, None, message)
+    problem, rest = match["problem"], match["rest"] or ""
+    try:
+        value, end = json.JSONDecoder().raw_decode(rest)
+    except ValueError:
+        return Fault(path, None, rest or problem.lower())
+    if end == len(rest):
+        return Fault(path, value, problem.lower())
+    if rest.startswith(": ", end):
+        return Fault(path, value, rest[end + 2 :])
+    return Fault(path, None, rest)
+
+
+def _mapping(body: bytes) -> Object:
+    try:
+        decoded = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        said = f"the server's answer is not JSON ({error}): {_shown(body)}"
+        raise Unavailable(said) from error
+    if not isinstance(decoded, dict):
+        raise Unavailable(f"the server's answer is not an object: {_shown(body)}")
+    return decoded
+
+
+def _shown(body: bytes) -> str:
+    return body[:_SHOWN_CHARS].decode(errors="replace").strip()

@@ -1,0 +1,481 @@
+"""One container's keeper: runs it once, keeps its output, and writes down how it ended.
+
+A program of its own, stdlib only, forked from the nursery, so that a container outlives the agent. It works in one folder:
+
+intent.json    what to run; written by the agent, removed here once the start is on record (it may hold secrets)
+lock           held (flock) for the shim's life
+started.json   who the shim is; on disk before the program runs, so an attempt runs at most once
+log            the output, in CRI format
+exit.json      how it ended; on disk as the shim's last act
+
+SIGTERM asks the container's main process to stop; SIGQUIT ends everything in the container at once.
+"""
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import select
+import signal
+import time
+import traceback
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+INTENT, LOCK, STARTED, LOG, EXIT = "intent.json", "lock", "started.json", "log", "exit.json"
+
+LINE_LIMIT = 16 * 1024
+CHUNK = 256 * 1024
+# A line that has not ended is shown after this long, so that progress bars move.
+HOLD_SECONDS = 0.5
+# How long a start may take before the agent is told of it all the same.
+START_SECONDS = 2.0
+RETRY_SECONDS = 0.5
+EXIT_FILE_BYTES = 8 * 1024
+MESSAGE_BYTES = 2048
+NOT_STARTED = 128
+# What stands between the shim and the program; while one of these runs, the program does not.
+LAUNCHERS = ("bwrap", "setpriv")
+
+
+def run(folder: str, ready: int) -> None:
+    """Keep the container whose folder this is; `ready` gets a byte once its program runs or has failed."""
+    os.chdir(folder)
+    _detach(ready)
+    try:
+        if not _lock() or os.path.exists(STARTED):
+            return
+        intent = json.loads(Path(INTENT).read_bytes())
+        begun = time.time_ns()
+        # Nothing may run that is not on record: when this fails, the shim ends and the attempt can be made again.
+        write_durably(STARTED, encode(_identity() | {"startedAt": stamp(begun)}))
+        keeper = Keeper(intent, begun, ready)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(INTENT)
+        keeper.keep()
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path("shim.error").write_text(traceback.format_exc())
+        raise
+
+
+def _detach(ready: int) -> None:
+    os.setsid()
+    os.umask(0o022)
+    void = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(void, fd)
+    highest = os.sysconf("SC_OPEN_MAX")
+    os.closerange(3, ready)
+    os.closerange(ready + 1, highest)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+
+
+def _lock() -> bool:
+    """Take the folder's lock for good; the file stays open, and the kernel lets go when the shim ends."""
+    fd = os.open(LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    # An agent that only looks whether the lock is held has it for an instant, hence more than one try.
+    for _ in range(20):
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def _identity() -> dict[str, Any]:
+    pid = os.getpid()
+    return {"pid": pid, "startTicks": start_ticks(pid), "bootId": boot_id()}
+
+
+def boot_id() -> str:
+    """Tell which boot of the machine this is."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def start_ticks(pid: int) -> int | None:
+    """Tell when a process started, in ticks since boot; None when it is gone or only a zombie is left."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    # The program's name, in parentheses, may hold anything.
+    fields = stat[stat.rindex(b")") + 2 :].split()
+    return None if fields[0] in (b"Z", b"X") else int(fields[19])
+
+
+def stamp(nanoseconds: int) -> str:
+    """Write a moment as CRI logs and records do: RFC 3339 with nine digits."""
+    seconds, rest = divmod(nanoseconds, 1_000_000_000)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:09d}Z"
+
+
+def encode(record: dict[str, Any]) -> bytes:
+    """Write a record as it stands in a file."""
+    return json.dumps(record, separators=(",", ":")).encode()
+
+
+def write_durably(path: str, data: bytes) -> None:
+    """Write a file of the current folder as one step that outlasts a power cut."""
+    beside = f".{path}"
+    fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(fd, data)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    os.rename(beside, path)
+    sync_folder(".")
+
+
+def sync_folder(path: str | Path) -> None:
+    """Make the names in a folder outlast a power cut."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+class Stream:
+    """One of the container's two outputs, on its way into the log."""
+
+    def __init__(self, name: str, fd: int) -> None:
+        self.fd = fd
+        self.is_open = True
+        self.rest = b""
+        self.rest_since = 0.0
+        self._full = b" " + name.encode() + b" F "
+        self._part = b" " + name.encode() + b" P "
+
+    def take(self, data: bytes, moment: bytes) -> bytes:
+        """Turn a chunk of output into log entries; an unfinished last line waits for its end."""
+        # Whole chunks go through `replace`: a call per line would not keep up with a busy container.
+        data = self.rest + data
+        cut = data.rfind(b"\n") + 1
+        full, part = moment + self._full, moment + self._part
+        between = b"\n" + full
+        entries = []
+        start = 0
+        while start < cut:
+            end = data.rfind(b"\n", start, start + LINE_LIMIT + 1) + 1
+            if end:
+                entries += (full, data[start : end - 1].replace(b"\n", between), b"\n")
+            else:
+                end = start + LINE_LIMIT
+                entries += (part, data[start:end], b"\n")
+            start = end
+        while len(data) - start > LINE_LIMIT:
+            entries += (part, data[start : start + LINE_LIMIT], b"\n")
+            start += LINE_LIMIT
+        if start or not self.rest:
+            self.rest_since = time.monotonic()
+        self.rest = data[start:]
+        return b"".join(entries)
+
+    def flush(self, moment: bytes) -> bytes:
+        """Give up waiting for the end of the last line."""
+        entry = moment + self._part + self.rest + b"\n" if self.rest else b""
+        self.rest = b""
+        return entry
+
+
+class Log:
+    """The container's log file. What a full disk does not take is kept, and nothing more is read until it fits."""
+
+    def __init__(self, path: str) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        self._fd = os.open(path, flags, 0o600)
+        self.backlog = memoryview(b"")
+
+    def write(self, data: bytes) -> None:
+        """Append whole entries."""
+        self.backlog = memoryview(bytes(self.backlog) + data) if self.backlog else memoryview(data)
+        self.retry()
+
+    def retry(self) -> None:
+        """Try again to write what did not fit."""
+        try:
+            while self.backlog:
+                self.backlog = self.backlog[os.write(self._fd, self.backlog) :]
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG):
+                raise
+
+
+class Keeper:
+    """Runs the program, moves its output, passes signals on, and records the end."""
+
+    def __init__(self, intent: dict[str, Any], begun: int, ready: int) -> None:
+        self._intent = intent
+        self._begun = begun
+        self._ready = ready
+        self._deadline = time.monotonic() + START_SECONDS
+        self._log = Log(intent.get("log", LOG))
+        self._exit_file = _reserve_exit_file()
+        self._complaint = b""
+        self._status = b""
+        self._init_pid = 0
+        self._init = -1
+        self._bwrap = 0
+        self._status_fd = -1
+        self._streams: tuple[Stream, ...] = ()
+        self._wake = _catch_signals()
+        self._must_stop = False
+        self._must_die = False
+
+    def keep(self) -> None:
+        """Run the container from its start to the record of its end."""
+        try:
+            self._spawn()
+        except OSError as error:
+            self._tell_ready()
+            message = f"{self._intent['argv'][0]}: {error.strerror}"
+            self._record(NOT_STARTED, None, "StartError", message=message)
+            return
+        _be_spared_by_oom()
+        self._pump()
+        _, status, usage = os.wait4(self._bwrap, 0)
+        self._drain()
+        self._tell_ready()
+        code = os.waitstatus_to_exitcode(status)
+        number = -code if code < 0 else None
+        code = 128 - code if code < 0 else code
+        reason, message = "Completed" if code == 0 else "Error", ""
+        if not self._has_run(code, number):
+            code, reason, message = NOT_STARTED, "StartError", self._said()
+        self._record(code, number, reason, message=message, max_rss_kib=usage.ru_maxrss)
+
+    def _spawn(self) -> None:
+        """Start bubblewrap: options through a file nobody else can read, because they carry the environment."""
+        options = os.memfd_create("options")
+        os.write(options, b"".join(o.encode() + b"\0" for o in self._intent["options"]))
+        os.lseek(options, 0, os.SEEK_SET)
+        out, out_end = _pipe()
+        err, err_end = _pipe()
+        status, status_end = _pipe()
+        self._streams = (Stream("stdout", out), Stream("stderr", err))
+        self._status_fd = status
+        # Above all numbers that the sandbox is given, so that no move treads on another.
+        ends = [fcntl.fcntl(e, fcntl.F_DUPFD_CLOEXEC, 20) for e in (out_end, err_end, options, status_end)]
+        moves = [(os.POSIX_SPAWN_DUP2, end, fd) for fd, end in enumerate(ends, start=1)]
+        program, *arguments = self._intent["argv"]
+        argv = [program, "--args", "3", "--json-status-fd", "4", *arguments]
+        self._bwrap = os.posix_spawn(
+            program, argv, {}, file_actions=moves, setsigdef=signal.valid_signals(), setsigmask=()
+        )
+        for fd in (out_end, err_end, options, status_end, *ends):
+            os.close(fd)
+
+    def _pump(self) -> None:
+        """Move output and pass signals on until bubblewrap has ended."""
+        over = os.pidfd_open(self._bwrap)
+        poll = select.poll()
+        for fd in (over, self._wake, self._status_fd):
+            poll.register(fd, select.POLLIN)
+        while True:
+            self._choose_streams(poll)
+            ready = {fd for fd, _ in poll.poll(self._patience())}
+            if self._wake in ready:
+                self._heed()
+            if self._status_fd in ready and not self._read_status():
+                poll.unregister(self._status_fd)
+            for stream in self._streams:
+                if stream.fd in ready:
+                    self._move(stream)
+            self._do_what_is_due()
+            if over in ready:
+                os.close(over)
+                return
+
+    def _choose_streams(self, poll: select.poll) -> None:
+        """Listen to what is open; a full disk stops the reading and so, in the end, the program: nothing is dropped."""
+        for stream in self._streams:
+            if stream.is_open and not self._log.backlog:
+                poll.register(stream.fd, select.POLLIN)
+            else:
+                with contextlib.suppress(KeyError):
+                    poll.unregister(stream.fd)
+
+    def _patience(self) -> float | None:
+        """Tell for how many milliseconds nothing can be due."""
+        if self._ready >= 0 or self._must_stop:
+            return 2
+        if self._log.backlog:
+            return RETRY_SECONDS * 1000
+        return HOLD_SECONDS * 1000 if any(s.rest for s in self._streams) else None
+
+    def _do_what_is_due(self) -> None:
+        now = time.monotonic()
+        if self._ready >= 0 and (self._main() or now > self._deadline):
+            self._tell_ready()
+        if self._must_die:
+            self._kill()
+        elif self._must_stop and (main := self._main()):
+            self._must_stop = False
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(main, signal.SIGTERM)
+        if self._log.backlog:
+            self._log.retry()
+        for stream in self._streams:
+            if stream.rest and now - stream.rest_since > HOLD_SECONDS and not self._log.backlog:
+                self._log.write(stream.flush(_now()))
+
+    def _move(self, stream: Stream) -> bool:
+        """Move one chunk into the log; False when there is none now."""
+        try:
+            data = os.read(stream.fd, CHUNK)
+        except BlockingIOError:
+            return False
+        if not data:
+            stream.is_open = False
+            return False
+        if stream is self._streams[1] and len(self._complaint) < MESSAGE_BYTES:
+            self._complaint += data[:MESSAGE_BYTES]
+        self._log.write(stream.take(data, _now()))
+        return True
+
+    def _drain(self) -> None:
+        """Empty the pipes: whoever could write to them is gone, so this ends."""
+        for stream in self._streams:
+            while stream.is_open and self._move(stream):
+                pass
+            self._log.write(stream.flush(_now()))
+        self._read_status()
+        for _ in range(10):
+            if not self._log.backlog:
+                return
+            time.sleep(RETRY_SECONDS)
+            self._log.retry()
+
+    def _heed(self) -> None:
+        for number in os.read(self._wake, 512):
+            self._must_stop |= number == signal.SIGTERM
+            self._must_die |= number == signal.SIGQUIT
+
+    def _read_status(self) -> bool:
+        """Read what bubblewrap says of itself; False when it will say no more."""
+        try:
+            data = os.read(self._status_fd, 4096)
+        except BlockingIOError:
+            return True
+        self._status += data
+        if self._init < 0 and b"\n" in self._status:
+            self._init_pid = int(json.loads(self._status.split(b"\n", 1)[0])["child-pid"])
+            with contextlib.suppress(ProcessLookupError):
+                self._init = os.pidfd_open(self._init_pid)
+        return bool(data)
+
+    def _main(self) -> int:
+        """Find the container's main process: the first child of the sandbox's init, once it is the user's program."""
+        if not self._init_pid or start_ticks(self._init_pid) is None:
+            return 0
+        child = first_child(self._init_pid)
+        with contextlib.suppress(OSError):
+            name = Path(f"/proc/{child}/comm").read_text().strip()
+            return 0 if name in LAUNCHERS and time.monotonic() < self._deadline else child
+        return 0
+
+    def _kill(self) -> None:
+        """End everything: with the first process of a PID namespace all others end, whatever they did to hide."""
+        with contextlib.suppress(ProcessLookupError):
+            if self._init >= 0:
+                signal.pidfd_send_signal(self._init, signal.SIGKILL)
+            else:
+                os.kill(self._bwrap, signal.SIGKILL)
+        self._must_die = False
+
+    def _tell_ready(self) -> None:
+        if self._ready >= 0:
+            with contextlib.suppress(OSError):
+                os.write(self._ready, b"1")
+            os.close(self._ready)
+            self._ready = -1
+
+    def _has_run(self, code: int, number: int | None) -> bool:
+        """Tell whether the program was executed at all."""
+        if number is not None:
+            return True
+        # bubblewrap reports an exit code only after it could execute what it was told to.
+        if b'"exit-code"' not in self._status:
+            return False
+        return code not in (126, 127) or not self._complaint.startswith(b"setpriv: failed to exec")
+
+    def _said(self) -> str:
+        return self._complaint[-MESSAGE_BYTES:].decode(errors="replace").strip()
+
+    def _record(self, code: int, number: int | None, reason: str, *, message: str = "", max_rss_kib: int = 0) -> None:
+        record = {
+            "exitCode": code,
+            "signal": number,
+            "reason": reason,
+            "message": message,
+            "startedAt": stamp(self._begun),
+            "finishedAt": stamp(time.time_ns()),
+            "maxRssKib": max_rss_kib,
+            "lostLogBytes": len(self._log.backlog),
+        }
+        while not self._write_exit_file(encode(record)):
+            # The exit code must not get lost, so the shim stays until it is written or told to die.
+            if select.select([self._wake], [], [], 1.0)[0] and signal.SIGQUIT in os.read(self._wake, 512):
+                return
+
+    def _write_exit_file(self, data: bytes) -> bool:
+        try:
+            os.pwrite(self._exit_file, data, 0)
+            os.ftruncate(self._exit_file, len(data))
+            os.fsync(self._exit_file)
+            os.rename(f".{EXIT}", EXIT)
+            sync_folder(".")
+        except FileNotFoundError:
+            return True  # The folder is gone: nobody waits for this record.
+        except OSError:
+            return False
+        return True
+
+
+def _reserve_exit_file() -> int:
+    """Take the room for the exit record now, because a full disk is no reason to forget how a container ended."""
+    fd = os.open(f".{EXIT}", os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with contextlib.suppress(OSError):
+        os.posix_fallocate(fd, 0, EXIT_FILE_BYTES)
+    return fd
+
+
+def _catch_signals() -> int:
+    """Turn signals into bytes on a pipe, and let none of them end the shim."""
+    wake, end = _pipe()
+    os.set_blocking(end, False)
+    signal.set_wakeup_fd(end, warn_on_full_buffer=False)
+    for number in (signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
+    return wake
+
+
+def _pipe() -> tuple[int, int]:
+    reading, writing = os.pipe2(os.O_CLOEXEC)
+    os.set_blocking(reading, False)
+    with contextlib.suppress(OSError):
+        fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, CHUNK)
+    return reading, writing
+
+
+def _be_spared_by_oom() -> None:
+    """Ask the kernel to end the container before its keeper; only root may ask."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("-500")
+
+
+def _now() -> bytes:
+    return stamp(time.time_ns()).encode()
+
+
+def first_child(pid: int) -> int:
+    """Find the oldest child of a process; 0 when it has none."""
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return 0
+    return int(children[0]) if children else 0

@@ -1,0 +1,141 @@
+"""Ask a cluster which kinds it has, and find one by any of its names."""
+
+import difflib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from paceline.client.cluster import Collection
+from paceline.errors import Fault, Invalid, Missing
+from paceline.objects.meta import Object
+
+# The group of the job kinds. It stands in kinds/ too, which this package does not import: reading types costs
+# a command its quick start, and the cluster knows its kinds best.
+JOB_GROUP = "batch.tensorstack.dev"
+PACELINE_GROUPS = (JOB_GROUP, "tensorstack.dev", "paceline.dev")
+CORE = "/api/v1"
+
+# Reads a path of the cluster as JSON.
+Ask = Callable[[str], Object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """One kind that a cluster has, with all its names."""
+
+    where: Collection
+    kind: str
+    singular: str
+    short_names: tuple[str, ...] = ()
+
+    @property
+    def is_job(self) -> bool:
+        """Tell whether objects of this kind are jobs."""
+        return self.where.group == JOB_GROUP
+
+    @property
+    def api_version(self) -> str:
+        """Give what objects of this kind carry as apiVersion."""
+        return f"{self.where.group}/{self.where.version}" if self.where.group else self.where.version
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Give every word that means this kind."""
+        plural = self.where.plural
+        return (plural, self.singular, *self.short_names, f"{plural}.{self.where.group}")
+
+
+class Kinds:
+    """The kinds of one cluster; each part is asked for once, when it is first needed."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+        self._parts: dict[str, tuple[Kind, ...]] = {}
+        self._others: tuple[str, ...] | None = None
+
+    def jobs(self) -> tuple[Kind, ...]:
+        """Give all job kinds; none on a cluster where Paceline is not installed."""
+        try:
+            group = self._ask(f"/apis/{JOB_GROUP}")
+        except Missing:
+            return ()
+        return self._part(_preferred(group))
+
+    def named(self, word: str) -> Kind:
+        """Find a kind by plural, singular, short name, kind or plural.group; Invalid suggests a close one."""
+        wanted = word.lower()
+        for part in self._in_order():
+            for kind in part:
+                if wanted in kind.names or wanted == kind.kind.lower():
+                    return kind
+        known = [name for part in self._parts.values() for kind in part for name in kind.names[:2]]
+        close = difflib.get_close_matches(wanted, known, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else "the cluster has no such kind; `paceline get --kinds` lists them"
+        raise Invalid((Fault("kind", word, hint),))
+
+    def of(self, api_version: str, kind: str) -> Kind:
+        """Find the kind that an object says it is; Invalid suggests the one that was probably meant."""
+        path = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+        try:
+            part = self._part(path)
+        except Missing:
+            raise Invalid((Fault("apiVersion", api_version, self._version_hint(kind)),)) from None
+        found = next((each for each in part if each.kind == kind), None)
+        if found is None:
+            close = difflib.get_close_matches(kind, [each.kind for each in part], n=1, cutoff=0.5)
+            known = ", ".join(each.kind for each in part)
+            hint = f"did you mean {close[0]!r}?" if close else f"{api_version} has: {known}"
+            raise Invalid((Fault("kind", kind, hint),))
+        return found
+
+    def all(self) -> tuple[Kind, ...]:
+        """Give every kind of the cluster, job kinds first."""
+        return tuple(dict.fromkeys(kind for part in self._in_order() for kind in part))
+
+    def _version_hint(self, kind: str) -> str:
+        """Say which apiVersion an object of this kind should carry, when the cluster has the kind at all."""
+        for part in self._in_order():
+            for each in part:
+                if each.kind == kind:
+                    return f"{kind} is in {each.api_version!r}"
+        return f"the cluster does not have this group and version; jobs are in '{JOB_GROUP}/v1beta1'"
+
+    def _in_order(self) -> Iterable[tuple[Kind, ...]]:
+        """Go through the parts, the likely ones first, so that most commands ask for one or two."""
+        yield self.jobs()
+        yield self._part(CORE)
+        if self._others is None:
+            groups = self._ask("/apis").get("groups") or ()
+            ordered = sorted(groups, key=lambda group: group["name"] not in PACELINE_GROUPS)
+            self._others = tuple(_preferred(group) for group in ordered)
+        for path in self._others:
+            yield self._part(path)
+
+    def _part(self, path: str) -> tuple[Kind, ...]:
+        if path not in self._parts:
+            self._parts[path] = read_kinds(self._ask(path))
+        return self._parts[path]
+
+
+def read_kinds(answer: Object) -> tuple[Kind, ...]:
+    """Read an APIResourceList; subresources are left out."""
+    group, _, version = str(answer.get("groupVersion") or "").rpartition("/")
+    return tuple(
+        Kind(
+            where=Collection(
+                group=group,
+                version=version,
+                plural=str(entry["name"]),
+                namespaced=bool(entry.get("namespaced")),
+            ),
+            kind=str(entry["kind"]),
+            singular=str(entry.get("singularName") or entry["kind"]).lower(),
+            short_names=tuple(entry.get("shortNames") or ()),
+        )
+        for entry in answer.get("resources") or ()
+        if "/" not in entry["name"]
+    )
+
+
+def _preferred(group: Object) -> str:
+    version = (group.get("preferredVersion") or group["versions"][0])["groupVersion"]
+    return f"/apis/{version}"

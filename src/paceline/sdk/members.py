@@ -1,0 +1,146 @@
+"""Read a job's pods: which member each one tries to run, how it does, and which one to listen to."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from paceline.objects import labels
+from paceline.objects.gang import Place
+from paceline.objects.meta import Object, is_deleting, labels_of, name_of
+from paceline.objects.times import from_wire
+
+FINAL = ("Succeeded", "Failed")
+LEADER_ROLE = "master"
+# A container that waits only because it is being made tells nobody anything.
+ORDINARY_WAITS = frozenset({"ContainerCreating", "PodInitializing"})
+SIGNALS = {1: "SIGHUP", 2: "SIGINT", 4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL"}
+SIGNALS |= {11: "SIGSEGV", 13: "SIGPIPE", 15: "SIGTERM"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberPod:
+    """One try to run a member, as its pod tells it."""
+
+    name: str
+    place: Place
+    attempt: int
+    phase: str
+    is_leader: bool = False
+    is_deleting: bool = False
+    # Restarts of its first container, inside the same pod.
+    restarts: int = 0
+    exit_code: int | None = None
+    # Why it waits or failed, in one word and in a sentence; empty when there is nothing to say.
+    reason: str = ""
+    message: str = ""
+    node: str = ""
+    # Whether there is, or was, a process whose log can be read.
+    has_started: bool = False
+    started: datetime | None = None
+    ended: datetime | None = None
+
+    @property
+    def is_final(self) -> bool:
+        """Tell whether this pod will never run again."""
+        return self.phase in FINAL
+
+
+def member_pods(pods: Iterable[Object]) -> tuple[MemberPod, ...]:
+    """Read the pods of one job, in the order of role, index and attempt; others among them are left out."""
+    read = [member for pod in pods if (member := member_pod(pod)) is not None]
+    return tuple(sorted(read, key=lambda member: (member.place, member.attempt)))
+
+
+def member_pod(pod: Object) -> MemberPod | None:
+    """Read one pod; None when it does not say which member it is."""
+    told = labels_of(pod)
+    role, index = told.get(labels.REPLICA_TYPE), told.get(labels.REPLICA_INDEX, "")
+    if not role or not index.isdigit():
+        return None
+    status = pod.get("status") or {}
+    containers = status.get("containerStatuses") or []
+    first: Mapping[str, Any] = containers[0] if containers else {}
+    state = first.get("state") or {}
+    ended = _ended(containers)
+    reason, message = why(status)
+    attempt = told.get(labels.ATTEMPT, "0")
+    return MemberPod(
+        name=name_of(pod),
+        place=Place(role, int(index)),
+        attempt=int(attempt) if attempt.isdigit() else 0,
+        phase=str(status.get("phase") or "Pending"),
+        is_leader=told.get(labels.JOB_ROLE) == LEADER_ROLE,
+        is_deleting=is_deleting(pod),
+        restarts=int(first.get("restartCount") or 0),
+        exit_code=ended.get("exitCode"),
+        reason=reason,
+        message=message,
+        node=str((pod.get("spec") or {}).get("nodeName") or ""),
+        has_started=bool(state.get("running") is not None or state.get("terminated") or first.get("restartCount")),
+        started=_moment((state.get("running") or state.get("terminated") or {}).get("startedAt")),
+        ended=_moment(ended.get("finishedAt")),
+    )
+
+
+def latest(pods: Iterable[MemberPod]) -> tuple[MemberPod, ...]:
+    """Keep the last try of every member."""
+    by_place: dict[Place, MemberPod] = {}
+    for pod in pods:
+        known = by_place.get(pod.place)
+        if known is None or pod.attempt >= known.attempt:
+            by_place[pod.place] = pod
+    return tuple(by_place[place] for place in sorted(by_place))
+
+
+def leader_place(pods: Iterable[MemberPod]) -> Place | None:
+    """Find the member that decides over the job: the one marked so, or else the first of all."""
+    ordered = sorted(pods, key=lambda pod: (not pod.is_leader, pod.place))
+    return ordered[0].place if ordered else None
+
+
+def first_failed(pods: Iterable[MemberPod]) -> MemberPod | None:
+    """Find the pod that failed first: the others were often only stopped because of it."""
+    failed = [pod for pod in pods if pod.phase == "Failed"]
+    known = [pod for pod in failed if pod.ended is not None]
+    if known:
+        return min(known, key=lambda pod: (pod.ended, pod.place))
+    return failed[0] if failed else None
+
+
+def why(status: Mapping[str, Any]) -> tuple[str, str]:
+    """Find the most telling reason a pod gives: its own, its placement's, then a container's."""
+    if status.get("reason"):
+        return str(status["reason"]), str(status.get("message") or "")
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            return str(condition.get("reason") or ""), str(condition.get("message") or "")
+    for container in status.get("containerStatuses") or ():
+        state = container.get("state") or {}
+        told = state.get("waiting") or state.get("terminated") or {}
+        reason = str(told.get("reason") or "")
+        if reason and reason not in ORDINARY_WAITS and not (reason == "Completed" and not told.get("exitCode")):
+            return reason, str(told.get("message") or "")
+    return "", ""
+
+
+def exit_words(code: int | None) -> str:
+    """Say an exit code, and the signal that stands behind it: `exit code 137 (SIGKILL)`."""
+    if code is None:
+        return "no exit code"
+    name = SIGNALS.get(code - 128) or SIGNALS.get(-code)
+    return f"exit code {code} ({name})" if name else f"exit code {code}"
+
+
+def _ended(containers: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Give how the containers ended: the first bad end, or else the first end there was."""
+    ends = [(each.get("state") or {}).get("terminated") for each in containers]
+    known = [end for end in ends if end]
+    return next((end for end in known if end.get("exitCode")), known[0] if known else {})
+
+
+def _moment(text: object) -> datetime | None:
+    try:
+        return from_wire(str(text)) if text else None
+    except ValueError:
+        return None

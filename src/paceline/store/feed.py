@@ -1,0 +1,200 @@
+"""The feed of what changed: the history that is kept, and everyone who follows it."""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+from typing import Self
+
+from paceline.errors import Busy, Expired
+from paceline.store.limits import Limits
+from paceline.store.log import Record
+
+
+class Ahead(Busy):
+    """The revision asked for has not happened yet."""
+
+
+class Watch:
+    """The records after a revision whose keys begin with a prefix, in order, for one reader.
+
+    Leave it with `close()` or use it in a `with` block. Waiting for a record may be cancelled and
+    tried again; nothing is lost. A reader that falls behind the kept history is told Expired.
+    """
+
+    def __init__(self, feed: "Feed", prefix: str, unread: deque[Record]) -> None:
+        self.prefix = prefix
+        self._feed = feed
+        # Bounded by the history: a watch that still has to read what left it is cut off.
+        self._unread = unread
+        self._wake = asyncio.Event()
+        self._ended_at: int | None = None
+        self._cut = False
+
+    @property
+    def position(self) -> int:
+        """The revision up to which the reader has been given everything."""
+        if self._ended_at is not None:
+            return self._ended_at
+        return self._unread[0].revision - 1 if self._unread else self._feed.revision
+
+    @property
+    def oldest(self) -> int | None:
+        """The revision that the reader is given next, if one waits."""
+        return self._unread[0].revision if self._unread else None
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Record:
+        if not await self._news():
+            raise StopAsyncIteration
+        return self._unread.popleft()
+
+    async def take(self) -> tuple[Record, ...]:
+        """Wait until there is something to read and give all of it; nothing once the watch has ended."""
+        await self._news()
+        taken = tuple(self._unread)
+        self._unread.clear()
+        return taken
+
+    async def _news(self) -> bool:
+        while not self._unread:
+            if self._cut:
+                raise Expired(
+                    f"the watch was too slow: what follows revision {self.position} is not kept"
+                    " any more; list again"
+                )
+            if self._ended_at is not None:
+                return False
+            self._wake.clear()
+            await self._wake.wait()
+        return True
+
+    def close(self) -> None:
+        """Stop following; a second time is fine."""
+        if self._ended_at is None:
+            self._ended_at = self.position
+            self._unread.clear()
+            self._wake.set()
+            self._feed.leave(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def push(self, record: Record) -> None:
+        """Add a record for the reader; for the feed only."""
+        self._unread.append(record)
+        self._wake.set()
+
+    def cut(self) -> None:
+        """Give up on the reader; for the feed only."""
+        self._cut = True
+        self.close()
+
+
+class Feed:
+    """The kept history and the watches on it."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._history: deque[Record] = deque()
+        self._bytes = 0
+        self.revision = 0
+        # Up to here nothing is kept.
+        self.floor = 0
+        # Bytes that left the history since the beginning.
+        self.dropped = 0
+        # By prefix, so that a record costs its readers only. Dicts, because their order is certain.
+        self._watches: dict[str, dict[Watch, None]] = {}
+        self._lengths: tuple[int, ...] = ()
+        # Those who had something to read when it was last looked at.
+        self._behind: dict[Watch, None] = {}
+
+    def load(self, records: Iterable[Record], *, floor: int, revision: int) -> None:
+        """Begin with the history that the log kept after `floor`, up to its last revision."""
+        self.floor = floor
+        self.publish(records)
+        self.revision = revision
+
+    def publish(self, records: Iterable[Record]) -> None:
+        """Tell everyone about records that are durable, and let go of what is too old."""
+        for record in records:
+            self._history.append(record)
+            self._bytes += len(record.value)
+            self.revision = record.revision
+            for watch in self._followers(record.key):
+                watch.push(record)
+                self._behind[watch] = None
+        if self._trim():
+            self._cut_off()
+
+    def watch(self, prefix: str, since: int) -> Watch:
+        """Follow a prefix after a revision."""
+        if since < self.floor:
+            raise Expired(
+                f"revision {since} is too old: history is kept after {self.floor}; list again"
+            )
+        if since > self.revision:
+            raise Ahead(f"revision {since} has not happened yet; the last one is {self.revision}")
+        unread: deque[Record] = deque()
+        for record in reversed(self._history):
+            if record.revision <= since:
+                break
+            if record.key.startswith(prefix):
+                unread.appendleft(record)
+        watch = Watch(self, prefix, unread)
+        if prefix not in self._watches:
+            self._watches[prefix] = {}
+            self._measure()
+        self._watches[prefix][watch] = None
+        self._behind[watch] = None
+        return watch
+
+    def leave(self, watch: Watch) -> None:
+        """Forget a watch that has ended."""
+        same = self._watches[watch.prefix]
+        del same[watch]
+        if not same:
+            del self._watches[watch.prefix]
+            self._measure()
+        self._behind.pop(watch, None)
+
+    def close(self) -> None:
+        """End every watch."""
+        for watch in [watch for same in self._watches.values() for watch in same]:
+            watch.close()
+
+    def _followers(self, key: str) -> Iterator[Watch]:
+        for length in self._lengths:
+            if length > len(key):
+                return
+            yield from self._watches.get(key[:length], ())
+
+    def _measure(self) -> None:
+        self._lengths = tuple(sorted({len(prefix) for prefix in self._watches}))
+
+    def _trim(self) -> bool:
+        before = self.floor
+        while len(self._history) > self._limits.history or self._bytes > self._limits.history_bytes:
+            gone = self._history.popleft()
+            self._bytes -= len(gone.value)
+            self.dropped += len(gone.value)
+            self.floor = gone.revision
+        return self.floor != before
+
+    def _cut_off(self) -> None:
+        # What a watch has yet to read is always part of the history, so slow readers cost no memory.
+        for watch in tuple(self._behind):
+            if watch.oldest is None:
+                del self._behind[watch]
+            elif watch.oldest <= self.floor:
+                watch.cut()

@@ -1,0 +1,87 @@
+"""The store: guarded writes that last, reads from memory, and a feed of what changed."""
+
+from contextlib import ExitStack
+
+from paceline.store.feed import Feed, Watch
+from paceline.store.limits import DEFAULTS, Limits
+from paceline.store.log import Log, Op, Record
+from paceline.store.state import State, Stored
+from paceline.store.writer import Render, Writer
+from paceline.world import Blocking
+
+__all__ = ["Render", "Store", "Stored"]
+
+
+class Store:
+    """Every object of a cluster, over a log that survives it.
+
+    Between two awaits of a caller, `revision`, `get`, `list` and the start of a `watch` see one state.
+    """
+
+    def __init__(self, log: Log, blocking: Blocking, *, limits: Limits = DEFAULTS) -> None:
+        self._log = log
+        self._blocking = blocking
+        self._limits = limits
+        self._state = State()
+        self._feed = Feed(limits)
+        self._writer = Writer(log, blocking, state=self._state, feed=self._feed, limits=limits)
+
+    async def open(self) -> None:
+        """Take hold of the log and load what it holds; Unavailable says what stands in the way."""
+        last, floor, current, history = await self._blocking.run(self._load)
+        # A record that is both current and history is kept once.
+        same = {record.revision: record for record in current}
+        self._state.load(current)
+        self._feed.load(
+            (same.get(record.revision, record) for record in history), floor=floor, revision=last
+        )
+
+    def _load(self) -> tuple[int, int, tuple[Record, ...], tuple[Record, ...]]:
+        with ExitStack() as undo:
+            last = self._log.open()
+            undo.callback(self._log.close)
+            compacted = self._log.compacted()
+            floor = max(compacted, last - self._limits.history)
+            current, history = tuple(self._log.current()), tuple(self._log.since(floor))
+            undo.pop_all()
+        self._writer.begin(compacted)
+        return last, floor, current, history
+
+    async def run(self) -> None:
+        """Carry out writes until cancelled; those that still wait then are told Busy."""
+        await self._writer.run()
+
+    async def close(self) -> None:
+        """End all watches, refuse further writes and let go of the log."""
+        self._writer.stop()
+        self._feed.close()
+        await self._blocking.run(self._log.close)
+
+    @property
+    def revision(self) -> int:
+        """The revision of the newest write that is durable."""
+        return self._feed.revision
+
+    def get(self, key: str) -> Stored | None:
+        """Read what is under a key."""
+        return self._state.get(key)
+
+    def list(self, prefix: str) -> tuple[Stored, ...]:
+        """Read everything whose key begins with a prefix, in the order of keys."""
+        return self._state.under(prefix)
+
+    def watch(self, prefix: str, since: int) -> Watch:
+        """Follow a prefix after a revision; Expired when it is too old, Ahead when it is yet to come."""
+        return self._feed.watch(prefix, since)
+
+    async def create(self, key: str, render: Render) -> Stored:
+        """Store a new key; Exists when it is there already."""
+        return await self._writer.write(Op.CREATE, key, render=render)
+
+    async def replace(self, key: str, render: Render, *, expected: int) -> Stored:
+        """Store new bytes under a key that is at the expected revision; else Conflict, or Missing."""
+        return await self._writer.write(Op.REPLACE, key, render=render, expected=expected)
+
+    async def delete(self, key: str, render: Render, *, expected: int | None) -> Stored:
+        """Remove a key, guarded if a revision is expected, and give its last bytes."""
+        return await self._writer.write(Op.DELETE, key, render=render, expected=expected)

@@ -1,0 +1,260 @@
+"""Group commit: everything that waits becomes one durable step, and only then is it seen."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+
+from paceline.errors import (
+    Busy,
+    Conflict,
+    Exists,
+    Malformed,
+    Missing,
+    PacelineError,
+    Unavailable,
+)
+from paceline.store.feed import Feed
+from paceline.store.limits import Limits
+from paceline.store.log import Log, Op, Record
+from paceline.store.state import State, Stored, stored
+from paceline.world import Blocking
+
+# Makes the bytes to keep, given the revision that will write them.
+Render = Callable[[int], bytes]
+
+STOPPED = "the store has stopped; try again when it is back"
+UNCERTAIN = "whether this write was stored is not known; read it before writing again"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """A write that waits, and the future of the one who waits for it."""
+
+    op: Op
+    key: str
+    render: Render
+    expected: int | None
+    done: asyncio.Future[Stored]
+
+    def answer(self, outcome: Stored | PacelineError) -> None:
+        """Tell the one who waits, unless they left."""
+        if self.done.done():
+            return
+        if isinstance(outcome, PacelineError):
+            self.done.set_exception(outcome)
+        else:
+            self.done.set_result(outcome)
+
+
+@dataclass(slots=True, kw_only=True)
+class Batch:
+    """The records of one commit, and the answers that hold once it is durable."""
+
+    records: list[Record] = field(default_factory=list)
+    answers: list[tuple[Write, Stored | PacelineError]] = field(default_factory=list)
+    bytes: int = 0
+
+    def answer(self) -> None:
+        """Give every write its answer."""
+        for write, outcome in self.answers:
+            write.answer(outcome)
+
+    def fail(self, error: PacelineError) -> None:
+        """Tell every write that the commit failed."""
+        for write, _ in self.answers:
+            write.answer(again(error))
+
+
+def again(error: PacelineError, addition: str = "") -> PacelineError:
+    """Say an error of the log once more: each hearer raises an exception of their own."""
+    kind = Unavailable if isinstance(error, Unavailable) else Busy
+    return kind(f"{error}; {addition}" if addition else str(error))
+
+
+def refusal(write: Write, found: Stored | None) -> PacelineError | None:
+    """Check a write's guard against what it would meet."""
+    if write.op is Op.CREATE:
+        return Exists(f"{write.key} is there already") if found else None
+    if found is None:
+        return Missing(f"{write.key} is not there")
+    if write.expected not in (None, found.revision):
+        return Conflict(
+            f"{write.key} is at revision {found.revision}, not {write.expected}; read it again"
+        )
+    return None
+
+
+class Writer:
+    """The one that appends to the log, a batch at a time, and shows what became durable."""
+
+    def __init__(
+        self, log: Log, blocking: Blocking, *, state: State, feed: Feed, limits: Limits
+    ) -> None:
+        self._log = log
+        self._blocking = blocking
+        self._state = state
+        self._feed = feed
+        self._limits = limits
+        self._waiting: deque[Write] = deque()
+        self._wake = asyncio.Event()
+        self._batch = Batch()
+        # Set when no write can succeed any more: the store stopped, or its disk cannot be trusted.
+        self._closed: PacelineError | None = None
+        # Set while the log may hold more than was shown.
+        self._unsure = False
+        self._compacted = 0
+        self._cleared_bytes = 0
+
+    def begin(self, compacted: int) -> None:
+        """Take over after loading, told how far the log's history is gone."""
+        self._compacted = compacted
+        self._cleared_bytes = self._feed.dropped
+
+    async def write(
+        self, op: Op, key: str, *, render: Render, expected: int | None = None
+    ) -> Stored:
+        """Queue a write and wait until it is durable or refused."""
+        if self._closed is not None:
+            raise again(self._closed)
+        if len(self._waiting) >= self._limits.waiting:
+            raise Busy(f"{len(self._waiting)} writes wait for the disk; try again in a moment")
+        _check_key(key)
+        done: asyncio.Future[Stored] = asyncio.get_running_loop().create_future()
+        self._waiting.append(Write(op=op, key=key, render=render, expected=expected, done=done))
+        self._wake.set()
+        return await done
+
+    async def run(self) -> None:
+        """Commit what waits, batch after batch, until cancelled."""
+        try:
+            while True:
+                await self._wake.wait()
+                self._wake.clear()
+                while self._waiting:
+                    await self._turn()
+        finally:
+            self.stop()
+
+    def stop(self) -> None:
+        """Refuse everything from now on."""
+        self._batch.fail(Busy(f"{STOPPED}; {UNCERTAIN}"))
+        self._close(Busy(STOPPED))
+
+    async def _turn(self) -> None:
+        if self._unsure:
+            try:
+                await self._settle()
+            except PacelineError as error:
+                self._turn_away(error)
+                return
+        self._batch = self._gather()
+        await self._commit()
+        self._batch = Batch()
+        await self._clear_away()
+        # Whoever was just answered may have more: let them queue it before the next batch leaves.
+        await asyncio.sleep(0)
+
+    def _gather(self) -> Batch:
+        batch, ahead = Batch(), dict[str, Stored | None]()
+        while (
+            self._waiting
+            and len(batch.records) < self._limits.batch
+            and batch.bytes < self._limits.batch_bytes
+        ):
+            write = self._waiting.popleft()
+            if write.done.done():
+                continue
+            found = ahead[write.key] if write.key in ahead else self._state.get(write.key)
+            outcome = self._record(write, found, self._feed.revision + len(batch.records) + 1)
+            if isinstance(outcome, Record):
+                batch.records.append(outcome)
+                batch.bytes += len(outcome.value)
+                batch.answers.append((write, stored(outcome)))
+                ahead[write.key] = None if outcome.op is Op.DELETE else stored(outcome)
+            elif write.key in ahead:
+                # Refused because of a write that is not durable yet: true only if that one gets there.
+                batch.answers.append((write, outcome))
+            else:
+                write.answer(outcome)
+        return batch
+
+    def _record(self, write: Write, found: Stored | None, revision: int) -> Record | PacelineError:
+        error = refusal(write, found)
+        if error is not None:
+            return error
+        try:
+            value = write.render(revision)
+        except PacelineError as refused:
+            return refused
+        created = found.created if found else revision
+        return Record(revision=revision, key=write.key, op=write.op, value=value, created=created)
+
+    async def _commit(self) -> None:
+        batch = self._batch
+        if not batch.records:
+            return
+        self._unsure = True
+        try:
+            await self._blocking.run(partial(self._log.append, tuple(batch.records)))
+        except Unavailable as error:
+            batch.fail(again(error, UNCERTAIN))
+            self._close(error)
+        except PacelineError as error:
+            await self._doubt(batch, error)
+        else:
+            self._show(batch.records)
+            batch.answer()
+
+    async def _doubt(self, batch: Batch, error: PacelineError) -> None:
+        """Find out whether a batch whose commit failed is in the log all the same."""
+        try:
+            await self._settle()
+        except PacelineError:
+            batch.fail(again(error, UNCERTAIN))
+            return
+        if self._feed.revision >= batch.records[-1].revision:
+            batch.answer()
+        else:
+            batch.fail(error)
+
+    async def _settle(self) -> None:
+        revision = self._feed.revision
+        self._show(await self._blocking.run(lambda: tuple(self._log.since(revision))))
+
+    def _show(self, records: Iterable[Record]) -> None:
+        for record in records:
+            self._state.apply(record)
+        self._feed.publish(records)
+        self._unsure = False
+
+    async def _clear_away(self) -> None:
+        """Let the log forget what the feed no longer tells, some at a time."""
+        floor, dropped = self._feed.floor, self._feed.dropped
+        few = floor - self._compacted < self._limits.slack
+        if few and dropped - self._cleared_bytes < self._limits.history_bytes:
+            return
+        try:
+            await self._blocking.run(partial(self._log.compact, floor))
+        except Unavailable as error:
+            self._close(error)
+        except PacelineError:
+            # Nothing is lost by keeping more than needed; the next batch tries again.
+            return
+        self._compacted, self._cleared_bytes = floor, dropped
+
+    def _close(self, error: PacelineError) -> None:
+        self._closed = self._closed or error
+        self._turn_away(error)
+
+    def _turn_away(self, error: PacelineError) -> None:
+        while self._waiting:
+            self._waiting.popleft().answer(again(error))
+
+
+def _check_key(key: str) -> None:
+    try:
+        key.encode()
+    except UnicodeEncodeError:
+        raise Malformed(f"the key {key!r} is not text that UTF-8 can write") from None
