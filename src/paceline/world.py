@@ -81,6 +81,10 @@ class Files(Protocol):
         """List a folder's entries, sorted; a missing folder has none."""
         ...
 
+    def resolve(self, path: Path) -> Path:
+        """Follow all links on the way to a path and give where it really lies."""
+        ...
+
     def exists(self, path: Path) -> bool:
         """Tell whether something is at the path."""
         ...

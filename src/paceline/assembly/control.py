@@ -17,7 +17,7 @@ def main() -> int:
     """Run until told to stop; a known error is one line, a bug is a traceback in the log."""
     say_to_stderr("control")
     settings = recall(Path(sys.argv[1]))
-    fd = int(sys.argv[2]) if len(sys.argv) > 2 else None  # noqa: PLR2004 - the second of two arguments
+    fd = int(sys.argv[2]) if len(sys.argv) > 2 else None
 
     def ready() -> None:
         log.info("ready")

@@ -29,7 +29,7 @@ def start_in_background(settings: Settings) -> None:
     remember(settings)
     read_end, write_end = os.pipe()
     with settings.log.open("ab") as said:
-        process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+        process = subprocess.Popen(
             [sys.executable, "-m", "paceline.assembly.control", str(settings.home), str(write_end)],
             stdin=subprocess.DEVNULL,
             stdout=said,

@@ -14,7 +14,7 @@ import uvloop
 from paceline.api.app import Server, make_app
 from paceline.api.gate import Gate
 from paceline.assembly.hold import hold
-from paceline.assembly.keys import Keys, last_port, prepare_keys
+from paceline.assembly.keys import last_port, prepare_keys
 from paceline.assembly.kinds import full_scheme
 from paceline.assembly.listen import loopback_socket, serve
 from paceline.assembly.machine import OneThread, real_world
@@ -22,7 +22,7 @@ from paceline.assembly.settings import LOOPBACK, NAMESPACE, Settings
 from paceline.client.agent import AgentSocket
 from paceline.client.cluster import NAMESPACES, Cluster, Collection
 from paceline.client.events import Recorder
-from paceline.client.local import local_cluster
+from paceline.client.local import IN_PROCESS, LocalCluster
 from paceline.control.claims import Claims
 from paceline.control.jobs import Jobs, collection_of
 from paceline.control.owners import Owners
@@ -44,7 +44,7 @@ AGENT_PAUSE_SECONDS = 1.0
 def run_control(settings: Settings, ready: Callable[[], None]) -> None:
     """Run the cluster in this process until a signal says stop; `ready` is called once it answers."""
     gc.set_threshold(GC_THRESHOLD, 50, 50)
-    world = real_world(settings.home)
+    world = real_world()
     world.files.make_folder(settings.home)
     with hold(settings.lock):
         uvloop.run(_until_told(settings, world, ready))
@@ -68,7 +68,7 @@ async def run_cluster(settings: Settings, world: World, ready: Callable[[], None
     world.files.make_folder(settings.store.parent)
     store = Store(SqliteLog(settings.store), OneThread("store"))
     await store.open()
-    nodes = AgentSocket(settings.agent_socket)
+    nodes = AgentSocket(settings.agent_socket, world.chance)
     try:
         app = make_app(
             Server(
@@ -76,20 +76,20 @@ async def run_cluster(settings: Settings, world: World, ready: Callable[[], None
                 scheme=full_scheme(),
                 clock=world.clock,
                 ids=world.ids,
-                gate=Gate(tokens=keys.tokens, hosts=frozenset({f"{LOOPBACK}:{port}", f"localhost:{port}"})),
+                gate=Gate(tokens=keys.tokens, hosts=frozenset({f"{LOOPBACK}:{port}", f"localhost:{port}", IN_PROCESS})),
                 nodes=nodes,
             )
         )
-        async with asyncio.TaskGroup() as group:
+        async with asyncio.TaskGroup() as group, LocalCluster(app, token=keys.controller_token) as cluster:
             group.create_task(store.run())
             started = asyncio.Event()
             group.create_task(serve(app, sock, tls=(keys.certificate, keys.key), started=started))
             await started.wait()
-            cluster = local_cluster(app, token=keys.controller_token, host=f"{LOOPBACK}:{port}")
             await _make_namespaces(cluster)
-            await _start_controllers(group, settings, world, cluster)
-            group.create_task(_keep_agent(settings))
-            ready()
+            async with asyncio.TaskGroup() as controllers:
+                await _start_controllers(controllers, settings, world, cluster)
+                controllers.create_task(_keep_agent(settings))
+                ready()
     finally:
         await nodes.close()
         await store.close()
@@ -106,13 +106,13 @@ async def _make_namespaces(cluster: Cluster) -> None:
 
 async def _start_controllers(group: asyncio.TaskGroup, settings: Settings, world: World, cluster: Cluster) -> None:
     """Start every controller and wait until each has seen the cluster once."""
-    recorder = Recorder(cluster, world.clock, "paceline-controller")
+    recorder = Recorder(cluster, world.clock, component="paceline-controller")
     jobs = Jobs(cluster=cluster, clock=world.clock, chance=world.chance, recorder=recorder, shares_network=True)
     scheduler = Scheduler(
         cluster=cluster,
         clock=world.clock,
         chance=world.chance,
-        recorder=Recorder(cluster, world.clock, "paceline-scheduler"),
+        recorder=Recorder(cluster, world.clock, component="paceline-scheduler"),
     )
     claims = Claims(cluster=cluster, chance=world.chance, root=PurePosixPath(settings.volumes))
     owners = Owners(cluster=cluster, chance=world.chance, kinds=owner_kinds())

@@ -1,25 +1,23 @@
-"""Serve an ASGI app with uvicorn inside our own loop, under our own signals."""
+"""Serve an ASGI app with uvicorn's protocol inside our own loop, under our own signals.
+
+uvicorn's own server wakes ten times a second and takes over signals; its protocol class alone does neither.
+"""
 
 import asyncio
-import contextlib
+import functools
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
 
 from paceline.assembly.settings import LOOPBACK
 from paceline.errors import Unavailable
 
-
-class Listener(uvicorn.Server):
-    """uvicorn's server without its own idea of signals: whoever assembles it decides when it ends."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave signals alone."""
-        yield
+# Watches never end by themselves; when the server stops they are given this long to be told.
+GOODBYE_SECONDS = 1.0
 
 
 def loopback_socket(port: int) -> socket.socket:
@@ -33,7 +31,7 @@ def loopback_socket(port: int) -> socket.socket:
             sock.close()
             continue
         sock.listen(1024)
-        sock.setblocking(False)
+        sock.settimeout(0)
         return sock
     raise Unavailable(f"no free port on {LOOPBACK}")
 
@@ -51,7 +49,7 @@ def unix_socket(path: Path) -> socket.socket:
         ) from error
     path.chmod(0o600)
     sock.listen(1024)
-    sock.setblocking(False)
+    sock.settimeout(0)
     return sock
 
 
@@ -60,27 +58,33 @@ async def serve(app: Any, sock: socket.socket, *, tls: tuple[Path, Path] | None,
     config = uvicorn.Config(
         app,
         lifespan="off",
-        loop="none",
         http="httptools",
         ws="none",
         log_config=None,
         access_log=False,
         server_header=False,
-        # Watches never end by themselves.
-        timeout_graceful_shutdown=1,
+        date_header=False,
         timeout_keep_alive=75,
-        ssl_certfile=str(tls[0]) if tls else None,
-        ssl_keyfile=str(tls[1]) if tls else None,
+        ssl_certfile=tls[0] if tls else None,
+        ssl_keyfile=tls[1] if tls else None,
     )
-    listener = Listener(config)
-    async with asyncio.TaskGroup() as group:
-        serving = group.create_task(listener.serve([sock]))
-        try:
-            while not listener.started and not serving.done():
-                await asyncio.sleep(0.005)
-            started.set()
-            await asyncio.shield(serving)
-        except asyncio.CancelledError:
-            listener.should_exit = True
-            await asyncio.wait([serving], timeout=3)
-            raise
+    config.load()
+    state = ServerState()
+    protocol = functools.partial(HttpToolsProtocol, config=config, server_state=state, app_state={})
+    server = await asyncio.get_running_loop().create_server(protocol, sock=sock, ssl=config.ssl)
+    started.set()
+    try:
+        await asyncio.Event().wait()
+    finally:
+        server.close()
+        await _say_goodbye(state)
+
+
+async def _say_goodbye(state: ServerState) -> None:
+    """Let requests under way finish for a moment, then end them."""
+    for connection in tuple(state.connections):
+        connection.shutdown()
+    if state.tasks:
+        await asyncio.wait(tuple(state.tasks), timeout=GOODBYE_SECONDS)
+    for task in tuple(state.tasks):
+        task.cancel()

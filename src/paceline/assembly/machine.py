@@ -125,9 +125,13 @@ class RealFiles:
     def names(self, path: Path) -> tuple[str, ...]:
         """List a folder's entries, sorted."""
         try:
-            return tuple(sorted(os.listdir(path)))
+            return tuple(sorted(entry.name for entry in path.iterdir()))
         except FileNotFoundError:
             return ()
+
+    def resolve(self, path: Path) -> Path:
+        """Follow all links on the way to a path."""
+        return path.resolve()
 
     def exists(self, path: Path) -> bool:
         """Tell whether something is at the path, a dangling link included."""
@@ -162,7 +166,7 @@ def _gone_is_fine(_call: object, _path: str, failure: tuple[type, BaseException,
         raise failure[1]
 
 
-class RealBlocking:
+class OneThread:
     """One thread of its own, so that calls keep their order."""
 
     def __init__(self, name: str) -> None:

@@ -16,6 +16,9 @@ App = Callable[
     Awaitable[None],
 ]
 
+# The Host such requests carry: no name that a browser could reach.
+IN_PROCESS = "in-process"
+
 # A reader that is slower than the server makes the server wait, as a full socket would.
 MAX_CHUNKS = 64
 
@@ -153,7 +156,7 @@ class _Call:
 def _scope(request: Request, token: str) -> Message:
     path, _, query = request.target.partition("?")
     headers = [(name.lower().encode(), value.encode()) for name, value in request.headers]
-    headers += [(b"host", b"in-process"), (b"content-length", str(len(request.body)).encode())]
+    headers += [(b"host", IN_PROCESS.encode()), (b"content-length", str(len(request.body)).encode())]
     if token:
         headers.append((b"authorization", f"Bearer {token}".encode()))
     return {
@@ -168,5 +171,5 @@ def _scope(request: Request, token: str) -> Message:
         "root_path": "",
         "headers": headers,
         "client": ("127.0.0.1", 0),
-        "server": ("in-process", 443),
+        "server": (IN_PROCESS, 443),
     }

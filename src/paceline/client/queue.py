@@ -14,6 +14,8 @@ log = logging.getLogger(__name__)
 K = TypeVar("K", bound=Hashable)
 
 RETRY = Backoff(first_seconds=0.5, most_seconds=60.0)
+# What changed under a reconcile is usually in its cache a moment later.
+RETRY_CONFLICT = Backoff(first_seconds=0.01, most_seconds=10.0)
 
 
 class WorkQueue(Generic[K]):
@@ -22,9 +24,8 @@ class WorkQueue(Generic[K]):
     Nothing in it can grow beyond the number of keys, so it needs no other bound.
     """
 
-    def __init__(self, chance: Chance, *, backoff: Backoff = RETRY) -> None:
+    def __init__(self, chance: Chance) -> None:
         self._chance = chance
-        self._backoff = backoff
         self._ready: asyncio.Queue[K] = asyncio.Queue()
         self._waiting: set[K] = set()
         self._running: set[K] = set()
@@ -73,10 +74,12 @@ class WorkQueue(Generic[K]):
             self.succeeded(key)
             return
         failures = self._failures[key] = self._failures.get(key, 0) + 1
-        if isinstance(error, Conflict) and failures == 1:
+        if not isinstance(error, Conflict):
+            self.add_after(key, RETRY.pause(failures, self._chance))
+        elif failures == 1:
             self.add(key)
         else:
-            self.add_after(key, self._backoff.pause(failures, self._chance))
+            self.add_after(key, RETRY_CONFLICT.pause(failures - 1, self._chance))
 
     def stop(self) -> None:
         """Cancel all timers."""
@@ -93,9 +96,7 @@ class WorkQueue(Generic[K]):
         self.add(key)
 
 
-async def run(
-    queue: WorkQueue[K], reconcile: Callable[[K], Awaitable[None]], *, workers: int
-) -> None:
+async def run(queue: WorkQueue[K], reconcile: Callable[[K], Awaitable[None]], *, workers: int) -> None:
     """Reconcile until cancelled; a bug in one worker ends them all and is raised here."""
     try:
         async with asyncio.TaskGroup() as group:

@@ -37,15 +37,11 @@ async def carry_out(hands: Hands, where: Collection, job: Object, *, seen: Seen,
     uids = {pod.name: pod.uid for pod in seen.pods}
     for name in plan.delete:
         await _unmake(hands, (namespace_of(job), name), uids.get(name, ""))
-    made = []
     if plan.create:
         await _make_service(hands, written, seen)
-    for pod in plan.create:
-        made.append(await _make(hands, written, seen, pod))
+    made = [await _make(hands, written, seen, new) for new in plan.create]
     for told in plan.tell:
-        await hands.recorder.record(
-            written, told.reason, told.message, is_warning=told.is_warning
-        )
+        await hands.recorder.record(written, told.reason, message=told.message, is_warning=told.is_warning)
     return Done(job=written, made=tuple(made))
 
 

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from paceline.client.cluster import CLAIMS, VOLUMES, Change, Cluster, Select
+from paceline.client.cluster import CLAIMS, VOLUMES, Change, Cluster
 from paceline.client.informer import Informer
 from paceline.client.queue import WorkQueue, run
 from paceline.errors import Exists, Missing
@@ -56,7 +56,7 @@ class Claims:
     def __post_init__(self) -> None:
         """Set up the cache; nothing runs before `run`."""
         self.queue = WorkQueue(self.chance)
-        self._claims = Informer(self.cluster, CLAIMS, Select(), chance=self.chance, on_change=self._changed)
+        self._claims = Informer(self.cluster, CLAIMS, chance=self.chance, on_change=self._changed)
 
     async def run(self, synced: asyncio.Event) -> None:
         """Work until cancelled; `synced` is set once the cache has been filled."""

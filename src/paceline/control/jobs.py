@@ -4,7 +4,8 @@ import asyncio
 import logging
 from dataclasses import dataclass, field
 
-from paceline.client.cluster import PODS, Change, Cluster, Collection, Select
+from paceline.client.cache import Handler
+from paceline.client.cluster import PODS, Change, Cluster, Collection
 from paceline.client.events import Recorder
 from paceline.client.informer import Informer
 from paceline.client.queue import WorkQueue, run
@@ -54,17 +55,11 @@ class Jobs:
         self.queue = WorkQueue(self.chance)
         self._jobs = {
             kind.plural: Informer(
-                self.cluster,
-                collection_of(kind),
-                Select(),
-                chance=self.chance,
-                on_change=self._job_changed(kind.plural),
+                self.cluster, collection_of(kind), chance=self.chance, on_change=self._job_changed(kind.plural)
             )
             for kind in catalog.KINDS
         }
-        self._pods = Informer(
-            self.cluster, PODS, Select(), chance=self.chance, on_change=self._pod_changed
-        )
+        self._pods = Informer(self.cluster, PODS, chance=self.chance, on_change=self._pod_changed)
 
     async def run(self, synced: asyncio.Event) -> None:
         """Work until cancelled; `synced` is set once every cache has been filled."""
@@ -148,9 +143,9 @@ class Jobs:
             where, {**job, "status": after.to_wire()}, subresource="status"
         )
         self._jobs[where.plural].observe(written)
-        await self.recorder.record(written, "Invalid", str(error), is_warning=True)
+        await self.recorder.record(written, "Invalid", message=str(error), is_warning=True)
 
-    def _job_changed(self, plural: str):  # noqa: ANN202 - a handler, typed where it is taken
+    def _job_changed(self, plural: str) -> Handler:
         def changed(_change: Change, old: Object | None, new: Object | None) -> None:
             self.queue.add((plural, *key_of(new or old or {})))
 

@@ -4,8 +4,9 @@ import asyncio
 import logging
 from dataclasses import dataclass, field
 
-from paceline.client.cluster import CLAIMS, CONFIG_MAPS, PODS, SERVICES, Change, Cluster, Collection, Select
-from paceline.client.informer import Handler, Informer
+from paceline.client.cache import Handler
+from paceline.client.cluster import CLAIMS, CONFIG_MAPS, PODS, SERVICES, Change, Cluster, Collection
+from paceline.client.informer import Informer
 from paceline.client.queue import WorkQueue, run
 from paceline.errors import Conflict, Missing
 from paceline.objects.meta import Object, key_of, namespace_of, uid_of
@@ -85,7 +86,7 @@ class Owners:
         return uid_of(found) == owner.get("uid")
 
     def _informer(self, where: Collection, changed: Handler) -> Informer:
-        return Informer(self.cluster, where, Select(), chance=self.chance, on_change=changed)
+        return Informer(self.cluster, where, chance=self.chance, on_change=changed)
 
     def _dependent_changed(self, plural: str) -> Handler:
         def changed(change: Change, old: Object | None, new: Object | None) -> None:

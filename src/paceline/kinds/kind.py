@@ -1,6 +1,6 @@
-"""The shape every job kind has: its names, its spec, and two functions."""
+"""The shape every job kind has: its names, its spec, and the functions on it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +12,13 @@ from paceline.objects.gang import Gang, Site
 GROUP = "batch.tensorstack.dev"
 VERSION = "v1beta1"
 
+# Where a pod template lies in the object, and the template.
+Located = tuple[str, Mapping[str, Any]]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobKind:
-    """One kind of job. `check` and `expand` take the spec already decoded into `spec`."""
+    """One kind of job. Its functions take the spec already decoded into `spec`, and where it lies in the object."""
 
     kind: str
     plural: str
@@ -25,6 +28,7 @@ class JobKind:
     check: Callable[[Any, str], tuple[Fault, ...]]
     # The only place that knows the framework.
     expand: Callable[[Any, Site], Gang]
+    templates: Callable[[Any, str], tuple[Located, ...]]
     # Ports that must be chosen before any member is made, because every member is told of them: name → usual number.
     ports: tuple[tuple[str, int], ...] = ()
     # Paths below `spec` that may change after creation.

@@ -1,6 +1,7 @@
 """One container's keeper: runs it once, keeps its output, and writes down how it ended.
 
-A program of its own, stdlib only, forked from the nursery, so that a container outlives the agent. It works in one folder:
+A program of its own, stdlib only, forked from the nursery, so that a container outlives the agent.
+It works in one folder:
 
 intent.json    what to run; written by the agent, removed here once the start is on record (it may hold secrets)
 lock           held (flock) for the shim's life
@@ -45,15 +46,14 @@ def run(folder: str, ready: int) -> None:
     os.chdir(folder)
     _detach(ready)
     try:
-        if not _lock() or os.path.exists(STARTED):
+        if not _lock() or Path(STARTED).exists():
             return
         intent = json.loads(Path(INTENT).read_bytes())
         begun = time.time_ns()
         # Nothing may run that is not on record: when this fails, the shim ends and the attempt can be made again.
         write_durably(STARTED, encode(_identity() | {"startedAt": stamp(begun)}))
         keeper = Keeper(intent, begun, ready)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(INTENT)
+        Path(INTENT).unlink(missing_ok=True)
         keeper.keep()
     except BaseException:
         with contextlib.suppress(OSError):
@@ -126,7 +126,7 @@ def write_durably(path: str, data: bytes) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
-    os.rename(beside, path)
+    Path(beside).rename(path)
     sync_folder(".")
 
 
@@ -157,7 +157,7 @@ class Stream:
         cut = data.rfind(b"\n") + 1
         full, part = moment + self._full, moment + self._part
         between = b"\n" + full
-        entries = []
+        entries: list[bytes] = []
         start = 0
         while start < cut:
             end = data.rfind(b"\n", start, start + LINE_LIMIT + 1) + 1
@@ -427,7 +427,7 @@ class Keeper:
             os.pwrite(self._exit_file, data, 0)
             os.ftruncate(self._exit_file, len(data))
             os.fsync(self._exit_file)
-            os.rename(f".{EXIT}", EXIT)
+            Path(f".{EXIT}").rename(EXIT)
             sync_folder(".")
         except FileNotFoundError:
             return True  # The folder is gone: nobody waits for this record.

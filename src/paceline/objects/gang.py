@@ -86,6 +86,8 @@ class Site:
     # `<job>-<5 hex>`: what every pod's name starts with, and the subdomain its host name lies in.
     stem: str
     ports: Mapping[str, int]
+    # Whether the job comes back from a pause, so that its members go on from where they were.
+    is_resumed: bool = False
 
     def pod(self, place: Place, attempt: int = 0) -> str:
         """Name the pod of one attempt; later attempts carry their number."""

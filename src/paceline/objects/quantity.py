@@ -1,45 +1,54 @@
-"""Amounts as Kubernetes writes them: `500m`, `2Gi`, `1e3`, 4."""
+"""Amounts as Kubernetes writes them: `500m`, `1.5Gi`, `2e3`."""
 
 import re
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal, localcontext
 
-BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
-DECIMAL = {
+RULE = "write a number with an optional unit, like 2, 500m, 1.5Gi or 200M"
+
+_FORM = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(?:[eE]([+-]?\d{1,3})|([numkMGTPE]|[KMGTPE]i)?)")
+_UNITS = {
+    "": Decimal(1),
     "n": Decimal("1e-9"),
     "u": Decimal("1e-6"),
     "m": Decimal("1e-3"),
-    "": Decimal(1),
-    "k": Decimal("1e3"),
-    "M": Decimal("1e6"),
-    "G": Decimal("1e9"),
-    "T": Decimal("1e12"),
-    "P": Decimal("1e15"),
-    "E": Decimal("1e18"),
+    **{unit: Decimal(1000) ** power for power, unit in enumerate("kMGTPE", start=1)},
+    **{f"{unit}i": Decimal(1024) ** power for power, unit in enumerate("KMGTPE", start=1)},
 }
-UNITS = {**DECIMAL, **{unit: Decimal(size) for unit, size in BINARY.items()}}
-
-# Lengths are bounded so that no amount costs more than a glance.
-FORM = re.compile(
-    r"([+-]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20}))(?:([KMGTPE]i|[numkMGTPE])|[eE]([+-]?\d{1,2}))?",
-    re.ASCII,
-)
+# What no machine has; Kubernetes holds amounts in 64 bits.
+_LARGEST = Decimal(2**63 - 1)
+_MAX_CHARS = 64
 
 
-def parse(value: object) -> Decimal:
-    """Read an amount; ValueError when it is none."""
-    found = FORM.fullmatch(str(value)) if isinstance(value, str | int | float) else None
-    if found is None or isinstance(value, bool):
-        raise ValueError(f"{value!r} is not an amount; write it like 2, 500m or 4Gi")
-    number, unit, exponent = found.groups()
-    if exponent:
-        return Decimal(number) * Decimal(10) ** int(exponent)
-    return Decimal(number) * UNITS[unit or ""]
+def parse(amount: str | float) -> Decimal:
+    """Read an amount; ValueError says how to write one."""
+    text = str(amount)
+    match = _FORM.fullmatch(text) if len(text) <= _MAX_CHARS else None
+    if match is None:
+        raise ValueError(RULE)
+    sign, digits, exponent, unit = match.groups()
+    with localcontext() as exact:
+        exact.prec = 2 * _MAX_CHARS
+        value = Decimal(digits) * _UNITS[unit or ""] * Decimal(10) ** int(exponent or 0)
+        if value > _LARGEST:
+            raise ValueError(f"the largest amount is {_LARGEST}")
+        return -value if sign == "-" else value
 
 
-def show(amount: Decimal, *, binary: bool = False) -> str:
-    """Write an amount for people, to two digits after the point: `1.5Gi` when binary, else `0.5`."""
-    unit = ""
-    if binary:
-        unit = next((u for u, size in reversed(BINARY.items()) if abs(amount) >= size), "")
-        amount /= UNITS[unit]
-    return f"{amount:.2f}".rstrip("0").rstrip(".") + unit
+def is_quantity(text: str) -> bool:
+    """Tell whether text is an amount."""
+    try:
+        parse(text)
+    except ValueError:
+        return False
+    return True
+
+
+def milli(amount: str | float) -> int:
+    """Read an amount in thousandths, rounded up, as CPUs are counted."""
+    return whole(parse(amount) * 1000)
+
+
+def whole(amount: str | float | Decimal) -> int:
+    """Read an amount in whole units, rounded up, as bytes and devices are counted."""
+    value = amount if isinstance(amount, Decimal) else parse(amount)
+    return int(value.to_integral_value(rounding=ROUND_CEILING))

@@ -69,7 +69,11 @@ class Kinds:
                     return kind
         known = [name for part in self._parts.values() for kind in part for name in kind.names[:2]]
         close = difflib.get_close_matches(wanted, known, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else "the cluster has no such kind; `paceline get --kinds` lists them"
+        hint = (
+            f"did you mean {close[0]!r}?"
+            if close
+            else "the cluster has no such kind; `paceline get --kinds` lists them"
+        )
         raise Invalid((Fault("kind", word, hint),))
 
     def of(self, api_version: str, kind: str) -> Kind:

@@ -1,6 +1,7 @@
 """Log bytes as they come: whole lines only, each once, also when the stream breaks and is taken up again."""
 
 import re
+from collections.abc import Iterable, Iterator
 
 # What the log endpoint puts before every line when asked for timestamps.
 STAMP = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d) ")
@@ -79,6 +80,20 @@ class LogLines:
         self._last = stamp[0]
         given = lines.count(b"\n" + self._last) + lines.startswith(self._last)
         self._given_at_last = given if is_new else self._given_at_last + given
+
+
+def whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Cut a log that is not followed so that no piece ends within a line, unless the log does."""
+    held = b""
+    for chunk in chunks:
+        whole, newline, held = (held + chunk).rpartition(b"\n")
+        if newline:
+            yield whole + newline
+        elif len(held) > MAX_HELD:
+            yield held
+            held = b""
+    if held:
+        yield held
 
 
 def _moment(stamp: bytes) -> tuple[bytes, bytes]:

@@ -93,6 +93,34 @@ def latest(pods: Iterable[MemberPod]) -> tuple[MemberPod, ...]:
     return tuple(by_place[place] for place in sorted(by_place))
 
 
+def last_tries(pods: Iterable[MemberPod]) -> tuple[MemberPod, ...]:
+    """Keep of every member the last try that has a log."""
+    return latest(pod for pod in pods if pod.has_started)
+
+
+def previous_tries(pods: Iterable[MemberPod]) -> tuple[MemberPod, ...]:
+    """Keep of every member the try before the last one: an earlier pod, or the same one restarted in place."""
+    started = [pod for pod in pods if pod.has_started]
+    last = {pod.place: pod for pod in latest(started)}
+    earlier = latest(pod for pod in started if pod.attempt < last[pod.place].attempt and not last[pod.place].restarts)
+    restarted = [pod for pod in last.values() if pod.restarts]
+    return tuple(sorted((*earlier, *restarted), key=lambda pod: pod.place))
+
+
+def no_log(job: str, pods: Iterable[MemberPod], meant: Iterable[MemberPod], *, is_previous: bool) -> str:
+    """Say why there is no log to show, and what there is instead."""
+    known = sorted({str(pod.place) for pod in pods})
+    if not known:
+        return f"{job} has no pods, so it has no log; `paceline describe` says how it is"
+    waiting = list(meant)
+    if not waiting:
+        return f"{job} has no such member; it has: {', '.join(known)}"
+    if is_previous:
+        return f"{waiting[0].place} of {job} was started only once, so it has no previous log"
+    why = f": {waiting[0].reason}" if waiting[0].reason else ""
+    return f"{waiting[0].place} of {job} has not started yet{why}; -f waits for it"
+
+
 def leader_place(pods: Iterable[MemberPod]) -> Place | None:
     """Find the member that decides over the job: the one marked so, or else the first of all."""
     ordered = sorted(pods, key=lambda pod: (not pod.is_leader, pod.place))

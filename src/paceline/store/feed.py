@@ -62,8 +62,7 @@ class Watch:
         while not self._unread:
             if self._cut:
                 raise Expired(
-                    f"the watch was too slow: what follows revision {self.position} is not kept"
-                    " any more; list again"
+                    f"the watch was too slow: what follows revision {self.position} is not kept any more; list again"
                 )
             if self._ended_at is not None:
                 return False
@@ -140,9 +139,7 @@ class Feed:
     def watch(self, prefix: str, since: int) -> Watch:
         """Follow a prefix after a revision."""
         if since < self.floor:
-            raise Expired(
-                f"revision {since} is too old: history is kept after {self.floor}; list again"
-            )
+            raise Expired(f"revision {since} is too old: history is kept after {self.floor}; list again")
         if since > self.revision:
             raise Ahead(f"revision {since} has not happened yet; the last one is {self.revision}")
         unread: deque[Record] = deque()

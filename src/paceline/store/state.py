@@ -19,9 +19,7 @@ class Stored:
 
 def stored(record: Record) -> Stored:
     """Give what a record leaves under its key."""
-    return Stored(
-        key=record.key, value=record.value, revision=record.revision, created=record.created
-    )
+    return Stored(key=record.key, value=record.value, revision=record.revision, created=record.created)
 
 
 class State:

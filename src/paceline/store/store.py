@@ -1,6 +1,7 @@
 """The store: guarded writes that last, reads from memory, and a feed of what changed."""
 
 from contextlib import ExitStack
+from dataclasses import dataclass
 
 from paceline.store.feed import Feed, Watch
 from paceline.store.limits import DEFAULTS, Limits
@@ -10,6 +11,18 @@ from paceline.store.writer import Render, Writer
 from paceline.world import Blocking
 
 __all__ = ["Render", "Store", "Stored"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """What a log held when it was opened."""
+
+    revision: int
+    compacted: int
+    # After this revision the history was loaded.
+    floor: int
+    current: tuple[Record, ...]
+    history: tuple[Record, ...]
 
 
 class Store:
@@ -28,24 +41,29 @@ class Store:
 
     async def open(self) -> None:
         """Take hold of the log and load what it holds; Unavailable says what stands in the way."""
-        last, floor, current, history = await self._blocking.run(self._load)
+        loaded = await self._blocking.run(self._load)
         # A record that is both current and history is kept once.
-        same = {record.revision: record for record in current}
-        self._state.load(current)
-        self._feed.load(
-            (same.get(record.revision, record) for record in history), floor=floor, revision=last
-        )
+        same = {record.revision: record for record in loaded.current}
+        history = (same.get(record.revision, record) for record in loaded.history)
+        self._state.load(loaded.current)
+        self._feed.load(history, floor=loaded.floor, revision=loaded.revision)
+        self._writer.begin(loaded.compacted)
 
-    def _load(self) -> tuple[int, int, tuple[Record, ...], tuple[Record, ...]]:
+    def _load(self) -> Loaded:
         with ExitStack() as undo:
-            last = self._log.open()
+            revision = self._log.open()
             undo.callback(self._log.close)
             compacted = self._log.compacted()
-            floor = max(compacted, last - self._limits.history)
-            current, history = tuple(self._log.current()), tuple(self._log.since(floor))
+            floor = max(compacted, revision - self._limits.history)
+            loaded = Loaded(
+                revision=revision,
+                compacted=compacted,
+                floor=floor,
+                current=tuple(self._log.current()),
+                history=tuple(self._log.since(floor)),
+            )
             undo.pop_all()
-        self._writer.begin(compacted)
-        return last, floor, current, history
+        return loaded
 
     async def run(self) -> None:
         """Carry out writes until cancelled; those that still wait then are told Busy."""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -56,6 +56,18 @@ class Batch:
     answers: list[tuple[Write, Stored | PacelineError]] = field(default_factory=list)
     bytes: int = 0
 
+    def full(self, limits: Limits) -> bool:
+        """Tell whether the commit should leave without taking more."""
+        return len(self.records) >= limits.batch or self.bytes >= limits.batch_bytes
+
+    def add(self, write: Write, record: Record) -> Stored | None:
+        """Take a record in and give what the next write of its key meets."""
+        outcome = stored(record)
+        self.records.append(record)
+        self.answers.append((write, outcome))
+        self.bytes += len(record.value)
+        return None if record.op is Op.DELETE else outcome
+
     def answer(self) -> None:
         """Give every write its answer."""
         for write, outcome in self.answers:
@@ -80,18 +92,14 @@ def refusal(write: Write, found: Stored | None) -> PacelineError | None:
     if found is None:
         return Missing(f"{write.key} is not there")
     if write.expected not in (None, found.revision):
-        return Conflict(
-            f"{write.key} is at revision {found.revision}, not {write.expected}; read it again"
-        )
+        return Conflict(f"{write.key} is at revision {found.revision}, not {write.expected}; read it again")
     return None
 
 
 class Writer:
     """The one that appends to the log, a batch at a time, and shows what became durable."""
 
-    def __init__(
-        self, log: Log, blocking: Blocking, *, state: State, feed: Feed, limits: Limits
-    ) -> None:
+    def __init__(self, log: Log, blocking: Blocking, *, state: State, feed: Feed, limits: Limits) -> None:
         self._log = log
         self._blocking = blocking
         self._state = state
@@ -112,9 +120,7 @@ class Writer:
         self._compacted = compacted
         self._cleared_bytes = self._feed.dropped
 
-    async def write(
-        self, op: Op, key: str, *, render: Render, expected: int | None = None
-    ) -> Stored:
+    async def write(self, op: Op, key: str, *, render: Render, expected: int | None = None) -> Stored:
         """Queue a write and wait until it is durable or refused."""
         if self._closed is not None:
             raise again(self._closed)
@@ -149,36 +155,29 @@ class Writer:
             except PacelineError as error:
                 self._turn_away(error)
                 return
-        self._batch = self._gather()
-        await self._commit()
-        self._batch = Batch()
-        await self._clear_away()
+        self._gather()
+        if self._batch.records:
+            await self._commit()
+            await self._clear_away()
         # Whoever was just answered may have more: let them queue it before the next batch leaves.
         await asyncio.sleep(0)
 
-    def _gather(self) -> Batch:
-        batch, ahead = Batch(), dict[str, Stored | None]()
-        while (
-            self._waiting
-            and len(batch.records) < self._limits.batch
-            and batch.bytes < self._limits.batch_bytes
-        ):
-            write = self._waiting.popleft()
-            if write.done.done():
-                continue
-            found = ahead[write.key] if write.key in ahead else self._state.get(write.key)
-            outcome = self._record(write, found, self._feed.revision + len(batch.records) + 1)
-            if isinstance(outcome, Record):
-                batch.records.append(outcome)
-                batch.bytes += len(outcome.value)
-                batch.answers.append((write, stored(outcome)))
-                ahead[write.key] = None if outcome.op is Op.DELETE else stored(outcome)
-            elif write.key in ahead:
-                # Refused because of a write that is not durable yet: true only if that one gets there.
-                batch.answers.append((write, outcome))
-            else:
-                write.answer(outcome)
-        return batch
+    def _gather(self) -> None:
+        self._batch = batch = Batch()
+        ahead: dict[str, Stored | None] = {}
+        while self._waiting and not batch.full(self._limits):
+            write = self._waiting[0]
+            if not write.done.done():
+                found = ahead[write.key] if write.key in ahead else self._state.get(write.key)
+                outcome = self._record(write, found, self._feed.revision + len(batch.records) + 1)
+                if isinstance(outcome, Record):
+                    ahead[write.key] = batch.add(write, outcome)
+                elif write.key in ahead:
+                    # Refused because of a write before it: true only once that one is durable.
+                    batch.answers.append((write, outcome))
+                else:
+                    write.answer(outcome)
+            self._waiting.popleft()
 
     def _record(self, write: Write, found: Stored | None, revision: int) -> Record | PacelineError:
         error = refusal(write, found)
@@ -193,8 +192,6 @@ class Writer:
 
     async def _commit(self) -> None:
         batch = self._batch
-        if not batch.records:
-            return
         self._unsure = True
         try:
             await self._blocking.run(partial(self._log.append, tuple(batch.records)))
@@ -223,7 +220,7 @@ class Writer:
         revision = self._feed.revision
         self._show(await self._blocking.run(lambda: tuple(self._log.since(revision))))
 
-    def _show(self, records: Iterable[Record]) -> None:
+    def _show(self, records: Sequence[Record]) -> None:
         for record in records:
             self._state.apply(record)
         self._feed.publish(records)
@@ -233,7 +230,8 @@ class Writer:
         """Let the log forget what the feed no longer tells, some at a time."""
         floor, dropped = self._feed.floor, self._feed.dropped
         few = floor - self._compacted < self._limits.slack
-        if few and dropped - self._cleared_bytes < self._limits.history_bytes:
+        small = dropped - self._cleared_bytes < self._limits.history_bytes
+        if self._closed or (few and small):
             return
         try:
             await self._blocking.run(partial(self._log.compact, floor))
@@ -242,7 +240,8 @@ class Writer:
         except PacelineError:
             # Nothing is lost by keeping more than needed; the next batch tries again.
             return
-        self._compacted, self._cleared_bytes = floor, dropped
+        else:
+            self._compacted, self._cleared_bytes = floor, dropped
 
     def _close(self, error: PacelineError) -> None:
         self._closed = self._closed or error

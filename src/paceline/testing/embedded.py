@@ -56,7 +56,7 @@ class Embedded:
 
     def command(self, *args: str, stdin: str, seconds: float) -> Ran:
         """Run any command in this cluster's environment; one that does not end in time is killed and raises."""
-        done = subprocess.run(  # noqa: S603 - tests say what they run
+        done = subprocess.run(
             args,
             input=stdin,
             capture_output=True,

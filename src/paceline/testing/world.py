@@ -1,0 +1,185 @@
+"""A simulated world: time that is told to pass, chance from a seed, a disk that forgets what was not synced."""
+
+import asyncio
+import random
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TypeVar
+
+from paceline.testing.processes import SimProcesses
+from paceline.world import World
+
+T = TypeVar("T")
+
+START = datetime(2030, 1, 1, tzinfo=UTC)
+SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+
+
+class SimClock:
+    """Starts at a fixed moment and passes when it is told to, or with the time of the running loop."""
+
+    def __init__(self, start: datetime = START, *, follows_loop: bool = False) -> None:
+        self._start = start
+        self._follows_loop = follows_loop
+        self._passed = 0.0
+        self._jumped = timedelta()
+
+    def now(self) -> datetime:
+        """Tell the simulated wall-clock time."""
+        return self._start + timedelta(seconds=self.monotonic()) + self._jumped
+
+    def monotonic(self) -> float:
+        """Tell how many simulated seconds have passed."""
+        return self._passed + (asyncio.get_running_loop().time() if self._follows_loop else 0.0)
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass."""
+        self._passed += seconds
+
+    def jump(self, seconds: float) -> None:
+        """Set the wall clock forwards or backwards; no time passes."""
+        self._jumped += timedelta(seconds=seconds)
+
+
+class SimIds:
+    """Ids that are the same again for the same seed."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self._random = random.Random(f"ids {seed}")  # noqa: S311 - repeatable on purpose
+
+    def uid(self) -> str:
+        """Make the seed's next UUID."""
+        return str(uuid.UUID(int=self._random.getrandbits(128), version=4))
+
+    def suffix(self, length: int) -> str:
+        """Make the seed's next name ending."""
+        return "".join(self._random.choice(SUFFIX_LETTERS) for _ in range(length))
+
+    def secret(self) -> str:
+        """Make the seed's next secret."""
+        return f"{self._random.getrandbits(256):064x}"
+
+
+class SimChance:
+    """Dice that fall the same way again for the same seed."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self._random = random.Random(f"chance {seed}")  # noqa: S311 - repeatable on purpose
+
+    def fraction(self) -> float:
+        """Draw the seed's next number from 0 up to 1."""
+        return self._random.random()
+
+
+class SimFiles:
+    """Files in RAM. `crash` is a power cut: only what was written durably is there afterwards."""
+
+    def __init__(self) -> None:
+        self._seen: dict[Path, bytes] = {}
+        self._synced: dict[Path, bytes] = {}
+        self._folders: set[Path] = set()
+        self.modes: dict[Path, int] = {}
+
+    def crash(self) -> None:
+        """Forget what was not synced."""
+        self._seen = dict(self._synced)
+        self._folders = {folder for path in self._synced for folder in path.parents}
+
+    def read(self, path: Path) -> bytes:
+        """Read a whole file."""
+        if path not in self._seen:
+            raise FileNotFoundError(path)
+        return self._seen[path]
+
+    def read_range(self, path: Path, offset: int, limit: int) -> bytes:
+        """Read at most `limit` bytes from `offset`."""
+        return self.read(path)[offset : offset + limit]
+
+    def size(self, path: Path) -> int:
+        """Tell how many bytes a file holds."""
+        return len(self.read(path))
+
+    def write(self, path: Path, data: bytes, mode: int = 0o600) -> None:
+        """Replace a file durably."""
+        self.overwrite(path, data, mode)
+        self._synced[path] = data
+
+    def overwrite(self, path: Path, data: bytes, mode: int = 0o644) -> None:
+        """Rewrite a file; a crash may bring the old bytes back."""
+        if path.parent not in self._folders:
+            raise FileNotFoundError(path.parent)
+        self._seen[path] = data
+        self.modes[path] = mode
+
+    def append(self, path: Path, data: bytes) -> None:
+        """Let a file grow, as the log of a running container does."""
+        self.overwrite(path, self._seen.get(path, b"") + data)
+
+    def make_folder(self, path: Path, mode: int = 0o700) -> None:
+        """Make a folder and its parents."""
+        self._folders.update((path, *path.parents))
+
+    def names(self, path: Path) -> tuple[str, ...]:
+        """List a folder's entries, sorted."""
+        known = (*self._seen, *self._folders)
+        return tuple(sorted({each.name for each in known if each.parent == path and each != path}))
+
+    def resolve(self, path: Path) -> Path:
+        """Give the path itself: there are no links here."""
+        return path
+
+    def exists(self, path: Path) -> bool:
+        """Tell whether a file or a folder is at the path."""
+        return path in self._seen or path in self._folders
+
+    def remove(self, path: Path) -> None:
+        """Remove a file or a whole folder."""
+        for kept in (self._seen, self._synced):
+            for each in [p for p in kept if p == path or path in p.parents]:
+                del kept[each]
+        self._folders = {f for f in self._folders if f != path and path not in f.parents}
+
+
+class SimBlocking:
+    """Runs what blocks on the spot: nothing blocks in a simulation."""
+
+    async def run(self, call: Callable[[], T]) -> T:
+        """Run `call` now, after letting others have their turn."""
+        await asyncio.sleep(0)
+        return call()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimWorld:
+    """The simulated parts by their own types, for the test that moves them."""
+
+    clock: SimClock
+    ids: SimIds
+    chance: SimChance
+    files: SimFiles
+    processes: SimProcesses
+
+    def world(self) -> World:
+        """Give the same parts as the product sees them."""
+        return World(
+            clock=self.clock,
+            ids=self.ids,
+            chance=self.chance,
+            files=self.files,
+            processes=self.processes,
+        )
+
+
+def sim_world(seed: int = 0, *, follows_loop: bool = False) -> SimWorld:
+    """Make a world in which the same seed gives the same run."""
+    clock, files = SimClock(follows_loop=follows_loop), SimFiles()
+    return SimWorld(
+        clock=clock,
+        ids=SimIds(seed),
+        chance=SimChance(seed),
+        files=files,
+        processes=SimProcesses(files, clock),
+    )

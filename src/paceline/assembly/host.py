@@ -1,0 +1,77 @@
+"""Look at this machine once: what a node agent must know before the first pod comes."""
+
+import os
+import platform
+import re
+import shutil
+import sys
+from pathlib import Path
+
+from paceline.node.host import Host
+
+# Besides /usr: where machines keep programs. Those that are links into /usr stay links.
+TOP_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+MORE_FOLDERS = ("/usr", "/opt", "/nix/store")
+INSTALLERS = (
+    ("apt-get", "apt-get install bubblewrap"),
+    ("dnf", "dnf install bubblewrap"),
+    ("yum", "yum install bubblewrap"),
+    ("zypper", "zypper install bubblewrap"),
+    ("pacman", "pacman -S bubblewrap"),
+    ("apk", "apk add bubblewrap"),
+)
+
+
+def look_at_host() -> Host:
+    """Say what this machine is."""
+    links = tuple((name, os.readlink(name)) for name in TOP_FOLDERS if Path(name).is_symlink())
+    plain = tuple(name for name in TOP_FOLDERS if Path(name).is_dir() and not Path(name).is_symlink())
+    return Host(
+        name=node_name(platform.node()),
+        is_root=os.geteuid() == 0,
+        uid=os.geteuid(),
+        gid=os.getegid(),
+        cpus=len(os.sched_getaffinity(0)),
+        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        facts=_facts(),
+        links=links,
+        folders=(*(name for name in MORE_FOLDERS if Path(name).is_dir()), *plain),
+        python_bin=str(Path(sys.executable).parent),
+        prefixes=(sys.prefix, sys.base_prefix),
+        setpriv=shutil.which("setpriv") or "/usr/bin/setpriv",
+        install_sandbox=next((line for tool, line in INSTALLERS if shutil.which(tool)), INSTALLERS[0][1]),
+    )
+
+
+def find_sandbox() -> str | None:
+    """Find bubblewrap; asked again for every container, so that installing it is enough."""
+    return shutil.which("bwrap")
+
+
+def node_name(hostname: str) -> str:
+    """Make a machine's hostname one that Kubernetes takes."""
+    label = re.sub(r"[^a-z0-9.-]+", "-", hostname.lower()).strip("-.")
+    return label[:253].strip("-.") or "node"
+
+
+def _facts() -> tuple[tuple[str, str], ...]:
+    try:
+        system = platform.freedesktop_os_release().get("PRETTY_NAME", platform.system())
+    except OSError:
+        system = platform.system()
+    machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+    return (
+        ("architecture", machine),
+        ("kernelVersion", platform.release()),
+        ("operatingSystem", platform.system().lower()),
+        ("osImage", system),
+        ("bootID", _read("/proc/sys/kernel/random/boot_id")),
+        ("machineID", _read("/etc/machine-id")),
+    )
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return ""

@@ -1,0 +1,49 @@
+"""The node agent's own API, shaped like a kubelet's, over its socket."""
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from pathlib import Path
+from urllib.parse import quote
+
+from paceline.client.access import Access
+from paceline.client.http import HttpTransport
+from paceline.client.requests import stream
+from paceline.client.transport import Unreached
+from paceline.errors import Busy, Malformed
+from paceline.objects.meta import Object, name_of
+from paceline.world import Chance
+
+
+class AgentSocket:
+    """Reaches the node agent of this machine."""
+
+    def __init__(self, path: Path, chance: Chance) -> None:
+        self._path = path
+        self._transport = HttpTransport(Access(server="http://node-agent"), chance, socket=path)
+
+    async def logs(self, namespace: str, pod: Object, query: Mapping[str, str]) -> AsyncGenerator[bytes, None]:
+        """Read the log of one container of a pod, as it grows if `query` says follow."""
+        container = query.get("container") or _only_container(pod)
+        parts = (quote(part, safe="") for part in (namespace, name_of(pod), container))
+        rest = {name: value for name, value in query.items() if name != "container"}
+        request = stream("/".join(("/containerLogs", *parts)), rest)
+        try:
+            async with aclosing(self._transport.stream(request)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+        except Unreached as error:
+            said = f"the node agent is not running: nothing answers on {self._path}"
+            raise Busy(f"{said}; `paceline up` starts it") from error
+
+    async def close(self) -> None:
+        """Hang up all connections."""
+        await self._transport.close()
+
+
+def _only_container(pod: Object) -> str:
+    containers = (pod.get("spec") or {}).get("containers") or []
+    names = [str(container.get("name")) for container in containers]
+    if len(names) != 1:
+        choices = ", ".join(names) or "none"
+        raise Malformed(f"pod {name_of(pod)} has several containers; name one of: {choices}")
+    return names[0]

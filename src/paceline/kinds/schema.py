@@ -1,0 +1,160 @@
+"""A spec's types as OpenAPI v3: what the API server checks, `kubectl explain` tells and a CRD carries."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import inspect
+
+from paceline.kinds.kind import GROUP, VERSION, JobKind
+
+Schema = dict[str, Any]
+
+REF = "#/components/schemas/"
+OBJECT_META = f"{REF}io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+QUANTITY = f"{REF}io.k8s.apimachinery.pkg.api.resource.Quantity"
+FREE: Schema = {"x-kubernetes-preserve-unknown-fields": True}
+INT_OR_STRING: Schema = {
+    "x-kubernetes-int-or-string": True,
+    "anyOf": [{"type": "integer"}, {"type": "string"}],
+}
+STATUS_HELP = (
+    "What became of the job: phase, conditions, tasks with their replicas, aggregate, restarts, times, "
+    "why it waits and what failed. Written by the controller."
+)
+
+
+def spec_schema(spec: type[msgspec.Struct]) -> Schema:
+    """Write a spec's fields with their bounds and help; the pod template stays a `$ref`."""
+    return _of(inspect.type_info(spec))
+
+
+def object_schema(kind: JobKind) -> Schema:
+    """Write the schema of a whole object, as the embedded server publishes it."""
+    return {
+        "type": "object",
+        "description": f"{kind.kind}: {(kind.spec.__doc__ or '').strip()}",
+        "required": ["spec"],
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"allOf": [{"$ref": OBJECT_META}]},
+            "spec": spec_schema(kind.spec),
+            "status": {"type": "object", "description": STATUS_HELP, **FREE},
+        },
+        "x-kubernetes-group-version-kind": [{"group": GROUP, "version": VERSION, "kind": kind.kind}],
+    }
+
+
+def structural(schema: Mapping[str, Any], components: Mapping[str, Any]) -> Schema:
+    """Write every `$ref` out and leave out what a CRD refuses.
+
+    Defaults go too: specs are stored as written, on both clusters.
+    """
+    if ref := _ref_of(schema):
+        if ref == QUANTITY:
+            # Kubernetes takes bare fractions (`cpu: 0.5`), which int-or-string would refuse.
+            return dict(FREE)
+        inner = _EMBEDDED_META if ref == OBJECT_META else structural(components[ref.removeprefix(REF)], components)
+        told = schema.get("description")
+        return {**inner, "description": told} if told else dict(inner)
+    if schema.get("format") == "int-or-string":
+        return dict(INT_OR_STRING)
+    kept = {key: value for key, value in schema.items() if key in _KEPT}
+    if "properties" in schema:
+        kept["properties"] = {name: structural(each, components) for name, each in schema["properties"].items()}
+    for key in ("items", "additionalProperties"):
+        if isinstance(schema.get(key), Mapping):
+            kept[key] = structural(schema[key], components)
+    return kept
+
+
+_KEPT = frozenset(
+    {
+        *("type", "format", "enum", "required", "description", "pattern", "anyOf"),
+        *("minimum", "maximum", "minItems", "minProperties", "maxLength"),
+        *("x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields"),
+    }
+)
+
+_NAMES: Schema = {"type": "object", "additionalProperties": {"type": "string"}}
+# All that a template's metadata is good for; a CRD may not say more about metadata than that.
+_EMBEDDED_META: Schema = {
+    "type": "object",
+    "properties": {
+        "annotations": _NAMES,
+        "labels": _NAMES,
+        "finalizers": {"type": "array", "items": {"type": "string"}},
+        "name": {"type": "string"},
+        "namespace": {"type": "string"},
+    },
+}
+
+
+def _ref_of(schema: Mapping[str, Any]) -> str | None:
+    parts = [schema, *schema.get("allOf", ())]
+    return next((str(part["$ref"]) for part in parts if "$ref" in part), None)
+
+
+def _of(kind: inspect.Type) -> Schema:
+    match kind:
+        case inspect.Metadata(type=inner, extra_json_schema=extra):
+            return _with_extra(_of(inner), extra or {})
+        case inspect.UnionType(types=arms):
+            return _union([arm for arm in arms if not isinstance(arm, inspect.NoneType)])
+        case inspect.StructType(fields=fields):
+            required = [field.encode_name for field in fields if field.required]
+            properties = {field.encode_name: _field(field) for field in fields}
+            return {"type": "object", "properties": properties, **({"required": required} if required else {})}
+        case inspect.DictType(value_type=inspect.AnyType()):
+            return {"type": "object", **FREE}
+        case inspect.DictType(value_type=value, min_length=least):
+            return _bounded({"type": "object", "additionalProperties": _of(value)}, minProperties=least)
+        case inspect.VarTupleType(item_type=item, min_length=least):
+            return _bounded({"type": "array", "items": _of(item)}, minItems=least)
+        case _:
+            return _leaf(kind)
+
+
+def _leaf(kind: inspect.Type) -> Schema:
+    match kind:
+        case inspect.EnumType(cls=choices):
+            return {"type": "string", "enum": [each.value for each in choices]}
+        case inspect.LiteralType(values=values):
+            return {"type": "string", "enum": list(values)}
+        case inspect.IntType(ge=low, le=high):
+            return _bounded({"type": "integer"}, minimum=low, maximum=high)
+        case inspect.BoolType():
+            return {"type": "boolean"}
+        case inspect.StrType(pattern=pattern, max_length=most):
+            return _bounded({"type": "string"}, pattern=pattern, maxLength=most)
+        case _:
+            raise TypeError(f"a spec cannot have a field of type {kind}")
+
+
+def _field(field: inspect.Field) -> Schema:
+    schema = _of(field.type)
+    default = field.default
+    if default is not msgspec.NODEFAULT and default is not None and "description" in schema:
+        said = str(default).lower() if isinstance(default, bool) else str(default)
+        schema = {**schema, "description": f"{schema['description']} Default: {said}."}
+    return schema
+
+
+def _union(arms: list[inspect.Type]) -> Schema:
+    if len(arms) == 1:
+        return _of(arms[0])
+    if {type(arm) for arm in arms} == {inspect.IntType, inspect.StrType}:
+        return dict(INT_OR_STRING)
+    # A structural schema cannot say "text or object"; the kind's own check can.
+    return dict(FREE)
+
+
+def _with_extra(schema: Schema, extra: Mapping[str, Any]) -> Schema:
+    if ref := extra.get("$ref"):
+        schema = {"allOf": [{"$ref": ref}]}
+    return {**schema, **{key: value for key, value in extra.items() if key != "$ref"}}
+
+
+def _bounded(schema: Schema, **bounds: object) -> Schema:
+    return {**schema, **{key: value for key, value in bounds.items() if value is not None}}

@@ -1,0 +1,77 @@
+"""What is known of the machine before a pod comes: found once, at assembly, and passed on as a value."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """The machine as the agent and its sandboxes see it."""
+
+    # The node's name: the machine's hostname as a DNS label.
+    name: str
+    is_root: bool
+    uid: int
+    gid: int
+    cpus: int
+    memory_bytes: int
+    # What the machine says of itself in the node's info: operating system, kernel, architecture, Python.
+    facts: tuple[tuple[str, str], ...] = ()
+    # Top folders that are only links into /usr: (name, target), as ("/bin", "usr/bin").
+    links: tuple[tuple[str, str], ...] = ()
+    # Folders that every sandbox sees, read-only: programs and their libraries.
+    folders: tuple[str, ...] = ("/usr",)
+    # The interpreter that runs Paceline: its folder of programs, its prefix and the one it was made from.
+    python_bin: str = "/usr/bin"
+    prefixes: tuple[str, ...] = ()
+    setpriv: str = "/usr/bin/setpriv"
+    # How bubblewrap is installed here.
+    install_sandbox: str = "apt-get install bubblewrap"
+
+
+ADDRESS = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Why a container cannot be started now: a reason kubectl users know, and what would help."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folders:
+    """Where the agent keeps things. No name that a person chose is ever part of a path, but for checked container names."""
+
+    root: Path
+
+    @property
+    def pods(self) -> Path:
+        """Where every pod has a folder, named by its uid."""
+        return self.root / "pods"
+
+    @property
+    def hosts(self) -> Path:
+        """Where the hosts files lie, and the addresses that are remembered."""
+        return self.root / "hosts"
+
+    def pod(self, uid: str) -> Path:
+        """Give a pod's own folder."""
+        return self.pods / uid
+
+    def etc(self, uid: str) -> Path:
+        """Give the folder of the files that a pod sees in /etc."""
+        return self.pods / uid / "etc"
+
+    def volume(self, uid: str, index: int) -> Path:
+        """Give the folder of a pod's own volume."""
+        return self.pods / uid / "volumes" / str(index)
+
+    def container(self, uid: str, container: str) -> Path:
+        """Give the folder that holds all tries of a container."""
+        return self.pods / uid / "containers" / container
+
+    def attempt(self, uid: str, container: str, restarts: int) -> Path:
+        """Give the folder of one try of a container; the shim works in it."""
+        return self.container(uid, container) / str(restarts)

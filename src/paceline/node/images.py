@@ -1,0 +1,99 @@
+"""Image names become environments: without a container runtime, an image says only what a program expects to find."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from paceline.node.host import Host, Problem
+from paceline.world import Files
+
+HOST = "host"
+SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+# Images that promise no more than the machine has anyway.
+SHIPPED = tuple((name, HOST) for name in ("python", "busybox", "debian", "ubuntu", "alpine"))
+# What people may leave out in front of an image's name.
+DEFAULT_REGISTRY = ("docker.io/library/", "docker.io/", "index.docker.io/library/", "library/")
+
+# (pattern, environment): `host` or the folder of a virtual environment.
+Row = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """The programs a container finds: folders to see, read-only, and the variables that lead to them."""
+
+    name: str
+    path: tuple[str, ...]
+    folders: tuple[str, ...]
+    env: tuple[tuple[str, str], ...] = ()
+
+
+def choose(image: str, rows: Iterable[Row]) -> str | None:
+    """Find the environment of an image: the user's rows first, then the shipped ones."""
+    names = _spellings(image)
+    for pattern, environment in (*rows, *SHIPPED):
+        if any(_matches(name, pattern) for name in names):
+            return environment
+    return None
+
+
+def environment_of(image: str, rows: Iterable[Row], *, host: Host, files: Files) -> Environment | Problem:
+    """Open the environment of an image, or say what would give it one."""
+    name = choose(image, rows)
+    if name is None:
+        said = f"image {image!r} is mapped to no environment; start the cluster with: paceline up --image '{image}=host'"
+        return Problem(reason="ErrImagePull", message=f"{said} (or a virtual environment's folder instead of host)")
+    if name == HOST:
+        return Environment(
+            name=HOST,
+            path=(host.python_bin, *SYSTEM_PATH),
+            folders=_with_real_places(host.prefixes, files),
+        )
+    return _virtual_environment(image, Path(name), files)
+
+
+def _virtual_environment(image: str, folder: Path, files: Files) -> Environment | Problem:
+    if not files.exists(folder / "bin"):
+        said = f"image {image!r} is mapped to {folder}, which has no bin folder"
+        return Problem(reason="ErrImagePull", message=f"{said}; make a virtual environment there: uv venv {folder}")
+    folders = _with_real_places((str(folder), *_base_prefix(folder, files)), files)
+    return Environment(
+        name=str(folder),
+        path=(str(folder / "bin"), *SYSTEM_PATH),
+        folders=folders,
+        env=(("VIRTUAL_ENV", str(folder)),),
+    )
+
+
+def _base_prefix(folder: Path, files: Files) -> tuple[str, ...]:
+    """Find where the interpreter of a virtual environment was installed."""
+    try:
+        lines = files.read(folder / "pyvenv.cfg").decode(errors="replace").splitlines()
+    except FileNotFoundError:
+        return ()
+    settings = {name.strip(): value.strip() for name, _, value in (line.partition("=") for line in lines)}
+    home = settings.get("home", "")
+    return (str(Path(home).parent),) if home else ()
+
+
+def _with_real_places(folders: Iterable[str], files: Files) -> tuple[str, ...]:
+    """Add where links lead to: an interpreter looks for its library from its real place."""
+    places = ((folder, str(files.resolve(Path(folder)))) for folder in folders)
+    return tuple(dict.fromkeys(place for pair in places for place in pair))
+
+
+def _spellings(image: str) -> tuple[str, ...]:
+    short = next((image.removeprefix(head) for head in DEFAULT_REGISTRY if image.startswith(head)), image)
+    return (image, short)
+
+
+def _matches(image: str, pattern: str) -> bool:
+    """Compare as a shell would; a pattern without a tag stands for every tag."""
+    if fnmatchcase(image, pattern):
+        return True
+    if ":" in pattern.rpartition("/")[2] or "@" in pattern:
+        return False
+    repository = image.partition("@")[0]
+    folder, slash, last = repository.rpartition("/")
+    return fnmatchcase(folder + slash + last.partition(":")[0], pattern)

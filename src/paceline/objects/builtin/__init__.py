@@ -1,0 +1,100 @@
+"""The kinds that every Kubernetes has: names, schemas, defaults, rules, columns.
+
+In     data about kinds, generated from a real server and shipped beside this file.
+Out    resources for a scheme, and the component schemas that other kinds may refer to.
+Never  a kind of our own.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import orjson
+
+from paceline.objects.builtin.cells import PRINTED
+from paceline.objects.builtin.defaults import DEFAULTS
+from paceline.objects.builtin.rules import CHECKS
+from paceline.objects.scheme import Resource, no_defaults, no_faults
+
+# What is served, by its path, with the subresources that are.
+SERVED: Mapping[str, tuple[str, ...]] = {
+    "v1/configmaps": (),
+    "v1/events": (),
+    "v1/namespaces": ("finalize", "status"),
+    "v1/nodes": ("status",),
+    "v1/persistentvolumeclaims": ("status",),
+    "v1/persistentvolumes": ("status",),
+    "v1/pods": ("binding", "log", "status"),
+    "v1/secrets": (),
+    "v1/serviceaccounts": (),
+    "v1/services": ("status",),
+    "coordination.k8s.io/v1/leases": (),
+}
+
+# What of a pod may change after it was created; everything else was decided when it was placed.
+POD_MUTABLE = (
+    "containers[*].image",
+    "initContainers[*].image",
+    "activeDeadlineSeconds",
+    "tolerations",
+    "terminationGracePeriodSeconds",
+)
+
+
+def builtin_resources() -> tuple[Resource, ...]:
+    """Give every built-in kind that is served."""
+    described = _read("resources.json")["resources"]
+    return tuple(_resource(path, described[path]) for path in SERVED)
+
+
+@cache
+def builtin_components() -> Mapping[str, Any]:
+    """Give the schemas of all built-in kinds and their parts, by the names Kubernetes gives them."""
+    schemas: Mapping[str, Any] = _read("schemas.json")["schemas"]
+    return schemas
+
+
+@cache
+def kubernetes_version() -> str:
+    """Tell which Kubernetes the data is from."""
+    return str(_read("schemas.json")["version"])
+
+
+@cache
+def _read(name: str) -> Any:
+    return orjson.loads(files(__name__).joinpath(name).read_bytes())
+
+
+def _resource(path: str, described: Mapping[str, Any]) -> Resource:
+    group, _, version = str(described["apiVersion"]).rpartition("/")
+    kind = str(described["kind"])
+    name = _schema_name(group, version, kind)
+    columns, cells = PRINTED.get((group, kind), ((), None))
+    return Resource(
+        group=group,
+        version=version,
+        kind=kind,
+        plural=described["name"],
+        singular=described["singularName"],
+        short_names=tuple(described.get("shortNames", ())),
+        categories=tuple(described.get("categories", ())),
+        namespaced=described["namespaced"],
+        subresources=SERVED[path],
+        verbs=tuple(described["verbs"]),
+        schema_name=name,
+        schema=builtin_components()[name],
+        columns=columns,
+        cells=cells,
+        check=CHECKS.get((group, kind), no_faults),
+        default=DEFAULTS.get((group, kind), no_defaults),
+        mutable=POD_MUTABLE if (group, kind) == ("", "Pod") else None,
+    )
+
+
+def _schema_name(group: str, version: str, kind: str) -> str:
+    wanted = {"group": group, "version": version, "kind": kind}
+    for name, schema in builtin_components().items():
+        if wanted in schema.get("x-kubernetes-group-version-kind", ()):
+            return name
+    raise LookupError(f"no schema for {wanted}")

@@ -1,0 +1,47 @@
+"""What the containers of a pod ask for, and what follows from it."""
+
+from typing import Any
+
+from paceline.objects.meta import Object
+from paceline.objects.quantity import parse
+
+_COUNTED = ("cpu", "memory")
+
+
+def qos_class(pod: Object) -> str:
+    """Tell how a pod ranks when resources run out, as Kubernetes names it."""
+    spec = pod.get("spec")
+    each = [
+        _resources(container)
+        for field in ("initContainers", "containers")
+        for container in (spec.get(field) if isinstance(spec, dict) else None) or ()
+        if isinstance(container, dict)
+    ]
+    if not any(_amounts(one, which) for one in each for which in ("requests", "limits")):
+        return "BestEffort"
+    guaranteed = all(
+        set(limits := _amounts(one, "limits")) == set(_COUNTED)
+        and (_amounts(one, "requests") or limits) == limits
+        for one in each
+    )
+    return "Guaranteed" if guaranteed else "Burstable"
+
+
+def _resources(container: Object) -> Any:
+    return container.get("resources")
+
+
+def _amounts(resources: Any, which: str) -> dict[str, Any]:
+    """Give the amounts above zero that decide the rank; what cannot be read does not count."""
+    found = resources.get(which) if isinstance(resources, dict) else None
+    if not isinstance(found, dict):
+        return {}
+    amounts = {}
+    for name in _COUNTED:
+        try:
+            amount = parse(found[name])
+        except (KeyError, ValueError):
+            continue
+        if amount > 0:
+            amounts[name] = amount
+    return amounts

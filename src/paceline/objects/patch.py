@@ -1,0 +1,143 @@
+"""Changing parts of an object: JSON merge patch (RFC 7386) and JSON patch (RFC 6902)."""
+
+from typing import Any
+
+from paceline.errors import Malformed
+
+MAX_OPERATIONS = 10_000
+
+
+class Unfit(Malformed):
+    """A patch that can be read but does not fit the object it is for."""
+
+
+def merge(target: Any, patch: Any) -> Any:
+    """Give `target` with a merge patch applied; neither is changed, parts may be shared."""
+    if not isinstance(patch, dict):
+        return patch
+    merged = dict(target) if isinstance(target, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = merge(merged.get(name), value)
+    return merged
+
+
+def apply_operations(target: Any, operations: Any) -> Any:
+    """Give `target` with a JSON patch applied; `target` itself is not changed."""
+    if not isinstance(operations, list):
+        raise Malformed("a JSON patch is a list of operations")
+    if len(operations) > MAX_OPERATIONS:
+        raise Malformed(f"a JSON patch may have at most {MAX_OPERATIONS} operations")
+    for number, operation in enumerate(operations):
+        try:
+            target = _apply(target, operation)
+        except Unfit as error:
+            raise Unfit(f"operation {number} of the patch: {error}") from error
+    return target
+
+
+def _apply(target: Any, operation: Any) -> Any:
+    if not isinstance(operation, dict):
+        raise Unfit("it is not an object")
+    path = _steps(operation, "path")
+    match operation.get("op"):
+        case "add":
+            return _put(target, path, _value(operation))
+        case "remove":
+            return _drop(target, path)
+        case "replace":
+            value = _value(operation)
+            if not path:
+                return value
+            _find(target, path)
+            return _put(_drop(target, path), path, value)
+        case "move":
+            start = _steps(operation, "from")
+            value = _find(target, start)
+            return _put(_drop(target, start), path, value)
+        case "copy":
+            return _put(target, path, _find(target, _steps(operation, "from")))
+        case "test":
+            if _find(target, path) != _value(operation):
+                raise Unfit(f"the value at {operation['path']!r} is another one")
+            return target
+        case other:
+            known = "add, remove, replace, move, copy or test"
+            raise Unfit(f"op is {other!r}, which is none of {known}")
+
+
+def _value(operation: dict[str, Any]) -> Any:
+    if "value" not in operation:
+        raise Unfit("it has no value")
+    return operation["value"]
+
+
+def _steps(operation: dict[str, Any], field: str) -> tuple[str, ...]:
+    text = operation.get(field)
+    if not isinstance(text, str) or (text and not text.startswith("/")):
+        raise Unfit(f"{field} must be a JSON pointer like /metadata/labels, not {text!r}")
+    parts = text.split("/")[1:]
+    return tuple(part.replace("~1", "/").replace("~0", "~") for part in parts)
+
+
+def _find(target: Any, path: tuple[str, ...]) -> Any:
+    for step in path:
+        if isinstance(target, dict) and step in target:
+            target = target[step]
+        elif isinstance(target, list):
+            target = target[_index(target, step)]
+        else:
+            raise Unfit(f"there is nothing at {_spelled(path)!r}")
+    return target
+
+
+def _put(target: Any, path: tuple[str, ...], value: Any) -> Any:
+    """Give a copy of `target` with a value at a path; only what lies on the path is copied."""
+    if not path:
+        return value
+    step, rest = path[0], path[1:]
+    if isinstance(target, dict):
+        if rest and step not in target:
+            raise Unfit(f"there is nothing at {_spelled(path)!r}")
+        return {**target, step: _put(target.get(step), rest, value)}
+    if isinstance(target, list):
+        copy = list(target)
+        if rest:
+            at = _index(target, step)
+            copy[at] = _put(target[at], rest, value)
+        else:
+            at = len(copy) if step == "-" else _index(target, step, end=1)
+            copy.insert(at, value)
+        return copy
+    raise Unfit(f"there is nothing at {_spelled(path)!r}")
+
+
+def _drop(target: Any, path: tuple[str, ...]) -> Any:
+    if not path:
+        raise Unfit("it would remove the whole object")
+    step, rest = path[0], path[1:]
+    if isinstance(target, dict) and step in target:
+        if rest:
+            return {**target, step: _drop(target[step], rest)}
+        return {name: value for name, value in target.items() if name != step}
+    if isinstance(target, list):
+        at = _index(target, step)
+        if rest:
+            return [*target[:at], _drop(target[at], rest), *target[at + 1 :]]
+        return [*target[:at], *target[at + 1 :]]
+    raise Unfit(f"there is nothing at {_spelled(path)!r}")
+
+
+def _index(target: list[Any], step: str, *, end: int = 0) -> int:
+    # A plain number without sign or leading zeros, as RFC 6901 has it.
+    if step.isascii() and step.isdigit() and len(step) < 10 and str(int(step)) == step:
+        at = int(step)
+        if at < len(target) + end:
+            return at
+    raise Unfit(f"{step!r} is no place in a list of {len(target)}")
+
+
+def _spelled(path: tuple[str, ...]) -> str:
+    return "/" + "/".join(path)

@@ -1,0 +1,197 @@
+"""Schemas of kinds: following references, finding fields that nobody knows, forms that validators take."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from paceline.objects.faults import did_you_mean
+
+REF = "#/components/schemas/"
+META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
+
+Schema = Mapping[str, Any]
+
+_LEAVE_OUT = frozenset({"default", "description", "example", "externalDocs", "nullable", "title"})
+_INTEGERS = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnknownField:
+    """A field that the kind does not have."""
+
+    path: str
+    # `, did you mean "…"?`, or nothing.
+    suggestion: str
+
+    def __str__(self) -> str:
+        return f'unknown field "{self.path}"{self.suggestion}'
+
+
+@dataclass(slots=True, eq=False)
+class _Shape:
+    """Which fields may be where; None means that anything may."""
+
+    fields: "dict[str, _Shape] | None" = None
+    items: "_Shape | None" = None
+    values: "_Shape | None" = None
+    nullable: bool = False
+
+
+@dataclass(slots=True)
+class Shapes:
+    """The shapes of schemas, each worked out once. Schemas may refer to themselves."""
+
+    components: Mapping[str, Any]
+    _by_name: dict[str, _Shape] = field(default_factory=dict)
+
+    def of_object(self, schema: Schema) -> _Shape:
+        """Work out the shape of a whole object: its metadata is always that of Kubernetes."""
+        shape = self._shape(schema)
+        if shape.fields is None:
+            return shape
+        fields = {"apiVersion": _Shape(), "kind": _Shape(), **shape.fields}
+        if META in self.components:
+            fields["metadata"] = self._shape({"$ref": REF + META})
+        return _Shape(fields=fields)
+
+    def _shape(self, schema: Schema) -> _Shape:
+        if reference := reference_of(schema):
+            if reference not in self._by_name:
+                # Entered before it is filled, so that a schema that holds itself finds this one.
+                self._by_name[reference] = shape = _Shape()
+                self._fill(shape, self.components[reference])
+            return self._by_name[reference]
+        shape = _Shape()
+        self._fill(shape, schema)
+        return shape
+
+    def _fill(self, shape: _Shape, schema: Schema) -> None:
+        if reference_of(schema):
+            known = self._shape(schema)
+            shape.fields, shape.items = known.fields, known.items
+            shape.values, shape.nullable = known.values, known.nullable
+            return
+        shape.nullable = bool(schema.get("nullable"))
+        if isinstance(schema.get("items"), Mapping):
+            shape.items = self._shape(schema["items"])
+        if isinstance(schema.get("additionalProperties"), Mapping):
+            shape.values = self._shape(schema["additionalProperties"])
+        elif "properties" in schema and not _is_open(schema):
+            shape.fields = {}
+            for name, inner in schema["properties"].items():
+                shape.fields[name] = self._shape(inner)
+
+
+def prune(value: Any, shape: _Shape, path: str = "") -> Iterator[UnknownField]:
+    """Take out, in place, every field that the shape does not have, and name each.
+
+    A null where the schema allows none counts as not being there, as in Kubernetes.
+    """
+    if isinstance(value, dict):
+        for name in tuple(value):
+            inner = _inner(shape, name)
+            if inner is None:
+                del value[name]
+                suggestion = did_you_mean(name, shape.fields or ())
+                yield UnknownField(path=f"{path}.{name}" if path else name, suggestion=suggestion)
+            elif value[name] is None and inner is not _ANYTHING and not inner.nullable:
+                del value[name]
+            elif isinstance(value[name], (dict, list)):
+                yield from prune(value[name], inner, f"{path}.{name}" if path else name)
+    elif isinstance(value, list) and shape.items is not None:
+        for index, item in enumerate(value):
+            if isinstance(item, (dict, list)):
+                yield from prune(item, shape.items, f"{path}[{index}]")
+
+
+_ANYTHING = _Shape()
+
+
+def _inner(shape: _Shape, name: str) -> _Shape | None:
+    if shape.fields is not None:
+        return shape.fields.get(name)
+    return shape.values or _ANYTHING
+
+
+def _is_open(schema: Schema) -> bool:
+    preserved = schema.get("x-kubernetes-preserve-unknown-fields")
+    return bool(preserved or schema.get("additionalProperties"))
+
+
+def reference_of(schema: Schema) -> str:
+    """Give the name of the component that a schema stands for, or ""."""
+    if "$ref" in schema:
+        return str(schema["$ref"]).removeprefix(REF)
+    parts = schema.get("allOf") or ()
+    return reference_of(parts[0]) if len(parts) == 1 else ""
+
+
+def reachable(schema: Schema, components: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the components that a schema needs, directly or not."""
+    found: dict[str, Any] = {}
+    waiting = list(_references(schema))
+    while waiting:
+        name = waiting.pop()
+        if name not in found and name in components:
+            found[name] = components[name]
+            waiting.extend(_references(components[name]))
+    return dict(sorted(found.items()))
+
+
+def _references(part: Any) -> Iterator[str]:
+    if isinstance(part, Mapping):
+        for name, value in part.items():
+            if name == "$ref" and isinstance(value, str):
+                yield value.removeprefix(REF)
+            else:
+                yield from _references(value)
+    elif isinstance(part, (list, tuple)):
+        for each in part:
+            yield from _references(each)
+
+
+def as_json_schema(schema: Schema, components: Mapping[str, Any]) -> dict[str, Any]:
+    """Turn an OpenAPI schema and what it refers to into one JSON schema for a validator."""
+    needed = reachable(schema, components)
+    shared = {name: _rewritten(each) for name, each in needed.items()}
+    if QUANTITY in shared:
+        shared[QUANTITY] = {"type": ["string", "number"], "format": "quantity"}
+    return {"allOf": [_rewritten(schema)], "components": {"schemas": shared}}
+
+
+def _rewritten(schema: Any) -> Any:
+    """Say in JSON schema what OpenAPI says in its own words."""
+    if not isinstance(schema, Mapping):
+        return schema
+    plain = {
+        name: _rewritten_part(name, value)
+        for name, value in schema.items()
+        if name not in _LEAVE_OUT and not name.startswith("x-kubernetes-")
+    }
+    for bound, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
+        if plain.get(exclusive) is True:
+            plain[exclusive] = plain.pop(bound)
+        elif plain.get(exclusive) is False:
+            del plain[exclusive]
+    if schema.get("x-kubernetes-int-or-string") or schema.get("format") == "int-or-string":
+        for name in ("oneOf", "anyOf", "format"):
+            plain.pop(name, None)
+        plain["type"] = ["integer", "string"]
+    if plain.get("type") == "integer" and plain.get("format") in _INTEGERS:
+        lowest, highest = _INTEGERS[plain["format"]]
+        plain["minimum"] = max(lowest, plain.get("minimum", lowest))
+        plain["maximum"] = min(highest, plain.get("maximum", highest))
+    if schema.get("nullable") and isinstance(plain.get("type"), str):
+        plain["type"] = [plain["type"], "null"]
+    return plain
+
+
+def _rewritten_part(name: str, value: Any) -> Any:
+    if name == "properties":
+        return {each: _rewritten(inner) for each, inner in value.items()}
+    if name in {"items", "additionalProperties", "not"}:
+        return _rewritten(value)
+    if name in {"allOf", "anyOf", "oneOf"}:
+        return [_rewritten(each) for each in value]
+    return value

@@ -1,0 +1,84 @@
+"""Read a job: how far it is, how many members run, and the one sentence that says why it is not further."""
+
+from datetime import datetime, timedelta
+
+from paceline.objects.meta import Object
+from paceline.objects.status import ConditionType, JobStatus, Phase
+from paceline.objects.times import from_wire
+from paceline.sdk.members import MemberPod, exit_words
+
+ALIVE = ("creating", "pending", "running")
+
+
+def status_of(job: Object) -> JobStatus:
+    """Give the job's status; a job nobody has looked at yet is Pending."""
+    return JobStatus.from_wire(job.get("status") or {})
+
+
+def phase_of(job: Object) -> Phase:
+    """Give the job's phase alone."""
+    phase = (job.get("status") or {}).get("phase") or Phase.PENDING
+    return Phase(phase) if phase in Phase.__members__.values() else Phase.UNKNOWN
+
+
+def replicas_of(job: Object) -> tuple[int, int]:
+    """Give how many replicas run or have succeeded, and how many there should be."""
+    status = job.get("status") or {}
+    specs = (job.get("spec") or {}).get("replicaSpecs") or ()
+    wanted = sum(int(each.get("replicas", 1)) for each in specs if isinstance(each, dict))
+    aggregate = status.get("aggregate") or {}
+    ready = int(aggregate.get("running") or 0) + int(aggregate.get("succeeded") or 0)
+    return ready, max(wanted, sum(int(count) for name, count in aggregate.items() if name in ALIVE))
+
+
+def reason_of(job: Object) -> str:
+    """Say in one line why the job is not running, or why it failed; empty when there is nothing to explain."""
+    status = status_of(job)
+    if status.phase is Phase.FAILED:
+        return _failure(status)
+    if status.phase is Phase.SUCCEEDED:
+        return ""
+    if status.waiting:
+        return status.waiting
+    replica_failure = status.condition(ConditionType.REPLICA_FAILURE)
+    if replica_failure is not None and replica_failure.status:
+        return replica_failure.message or replica_failure.reason
+    return ""
+
+
+def waiting_of(pods: tuple[MemberPod, ...]) -> str:
+    """Say what the first pod that waits is waiting for; empty when none says."""
+    for pod in pods:
+        if pod.phase == "Pending" and pod.reason:
+            return f"{pod.place}: {pod.reason}{': ' + pod.message if pod.message else ''}"
+    return ""
+
+
+def created_of(job: Object) -> datetime | None:
+    """Give the moment the object was created."""
+    text = (job.get("metadata") or {}).get("creationTimestamp")
+    return from_wire(text) if text else None
+
+
+def duration_of(status: JobStatus, now: datetime) -> timedelta | None:
+    """Give how long the job has run, pauses left out; None before it began."""
+    if status.start_time is None:
+        return None
+    whole = (status.completion_time or now) - status.start_time
+    return max(whole - timedelta(seconds=status.paused_seconds), timedelta(0))
+
+
+def is_running(job: Object) -> bool:
+    """Tell whether the job has, or will have, processes of its own accord."""
+    return phase_of(job) not in (Phase.SUCCEEDED, Phase.FAILED, Phase.PAUSED)
+
+
+def _failure(status: JobStatus) -> str:
+    failed = status.condition(ConditionType.FAILED)
+    told = failed.message if failed and failed.status else ""
+    if status.failure is None:
+        return told
+    if told:
+        return told
+    words = f"{status.failure.pod}: {exit_words(status.failure.exit_code)}"
+    return f"{words}, {status.failure.reason}" if status.failure.reason else words

@@ -1,0 +1,240 @@
+"""Follow one job: its status, its pods and the log of chosen members, until it ends and the last line was read."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from paceline.client.cluster import PODS, Change, Collection, Select
+from paceline.objects import labels
+from paceline.objects.gang import Place
+from paceline.objects.meta import Object, controller_of, key_of, name_of, uid_of
+from paceline.sdk.facts import phase_of
+from paceline.sdk.feed import Feed, Line
+from paceline.sdk.members import MemberPod, leader_place, member_pods
+from paceline.sdk.sources import Changed, Listed, LogAsk, LogTry, Lost, Read, Said, reading, watching
+
+# How long the last lines may take after the job has ended.
+LAST_LINES_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Whose log is wanted. Nothing said means the leader."""
+
+    is_all: bool = False
+    role: str = ""
+    index: int | None = None
+
+    def places(self, pods: Iterable[MemberPod]) -> frozenset[Place]:
+        """Give the places that are meant, of those that have a pod."""
+        known = frozenset(pod.place for pod in pods)
+        if self.is_all:
+            return known
+        leader = leader_place(pods)
+        if leader is None:
+            return frozenset()
+        if not self.role and self.index is None:
+            return frozenset({leader})
+        role = self.role or leader.role
+        return frozenset(p for p in known if p.role == role and self.index in (None, p.index))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobChanged:
+    """The job, as it is now."""
+
+    job: Object
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodsChanged:
+    """The job's pods, as they are now."""
+
+    pods: tuple[MemberPod, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Logged:
+    """Whole lines that a member wrote."""
+
+    place: Place
+    pod: str
+    text: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """The job is over; None when it was deleted."""
+
+    job: Object | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """Nothing happened for a while: time to move a clock hand."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TooLate:
+    """The last lines took too long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastPods:
+    """The pods as they were after the job had ended."""
+
+    items: tuple[Object, ...]
+
+
+Event = JobChanged | PodsChanged | Logged | Lost | Tick | Ended
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What a follower wants to hear of."""
+
+    choice: Choice = field(default_factory=Choice)
+    log: LogAsk | None = field(default_factory=LogAsk)
+    # Also the tries that were over before we came.
+    has_earlier_tries: bool = False
+    # Seconds without news after which a Tick is given; None never.
+    tick: float | None = None
+
+
+class Follower:
+    """Follows one job, told apart by its uid; the feed is its only contact with the cluster."""
+
+    def __init__(self, feed: Feed, where: Collection, job: Object, *, wish: Wish) -> None:
+        self._feed, self._where, self._wish = feed, where, wish
+        self._namespace, self._name = key_of(job)
+        self._uid = uid_of(job)
+        self._job = job
+        self._pods: dict[str, Object] = {}
+        self._members: tuple[MemberPod, ...] = ()
+        self._reads = Reads()
+        self._is_gone = self._is_late = False
+        self._has_last_pods = wish.log is None
+
+    def events(self) -> Iterator[Event]:
+        """Give what happens, and `Ended` at the end."""
+        mine = Select(namespace=self._namespace, fields=f"metadata.name={self._name}")
+        self._feed.start(watching(self._where, mine), f"watch {self._name}")
+        self._feed.start(watching(PODS, self._select_pods()), f"watch pods of {self._name}")
+        while not self._is_over():
+            item = self._feed.take(self._wish.tick)
+            if item is None:
+                yield Tick()
+            else:
+                yield from self._handle(item)
+        yield Ended(job=None if self._is_gone else self._job)
+
+    def _is_over(self) -> bool:
+        if not self._has_ended():
+            return False
+        return self._has_last_pods and (self._is_late or not self._reads.open)
+
+    def _has_ended(self) -> bool:
+        return self._is_gone or phase_of(self._job).is_final
+
+    def _handle(self, item: object) -> Iterator[Event]:
+        match item:
+            case Listed() | Changed() if item.where == self._where:
+                yield from self._job_news(item)
+            case Listed() | Changed():
+                self._pods = apply_news(self._pods, item)
+                yield from self._pod_news()
+            case LastPods():
+                self._has_last_pods = True
+                self._pods |= {name_of(pod): pod for pod in item.items}
+                yield from self._pod_news()
+            case Said():
+                yield Logged(place=self._reads.place_of(item.read), pod=item.read.pod, text=item.text)
+            case Read():
+                self._reads.ended(item.read)
+                self._read_on()
+            case Lost():
+                yield item
+            case TooLate():
+                self._is_late = self._has_last_pods = True
+
+    def _job_news(self, item: Listed | Changed) -> Iterator[Event]:
+        had_ended = self._has_ended() and not isinstance(item, Listed)
+        now = apply_news({self._name: self._job}, item).get(self._name)
+        if now is None or uid_of(now) != self._uid:
+            self._is_gone = True
+        else:
+            self._job = now
+            yield JobChanged(job=now)
+        if self._has_ended() and not had_ended:
+            self._feed.after(LAST_LINES_SECONDS, TooLate())
+            if not self._has_last_pods:
+                # The job's end was decided from its pods, so a list made now shows them as they ended.
+                self._feed.start(self._read_last_pods, "last pods")
+
+    def _pod_news(self) -> Iterator[Event]:
+        mine = (pod for pod in self._pods.values() if (controller_of(pod) or {}).get("uid") == self._uid)
+        self._members = member_pods(mine)
+        yield PodsChanged(pods=self._members)
+        self._read_on()
+
+    def _read_on(self) -> None:
+        """Begin the logs that can be read now: of every chosen member one at a time, in the order of its tries."""
+        if self._wish.log is None:
+            return
+        for member, read in self._reads.next(self._members, self._namespace, self._wish):
+            self._reads.begin(member.place, read)
+            self._feed.start(reading(read, self._wish.log), f"log of {read.pod}")
+
+    def _read_last_pods(self, line: Line) -> None:
+        page = line.cluster.list(PODS, self._select_pods())
+        line.put(LastPods(items=page.items))
+
+    def _select_pods(self) -> Select:
+        return Select(namespace=self._namespace, labels=f"{labels.OWNER_NAME}={self._name}")
+
+
+class Reads:
+    """Which logs were begun, and which of them are still being read."""
+
+    def __init__(self) -> None:
+        self._begun: dict[LogTry, Place] = {}
+        self.open: dict[Place, LogTry] = {}
+
+    def begin(self, place: Place, read: LogTry) -> None:
+        """Note that a log is being read."""
+        self._begun[read] = place
+        self.open[place] = read
+
+    def ended(self, read: LogTry) -> None:
+        """Note that a log was read to its end."""
+        self.open.pop(self._begun[read], None)
+
+    def place_of(self, read: LogTry) -> Place:
+        """Tell whose log it is."""
+        return self._begun[read]
+
+    def next(self, pods: tuple[MemberPod, ...], namespace: str, wish: Wish) -> list[tuple[MemberPod, LogTry]]:
+        """Give the logs to begin now."""
+        found: dict[Place, tuple[MemberPod, LogTry]] = {}
+        for pod in pods:
+            read = LogTry(namespace=namespace, pod=pod.name, restarts=pod.restarts)
+            if not pod.has_started or read in self._begun or pod.place in self.open:
+                continue
+            if pod.place not in wish.choice.places(pods):
+                continue
+            was_heard = pod.place in self._begun.values()
+            if wish.has_earlier_tries or was_heard:
+                found.setdefault(pod.place, (pod, read))
+            else:
+                # Nobody listened yet: the last try is the one that is wanted.
+                found[pod.place] = (pod, read)
+        return list(found.values())
+
+
+def apply_news(known: dict[str, Object], item: Listed | Changed) -> dict[str, Object]:
+    """Give what is there after a list or a change, by name."""
+    if isinstance(item, Listed):
+        return {name_of(obj): obj for obj in item.items}
+    obj = item.happened.object
+    if item.happened.change is Change.DELETED:
+        return {name: each for name, each in known.items() if name != name_of(obj)}
+    return {**known, name_of(obj): obj}

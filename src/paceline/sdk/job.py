@@ -1,0 +1,127 @@
+"""One job of a cluster, as a handle: read it, wait for it, hear it, end it."""
+
+from collections.abc import Generator, Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+from paceline.client.cluster import EVENTS, PODS, Select
+from paceline.client.direct import DirectCluster
+from paceline.errors import Missing
+from paceline.objects import labels
+from paceline.objects.meta import Object, controller_of, uid_of
+from paceline.objects.status import JobStatus
+from paceline.sdk.discovery import Kind
+from paceline.sdk.facts import phase_of, status_of
+from paceline.sdk.feed import Dial, Feed
+from paceline.sdk.follow import Choice, Ended, Event, Follower, JobChanged, Logged, Wish
+from paceline.sdk.lines import whole_lines
+from paceline.sdk.members import MemberPod, last_tries, member_pods, no_log, previous_tries
+from paceline.sdk.sources import LogAsk
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRef:
+    """A handle to one job. It stays valid after the job has gone; then reading raises Missing."""
+
+    kind: Kind
+    namespace: str
+    name: str
+    uid: str
+    cluster: DirectCluster
+    dial: Dial
+
+    def __str__(self) -> str:
+        return f"{self.kind.singular}/{self.name}"
+
+    def read(self) -> Object:
+        """Read the job; Missing when it is gone, also when another one has its name by now."""
+        job = self.cluster.get(self.kind.where, self.namespace, self.name)
+        if uid_of(job) != self.uid:
+            raise Missing(f"{self} was deleted, and another job has its name")
+        return job
+
+    def status(self) -> JobStatus:
+        """Read the job's status."""
+        return status_of(self.read())
+
+    def pods(self) -> tuple[MemberPod, ...]:
+        """Read the job's pods: every try of every member that is still kept."""
+        select = Select(namespace=self.namespace, labels=f"{labels.OWNER_NAME}={self.name}")
+        found = self.cluster.list(PODS, select).items
+        return member_pods(pod for pod in found if (controller_of(pod) or {}).get("uid") == self.uid)
+
+    def happenings(self) -> tuple[Object, ...]:
+        """Read the events recorded on the job and on its pods, oldest first."""
+        mine = {self.uid}
+        select = Select(namespace=self.namespace, labels=f"{labels.OWNER_NAME}={self.name}")
+        mine.update(uid_of(pod) for pod in self.cluster.list(PODS, select).items)
+        recorded = self.cluster.list(EVENTS, Select(namespace=self.namespace)).items
+        own = [event for event in recorded if (event.get("involvedObject") or {}).get("uid") in mine]
+        return tuple(sorted(own, key=happened_at))
+
+    def follow(self, wish: Wish | None = None) -> Iterator[Event]:
+        """Give what happens to the job and what its members write, until it ends."""
+        with Feed(self.dial) as feed:
+            yield from Follower(feed, self.kind.where, self.read(), wish=wish or Wish()).events()
+
+    def wait(self, timeout: float | None = None) -> JobStatus:
+        """Wait until the job ends and give its status; Missing when it is deleted, TimeoutError after `timeout`."""
+        with Feed(self.dial) as feed:
+            if timeout is not None:
+                feed.after(timeout, TimeoutError(f"{self} has not ended after {timeout:g} s"))
+            for event in Follower(feed, self.kind.where, self.read(), wish=Wish(log=None)).events():
+                match event:
+                    case JobChanged() if phase_of(event.job).is_final:
+                        return status_of(event.job)
+                    case Ended(job=None):
+                        break
+        raise Missing(f"{self} was deleted")
+
+    def logs(self, *, follow: bool = False, choice: Choice | None = None, tail: int | None = None) -> Iterator[str]:
+        """Give log lines without their line break; those of the leader unless `choice` says otherwise."""
+        ask = LogAsk(is_followed=follow, tail=tail)
+        for logged in self.chunks(choice or Choice(), ask):
+            yield from logged.text.decode(errors="replace").removesuffix("\n").split("\n")
+
+    def chunks(self, choice: Choice, ask: LogAsk) -> Iterator[Logged]:
+        """Give log bytes in whole lines: followed to the end of the job, or as they are now."""
+        if ask.is_followed:
+            with closing(self._followed(choice, ask)) as found:
+                yield from found
+        else:
+            yield from self._as_now(choice, ask)
+
+    def _as_now(self, choice: Choice, ask: LogAsk) -> Iterator[Logged]:
+        pods = self.pods()
+        meant = [pod for pod in pods if pod.place in choice.places(pods)]
+        tries = previous_tries(meant) if ask.is_previous else last_tries(meant)
+        if not tries:
+            raise Missing(no_log(str(self), pods, meant, is_previous=ask.is_previous))
+        for pod in tries:
+            # On Kubernetes, `previous` is about restarts inside one pod; ours are pods of their own.
+            own = ask if pod.restarts else replace(ask, is_previous=False)
+            path = PODS.path(self.namespace, pod.name, "log")
+            for chunk in whole_lines(self.cluster.stream(path, own.query())):
+                yield Logged(place=pod.place, pod=pod.name, text=chunk)
+
+    def _followed(self, choice: Choice, ask: LogAsk) -> Generator[Logged, None, None]:
+        for event in self.follow(Wish(choice=choice, log=ask)):
+            if isinstance(event, Logged):
+                yield event
+
+    def stop(self) -> None:
+        """End the job's processes and keep the job: it is paused, and can be resumed."""
+        pause = {"spec": {"runMode": {"pause": {"enabled": True}}}}
+        self.cluster.patch(self.kind.where, (self.namespace, self.name), pause)
+
+    def delete(self) -> None:
+        """Ask for the job and its pods to go; what they wrote on claims stays."""
+        options = {"propagationPolicy": "Background", "preconditions": {"uid": self.uid}}
+        self.cluster.delete(self.kind.where, (self.namespace, self.name), options)
+
+
+def happened_at(event: Object) -> str:
+    """Give when an event was last seen, in a form that sorts."""
+    series = event.get("series") or {}
+    told = series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")
+    return str(told or (event.get("metadata") or {}).get("creationTimestamp") or "")

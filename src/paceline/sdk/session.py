@@ -1,0 +1,158 @@
+"""A connection to one cluster: submit manifests, find jobs, and read and end objects of any kind."""
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from paceline.client import requests, responses
+from paceline.client.cluster import Change, Page, Select
+from paceline.client.direct import DirectCluster
+from paceline.errors import Malformed, Missing
+from paceline.objects.meta import Object, name_of, namespace_of, uid_of
+from paceline.sdk.discovery import Kind, Kinds
+from paceline.sdk.document import Document, checked, with_namespace
+from paceline.sdk.feed import Dial, Feed
+from paceline.sdk.job import JobRef
+from paceline.sdk.sources import Changed, Listed, watching
+from paceline.sdk.submit import Created, Maker
+
+# A server that cannot print tables answers with the list itself.
+AS_TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class News:
+    """One object that is there, or that was deleted, of a kind that is watched."""
+
+    kind: Kind
+    object: Object
+    is_gone: bool = False
+
+
+# Reads the objects of a file. An argument, because reading YAML costs a command its quick start.
+Reader = Callable[[str], tuple[Document, ...]]
+
+
+class Session:
+    """One cluster and the namespace that is meant when none is said. For one thread; close it after use."""
+
+    def __init__(self, dial: Dial, namespace: str, *, read: Reader) -> None:
+        self.dial = dial
+        self._read = read
+        self.namespace = namespace
+        self.cluster: DirectCluster = dial()
+        self.kinds = Kinds(self.ask)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Hang up."""
+        self.cluster.close()
+
+    def ask(self, path: str) -> Object:
+        """Read any path of the API as JSON."""
+        return responses.read_object(self.cluster.send(requests.Request(method="GET", path=path)))
+
+    def submit(self, manifest: str | Path | Mapping[str, Any]) -> JobRef:
+        """Create everything a YAML file or a dict describes, and give the one job among it."""
+        if isinstance(manifest, Mapping):
+            documents: tuple[Document, ...] = (Document(object=checked(dict(manifest), "manifest"), place="manifest"),)
+        else:
+            documents = self._read(str(manifest))
+        jobs = [made.job for made in self.create(documents) if made.job is not None]
+        if len(jobs) != 1:
+            raise Malformed(f"{documents[0].place}: {len(jobs)} jobs were created where one was meant")
+        return jobs[0]
+
+    def create(self, documents: tuple[Document, ...]) -> tuple[Created, ...]:
+        """Create all objects, claims before jobs, or none of them; a claim that exists already is used as it is."""
+        placed = tuple(with_namespace(each, self.namespace, is_chosen=False) for each in documents)
+        return Maker(cluster=self.cluster, kinds=self.kinds, refer=self.ref).create_all(placed)
+
+    def jobs(self, *, everywhere: bool = False) -> tuple[Object, ...]:
+        """Read all jobs of the namespace, or of all namespaces, of every kind."""
+        select = Select(namespace="" if everywhere else self.namespace)
+        return tuple(job for kind in self.kinds.jobs() for job in self.cluster.list(kind.where, select).items)
+
+    def job(self, name: str, *, kind: Kind | None = None) -> JobRef:
+        """Find a job by its name; Missing suggests close names, Malformed says when two kinds have the name."""
+        found = []
+        for each in (kind,) if kind else self.kinds.jobs():
+            try:
+                found.append((each, self.cluster.get(each.where, self.namespace, name)))
+            except Missing:
+                continue
+        if not found:
+            raise Missing(self._no_job(name))
+        if len(found) > 1:
+            choices = " or ".join(f"{each.singular}/{name}" for each, _ in found)
+            raise Malformed(f"there are several jobs named {name!r}; say {choices}")
+        return self.ref(*found[0])
+
+    def ref(self, kind: Kind, job: Object) -> JobRef:
+        """Give the handle of a job that was read."""
+        return JobRef(
+            kind=kind,
+            namespace=namespace_of(job),
+            name=name_of(job),
+            uid=uid_of(job),
+            cluster=self.cluster,
+            dial=self.dial,
+        )
+
+    def list(self, kind: Kind, *, everywhere: bool = False) -> Page:
+        """Read all objects of a kind."""
+        return self.cluster.list(kind.where, self._select(kind, everywhere=everywhere))
+
+    def table(self, kind: Kind, name: str = "", *, everywhere: bool = False) -> Object:
+        """Read a kind, or one object of it, as the table that the server prints; a plain list when it prints none."""
+        where = kind.where
+        namespace = self._select(kind, everywhere=everywhere and not name).namespace
+        request = requests.Request(method="GET", path=where.path(namespace, name), headers=(("Accept", AS_TABLE),))
+        return responses.read_object(self.cluster.send(request))
+
+    def watch(self, kinds: tuple[Kind, ...], *, name: str = "", everywhere: bool = False) -> Iterator[News]:
+        """Give every object that is there, and then every change, for ever."""
+        by_place = {kind.where: kind for kind in kinds}
+        with Feed(self.dial) as feed:
+            for kind in kinds:
+                selected = self._select(kind, everywhere=everywhere, name=name)
+                feed.start(watching(kind.where, selected), f"watch {kind.where.plural}")
+            while True:
+                match feed.take():
+                    case Listed() as listed:
+                        for obj in listed.items:
+                            yield News(kind=by_place[listed.where], object=obj)
+                    case Changed() as changed:
+                        yield News(
+                            kind=by_place[changed.where],
+                            object=changed.happened.object,
+                            is_gone=changed.happened.change is Change.DELETED,
+                        )
+
+    def _select(self, kind: Kind, *, everywhere: bool, name: str = "") -> Select:
+        is_inside = kind.where.namespaced and not everywhere
+        return Select(
+            namespace=self.namespace if is_inside else "",
+            fields=f"metadata.name={name}" if name else "",
+        )
+
+    def _no_job(self, name: str) -> str:
+        if not self.kinds.jobs():
+            return "this cluster has no job kinds: Paceline is not installed in it"
+        names = [name_of(job) for job in self.jobs()]
+        close = difflib.get_close_matches(name, names, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else "`paceline get jobs` lists them"
+        return f"there is no job named {name!r} in namespace {self.namespace!r}; {hint}"

@@ -1,0 +1,64 @@
+"""A log in memory: the same contract, for a cluster that need not outlive its process."""
+
+from collections.abc import Iterable
+
+from paceline.errors import Unavailable
+from paceline.store.log import Op, Record
+
+
+class MemoryLog:
+    """Keeps what it is told for as long as the object lives; closing and opening again loses nothing."""
+
+    def __init__(self) -> None:
+        self._open = False
+        self._current: dict[str, Record] = {}
+        self._history: list[Record] = []
+        self._last = 0
+        self._compacted = 0
+
+    def open(self) -> int:
+        """Take sole hold of the log."""
+        if self._open:
+            raise Unavailable("this log is open already; close it first")
+        self._open = True
+        return self._last
+
+    def current(self) -> Iterable[Record]:
+        """Give the newest record of every key."""
+        self._check_open()
+        return sorted(self._current.values(), key=lambda record: record.revision)
+
+    def since(self, revision: int) -> Iterable[Record]:
+        """Give the kept records after a revision."""
+        self._check_open()
+        return [record for record in self._history if record.revision > revision]
+
+    def compacted(self) -> int:
+        """Tell how far history is gone."""
+        self._check_open()
+        return self._compacted
+
+    def append(self, batch: tuple[Record, ...]) -> None:
+        """Keep a batch."""
+        self._check_open()
+        for record in batch:
+            if record.op is Op.DELETE:
+                self._current.pop(record.key, None)
+            else:
+                self._current[record.key] = record
+            self._last = record.revision
+        self._history.extend(batch)
+
+    def compact(self, revision: int) -> None:
+        """Forget history up to a revision."""
+        self._check_open()
+        self._history = [record for record in self._history if record.revision > revision]
+        self._compacted = max(self._compacted, revision)
+
+    def close(self) -> None:
+        """Let go of the log."""
+        self._open = False
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise Unavailable("this log is not open")

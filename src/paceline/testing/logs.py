@@ -1,0 +1,117 @@
+"""A simulated log: a disk with a cache that a power cut empties, and faults on demand."""
+
+from collections import deque
+from collections.abc import Iterable
+from enum import StrEnum
+
+from paceline.errors import Busy, Unavailable
+from paceline.store.log import Op, Record
+from paceline.store.memory import MemoryLog
+
+
+class Fault(StrEnum):
+    """How a call of the log may go wrong."""
+
+    # Nothing is done; room may come back.
+    FULL = "full"
+    # It is done and durable, and the caller is told otherwise.
+    LOST_REPLY = "lost-reply"
+    # The disk does not confirm: what was written lies in the cache, and nobody knows.
+    BROKEN = "broken"
+
+
+class SimLog:
+    """Like MemoryLog, but what was not synced is lost in a crash.
+
+    `lazy` plants a bug: appends return before they are synced.
+    """
+
+    def __init__(self, *, lazy: bool = False) -> None:
+        self.lazy = lazy
+        # How many records each append had, for those that want to know how writes were grouped.
+        self.batches: list[int] = []
+        self._disk = MemoryLog()
+        self._cache: list[tuple[Record, ...]] = []
+        self._faults: dict[str, deque[Fault]] = {}
+
+    def fail(self, call: str, *faults: Fault) -> None:
+        """Let the next calls of that name (open, since, append, compact) go wrong, one fault each."""
+        self._faults.setdefault(call, deque()).extend(faults)
+
+    def sync(self) -> None:
+        """Bring what was written to the disk."""
+        for batch in self._cache:
+            self._disk.append(batch)
+        self._cache.clear()
+
+    def crash(self, *, flushed: int = 0) -> None:
+        """Cut the power: of the unsynced batches only the first few happen to be on the disk."""
+        del self._cache[flushed:]
+        self.sync()
+        self._disk.close()
+
+    def open(self) -> int:
+        """Take sole hold of the log."""
+        self._stumble("open")
+        last = self._disk.open()
+        return self._cache[-1][-1].revision if self._cache else last
+
+    def current(self) -> Iterable[Record]:
+        """Give the newest record of every key, synced or not."""
+        found = {record.key: record for record in self._disk.current()}
+        for record in self._unsynced():
+            found[record.key] = record
+        there = (record for record in found.values() if record.op is not Op.DELETE)
+        return sorted(there, key=lambda record: record.revision)
+
+    def since(self, revision: int) -> Iterable[Record]:
+        """Give the kept records after a revision, synced or not."""
+        self._stumble("since")
+        unsynced = (record for record in self._unsynced() if record.revision > revision)
+        return (*self._disk.since(revision), *unsynced)
+
+    def compacted(self) -> int:
+        """Tell how far history is gone."""
+        return self._disk.compacted()
+
+    def append(self, batch: tuple[Record, ...]) -> None:
+        """Write a batch, then sync it."""
+        fault = self._stumble("append")
+        # Asked first, so that a log that is not open refuses before anything is written.
+        self._disk.compacted()
+        self._cache.append(batch)
+        self.batches.append(len(batch))
+        if fault is Fault.BROKEN:
+            raise Unavailable("the simulated disk did not confirm a write")
+        if not self.lazy:
+            self.sync()
+        _lose(fault)
+
+    def compact(self, revision: int) -> None:
+        """Sync, then forget history up to a revision."""
+        fault = self._stumble("compact")
+        if fault is Fault.BROKEN:
+            raise Unavailable("the simulated disk did not confirm that history was cleared")
+        self.sync()
+        self._disk.compact(revision)
+        _lose(fault)
+
+    def close(self) -> None:
+        """Let go of the log; what was not synced stays in the cache until a crash."""
+        self._disk.close()
+
+    def _unsynced(self) -> Iterable[Record]:
+        return (record for batch in self._cache for record in batch)
+
+    def _stumble(self, call: str) -> Fault | None:
+        """Take the next fault of a call, and raise the one that comes before anything is done."""
+        faults = self._faults.get(call)
+        fault = faults.popleft() if faults else None
+        if fault is Fault.FULL:
+            raise Busy("the simulated disk is full")
+        return fault
+
+
+def _lose(fault: Fault | None) -> None:
+    if fault is Fault.LOST_REPLY:
+        raise Busy("the simulated disk did what was asked, and its answer was lost")
