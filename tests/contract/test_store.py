@@ -1,34 +1,26 @@
 """One suite, three logs: in memory, in a SQLite file, and the simulated disk."""
 
-import asyncio
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
+from paceline.assembly.machine import RealBlocking
 from paceline.store.memory import MemoryLog
 from paceline.store.sqlite import SqliteLog
-from paceline.testing.contract.store import LogSuite, StoreSuite
+from paceline.testing.contract.store import LogSuite, MakeLog, StoreSuite
 from paceline.testing.logs import SimLog
 
 
-class OneThread:
-    """Calls on a thread of their own, as in the product."""
-
-    def __init__(self, executor):
-        self._executor = executor
-
-    async def run(self, call):
-        return await asyncio.get_running_loop().run_in_executor(self._executor, call)
-
-
 @pytest.fixture
-def blocking():
-    with ThreadPoolExecutor(max_workers=1) as executor:
-        yield OneThread(executor)
+def blocking() -> Iterator[RealBlocking]:
+    with closing(RealBlocking("store")) as thread:
+        yield thread
 
 
 @pytest.fixture(params=["memory", "sqlite", "sim"])
-def make_log(request, tmp_path):
+def make_log(request: pytest.FixtureRequest, tmp_path: Path) -> MakeLog:
     if request.param == "sqlite":
         return lambda: SqliteLog(tmp_path / "objects.db")
     log = MemoryLog() if request.param == "memory" else SimLog()

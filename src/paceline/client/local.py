@@ -89,7 +89,11 @@ class LocalCluster(Verbs):
         trace: TracebackType | None,
     ) -> None:
         self._local.close()
-        await self._group.__aexit__(kind, error, trace)
+        if isinstance(error, asyncio.CancelledError):
+            await self._group.__aexit__(kind, error, trace)
+        else:
+            # An error of the body is no error of a stream: it leaves as it is, not wrapped into a group.
+            await self._group.__aexit__(None, None, None)
 
 
 class _Call:

@@ -39,8 +39,6 @@ ReplicaType = Annotated[
         max_length=40,
     ),
 ]
-Replicas = Annotated[
-    int, Meta(description="How many replicas of this type there are.", ge=1, le=MAX_REPLICAS)
-]
+Replicas = Annotated[int, Meta(description="How many replicas of this type there are.", ge=1, le=MAX_REPLICAS)]
 Count = Annotated[int, Meta(ge=0, le=MAX_INT32)]
 Positive = Annotated[int, Meta(ge=1, le=MAX_INT32)]

@@ -22,9 +22,10 @@ Scope = Annotated[
 class RunPolicy(Part, frozen=True, kw_only=True):
     """The limits of a job's life."""
 
-    active_deadline_seconds: Annotated[
-        Positive, about("Seconds after its start when the job fails, done or not; pauses do not count.")
-    ] | None = None
+    active_deadline_seconds: (
+        Annotated[Positive, about("Seconds after its start when the job fails, done or not; pauses do not count.")]
+        | None
+    ) = None
     backoff_limit: Annotated[Count, about("Restarts that all replicas of the job share.")] = 3
     clean_up_policy: CleanUpPolicy = "Unfinished"
 

@@ -135,9 +135,7 @@ def _rule(tokens: list[str]) -> LabelRule:
     if op in {"in", "notin"}:
         return LabelRule(key=key, op=op, values=_listed(tokens))
     if op not in {"=", "==", "!=", "<", ">"}:
-        raise Malformed(
-            f"unable to parse requirement: found '{op}', expected: in, notin, =, ==, !=, gt, lt"
-        )
+        raise Malformed(f"unable to parse requirement: found '{op}', expected: in, notin, =, ==, !=, gt, lt")
     value = "" if tokens[0] in {",", _END} else _word(tokens, "a value")
     if op in {"<", ">"}:
         if not _is_integer(value):

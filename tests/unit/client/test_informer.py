@@ -113,7 +113,7 @@ EXPIRIES = {
 
 
 @pytest.mark.parametrize("how", EXPIRIES.values(), ids=EXPIRIES)
-def test_history_that_is_gone_leads_to_a_new_list_and_the_missed_ends_are_told(
+def test_history_that_is_gone_leads_to_a_new_list_and_the_missed_ends_are_told(  # noqa: PLR0917 - fixtures
     follow, script, answer, pod, pods_page, how
 ):
     script.lists = [
@@ -160,24 +160,23 @@ def test_a_server_that_hangs_up_at_once_is_called_less_and_less(follow, script, 
     follow(seconds=60)
 
     moments = [when for when, _ in script.watched]
-    pauses = [later - sooner for sooner, later in pairwise(moments)]
+    pauses = [round(later - sooner, 3) for sooner, later in pairwise(moments)]
     assert pauses == sorted(pauses)
     assert len(pauses) < 20
     assert len(script.listed) == 1
 
 
-def test_a_server_that_comes_back_is_followed_on(follow, script, answer, pod, pods_page, caplog):
+def test_a_server_that_comes_back_is_followed_on_and_logged_once(follow, script, answer, pods_page, caplog):
     script.lists = [pods_page(5)]
     script.watches = [
         answer([BUSY], status=503),
         answer([BUSY], status=503),
-        answer([event("ADDED", pod("a", 6))], stays=True),
+        answer([bookmark(6)]),
     ]
 
-    informer, _ = follow()
+    follow()
 
-    assert names(informer) == ["a@6"]
-    assert revisions(script) == ["5", "5", "5"]
+    assert revisions(script) == ["5", "5", "5", "6"]
     said = [record for record in caplog.records if record.levelname == "WARNING"]
     assert [record.message for record in said] == ["cannot follow a collection"]
 
@@ -269,7 +268,7 @@ def test_a_late_answer_does_not_bring_back_what_is_gone(follow, script, answer, 
     assert told == [("ADDED", "a@6"), ("DELETED", "a@7")]
 
 
-def test_a_write_of_ours_while_a_list_is_read_is_kept(with_cluster, script, answer, pod, pods_page, chance):
+def test_a_write_of_ours_while_a_list_is_read_is_kept(with_cluster, script, pod, pods_page, chance):
     """The list may have been made before the write."""
     script.lists = [pods_page(5, after="more"), pods_page(5)]
 
@@ -335,6 +334,5 @@ def test_a_bug_in_a_handler_is_not_waited_out(with_cluster, script, pod, pods_pa
     async def use(cluster):
         await Informer(cluster, PODS, chance=chance, on_change=handler).run()
 
-    with pytest.raises(BaseExceptionGroup) as caught:
+    with pytest.raises(ZeroDivisionError):
         with_cluster(use)
-    assert caught.group_contains(ZeroDivisionError)

@@ -20,8 +20,7 @@ def qos_class(pod: Object) -> str:
     if not any(_amounts(one, which) for one in each for which in ("requests", "limits")):
         return "BestEffort"
     guaranteed = all(
-        set(limits := _amounts(one, "limits")) == set(_COUNTED)
-        and (_amounts(one, "requests") or limits) == limits
+        set(limits := _amounts(one, "limits")) == set(_COUNTED) and (_amounts(one, "requests") or limits) == limits
         for one in each
     )
     return "Guaranteed" if guaranteed else "Burstable"

@@ -1,5 +1,6 @@
 """Rules between the fields of built-in kinds that their schemas cannot say."""
 
+import re
 from base64 import b64decode
 from binascii import Error as NotBase64
 from collections.abc import Callable, Iterator, Mapping
@@ -8,12 +9,13 @@ from typing import Any
 from paceline.errors import Fault
 from paceline.objects.faults import duplicate, forbidden, invalid, not_found, required
 from paceline.objects.meta import Object
-from paceline.objects.names import label_problem, subdomain_problem
+from paceline.objects.names import label_problem
 from paceline.objects.quantity import parse
 from paceline.objects.scheme import Lookup
 
 _HIGHEST_PORT = 65535
 _MAX_SECRET_BYTES = 1024 * 1024
+_DATA_KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}")
 
 
 def pod_faults(pod: Object, _lookup: Lookup) -> tuple[Fault, ...]:
@@ -23,10 +25,9 @@ def pod_faults(pod: Object, _lookup: Lookup) -> tuple[Fault, ...]:
 
 def pod_spec_faults(spec: Mapping[str, Any], path: str) -> Iterator[Fault]:
     """Find what is wrong with what a pod runs; also for the template of a pod, wherever it lies."""
-    volumes: list[str] = []
+    volumes: set[str] = set()
     for index, volume in enumerate(spec.get("volumes") or ()):
         yield from _volume_faults(volume, f"{path}.volumes[{index}]", volumes)
-        volumes.append(volume["name"])
     if not spec.get("containers"):
         yield required(f"{path}.containers")
     names: set[str] = set()
@@ -54,8 +55,8 @@ def _name_faults(name: str, path: str, taken: set[str]) -> Iterator[Fault]:
     taken.add(name)
 
 
-def _volume_faults(volume: Object, path: str, taken: list[str]) -> Iterator[Fault]:
-    yield from _name_faults(volume["name"], f"{path}.name", set(taken))
+def _volume_faults(volume: Object, path: str, taken: set[str]) -> Iterator[Fault]:
+    yield from _name_faults(volume["name"], f"{path}.name", taken)
     sources = [name for name in volume if name != "name"]
     if len(sources) > 1:
         yield forbidden(f"{path}.{sources[1]}", "may not specify more than 1 volume type")
@@ -70,7 +71,7 @@ def _container_faults(container: Object, path: str) -> Iterator[Fault]:
     elif container["image"] != container["image"].strip():
         hint = "must not have leading or trailing whitespace"
         yield invalid(f"{path}.image", container["image"], hint)
-    ports: set[tuple[str, str]] = set()
+    ports: set[str] = set()
     for index, port in enumerate(container.get("ports") or ()):
         yield from _port_faults(port, f"{path}.ports[{index}]", ports)
     for index, variable in enumerate(container.get("env") or ()):
@@ -86,16 +87,16 @@ def _container_faults(container: Object, path: str) -> Iterator[Fault]:
     yield from _resource_faults(container.get("resources") or {}, f"{path}.resources")
 
 
-def _port_faults(port: Object, path: str, taken: set[tuple[str, str]]) -> Iterator[Fault]:
+def _port_faults(port: Object, path: str, taken: set[str]) -> Iterator[Fault]:
     for field in ("containerPort", "hostPort"):
         number = port.get(field)
         if number is not None and not 0 < number <= _HIGHEST_PORT:
             hint = f"must be between 1 and {_HIGHEST_PORT}, inclusive"
             yield invalid(f"{path}.{field}", number, hint)
-    name = (str(port.get("name") or ""), "")
-    if name[0] and name in taken:
-        yield duplicate(f"{path}.name", name[0])
-    taken.add(name)
+    if (name := port.get("name")) in taken:
+        yield duplicate(f"{path}.name", name)
+    elif name:
+        taken.add(name)
 
 
 def _resource_faults(resources: Mapping[str, Any], path: str) -> Iterator[Fault]:
@@ -110,7 +111,7 @@ def _resource_faults(resources: Mapping[str, Any], path: str) -> Iterator[Fault]
             yield invalid(f"{path}.requests", str(amount), hint)
 
 
-def _mount_faults(container: Object, path: str, volumes: list[str]) -> Iterator[Fault]:
+def _mount_faults(container: Object, path: str, volumes: set[str]) -> Iterator[Fault]:
     taken: set[str] = set()
     for index, mount in enumerate(container.get("volumeMounts") or ()):
         where = f"{path}.volumeMounts[{index}]"
@@ -162,11 +163,8 @@ def config_map_faults(config_map: Object, _lookup: Lookup) -> tuple[Fault, ...]:
 def _data_key_faults(holder: Object) -> tuple[Fault, ...]:
     hint = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
     keys = (*(holder.get("data") or ()), *(holder.get("binaryData") or ()))
-    return tuple(
-        invalid(f"data[{key}]", key, hint)
-        for key in keys
-        if not key or not key.isascii() or not key.replace("-", "").replace("_", "").replace(".", "").isalnum()
-    )
+    wrong = (key for key in keys if not _DATA_KEY.fullmatch(key))
+    return tuple(invalid(f"data[{key}]", key, hint) for key in wrong)
 
 
 def service_faults(service: Object, _lookup: Lookup) -> tuple[Fault, ...]:

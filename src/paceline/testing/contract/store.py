@@ -267,7 +267,7 @@ class GuardSuite:
             assert [found.key for found in store.list("pods/")] == ["pods/", "pods/a", "pods/\U0010ffff"]
             assert [found.key for found in store.list("")] == sorted(set(keys) - {"pods/b"})
             assert store.list("nothing") == ()
-            assert [found.value for found in store.list("pods/a")] == ["pods/a@2".encode()]
+            assert [found.value for found in store.list("pods/a")] == [b"pods/a@2"]
 
 
 class WatchSuite:

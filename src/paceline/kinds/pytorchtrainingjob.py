@@ -1,0 +1,229 @@
+"""PyTorchTrainingJob: replicas that meet at the first of them, with torchrun or without.
+
+In     a spec whose fields already satisfy their bounds.
+Out    a Gang: members that know their master, rank and world size, and nothing torch about it.
+Never  reads a pod, a clock, or another kind.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+
+from paceline.errors import Fault
+from paceline.kinds.fields import Count, Free, Part, Positive, Replicas, ReplicaType, Template, about
+from paceline.kinds.kind import JobKind, Located
+from paceline.kinds.replicas import check_replicas, places_of, templates_of, types_of
+from paceline.kinds.runmode import RunMode, check_run_mode, debugged, is_debug, resumed
+from paceline.kinds.runpolicy import RunPolicy, Scope, clean_up
+from paceline.kinds.schedule import Scheduler
+from paceline.kinds.template import Words, read, with_container, with_env
+from paceline.objects.faults import invalid, required
+from paceline.objects.gang import Gang, Member, Place, RestartPolicy, RestartScope, Site
+
+PORT = "master"
+USUAL_PORT = 29500
+# T9k's page says `python`, its examples say `pytorch`.
+TRAINING_CONTAINERS = ("pytorch", "python")
+PROCESS_WORDS = ("gpu", "cpu", "auto")
+
+
+class ReplicaSpec(Part, frozen=True, kw_only=True):
+    """Replicas that are alike."""
+
+    type: ReplicaType
+    replicas: Replicas = 1
+    template: Template
+    restart_policy: Annotated[
+        RestartPolicy, about("When a replica is tried again; ExitCode means after 130, 137, 138 and 143.")
+    ] = RestartPolicy.ON_FAILURE
+    scaling_weight: Annotated[Count, about("Share of this type when the job is elastic.")] | None = None
+
+
+class Torchrun(Part, frozen=True, kw_only=True):
+    """How torchrun starts the processes of a replica."""
+
+    enabled: Annotated[bool, about("Start each replica by torchrun; the container's args name the script.")] = False
+    max_restarts: Annotated[Count, about("Restarts that torchrun itself makes.")] | None = None
+    proc_per_node: Annotated[int | str, about("Processes per replica: a number, or gpu for one per GPU.")] | None = None
+    rdzv_backend: Annotated[
+        Literal["c10d", "etcd", "etcd-v2"], about("Where replicas meet; an etcd server is yours to run.")
+    ] = "c10d"
+    extra_options: Annotated[Words, about("Further options of torchrun.")] = ()
+
+
+class Elastic(Part, frozen=True, kw_only=True):
+    """How far the job may grow and shrink. Read, but not acted on yet: the job keeps its replicas."""
+
+    enabled: Annotated[bool, about("Let the number of replicas change while the job runs; only with torchrun.")] = False
+    min_replicas: Annotated[Positive, about("Fewest replicas the job runs with.")] | None = None
+    max_replicas: Annotated[Positive, about("Most replicas the job runs with.")] | None = None
+    expected_replicas: Annotated[Positive, about("Replicas wanted now; may change at any time.")] | None = None
+
+
+class PyTorchTrainingJob(Part, frozen=True, kw_only=True):
+    """Distributed PyTorch training; the first replica is the master and decides over the job."""
+
+    replica_specs: Annotated[
+        tuple[ReplicaSpec, ...], Meta(min_length=1), about("The replicas; ranks follow their order here.")
+    ]
+    torchrun_config: Annotated[Torchrun, about("Start by torchrun.")] | None = None
+    elastic: Annotated[Elastic, about("Bounds of an elastic job.")] | None = None
+    restart_scope: Scope | None = None
+    run_mode: Annotated[RunMode, about("Debug or pause the job.")] | None = None
+    run_policy: Annotated[RunPolicy, about("Limits of the job's life.")] | None = None
+    scheduler: Annotated[Scheduler, about("Who places the pods.")] | None = None
+    tensorboard_spec: Annotated[Free, about("The TensorBoard of this job. Read, but not acted on yet.")] | None = None
+
+
+def check(job: PyTorchTrainingJob, path: str) -> tuple[Fault, ...]:
+    """Name what breaks a rule between fields."""
+    found = list(check_replicas(job.replica_specs, f"{path}.replicaSpecs"))
+    found += check_run_mode(job.run_mode, types_of(job.replica_specs), f"{path}.runMode")
+    if job.torchrun_config is not None:
+        found += _check_processes(job.torchrun_config, f"{path}.torchrunConfig")
+    if job.elastic is not None:
+        found += _check_elastic(job.elastic, f"{path}.elastic")
+    if not found and _uses_torchrun(job) and not is_debug(job.run_mode):
+        found += _check_scripts(job, path)
+    return tuple(found)
+
+
+def expand(job: PyTorchTrainingJob, site: Site) -> Gang:
+    """Spell out the members; ranks count through the types in the order they are written."""
+    places = places_of(job.replica_specs)
+    specs = {spec.type: spec for spec in job.replica_specs}
+    policy = job.run_policy or RunPolicy()
+    scope = job.restart_scope or _usual_scope(job)
+    members = tuple(
+        Member(
+            place=place,
+            template=_template(job, specs[place.role].template, site=site, rank=rank),
+            restart=specs[place.role].restart_policy,
+        )
+        for rank, place in enumerate(places)
+    )
+    # One try of a gang is one training: it is lost with any member. Alone, only the master decides, as T9k has it.
+    deciding = places if scope is RestartScope.GANG else places[:1]
+    return Gang(
+        members=members,
+        leader=places[0],
+        success=((places[0],),),
+        failure=tuple((place,) for place in deciding),
+        scope=scope,
+        backoff_limit=policy.backoff_limit,
+        clean_up=clean_up(policy.clean_up_policy),
+        active_deadline_seconds=policy.active_deadline_seconds,
+    )
+
+
+def templates(job: PyTorchTrainingJob, path: str) -> tuple[Located, ...]:
+    """Give every pod template with its path."""
+    return templates_of(job.replica_specs, f"{path}.replicaSpecs")
+
+
+KIND = JobKind(
+    kind="PyTorchTrainingJob",
+    plural="pytorchtrainingjobs",
+    short_names=("pj",),
+    spec=PyTorchTrainingJob,
+    check=check,
+    expand=expand,
+    templates=templates,
+    ports=((PORT, USUAL_PORT),),
+    mutable=("runMode.pause.enabled", "elastic.expectedReplicas"),
+)
+
+
+def _uses_torchrun(job: PyTorchTrainingJob) -> bool:
+    return job.torchrun_config is not None and job.torchrun_config.enabled
+
+
+def _usual_scope(job: PyTorchTrainingJob) -> RestartScope:
+    # The peers of a dead rank hang or fail, and one that comes back alone finds no rendezvous to join: the process
+    # group was made once, with and without torchrun (the store lives in replica 0). Only elastic agents re-join.
+    is_elastic = job.elastic is not None and job.elastic.enabled and _uses_torchrun(job)
+    return RestartScope.REPLICA if is_elastic else RestartScope.GANG
+
+
+def _template(job: PyTorchTrainingJob, template: Free, *, site: Site, rank: int) -> Mapping[str, Any]:
+    place = places_of(job.replica_specs)[rank]
+    main = _training_container(template)
+    if site.is_resumed:
+        template = resumed(template, job.run_mode, role=place.role, main=main)
+    if job.torchrun_config is not None and job.torchrun_config.enabled:
+        words = _torchrun(job, job.torchrun_config, site=site, place=place)
+        script = template["spec"]["containers"][main].get("args") or []
+        template = with_container(template, main, command=["torchrun"], args=[*words, *script])
+    template = debugged(template, job.run_mode, role=place.role, main=main)
+    return with_env(template, _env(job, site, rank))
+
+
+def _training_container(template: Free) -> int:
+    names = [each["name"] for each in template["spec"]["containers"]]
+    return next((names.index(name) for name in TRAINING_CONTAINERS if name in names), 0)
+
+
+def _env(job: PyTorchTrainingJob, site: Site, rank: int) -> dict[str, str]:
+    """Give what scripts of T9k and Kubeflow read, and torchrun when the user calls it (PET_*).
+
+    No LOCAL_RANK: scripts take its presence for a sign of torchrun.
+    """
+    places = places_of(job.replica_specs)
+    host, port, size = site.host(places[0]), str(site.ports[PORT]), str(len(places))
+    config = job.torchrun_config or Torchrun()
+    return {
+        "MASTER_ADDR": host,
+        "MASTER_PORT": port,
+        "RANK": str(rank),
+        "WORLD_SIZE": size,
+        "PET_MASTER_ADDR": host,
+        "PET_MASTER_PORT": port,
+        "PET_NODE_RANK": str(rank),
+        "PET_NNODES": size,
+        "PET_NPROC_PER_NODE": str(config.proc_per_node or 1),
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def _torchrun(job: PyTorchTrainingJob, config: Torchrun, *, site: Site, place: Place) -> list[str]:
+    # Underscores, because torchrun of PyTorch 1.x knows no dashes.
+    places = places_of(job.replica_specs)
+    words = [
+        f"--nnodes={len(places)}",
+        f"--nproc_per_node={config.proc_per_node or 1}",
+        f"--rdzv_backend={config.rdzv_backend}",
+        f"--rdzv_id={site.stem}",
+        f"--role={place.role}",
+    ]
+    if config.rdzv_backend == "c10d":
+        # Said, not guessed: torchrun would compare addresses to find out which replica holds the store.
+        is_host = int(place == places[0])
+        words += [f"--rdzv_endpoint={site.host(places[0])}:{site.ports[PORT]}", f"--rdzv_conf=is_host={is_host}"]
+    if config.max_restarts is not None:
+        words.append(f"--max_restarts={config.max_restarts}")
+    return [*words, *config.extra_options]
+
+
+def _check_processes(config: Torchrun, path: str) -> Iterator[Fault]:
+    count = config.proc_per_node
+    if count is None or count in PROCESS_WORDS:
+        return
+    if not str(count).isdecimal() or int(count) < 1:
+        yield invalid(f"{path}.procPerNode", count, f"ask for a number from 1, or one of {', '.join(PROCESS_WORDS)}")
+
+
+def _check_elastic(elastic: Elastic, path: str) -> Iterator[Fault]:
+    least, most, wanted = elastic.min_replicas, elastic.max_replicas, elastic.expected_replicas
+    if least is not None and most is not None and least > most:
+        yield invalid(f"{path}.minReplicas", least, f"ask for at most maxReplicas, {most}")
+    elif wanted is not None and not (least or 1) <= wanted <= (most or wanted):
+        yield invalid(f"{path}.expectedReplicas", wanted, f"ask for {least or 1} to {most}")
+
+
+def _check_scripts(job: PyTorchTrainingJob, path: str) -> Iterator[Fault]:
+    for where, template in templates(job, path):
+        main = _training_container(dict(template))
+        if not read(template).spec.containers[main].args:
+            hint = "torchrun runs what args name, such as [train.py, --epochs, '3']; it ignores the command"
+            yield required(f"{where}.spec.containers[{main}].args", hint)

@@ -1,0 +1,68 @@
+"""An event loop on which time is virtual and a seed decides who goes next: the same seed, the same run."""
+
+import asyncio
+import random
+import selectors
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+# So many turns without time passing mean that somebody spins.
+MAX_TURNS_AT_ONE_MOMENT = 100_000
+
+
+class Stuck(Exception):  # noqa: N818 - a finding, not an error of the caller
+    """Nothing can ever happen again, or nothing lets time pass."""
+
+
+class _Selector(selectors.SelectSelector):
+    """Lets time pass instead of waiting for it; there is no input in a simulation."""
+
+    def __init__(self, loop: "SimLoop") -> None:
+        super().__init__()
+        self._loop = loop
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is None:
+            raise Stuck("every task waits for something that nobody will do")
+        self._loop.pass_time(timeout)
+        return []
+
+
+class SimLoop(asyncio.SelectorEventLoop):
+    """Runs tasks in an order drawn from the seed, and jumps to the next timer when all of them wait."""
+
+    def __init__(self, seed: int) -> None:
+        self._virtual = 0.0
+        self._turns = 0
+        self._dice = random.Random(f"loop {seed}")  # noqa: S311 - repeatable on purpose
+        super().__init__(_Selector(self))
+
+    def time(self) -> float:
+        """Tell the virtual seconds since the start."""
+        return self._virtual
+
+    def pass_time(self, seconds: float) -> None:
+        """Let virtual time pass."""
+        if seconds > 0:
+            self._virtual += seconds
+            self._turns = 0
+
+    def _run_once(self) -> None:
+        self._turns += 1
+        if self._turns > MAX_TURNS_AT_ONE_MOMENT:
+            raise Stuck(f"{MAX_TURNS_AT_ONE_MOMENT} turns at {self._virtual:.3f} s: somebody spins")
+        ready = self._ready  # type: ignore[attr-defined]
+        if len(ready) > 1:
+            shuffled = list(ready)
+            self._dice.shuffle(shuffled)
+            ready.clear()
+            ready.extend(shuffled)
+        super()._run_once()  # type: ignore[misc]
+
+
+def run_simulated(seed: int, main: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end in virtual time."""
+    with asyncio.Runner(loop_factory=lambda: SimLoop(seed)) as runner:
+        return runner.run(main)
