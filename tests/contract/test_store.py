@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.assembly.machine import RealBlocking
+from paceline.assembly.machine import OneThread
 from paceline.store.memory import MemoryLog
 from paceline.store.sqlite import SqliteLog
 from paceline.testing.contract.store import LogSuite, MakeLog, StoreSuite
@@ -14,8 +14,8 @@ from paceline.testing.logs import SimLog
 
 
 @pytest.fixture
-def blocking() -> Iterator[RealBlocking]:
-    with closing(RealBlocking("store")) as thread:
+def blocking() -> Iterator[OneThread]:
+    with closing(OneThread("store")) as thread:
         yield thread
 
 

@@ -24,7 +24,7 @@ INSTALLERS = (
 
 def look_at_host() -> Host:
     """Say what this machine is."""
-    links = tuple((name, os.readlink(name)) for name in TOP_FOLDERS if Path(name).is_symlink())
+    links = tuple((name, str(Path(name).readlink())) for name in TOP_FOLDERS if Path(name).is_symlink())
     plain = tuple(name for name in TOP_FOLDERS if Path(name).is_dir() and not Path(name).is_symlink())
     return Host(
         name=node_name(platform.node()),

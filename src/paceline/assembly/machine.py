@@ -118,9 +118,12 @@ class RealFiles:
         """
         if path.is_dir():
             return
-        self.make_folder(path.parent, mode)
+        # What others may write to must not lie in folders that others may write to.
+        self.make_folder(path.parent, mode & 0o755)
         with contextlib.suppress(FileExistsError):
             path.mkdir(mode)
+            # Whatever the process masks, the rights are those asked for.
+            path.chmod(mode)
 
     def names(self, path: Path) -> tuple[str, ...]:
         """List a folder's entries, sorted."""

@@ -8,7 +8,8 @@ from paceline.client.cache import Cache, Handler, is_later
 from paceline.client.cluster import Change, Cluster, Collection, Happened, Select
 from paceline.client.retry import Backoff
 from paceline.errors import Expired, PacelineError
-from paceline.objects.meta import Key, Object, key_of, namespace_of, revision_of, uid_of
+from paceline.objects.meta import Key, Object, key_of, labels_of, namespace_of, revision_of, uid_of
+from paceline.objects.selector import matches, parse_fields, parse_labels
 from paceline.world import Chance
 
 log = logging.getLogger(__name__)
@@ -40,6 +41,7 @@ class Informer:
         self._cluster = cluster
         self._collection = collection
         self._select = select or Select()
+        self._labels = parse_labels(self._select.labels)
         self._chance = chance
         # Everything up to this revision has been seen; empty when a list is needed.
         self._revision = ""
@@ -55,7 +57,7 @@ class Informer:
     def observe(self, obj: Object) -> None:
         """Take in the answer to a write of our own, so that the next look sees it."""
         key = key_of(obj)
-        if not self._may_hold(obj):
+        if not self._selects(obj):
             return
         if key not in self.cache and self._has_passed(revision_of(obj)):
             # The watch has been beyond this write and does not have it: it is gone already.
@@ -137,11 +139,12 @@ class Informer:
     def _has_passed(self, revision: str) -> bool:
         return self._revision != "" and (revision == self._revision or is_later(self._revision, revision))
 
-    def _may_hold(self, obj: Object) -> bool:
-        """Tell whether an object can be in the selection; who is in by labels or fields, the server says."""
+    def _selects(self, obj: Object) -> bool:
+        """Tell whether an object is in the selection, as the server would."""
         if self._select.namespace and namespace_of(obj) != self._select.namespace:
             return False
-        return key_of(obj) in self.cache or not (self._select.labels or self._select.fields)
+        fields = parse_fields(self._select.fields, group=self._collection.group, kind=str(obj.get("kind")))
+        return matches(self._labels, labels_of(obj)) and all(rule.holds(obj) for rule in fields)
 
     def _say(self, error: PacelineError, troubles: int) -> None:
         said = {"collection": self._collection.plural, "reason": error.reason, "error": str(error)}

@@ -10,6 +10,7 @@ DNS_LABEL = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 MAX_INT32 = 2**31 - 1
 # Enough for any job, and few enough that no manifest can flood a cluster.
 MAX_REPLICAS = 4096
+MAX_DIGITS = 10
 
 
 class Part(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
@@ -42,3 +43,9 @@ ReplicaType = Annotated[
 Replicas = Annotated[int, Meta(description="How many replicas of this type there are.", ge=1, le=MAX_REPLICAS)]
 Count = Annotated[int, Meta(ge=0, le=MAX_INT32)]
 Positive = Annotated[int, Meta(ge=1, le=MAX_INT32)]
+
+
+def whole_number(written: int | str) -> int | None:
+    """Read a number that may stand in quotes; None when it is none, is negative, or is absurd."""
+    text = str(written)
+    return int(text) if text.isdecimal() and len(text) < MAX_DIGITS else None

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from paceline.errors import Fault
-from paceline.kinds.fields import Count, Part, Replicas, ReplicaType, Template, about
+from paceline.kinds.fields import Count, Part, Replicas, ReplicaType, Template, about, whole_number
 from paceline.kinds.kind import JobKind, Located
 from paceline.kinds.replicas import check_replicas, places_of, templates_of, types_of
 from paceline.kinds.runmode import RunMode, check_run_mode, debugged, resumed
@@ -181,7 +181,8 @@ def _check_rules(rules: tuple[RankRule, ...], counts: Mapping[str, int], path: s
                 yield unsupported(f"{path}[{index}]", role, counts)
                 continue
             for position, rank in enumerate(ranks):
-                if not str(rank).isdecimal() or int(rank) >= counts[role]:
+                number = whole_number(rank)
+                if number is None or number >= counts[role]:
                     hint = f"ranks of {role} go from 0 to {counts[role] - 1}"
                     yield invalid(f"{path}[{index}].{role}[{position}]", rank, hint)
 

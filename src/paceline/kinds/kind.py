@@ -8,9 +8,21 @@ import msgspec
 
 from paceline.errors import Fault
 from paceline.objects.gang import Gang, Site
+from paceline.objects.scheme import Column
 
 GROUP = "batch.tensorstack.dev"
 VERSION = "v1beta1"
+API_VERSION = f"{GROUP}/{VERSION}"
+
+# What `kubectl get` shows of every job, after its name.
+COLUMNS = (
+    Column(name="Phase", path=".status.phase", description="Where the job is."),
+    Column(name="Age", path=".metadata.creationTimestamp", type="date"),
+    Column(name="Running", path=".status.aggregate.running", type="integer", priority=1),
+    Column(name="Restarts", path=".status.backoffCount", type="integer", priority=1),
+    Column(name="Queue", path=".spec.scheduler.t9kScheduler.queue", priority=1),
+    Column(name="Waiting", path=".status.waiting", description="Why the job waits.", priority=1),
+)
 
 # Where a pod template lies in the object, and the template.
 Located = tuple[str, Mapping[str, Any]]

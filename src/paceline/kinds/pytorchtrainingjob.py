@@ -6,12 +6,13 @@ Never  reads a pod, a clock, or another kind.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
 from paceline.errors import Fault
-from paceline.kinds.fields import Count, Free, Part, Positive, Replicas, ReplicaType, Template, about
+from paceline.kinds.fields import Count, Free, Part, Positive, Replicas, ReplicaType, Template, about, whole_number
 from paceline.kinds.kind import JobKind, Located
 from paceline.kinds.replicas import check_replicas, places_of, templates_of, types_of
 from paceline.kinds.runmode import RunMode, check_run_mode, debugged, is_debug, resumed
@@ -92,13 +93,14 @@ def check(job: PyTorchTrainingJob, path: str) -> tuple[Fault, ...]:
 def expand(job: PyTorchTrainingJob, site: Site) -> Gang:
     """Spell out the members; ranks count through the types in the order they are written."""
     places = places_of(job.replica_specs)
+    crew = _Crew(site=site, places=places)
     specs = {spec.type: spec for spec in job.replica_specs}
     policy = job.run_policy or RunPolicy()
     scope = job.restart_scope or _usual_scope(job)
     members = tuple(
         Member(
             place=place,
-            template=_template(job, specs[place.role].template, site=site, rank=rank),
+            template=_template(job, specs[place.role].template, crew=crew, rank=rank),
             restart=specs[place.role].restart_policy,
         )
         for rank, place in enumerate(places)
@@ -146,17 +148,32 @@ def _usual_scope(job: PyTorchTrainingJob) -> RestartScope:
     return RestartScope.REPLICA if is_elastic else RestartScope.GANG
 
 
-def _template(job: PyTorchTrainingJob, template: Free, *, site: Site, rank: int) -> Mapping[str, Any]:
-    place = places_of(job.replica_specs)[rank]
-    main = _training_container(template)
-    if site.is_resumed:
-        template = resumed(template, job.run_mode, role=place.role, main=main)
-    if job.torchrun_config is not None and job.torchrun_config.enabled:
-        words = _torchrun(job, job.torchrun_config, site=site, place=place)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Crew:
+    """What every member is told about the others."""
+
+    site: Site
+    places: tuple[Place, ...]
+
+    @property
+    def host(self) -> str:
+        return self.site.host(self.places[0])
+
+    @property
+    def port(self) -> int:
+        return self.site.ports[PORT]
+
+
+def _template(job: PyTorchTrainingJob, template: Free, *, crew: _Crew, rank: int) -> Mapping[str, Any]:
+    role, main = crew.places[rank].role, _training_container(template)
+    config = job.torchrun_config or Torchrun()
+    if crew.site.is_resumed:
+        template = resumed(template, job.run_mode, role=role, main=main)
+    if config.enabled:
         script = template["spec"]["containers"][main].get("args") or []
-        template = with_container(template, main, command=["torchrun"], args=[*words, *script])
-    template = debugged(template, job.run_mode, role=place.role, main=main)
-    return with_env(template, _env(job, site, rank))
+        template = with_container(template, main, command=["torchrun"], args=[*_torchrun(config, crew, rank), *script])
+    template = debugged(template, job.run_mode, role=role, main=main)
+    return with_env(template, _env(config, crew, rank))
 
 
 def _training_container(template: Free) -> int:
@@ -164,42 +181,37 @@ def _training_container(template: Free) -> int:
     return next((names.index(name) for name in TRAINING_CONTAINERS if name in names), 0)
 
 
-def _env(job: PyTorchTrainingJob, site: Site, rank: int) -> dict[str, str]:
+def _env(config: Torchrun, crew: _Crew, rank: int) -> dict[str, str]:
     """Give what scripts of T9k and Kubeflow read, and torchrun when the user calls it (PET_*).
 
     No LOCAL_RANK: scripts take its presence for a sign of torchrun.
     """
-    places = places_of(job.replica_specs)
-    host, port, size = site.host(places[0]), str(site.ports[PORT]), str(len(places))
-    config = job.torchrun_config or Torchrun()
     return {
-        "MASTER_ADDR": host,
-        "MASTER_PORT": port,
+        "MASTER_ADDR": crew.host,
+        "MASTER_PORT": str(crew.port),
         "RANK": str(rank),
-        "WORLD_SIZE": size,
-        "PET_MASTER_ADDR": host,
-        "PET_MASTER_PORT": port,
+        "WORLD_SIZE": str(len(crew.places)),
+        "PET_MASTER_ADDR": crew.host,
+        "PET_MASTER_PORT": str(crew.port),
         "PET_NODE_RANK": str(rank),
-        "PET_NNODES": size,
+        "PET_NNODES": str(len(crew.places)),
         "PET_NPROC_PER_NODE": str(config.proc_per_node or 1),
         "PYTHONUNBUFFERED": "1",
     }
 
 
-def _torchrun(job: PyTorchTrainingJob, config: Torchrun, *, site: Site, place: Place) -> list[str]:
+def _torchrun(config: Torchrun, crew: _Crew, rank: int) -> list[str]:
     # Underscores, because torchrun of PyTorch 1.x knows no dashes.
-    places = places_of(job.replica_specs)
     words = [
-        f"--nnodes={len(places)}",
+        f"--nnodes={len(crew.places)}",
         f"--nproc_per_node={config.proc_per_node or 1}",
         f"--rdzv_backend={config.rdzv_backend}",
-        f"--rdzv_id={site.stem}",
-        f"--role={place.role}",
+        f"--rdzv_id={crew.site.stem}",
+        f"--role={crew.places[rank].role}",
     ]
     if config.rdzv_backend == "c10d":
         # Said, not guessed: torchrun would compare addresses to find out which replica holds the store.
-        is_host = int(place == places[0])
-        words += [f"--rdzv_endpoint={site.host(places[0])}:{site.ports[PORT]}", f"--rdzv_conf=is_host={is_host}"]
+        words += [f"--rdzv_endpoint={crew.host}:{crew.port}", f"--rdzv_conf=is_host={int(rank == 0)}"]
     if config.max_restarts is not None:
         words.append(f"--max_restarts={config.max_restarts}")
     return [*words, *config.extra_options]
@@ -209,7 +221,7 @@ def _check_processes(config: Torchrun, path: str) -> Iterator[Fault]:
     count = config.proc_per_node
     if count is None or count in PROCESS_WORDS:
         return
-    if not str(count).isdecimal() or int(count) < 1:
+    if not whole_number(count):
         yield invalid(f"{path}.procPerNode", count, f"ask for a number from 1, or one of {', '.join(PROCESS_WORDS)}")
 
 

@@ -1,4 +1,4 @@
-"""The variables T9k fills in for a GenericJob: `$(type)`, `$(rank)`, `$(replicas[T])`, `$(service.T[R].host)` …
+"""The variables T9k fills in for a GenericJob, such as `$(rank)` and `$(service.worker[0].host)`.
 
 Every other `$(NAME)` is left to Kubernetes, which expands it from the environment; `$$(…)` is left alone too.
 """
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from paceline.errors import Fault
-from paceline.kinds.fields import Free
+from paceline.kinds.fields import Free, whole_number
 from paceline.kinds.template import each_container
 from paceline.objects.faults import did_you_mean, invalid
 from paceline.objects.gang import Place, Site
@@ -22,7 +22,7 @@ PORT = re.compile(r"service\.port\[([^][]*)\]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variables:
-    """What may be filled in: how many replicas of each type there are, and the ports of the service, if there is one."""
+    """What may be filled in: the number of replicas of each type, and the ports of the service, if there is one."""
 
     replicas: Mapping[str, int]
     ports: Mapping[str, int] | None
@@ -74,7 +74,8 @@ class Variables:
         return f"there is no replica type of this name{near or '; there are ' + ', '.join(self.replicas)}"
 
     def _rank_problem(self, role: str, rank: str) -> str:
-        if rank.isdecimal() and int(rank) < self.replicas[role]:
+        number = whole_number(rank)
+        if number is not None and number < self.replicas[role]:
             return ""
         return f"ranks of {role} go from 0 to {self.replicas[role] - 1}"
 

@@ -42,7 +42,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folders:
-    """Where the agent keeps things. No name that a person chose is ever part of a path, but for checked container names."""
+    """Where the agent keeps things; of the names that people choose, only a container's, once checked, is in a path."""
 
     root: Path
 

@@ -42,7 +42,9 @@ def environment_of(image: str, rows: Iterable[Row], *, host: Host, files: Files)
     """Open the environment of an image, or say what would give it one."""
     name = choose(image, rows)
     if name is None:
-        said = f"image {image!r} is mapped to no environment; start the cluster with: paceline up --image '{image}=host'"
+        said = (
+            f"image {image!r} is mapped to no environment; start the cluster with: paceline up --image '{image}=host'"
+        )
         return Problem(reason="ErrImagePull", message=f"{said} (or a virtual environment's folder instead of host)")
     if name == HOST:
         return Environment(

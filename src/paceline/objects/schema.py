@@ -60,7 +60,7 @@ class Shapes:
             if reference not in self._by_name:
                 # Entered before it is filled, so that a schema that holds itself finds this one.
                 self._by_name[reference] = shape = _Shape()
-                self._fill(shape, self.components[reference])
+                self._fill(shape, self.components.get(reference, {}))
             return self._by_name[reference]
         shape = _Shape()
         self._fill(shape, schema)
@@ -123,7 +123,7 @@ def reference_of(schema: Schema) -> str:
     """Give the name of the component that a schema stands for, or ""."""
     if "$ref" in schema:
         return str(schema["$ref"]).removeprefix(REF)
-    parts = schema.get("allOf") or ()
+    parts: list[Schema] = schema.get("allOf") or []
     return reference_of(parts[0]) if len(parts) == 1 else ""
 
 

@@ -1,6 +1,7 @@
 """What one decision may look at."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 from paceline.objects.gang import Gang, Place, Site
@@ -32,6 +33,7 @@ class ContainerSeen:
     exit_code: int | None = None
     reason: str = ""
     message: str = ""
+    finished_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

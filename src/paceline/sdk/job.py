@@ -98,11 +98,15 @@ class JobRef:
         if not tries:
             raise Missing(no_log(str(self), pods, meant, is_previous=ask.is_previous))
         for pod in tries:
-            # On Kubernetes, `previous` is about restarts inside one pod; ours are pods of their own.
-            own = ask if pod.restarts else replace(ask, is_previous=False)
-            path = PODS.path(self.namespace, pod.name, "log")
-            for chunk in whole_lines(self.cluster.stream(path, own.query())):
-                yield Logged(place=pod.place, pod=pod.name, text=chunk)
+            yield from self.pod_chunks(pod, ask)
+
+    def pod_chunks(self, pod: MemberPod, ask: LogAsk) -> Iterator[Logged]:
+        """Give the log of one try as it is now."""
+        # On Kubernetes, `previous` is about restarts inside one pod; ours are pods of their own.
+        own = ask if pod.restarts else replace(ask, is_previous=False)
+        path = PODS.path(self.namespace, pod.name, "log")
+        for chunk in whole_lines(self.cluster.stream(path, own.query())):
+            yield Logged(place=pod.place, pod=pod.name, text=chunk)
 
     def _followed(self, choice: Choice, ask: LogAsk) -> Generator[Logged, None, None]:
         for event in self.follow(Wish(choice=choice, log=ask)):

@@ -47,7 +47,7 @@ def read_text(data: bytes, source: str) -> tuple[Document, ...]:
 def _limited(data: bytes, source: str) -> bytes:
     if len(data) > MAX_BYTES:
         raise TooLarge(
-            f"{source}: more than {MAX_BYTES // 1024} KiB of YAML is not read; "
+            f"{source}: more than {MAX_BYTES // 1024**2} MiB of YAML is not read; "
             "a job takes a few KiB: put data on a claim"
         )
     return data
@@ -80,5 +80,5 @@ def _objects(tree: Tree, source: str) -> Iterator[Document]:
 
 def _instead(value: object) -> str:
     if isinstance(value, list):
-        return "separate several objects by a line with ---, without the leading dashes"
+        return "each object is a mapping, and a line with --- separates them"
     return "it should be a mapping that begins with apiVersion, kind and metadata"

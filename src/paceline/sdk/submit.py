@@ -8,8 +8,8 @@ from paceline.client.direct import DirectCluster
 from paceline.errors import Exists, Invalid, PacelineError
 from paceline.objects.meta import Object, key_of, name_of, uid_of
 from paceline.sdk.discovery import Kind, Kinds
+from paceline.sdk.document import Document
 from paceline.sdk.job import JobRef
-from paceline.sdk.manifest import Document
 
 # Kinds that a file may bring along again: a second run uses what the first one made.
 MAY_EXIST = frozenset({"persistentvolumeclaims", "namespaces"})

@@ -105,7 +105,9 @@ class Builder:
             if key == MERGE and event.implicit[0]:
                 merged.append((grown.value, value_event))
             elif key in values:
-                self._refuse(event, f"the key {key!r} stands here twice, first on line {lines[key]}; keep one of them")
+                self._refuse(
+                    event, f"the key {key!r} stands on line {lines[key]} and again on line {line}; keep one of them"
+                )
             else:
                 values[key], lines[key] = grown.value, line
         for value, where in merged:
@@ -208,4 +210,4 @@ def _syntax(error: yaml.MarkedYAMLError, source: str, text: str) -> str:
     elif "expected <block end>" in what or "did not find expected" in what:
         hint = "; look at the indentation of this line and the ones above"
     near = f" (near {shown[:60]!r})" if shown else ""
-    return f"{source}:{line}: {what}{near}{hint}"
+    return f"{source}:{line}: line {line} is not YAML: {what}{near}{hint}"

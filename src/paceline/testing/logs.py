@@ -47,6 +47,8 @@ class SimLog:
     def crash(self, *, flushed: int = 0) -> None:
         """Cut the power: of the unsynced batches only the first few happen to be on the disk."""
         del self._cache[flushed:]
+        self._disk.close()
+        self._disk.open()
         self.sync()
         self._disk.close()
 

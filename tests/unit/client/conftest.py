@@ -2,35 +2,20 @@
 
 import asyncio
 import json
-import selectors
+import socket
+import threading
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 import pytest
+from tests.unit.client.identities import make_identities
+from tests.unit.client.wire import Wire
 
+from paceline.client.access import Access
 from paceline.client.local import LocalCluster
+from paceline.testing.simloop import SimLoop
 
 SECONDS_OF_A_TEST = 100_000.0
-
-
-class JumpingSelector(selectors.SelectSelector):
-    """Where a loop would wait for time to pass, time has passed."""
-
-    now = 0.0
-
-    def select(self, timeout=None):
-        if timeout is None:
-            raise AssertionError("every task waits, and nothing can wake one up")
-        self.now += timeout
-        return super().select(0)
-
-
-class JumpingLoop(asyncio.SelectorEventLoop):
-    def __init__(self):
-        self.clock = JumpingSelector()
-        super().__init__(self.clock)
-
-    def time(self):
-        return self.clock.now
 
 
 class Middle:
@@ -97,7 +82,7 @@ def script():
 @pytest.fixture
 def hurry():
     """Runs a coroutine in a world where waiting takes no time."""
-    with asyncio.Runner(loop_factory=JumpingLoop) as runner:
+    with asyncio.Runner(loop_factory=lambda: SimLoop(seed=0)) as runner:
         yield lambda coroutine: runner.run(within(coroutine))
 
 
@@ -154,3 +139,38 @@ def pods_page(answer):
         return answer([body])
 
     return make
+
+
+@pytest.fixture
+def wires():
+    """Starts scripted servers on real sockets, and stops them after the test."""
+    with ExitStack() as stack:
+
+        def start(listener, tls=None):
+            wire = Wire(listener, tls)
+            thread = threading.Thread(target=wire.serve, daemon=True)
+            thread.start()
+            # A shutdown wakes the thread that accepts; closing alone would not.
+            stack.callback(thread.join, 5)
+            stack.callback(listener.close)
+            stack.callback(listener.shutdown, socket.SHUT_RDWR)
+            return wire
+
+        yield start
+
+
+@pytest.fixture
+def wire(wires):
+    """A scripted server on a loopback port."""
+    return wires(socket.create_server(("127.0.0.1", 0)))
+
+
+@pytest.fixture
+def wire_access(wire):
+    return Access(server=f"http://127.0.0.1:{wire.listener.getsockname()[1]}", token="secret")
+
+
+@pytest.fixture(scope="session")
+def identities():
+    """An authority and what it signed: a server named `api.test`, and a client; all PEM."""
+    return make_identities()

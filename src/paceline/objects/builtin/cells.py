@@ -32,7 +32,7 @@ def node_cells(node: Object, now: str) -> tuple[Any, ...]:
     status, info = node.get("status") or {}, (node.get("status") or {}).get("nodeInfo") or {}
     ready = {each.get("type"): each.get("status") for each in status.get("conditions") or ()}
     words = {"True": "Ready", "False": "NotReady"}
-    shown = [words.get(ready.get("Ready"), "Unknown")]
+    shown = [words.get(str(ready.get("Ready")), "Unknown")]
     if (node.get("spec") or {}).get("unschedulable"):
         shown.append("SchedulingDisabled")
     roles = sorted(key.removeprefix(_ROLE) for key in labels_of(node) if key.startswith(_ROLE))

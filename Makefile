@@ -1,0 +1,45 @@
+# The verbs of this project, the same for people, CI and agents. `make help` lists them.
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test soak check fmt bench up kube
+
+WORKERS ?= 2
+PYTEST := .venv/bin/pytest -n $(WORKERS)
+CODE := src tests examples tools
+# In both: a real kube-apiserver and PyTorch, so that no test has to be skipped.
+FOR_TESTS := KUBEBUILDER_ASSETS=$$(tools/setup kube); PACELINE_PYTORCH=$$(tools/setup torch); export KUBEBUILDER_ASSETS PACELINE_PYTORCH
+
+help: ## list these verbs
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## install what is missing: .venv/bin/paceline and bubblewrap
+	@tools/setup
+
+demo: setup ## train a real two-worker PyTorch job on this machine
+	@tools/demo
+
+test: check ## every test, from nothing (the first run builds a kube-apiserver: minutes)
+	@$(FOR_TESTS); $(PYTEST) $(ARGS)
+
+soak: setup ## the long tests, with full counts
+	@$(FOR_TESTS); $(PYTEST) -m soak $(ARGS)
+
+check: setup ## format, lint, types, lock file
+	@.venv/bin/ruff format --quiet --check $(CODE) || { echo 'make check: type `make fmt`'; exit 1; }
+	@.venv/bin/ruff check --quiet $(CODE)
+	@.venv/bin/mypy
+	@$$(tools/setup uv) lock --quiet --check
+
+fmt: setup ## format the code, and mend what can be mended
+	@.venv/bin/ruff check --quiet --fix-only $(CODE)
+	@.venv/bin/ruff format --quiet $(CODE)
+
+bench: setup ## measure, as ratios in one run
+	@.venv/bin/python -m bench $(ARGS)
+
+up: setup ## start the embedded cluster in the foreground
+	@.venv/bin/paceline up $(ARGS)
+
+kube: ## build a real kube-apiserver, etcd and kubectl; prints their folder
+	@tools/setup kube

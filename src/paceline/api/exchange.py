@@ -1,0 +1,95 @@
+"""One request and its answer, between ASGI and the handlers."""
+
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import orjson
+
+from paceline.api.refusal import Status
+from paceline.objects.meta import Object
+
+JSON = "application/json"
+
+# ASGI's own three.
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+Write = Callable[[bytes], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who asks. What they may do per namespace will be said here."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A request that has passed the gate, its body read."""
+
+    method: str
+    path: str
+    # Parts of the path, decoded one by one, so that an encoded slash stays inside its part.
+    parts: tuple[str, ...]
+    query: Mapping[str, str]
+    # Names in lower case.
+    headers: Mapping[str, str]
+    caller: Caller
+    body: bytes = b""
+
+    def flag(self, name: str) -> bool:
+        """Tell whether a query parameter says yes."""
+        return self.query.get(name, "").lower() in {"1", "true", "t"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A whole answer."""
+
+    code: int = 200
+    body: bytes
+    content_type: str = JSON
+    warnings: tuple[str, ...] = ()
+
+
+class Stream(Protocol):
+    """An answer that grows."""
+
+    content_type: str
+
+    async def run(self, write: Write) -> None:
+        """Write until there is no more; the first write, be it empty, sends the head of the answer.
+
+        A Refusal or PacelineError before that is answered as a Status. Cancelled when the client is gone.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What a write asks for beside its body."""
+
+    dry_run: bool = False
+    # Strict refuses unknown fields, Warn drops them and says so, Ignore drops them.
+    validation: str = "Warn"
+
+
+@dataclass(slots=True)
+class Warnings:
+    """What a write has to tell its author although it succeeds."""
+
+    said: list[str] = field(default_factory=list)
+
+
+def answer(obj: Object, *, code: int = 200, warnings: tuple[str, ...] = ()) -> Answer:
+    """Answer with an object."""
+    return Answer(code=code, body=orjson.dumps(obj), warnings=warnings)
+
+
+def refuse(status: Status) -> Answer:
+    """Answer with a Status."""
+    return Answer(code=status.code, body=orjson.dumps(status.to_wire()))

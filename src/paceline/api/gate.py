@@ -1,0 +1,114 @@
+"""The one gate, outermost: size, Host, Origin, token; in this order, for HTTP and WebSocket alike.
+
+What each caller may do in which namespace belongs here too, after the token; so far everyone with one may do all.
+"""
+
+from base64 import urlsafe_b64decode
+from binascii import Error as NotBase64
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from hmac import compare_digest
+from urllib.parse import urlsplit
+
+from paceline.api.exchange import Caller, Receive, Scope
+from paceline.api.refusal import bad_request, too_large, unauthorized, unwelcome
+
+MAX_BODY_BYTES = 3 * 1024 * 1024
+# Everything else asks for a token.
+PUBLIC = ("/livez", "/readyz")
+ANYONE = Caller(name="system:anonymous")
+
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_WEBSOCKET_BEARER = "base64url.bearer.authorization.k8s.io."
+
+
+class Gone(Exception):
+    """The client hung up before it had said all."""
+
+
+def hashed(token: str) -> str:
+    """Give the form in which a token is kept."""
+    return sha256(token.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """Who may come in. `tokens` maps the hash of a token to the name of its holder."""
+
+    tokens: Mapping[str, str]
+    hosts: frozenset[str]
+
+    def admit(self, scope: Scope, headers: Mapping[str, str]) -> Caller:
+        """Tell who asks, or refuse."""
+        self._check_length(headers)
+        self._check_host(scope)
+        if scope["type"] == "websocket" or scope["method"] not in _SAFE:
+            self._check_origin(headers)
+        if scope["type"] == "http" and scope["path"] in PUBLIC:
+            return ANYONE
+        return self._caller(scope, headers)
+
+    def _check_length(self, headers: Mapping[str, str]) -> None:
+        length = headers.get("content-length", "0")
+        if not (length.isascii() and length.isdigit()):
+            raise bad_request(f"Content-Length must be a number, not {length!r}")
+        if len(length) > 10 or int(length) > MAX_BODY_BYTES:
+            raise too_large(f"Request entity too large: limit is {MAX_BODY_BYTES}")
+
+    def _check_host(self, scope: Scope) -> None:
+        # A page whose name leads to this machine sends that name: only our own are let in.
+        said = [value for name, value in scope["headers"] if name.lower() == b"host"]
+        if len(said) != 1 or said[0].decode("latin-1").lower() not in self.hosts:
+            known = " or ".join(sorted(self.hosts))
+            raise unwelcome(f"the Host header must be {known}; use the address of the kubeconfig")
+
+    def _check_origin(self, headers: Mapping[str, str]) -> None:
+        site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+        foreign = site is not None and site not in {"same-origin", "none"}
+        if origin is not None and urlsplit(origin).netloc.lower() not in self.hosts:
+            foreign = True
+        if foreign:
+            raise unwelcome("a web page of another origin may not do this")
+
+    def _caller(self, scope: Scope, headers: Mapping[str, str]) -> Caller:
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        if scope["type"] == "websocket" and not token:
+            scheme, token = "bearer", _offered_token(headers)
+        if scheme.lower() == "bearer" and token:
+            mine = hashed(token.strip())
+            # Every hash is compared, so that the time taken tells nothing.
+            names = [name for known, name in self.tokens.items() if compare_digest(known, mine)]
+            if names:
+                return Caller(name=names[0])
+        raise unauthorized()
+
+
+def _offered_token(headers: Mapping[str, str]) -> str:
+    """Find the token that browsers and kubectl hide among the protocols of a WebSocket."""
+    for protocol in headers.get("sec-websocket-protocol", "").split(","):
+        name = protocol.strip()
+        if name.startswith(_WEBSOCKET_BEARER):
+            text = name.removeprefix(_WEBSOCKET_BEARER)
+            try:
+                return urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()
+            except (NotBase64, ValueError):
+                return ""
+    return ""
+
+
+async def read_body(receive: Receive) -> bytes:
+    """Read a whole body, refusing one that is larger than it was said to be."""
+    chunks: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Gone
+        chunk = message.get("body", b"")
+        size += len(chunk)
+        if size > MAX_BODY_BYTES:
+            raise too_large(f"Request entity too large: limit is {MAX_BODY_BYTES}")
+        chunks.append(chunk)
+        if not message.get("more_body", False):
+            return b"".join(chunks)

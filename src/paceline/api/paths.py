@@ -1,0 +1,99 @@
+"""The grammar of Kubernetes paths, and the keys under which objects are stored.
+
+Paths: /api/v1 or /apis/GROUP/VERSION, then [/namespaces/NAMESPACE]/PLURAL[/NAME[/SUBRESOURCE]].
+Keys: /GROUP/PLURAL/NAMESPACE/NAME, with `core` for the group that has no name and `-` where an object is not in a
+namespace; neither can be the name of a real group or namespace. The version is not in the key: one object, all versions.
+"""
+
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from paceline.api.refusal import bad_request, no_such_path
+from paceline.objects.scheme import Resource, Scheme
+
+CLUSTER = "-"
+CORE = "core"
+MAX_PATH = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What a path names: a kind, and perhaps a namespace, an object, a subresource of it."""
+
+    resource: Resource
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+
+    @property
+    def key(self) -> str:
+        """Give the key of the object."""
+        return key_for(self.resource, self.namespace, self.name)
+
+    @property
+    def prefix(self) -> str:
+        """Give what the keys of all objects of the collection begin with."""
+        return prefix_for(self.resource, self.namespace)
+
+
+def key_for(resource: Resource, namespace: str, name: str) -> str:
+    """Give the key of one object."""
+    return f"/{resource.group or CORE}/{resource.plural}/{namespace or CLUSTER}/{name}"
+
+
+def prefix_for(resource: Resource, namespace: str = "") -> str:
+    """Give what the keys of a kind's objects begin with, in one namespace or in all."""
+    start = f"/{resource.group or CORE}/{resource.plural}/"
+    return f"{start}{namespace}/" if namespace else start
+
+
+def names_in(key: str) -> tuple[str, str]:
+    """Give the namespace and the name that a key holds."""
+    _, namespace, name = key.rsplit("/", 2)
+    return ("" if namespace == CLUSTER else namespace), name
+
+
+def split_path(raw: bytes) -> tuple[str, ...]:
+    """Cut a path as it was sent into its decoded parts."""
+    if len(raw) > MAX_PATH:
+        raise bad_request(f"the path is longer than {MAX_PATH} bytes")
+    text = raw.decode("latin-1").partition("?")[0]
+    try:
+        return tuple(unquote(part, errors="strict") for part in text.split("/") if part)
+    except UnicodeDecodeError as error:
+        raise bad_request("the path is not UTF-8") from error
+
+
+def find_target(scheme: Scheme, parts: tuple[str, ...]) -> Target:
+    """Find what a path below /api or /apis names."""
+    group, version, rest = _root(parts)
+    namespace = ""
+    # /namespaces/NAME and its own subresources are about the namespace itself.
+    if len(rest) > 2 and rest[0] == "namespaces" and not _is_own(scheme, version, rest, group=group):
+        namespace, rest = rest[1], rest[2:]
+    resource = scheme.find(group, version, rest[0]) if rest else None
+    if resource is None or len(rest) > 3 or (namespace and not resource.namespaced):
+        raise no_such_path()
+    name, subresource = (*rest[1:], "", "")[:2]
+    if name and resource.namespaced and not namespace:
+        raise no_such_path()
+    if subresource and subresource not in resource.subresources:
+        raise no_such_path()
+    if any("/" in part or part in {".", ".."} for part in (namespace, name)):
+        raise no_such_path()
+    return Target(resource=resource, namespace=namespace, name=name, subresource=subresource)
+
+
+def _root(parts: tuple[str, ...]) -> tuple[str, str, tuple[str, ...]]:
+    if len(parts) > 2 and parts[0] == "api":
+        return "", parts[1], parts[2:]
+    if len(parts) > 3 and parts[0] == "apis":
+        return parts[1], parts[2], parts[3:]
+    raise no_such_path()
+
+
+def _is_own(scheme: Scheme, version: str, rest: tuple[str, ...], *, group: str) -> bool:
+    namespaces = scheme.find("", version, "namespaces")
+    return not group and len(rest) == 3 and namespaces is not None and rest[2] in namespaces.subresources
+
+

@@ -1,0 +1,77 @@
+"""What is said when a job is over: the outcome, the root cause with its last lines, and where to look next."""
+
+import contextlib
+from collections.abc import Iterator
+from datetime import datetime
+
+from paceline.cli.output import Output
+from paceline.cli.times import short
+from paceline.errors import PacelineError
+from paceline.objects.meta import Object
+from paceline.objects.status import Phase
+from paceline.sdk.facts import duration_of, reason_of, status_of
+from paceline.sdk.follow import Choice
+from paceline.sdk.job import JobRef
+from paceline.sdk.members import MemberPod, exit_words, first_failed
+from paceline.sdk.session import Session
+from paceline.sdk.sources import LogAsk
+from paceline.sdk.volumes import claims_of, folder_of
+
+LAST_LINES = 20
+
+
+def say_ending(session: Session, ref: JobRef, job: Object, *, to: Output, now: datetime) -> None:
+    """Say how the job ended."""
+    status = status_of(job)
+    lasted = duration_of(status, now)
+    if status.phase is Phase.SUCCEEDED:
+        to.line(f"✓ {ref.name} succeeded{f' in {short(lasted)}' if lasted is not None else ''}", "green")
+        for line in folders(session, job):
+            to.line(f"  {line}")
+        to.line(f"  next: paceline logs {ref.name}  ·  paceline describe {ref.name}  ·  paceline delete {ref.name}", "dim")
+        return
+    to.line(f"✗ {ref.name} failed{f' after {short(lasted)}' if lasted is not None else ''}: {reason_of(job)}", "red")
+    say_failure(ref, job, to=to)
+    failed = failed_pod(ref, job)
+    whose = f" --role {failed.place.role} --index {failed.place.index}" if failed else ""
+    to.line(f"  look at: paceline logs {ref.name}{whose}  ·  paceline describe {ref.name}", "dim")
+
+
+def say_failure(ref: JobRef, job: Object, *, to: Output) -> None:
+    """Say which pod failed, how, and what it wrote last."""
+    pod = failed_pod(ref, job)
+    if pod is None:
+        return
+    to.line(f"  {pod.name} ended with {exit_words(pod.exit_code)}" + (f": {pod.reason}" if pod.reason else ""))
+    if pod.message:
+        to.line(f"  {pod.message}")
+    last = last_lines(ref, pod)
+    if last:
+        to.line(f"  the last lines of {pod.place}:")
+        to.log(b"".join(b"    " + line + b"\n" for line in last))
+
+
+def failed_pod(ref: JobRef, job: Object) -> MemberPod | None:
+    """Find the pod that brought the job down: the one its status names, or the first that failed."""
+    pods = ref.pods()
+    failure = status_of(job).failure
+    named = next((pod for pod in pods if failure and pod.name == failure.pod), None)
+    return named or first_failed(pods)
+
+
+def last_lines(ref: JobRef, pod: MemberPod) -> list[bytes]:
+    """Read the end of a pod's log; a log that cannot be read is an empty one."""
+    ask = LogAsk(is_followed=False, tail=LAST_LINES)
+    with contextlib.suppress(PacelineError):
+        text = b"".join(logged.text for logged in ref.pod_chunks(pod, ask))
+        return text.rstrip(b"\n").split(b"\n") if text else []
+    return []
+
+
+def folders(session: Session, job: Object) -> Iterator[str]:
+    """Say where the files of the job's claims lie, as far as this machine has them."""
+    for claim, mounted in claims_of(job):
+        with contextlib.suppress(PacelineError):
+            path = folder_of(session, claim)
+            if path:
+                yield f"files of claim {claim} ({mounted} in the job): {path}"

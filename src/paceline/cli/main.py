@@ -1,0 +1,96 @@
+"""The entry of `paceline`: finds the command that was typed, loads only that one, and turns errors into exit codes."""
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+from paceline.cli import failures
+from paceline.cli.output import say_error, say_hint
+from paceline.errors import PacelineError
+
+# Command → its file below cli/verbs/ and what it does; the help of all of them is printed without loading one.
+VERBS = {
+    "up": ("up", "Start the embedded cluster."),
+    "down": ("down", "Stop the embedded cluster."),
+    "run": ("run", "Create what YAML files describe, and follow the job to its end."),
+    "submit": ("submit", "Create what YAML files describe, and return."),
+    "get": ("get", "List jobs, or objects of any kind."),
+    "describe": ("describe", "Show one job in full: replicas, conditions, events, failure."),
+    "logs": ("logs", "Print or follow the log of a job."),
+    "delete": ("delete", "Delete jobs or other objects."),
+    "completion": ("completion", "Print the script that completes words in your shell."),
+    "version": ("version", "Print the versions of this command and of the cluster."),
+}
+
+
+class Verbs(click.Group):
+    """A group that knows its commands by name and loads a file when its command is typed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Give the commands in the order in which people meet them."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Load one command."""
+        if cmd_name not in VERBS:
+            return None
+        module, _ = VERBS[cmd_name]
+        command: click.Command = import_module(f"paceline.cli.verbs.{module}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Print the list of commands from the table alone."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, told) for name, (_, told) in VERBS.items()])
+
+
+@click.command(
+    cls=Verbs,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="The first thing to try: paceline run job.yaml",
+)
+@click.version_option(package_name="paceline", message="paceline %(version)s")
+def group() -> None:
+    """Run distributed training jobs, on this machine or on Kubernetes, with the same YAML."""
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run one command and give its exit code: 0 well, 1 failed or refused, 2 bad input, 3 no cluster, 130 Ctrl-C."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character gets a question mark, not a stack trace.
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    try:
+        return _run(args)
+    except BrokenPipeError:
+        # Whoever read our output has gone; Python would complain about it once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return failures.BROKEN_PIPE
+    except Exception as error:
+        if os.environ.get("PACELINE_DEBUG"):
+            raise
+        say_error(f"this is a bug in Paceline: {type(error).__name__}: {error}")
+        say_hint("PACELINE_DEBUG=1 shows where; please report it")
+        return failures.FAILED
+
+
+def _run(args: Sequence[str] | None) -> int:
+    try:
+        code = group.main(args=args, prog_name="paceline", standalone_mode=False)
+    except click.UsageError as error:
+        say_error(error.format_message())
+        if error.ctx is not None:
+            say_hint(f"{error.ctx.command_path} --help")
+        return failures.BAD_INPUT
+    except click.ClickException as error:
+        say_error(error.format_message())
+        return failures.BAD_INPUT
+    except (click.Abort, KeyboardInterrupt):
+        return failures.INTERRUPTED
+    except PacelineError as error:
+        for message in failures.messages(error):
+            say_error(message)
+        return failures.exit_code(error)
+    return code if isinstance(code, int) else failures.OK

@@ -1,0 +1,70 @@
+"""How far a training is, guessed from what it prints: `epoch 3/12`, `Epoch [3/12]`, `step 40 of 100`."""
+
+import re
+from dataclasses import dataclass
+
+# The coarser word wins: epochs over steps.
+UNITS = ("epoch", "round", "iteration", "iter", "step", "batch")
+FRAGMENT = re.compile(
+    r"\b(?P<unit>epoch|round|iteration|iter|step|batch)s?\b[\s:=#\[(]{0,4}(?P<done>\d{1,9})\s{0,3}(?:/|of)\s{0,3}(?P<total>\d{1,9})",
+    re.IGNORECASE,
+)
+# Only the end of a flood is read: what came before it is past.
+WINDOW = 4096
+STEP = 0.05
+# Leading and trailing parts of a bar, in eighths, as terminals with Unicode draw them.
+FULL, HALF, EMPTY = "━", "╸", "─"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """So many of so many."""
+
+    unit: str
+    done: int
+    total: int
+
+    @property
+    def fraction(self) -> float:
+        """Give the part that is done, from 0 to 1."""
+        return min(self.done / self.total, 1.0)
+
+    def __str__(self) -> str:
+        return f"{self.unit} {self.done}/{self.total}"
+
+
+def latest(text: str, known: Progress | None = None) -> Progress | None:
+    """Find the last progress a text tells of; a finer unit than the known one is not taken."""
+    found = known
+    for match in FRAGMENT.finditer(text[-WINDOW:]):
+        unit, done, total = match["unit"].lower(), int(match["done"]), int(match["total"])
+        if total == 0 or done > total:
+            continue
+        if found is None or UNITS.index(unit) <= UNITS.index(found.unit):
+            found = Progress(unit=unit, done=done, total=total)
+    return found
+
+
+def plain_bar(progress: Progress, width: int = 20) -> str:
+    """Draw a bar that every terminal and every file can show."""
+    filled = round(progress.fraction * width)
+    head = ">" if filled < width else ""
+    return (
+        f"[{'=' * (filled - (1 if head and filled else 0))}{head if filled else ''}{' ' * (width - filled)}] {progress}"
+    )
+
+
+def fine_bar(progress: Progress, width: int = 24) -> tuple[str, str]:
+    """Draw a bar of thin lines; the done part and the rest apart, for two colours."""
+    halves = round(progress.fraction * width * 2)
+    done = FULL * (halves // 2) + (HALF if halves % 2 else "")
+    return done, EMPTY * (width - len(done))
+
+
+def is_worth_a_line(progress: Progress, said: Progress | None) -> bool:
+    """Tell whether enough has happened since the last line to say more."""
+    if said is None or progress.unit != said.unit or progress.total != said.total:
+        return True
+    if progress.done == progress.total:
+        return said.done != progress.done
+    return progress.fraction - said.fraction >= STEP or progress.done < said.done

@@ -1,0 +1,82 @@
+"""How a command reaches its cluster: the options that choose it, and the embedded one as the usual choice."""
+
+import contextlib
+import functools
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from paceline.assembly.settings import Settings
+from paceline.cli.output import say_warning
+from paceline.sdk.embedded import Unreached, connect_embedded
+from paceline.sdk.home import home_from
+from paceline.sdk.session import Session
+
+Command = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """Which cluster is meant, and which namespace of it."""
+
+    namespace: str = ""
+    kubeconfig: str = ""
+
+    @property
+    def is_embedded(self) -> bool:
+        """Tell whether the embedded cluster is meant."""
+        return not self.kubeconfig
+
+    @contextlib.contextmanager
+    def session(self) -> Iterator[Session]:
+        """Connect for the length of a block; when nobody answers, say what starts a cluster."""
+        with self._connect() as session:
+            try:
+                yield session
+            except Unreached as error:
+                if not self.is_embedded:
+                    raise
+                home = home_from(os.environ)
+                raise Unreached(f"no cluster answers in {home} ({error}); `paceline up -d` starts one") from error
+
+    def _connect(self) -> Session:
+        if self.is_embedded:
+            return connect_embedded(namespace=self.namespace, on_warning=say_warning)
+        from paceline.sdk.connect import connect
+
+        return connect(kubeconfig=self.kubeconfig, namespace=self.namespace, on_warning=say_warning)
+
+
+def reaches_cluster(command: Command) -> Command:
+    """Give a command the options that choose a cluster; it takes them as `reach`."""
+
+    @click.option("-n", "--namespace", default="", help="Namespace to work in.")
+    @click.option(
+        "--kubeconfig",
+        default="",
+        envvar="PACELINE_KUBECONFIG",
+        type=click.Path(dir_okay=False),
+        help="Use the cluster of this file instead of the embedded one.",
+    )
+    @functools.wraps(command)
+    def wrapped(*, namespace: str, kubeconfig: str, **rest: Any) -> Any:
+        return command(reach=Reach(namespace=namespace, kubeconfig=kubeconfig), **rest)
+
+    return wrapped
+
+
+def prints_objects(command: Command) -> Command:
+    """Give a command the option that chooses how objects are printed."""
+    choices = click.Choice(["json", "yaml", "wide", "name"])
+    option: Command = click.option("-o", "--output", type=choices, help="Print it so.")(command)
+    return option
+
+
+def settings() -> Settings:
+    """Give the choices of the embedded cluster's last start, or the shipped ones."""
+    from paceline.assembly.daemon import recall
+
+    return recall(home_from(os.environ))

@@ -1,0 +1,55 @@
+"""What may reach a terminal: words and colours, never orders to it."""
+
+import re
+
+# Sequences a terminal obeys: CSI, OSC, other strings (DCS, SOS, PM, APC), single escapes; in 7 and 8 bits.
+_CSI = r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
+_STRING = r"(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)?"
+_ESCAPE = r"\x1b[ -/]*[0-~]"
+SEQUENCE = re.compile(f"{_CSI}|{_STRING}|{_ESCAPE}")
+COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
+RESET = "\x1b[0m"
+
+# Characters that move, hide or reorder what stands around them.
+_HIDDEN = "\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff"
+ODD = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_HIDDEN}]")
+
+
+def plain(text: str) -> str:
+    """Give one line of plain words: no sequences, no line breaks, odd characters made visible."""
+    if text.isascii() and text.isprintable():
+        return text
+    return ODD.sub(_visible, SEQUENCE.sub("", text).replace("\n", " ").replace("\t", " "))
+
+
+def coloured(text: str) -> str:
+    """Give log lines for a terminal: colours stay, each line ends its own, and nothing can be written over."""
+    if not ODD.search(text):
+        return text
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if not ODD.search(text):
+        return text
+    return "".join(_coloured_line(line) for line in text.splitlines(keepends=True) or [text])
+
+
+def _coloured_line(line: str) -> str:
+    if not ODD.search(line):
+        return line
+    body, newline = (line[:-1], "\n") if line.endswith("\n") else (line, "")
+    kept = []
+    has_colour, start = False, 0
+    for found in SEQUENCE.finditer(body):
+        kept.append(ODD.sub(_visible, body[start : found.start()]))
+        if COLOUR.fullmatch(found[0]):
+            has_colour = True
+            kept.append(found[0])
+        start = found.end()
+    kept.append(ODD.sub(_visible, body[start:]))
+    return "".join(kept) + (RESET if has_colour else "") + newline
+
+
+def _visible(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if code < 0x20:
+        return f"^{chr(code + 0x40)}"
+    return "^?" if code == 0x7F else f"<U+{code:04X}>"

@@ -1,0 +1,53 @@
+"""`paceline get`: jobs of all kinds in one table, or objects of any kind."""
+
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from paceline.cli import failures
+from paceline.cli.listing import Listing, Question
+from paceline.cli.output import out
+from paceline.cli.reach import Reach, prints_objects, reaches_cluster
+from paceline.cli.table import table
+from paceline.sdk.session import Session
+
+JOBS = ("jobs", "job", "all")
+
+
+@click.command()
+@click.argument("kind", default="jobs")
+@click.argument("name", default="")
+@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="In all namespaces.")
+@click.option("-w", "--watch", is_flag=True, help="Print a line for every change, until Ctrl-C.")
+@click.option("--kinds", is_flag=True, help="List the kinds this cluster has.")
+@prints_objects
+@reaches_cluster
+def command(*, reach: Reach, **options: Any) -> int:
+    r"""List jobs, or objects of any kind.
+
+    KIND is a plural, singular or short name (pods, nodes, pvc, events, pj …); without it, all jobs are listed.
+
+    \b
+    paceline get                     all jobs
+    paceline get pods -o wide        pods, with where they run
+    paceline get pj/digits -o yaml   one job as YAML
+    """
+    question = Question(**options)
+    kind, _, name = question.kind.partition("/")
+    question = replace(question, kind=kind, name=question.name or name)
+    with reach.session() as session:
+        if question.kinds:
+            return list_kinds(session)
+        wanted = session.kinds.jobs() if kind.lower() in JOBS else (session.kinds.named(kind),)
+        listing = Listing(session, wanted, question)
+        return listing.watch() if question.watch else listing.once()
+
+
+def list_kinds(session: Session) -> int:
+    """Print every kind the cluster has, with the names it is called by."""
+    rows = [
+        (kind.where.plural, ",".join(kind.short_names), kind.api_version, kind.kind) for kind in session.kinds.all()
+    ]
+    out().lines(table(("NAME", "SHORTNAMES", "APIVERSION", "KIND"), rows))
+    return failures.OK

@@ -1,0 +1,114 @@
+"""Follow a job on a screen: why it waits, what it says, how far it is, and how it ended."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from paceline.cli import progress
+from paceline.cli.output import PHASES
+from paceline.cli.screen import Screen, fit
+from paceline.cli.times import clock
+from paceline.objects.gang import Place
+from paceline.objects.meta import Object
+from paceline.sdk.facts import phase_of, reason_of, replicas_of, waiting_of
+from paceline.sdk.follow import Ended, Event, JobChanged, Logged, PodsChanged, Tick
+from paceline.sdk.members import MemberPod
+from paceline.sdk.sources import Lost
+from paceline.world import Clock
+
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+BAR_WIDTH = 24
+
+
+@dataclass(slots=True, kw_only=True)
+class Told:
+    """What was said last, so that nothing is said twice."""
+
+    state: str = ""
+    progress: progress.Progress | None = None
+    is_lost: bool = False
+
+
+class Watcher:
+    """Shows the events of one job."""
+
+    def __init__(self, name: str, screen: Screen, clock: Clock, *, has_prefix: bool) -> None:
+        self._name, self._screen, self._clock, self._has_prefix = name, screen, clock, has_prefix
+        self._job: Object = {}
+        self._pods: tuple[MemberPod, ...] = ()
+        self._progress: progress.Progress | None = None
+        self._told = Told()
+        self._began = clock.monotonic()
+        self._turn = 0
+
+    def show(self, events: Iterator[Event]) -> Object | None:
+        """Show everything until the job ends, and give it as it ended; None when it was deleted."""
+        for event in events:
+            match event:
+                case Logged():
+                    self._log(event.place, event.text)
+                case JobChanged():
+                    self._job = event.job
+                    self._say_state()
+                case PodsChanged():
+                    self._pods = event.pods
+                    self._say_state()
+                case Lost():
+                    self._say_lost(event.message)
+                case Tick():
+                    self._turn += 1
+                case Ended():
+                    self._screen.close()
+                    return event.job
+            self._draw()
+        return None
+
+    def _log(self, place: Place, text: bytes) -> None:
+        self._told.is_lost = False
+        self._progress = progress.latest(text[-progress.WINDOW :].decode(errors="replace"), self._progress)
+        self._screen.log(prefixed(text, f"{place} │ ".encode()) if self._has_prefix else text)
+        found = self._progress
+        if self._screen.is_live or found is None or not progress.is_worth_a_line(found, self._told.progress):
+            return
+        self._told.progress = found
+        self._screen.note(progress.plain_bar(found))
+
+    def _say_state(self) -> None:
+        self._told.is_lost = False
+        ready, wanted = replicas_of(self._job)
+        phase = phase_of(self._job).value
+        why = reason_of(self._job) or (waiting_of(self._pods) if phase == "Pending" else "")
+        state = f"{phase}: {why}" if why else phase
+        if state == self._told.state or phase_of(self._job).is_final:
+            return
+        self._told.state = state
+        counted = f" ({ready}/{wanted} replicas)" if phase == "Running" and not why else ""
+        self._screen.note(f"• {self._name} is {state}{counted}", PHASES.get(phase, "") if not why else "yellow")
+
+    def _say_lost(self, message: str) -> None:
+        if not self._told.is_lost:
+            self._told.is_lost = True
+            self._screen.note(f"• connection lost, trying again ({message})", "yellow")
+
+    def _draw(self) -> None:
+        if not self._screen.is_live:
+            return
+        phase = phase_of(self._job).value
+        ready, wanted = replicas_of(self._job)
+        parts = [
+            (f"{SPINNER[self._turn % len(SPINNER)]} {self._name}  ", "bold"),
+            (phase, PHASES.get(phase, "")),
+            (f" {ready}/{wanted}  {clock(self._clock.monotonic() - self._began)}  ", ""),
+        ]
+        if self._progress is not None:
+            done, rest = progress.fine_bar(self._progress, BAR_WIDTH)
+            percent = f" {self._progress.fraction:4.0%}  {self._progress}"
+            parts += [(done, "green"), (rest, "dim"), (percent, "")]
+        elif phase == "Pending":
+            parts.append((reason_of(self._job) or waiting_of(self._pods), "dim"))
+        self._screen.bottom(fit(parts, self._screen.err))
+
+
+def prefixed(text: bytes, prefix: bytes) -> bytes:
+    """Put a prefix before every line."""
+    body, newline = (text[:-1], b"\n") if text.endswith(b"\n") else (text, b"\n")
+    return prefix + body.replace(b"\n", b"\n" + prefix) + newline

@@ -1,0 +1,26 @@
+"""Objects as YAML that people read: fields in their order, texts of several lines as blocks."""
+
+from typing import Any
+
+import yaml
+
+
+class Dumper(yaml.CSafeDumper):
+    """Writes without aliases: an object never refers to itself."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        """Write everything out."""
+        return True
+
+
+def _text(dumper: Dumper, text: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+Dumper.add_representer(str, _text)
+
+
+def dump(objects: Any) -> str:
+    """Write an object."""
+    return str(yaml.dump(objects, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120))

@@ -1,0 +1,53 @@
+"""A job kind as a CustomResourceDefinition, for a real cluster."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from paceline.kinds.kind import COLUMNS, GROUP, VERSION, JobKind
+from paceline.kinds.schema import object_schema, structural
+from paceline.objects.meta import Object
+from paceline.objects.scheme import Column
+
+OPEN: Mapping[str, Any] = {"type": "object"}
+
+
+def crd(kind: JobKind, components: Mapping[str, Any]) -> Object:
+    """Write the definition, with every schema of `components` that it needs written out."""
+    schema = structural(object_schema(kind), components)
+    # The server itself knows these three, and refuses to be told more about them.
+    schema["properties"] |= {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": dict(OPEN)}
+    version = {
+        "name": VERSION,
+        "served": True,
+        "storage": True,
+        "subresources": {"status": {}},
+        "schema": {"openAPIV3Schema": schema},
+        "additionalPrinterColumns": [_column(column) for column in COLUMNS],
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{kind.plural}.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "scope": "Namespaced",
+            "names": {
+                "kind": kind.kind,
+                "listKind": f"{kind.kind}List",
+                "plural": kind.plural,
+                "singular": kind.kind.lower(),
+                "shortNames": list(kind.short_names),
+                "categories": ["paceline"],
+            },
+            "versions": [version],
+        },
+    }
+
+
+def _column(column: Column) -> dict[str, Any]:
+    written: dict[str, Any] = {"name": column.name, "type": column.type, "jsonPath": column.path}
+    if column.description:
+        written["description"] = column.description
+    if column.priority:
+        written["priority"] = column.priority
+    return written

@@ -1,0 +1,140 @@
+"""The environment and the command of a container, as a kubelet works them out."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from paceline.node.host import ADDRESS, Problem
+from paceline.node.sources import Sources
+from paceline.objects.meta import Object, annotations_of, labels_of, name_of, namespace_of, uid_of
+from paceline.objects.quantity import parse, whole
+
+_REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
+_KEYED = re.compile(r"metadata\.(labels|annotations)\['([^']*)'\]")
+
+
+class Unset(Exception):
+    """A variable refers to something that is not there."""
+
+
+def expand(text: str, known: Mapping[str, str]) -> str:
+    """Replace `$(NAME)` by what is known; `$$` is a dollar sign, and an unknown name stays as it is."""
+
+    def put(found: re.Match[str]) -> str:
+        name = found[1]
+        return "$" if name is None else known.get(name, found[0])
+
+    return _REFERENCE.sub(put, text)
+
+
+def env_of(pod: Object, container: Object, sources: Sources) -> dict[str, str] | Problem:
+    """Work out the variables a container asks for; each may refer to those before it."""
+    env: dict[str, str] = {}
+    try:
+        for block in container.get("envFrom") or ():
+            env.update(_block(block, sources))
+        for entry in container.get("env") or ():
+            name = str(entry["name"])
+            if "valueFrom" in entry:
+                value = _value(entry["valueFrom"], pod, container, sources)
+                if value is None:
+                    continue
+                env[name] = value
+            else:
+                env[name] = expand(str(entry.get("value") or ""), env)
+    except Unset as error:
+        return Problem(reason="CreateContainerConfigError", message=str(error))
+    if any("\0" in text for pair in env.items() for text in pair):
+        said = "a variable of the environment holds a NUL character, which no program can be given"
+        return Problem(reason="CreateContainerConfigError", message=said)
+    return env
+
+
+def command_of(container: Object, env: Mapping[str, str]) -> tuple[str, ...] | Problem:
+    """Work out what is executed; without an image, a container must say so itself."""
+    words = (*(container.get("command") or ()), *(container.get("args") or ()))
+    if not words:
+        said = f"container {name_in(container)!r} has no command"
+        hint = "an environment has no entry point of its own: say what to run in `command`"
+        return Problem(reason="CreateContainerError", message=f"{said}; {hint}")
+    return tuple(expand(str(word), env) for word in words)
+
+
+def name_in(container: Object) -> str:
+    """Give a container's name."""
+    return str(container.get("name") or "")
+
+
+def _block(block: Mapping[str, Any], sources: Sources) -> Iterable[tuple[str, str]]:
+    prefix = str(block.get("prefix") or "")
+    for field, kind in (("configMapRef", "configmap"), ("secretRef", "secret")):
+        if reference := block.get(field):
+            data = sources.data(kind, reference["name"])
+            if data is None and not reference.get("optional"):
+                raise Unset(f'{kind} "{reference["name"]}" not found')
+            return [(prefix + key, value.decode(errors="replace")) for key, value in (data or {}).items()]
+    return []
+
+
+def _value(wire: Mapping[str, Any], pod: Object, container: Object, sources: Sources) -> str | None:
+    """Look a value up; None when it is optional and not there."""
+    if reference := wire.get("fieldRef"):
+        return field_of(pod, str(reference["fieldPath"]))
+    if reference := wire.get("resourceFieldRef"):
+        return _resource(container, reference)
+    for field, kind in (("configMapKeyRef", "configmap"), ("secretKeyRef", "secret")):
+        if reference := wire.get(field):
+            return _key(sources, kind, reference)
+    raise Unset(f"valueFrom with {', '.join(wire) or 'nothing in it'} is not offered")
+
+
+def _key(sources: Sources, kind: str, reference: Mapping[str, Any]) -> str | None:
+    data = sources.data(kind, reference["name"])
+    value = None if data is None else data.get(reference["key"])
+    if value is not None:
+        return value.decode(errors="replace")
+    if reference.get("optional"):
+        return None
+    if data is None:
+        raise Unset(f'{kind} "{reference["name"]}" not found')
+    raise Unset(f"couldn't find key {reference['key']} in {kind} {reference['name']}")
+
+
+def field_of(pod: Object, path: str) -> str:
+    """Read one of the fields that a pod may be told about itself."""
+    if keyed := _KEYED.fullmatch(path):
+        told = labels_of(pod) if keyed[1] == "labels" else annotations_of(pod)
+        return told.get(keyed[2], "")
+    if path not in _FIELDS:
+        raise Unset(f"fieldRef {path!r} is not offered; offered are {', '.join(sorted(_FIELDS))}")
+    return _FIELDS[path](pod)
+
+
+def _in_status(name: str, default: str = "") -> Callable[[Object], str]:
+    return lambda pod: str((pod.get("status") or {}).get(name) or default)
+
+
+def _in_spec(name: str, default: str = "") -> Callable[[Object], str]:
+    return lambda pod: str((pod.get("spec") or {}).get(name) or default)
+
+
+_FIELDS: dict[str, Callable[[Object], str]] = {
+    "metadata.name": name_of,
+    "metadata.namespace": namespace_of,
+    "metadata.uid": uid_of,
+    "spec.nodeName": _in_spec("nodeName"),
+    "spec.serviceAccountName": _in_spec("serviceAccountName", "default"),
+    "status.hostIP": _in_status("hostIP", ADDRESS),
+    "status.hostIPs": _in_status("hostIP", ADDRESS),
+    "status.podIP": _in_status("podIP"),
+    "status.podIPs": _in_status("podIP"),
+}
+
+
+def _resource(container: Object, reference: Mapping[str, Any]) -> str:
+    kind, _, name = str(reference["resource"]).partition(".")
+    resources = container.get("resources") or {}
+    amount = (resources.get(kind) or {}).get(name)
+    if amount is None:
+        raise Unset(f"resourceFieldRef {reference['resource']!r}: container {name_in(container)!r} does not say it")
+    return str(whole(parse(amount) / parse(reference.get("divisor") or "1")))

@@ -1,0 +1,171 @@
+"""The sandbox of one container, as options of bubblewrap: what it sees, who it is, and what it runs."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from paceline.node.host import Host, Problem
+from paceline.node.images import Environment
+from paceline.node.volumes import Mount
+from paceline.objects.meta import Object
+
+# Read-only from the machine, where they exist: certificates, names, time zone, libraries' paths.
+SHARED_ETC = (
+    "alternatives",
+    "ca-certificates",
+    "crypto-policies",
+    "fonts",
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "localtime",
+    "mime.types",
+    "nsswitch.conf",
+    "pki",
+    "protocols",
+    "resolv.conf",
+    "services",
+    "ssl",
+    "timezone",
+)
+# Files of the pod itself, in the folder that `Launch.etc` names.
+OWN_ETC = ("group", "hostname", "passwd")
+MESSAGE = "/dev/termination-log"
+SHARED_MEMORY = "/dev/shm"  # noqa: S108 - in the sandbox, as the two below
+SCRATCH, LASTING_SCRATCH = "/tmp", "/var/tmp"  # noqa: S108
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """Who a container runs as; nothing said means: whoever the agent is."""
+
+    uid: int
+    gid: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """Everything that the sandbox of one container is made from."""
+
+    hostname: str
+    environment: Environment
+    env: tuple[tuple[str, str], ...]
+    command: tuple[str, ...]
+    mounts: tuple[Mount, ...]
+    # The pod's own /etc files, its hosts file, and the file for the container's last words.
+    etc: Path
+    hosts: Path
+    message: Path
+    message_path: str = MESSAGE
+    working_dir: str = ""
+    user: User | None = None
+
+
+def user_of(pod: Object, container: Object, host: Host) -> User | Problem | None:
+    """Work out who a container runs as; a Problem when the agent cannot become that user."""
+    context: dict[str, Any] = {
+        **(pod["spec"].get("securityContext") or {}),
+        **(container.get("securityContext") or {}),
+    }
+    uid, gid = context.get("runAsUser"), context.get("runAsGroup")
+    if context.get("runAsNonRoot") and (uid == 0 or (uid is None and host.is_root)):
+        said = "container has runAsNonRoot and would run as root; set runAsUser to another user"
+        return Problem(reason="CreateContainerConfigError", message=said)
+    if uid is None and gid is None:
+        return None
+    wanted = User(
+        uid=host.uid if uid is None else int(uid), gid=(0 if host.is_root else host.gid) if gid is None else int(gid)
+    )
+    if not host.is_root and wanted != User(uid=host.uid, gid=host.gid):
+        said = f"runAsUser {wanted.uid} and runAsGroup {wanted.gid} need a node agent that runs as root"
+        return Problem(reason="CreateContainerConfigError", message=f"{said}; this one runs as {host.uid}:{host.gid}")
+    return wanted if host.is_root else None
+
+
+def options(launch: Launch, host: Host) -> tuple[str, ...]:
+    """Spell the sandbox. Later options lie over earlier ones, so the user's mounts come last."""
+    return tuple(
+        word
+        for part in (
+            _machine(launch, host),
+            _etc(launch),
+            _memory(),
+            _mounts(launch),
+            _isolation(launch, host),
+            _env(launch, host),
+        )
+        for word in part
+    )
+
+
+def command(launch: Launch, host: Host) -> tuple[str, ...]:
+    """Spell what is executed in the sandbox, as the user it is to run as."""
+    user = launch.user
+    if user is None:
+        return launch.command
+    become = ("--reuid", str(user.uid), "--regid", str(user.gid), "--clear-groups", "--")
+    return (host.setpriv, *become, *launch.command)
+
+
+def _machine(launch: Launch, host: Host) -> Iterator[str]:
+    """Programs and libraries. The root is empty memory, so that a mount can be made at any path."""
+    yield from ("--tmpfs", "/")
+    for name, target in host.links:
+        yield from ("--symlink", target, name)
+    for folder in host.folders:
+        yield from ("--ro-bind", folder, folder)
+    yield from ("--ro-bind-try", "/sys", "/sys", "--dir", "/root", "--dir", "/run", "--dir", "/var")
+    for folder in launch.environment.folders:
+        if not any(PurePosixPath(folder).is_relative_to(seen) for seen in host.folders):
+            yield from ("--ro-bind", folder, folder)
+
+
+def _etc(launch: Launch) -> Iterator[str]:
+    for name in SHARED_ETC:
+        yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
+    for name in OWN_ETC:
+        yield from ("--ro-bind", str(launch.etc / name), f"/etc/{name}")
+    yield from ("--ro-bind", str(launch.hosts), "/etc/hosts")
+
+
+def _memory() -> Iterator[str]:
+    yield from ("--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", SHARED_MEMORY)
+    yield from ("--perms", "1777", "--tmpfs", SCRATCH, "--perms", "1777", "--dir", LASTING_SCRATCH)
+
+
+def _mounts(launch: Launch) -> Iterator[str]:
+    yield from ("--bind", str(launch.message), launch.message_path)
+    for mount in launch.mounts:
+        if mount.source is None:
+            size = () if mount.volume.size is None else ("--size", str(mount.volume.size))
+            yield from ("--perms", "1777", *size, "--tmpfs", mount.target)
+        else:
+            yield from ("--ro-bind" if mount.read_only else "--bind", str(mount.source), mount.target)
+    if launch.working_dir:
+        yield from ("--dir", launch.working_dir, "--chdir", launch.working_dir)
+    else:
+        yield from ("--chdir", "/")
+
+
+def _isolation(launch: Launch, host: Host) -> Iterator[str]:
+    yield from ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--hostname", launch.hostname)
+    # A session of its own: a program that signals its whole process group must not reach its keeper.
+    yield from ("--die-with-parent", "--new-session")
+    if host.is_root:
+        yield from ("--cap-drop", "ALL")
+    if launch.user is not None:
+        yield from ("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
+
+
+def _env(launch: Launch, host: Host) -> Iterator[str]:
+    uid = launch.user.uid if launch.user else host.uid
+    image = {
+        "PATH": ":".join(launch.environment.path),
+        "HOME": "/root" if uid == 0 else SCRATCH,
+        "LANG": "C.UTF-8",
+        "HOSTNAME": launch.hostname,
+    }
+    yield "--clearenv"
+    for name, value in (image | dict(launch.environment.env) | dict(launch.env)).items():
+        yield from ("--setenv", name, value)

@@ -1,0 +1,84 @@
+"""The config maps and secrets a pod reads: which it names, and what they hold."""
+
+import base64
+import binascii
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from paceline.client.cluster import CONFIG_MAPS, Cluster, Collection
+from paceline.errors import Missing
+from paceline.objects.meta import Object, namespace_of
+
+SECRETS = Collection(group="", version="v1", plural="secrets")
+COLLECTIONS = {"configmap": CONFIG_MAPS, "secret": SECRETS}
+
+# Kind, which is "configmap" or "secret", and name.
+Reference = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """What the config maps and secrets of one pod hold; what is not there is not in it."""
+
+    found: Mapping[Reference, Mapping[str, bytes]] = field(default_factory=dict)
+
+    def data(self, kind: str, name: str) -> Mapping[str, bytes] | None:
+        """Give the entries of one of them; None when it is not there."""
+        return self.found.get((kind, name))
+
+
+async def read_sources(cluster: Cluster, pod: Object) -> Sources:
+    """Read everything that a pod names, once each."""
+    found: dict[Reference, Mapping[str, bytes]] = {}
+    for kind, name in dict.fromkeys(references(pod)):
+        try:
+            obj = await cluster.get(COLLECTIONS[kind], namespace_of(pod), name)
+        except Missing:
+            continue
+        found[kind, name] = entries(obj)
+    return Sources(found=found)
+
+
+def references(pod: Object) -> Iterator[Reference]:
+    """Name every config map and secret that a pod's containers and volumes read."""
+    spec = pod.get("spec") or {}
+    for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
+        yield from _in_container(container)
+    for volume in spec.get("volumes") or ():
+        if wanted := volume.get("configMap"):
+            yield "configmap", str(wanted["name"])
+        if wanted := volume.get("secret"):
+            yield "secret", str(wanted["secretName"])
+
+
+def _in_container(container: Object) -> Iterator[Reference]:
+    wanted = [*(container.get("envFrom") or ())]
+    wanted += [entry["valueFrom"] for entry in container.get("env") or () if entry.get("valueFrom")]
+    fields = (
+        ("configMapRef", "configmap"),
+        ("configMapKeyRef", "configmap"),
+        ("secretRef", "secret"),
+        ("secretKeyRef", "secret"),
+    )
+    for block in wanted:
+        for word, kind in fields:
+            if word in block:
+                yield kind, str(block[word]["name"])
+
+
+def entries(obj: Object) -> dict[str, bytes]:
+    """Read what a config map or a secret holds, as bytes."""
+    if obj.get("kind") != "Secret":
+        plain = {key: str(value).encode() for key, value in (obj.get("data") or {}).items()}
+        return plain | _decoded(obj.get("binaryData"))
+    return _decoded(obj.get("data"))
+
+
+def _decoded(data: Mapping[str, str] | None) -> dict[str, bytes]:
+    found = {}
+    for key, value in (data or {}).items():
+        try:
+            found[key] = base64.b64decode(value, validate=True)
+        except (binascii.Error, ValueError):
+            continue  # The API server refuses such a value; one that slipped in is as good as absent.
+    return found

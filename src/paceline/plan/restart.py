@@ -1,0 +1,127 @@
+"""Who is tried again, who is lost, and how long to wait before the next try."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from paceline.objects.gang import Gang, Place, RestartPolicy, RestartScope
+from paceline.objects.status import JobStatus, ReplicaPhase
+from paceline.plan.seen import Seen
+from paceline.plan.tries import Try
+
+# Ctrl-C, SIGKILL, "please restart me", SIGTERM: T9k's list, to the letter.
+RESTARTABLE = frozenset({130, 137, 138, 143})
+PAUSE, LONGEST_PAUSE = timedelta(seconds=1), timedelta(minutes=5)
+FAR = datetime.max.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What became of the members: tries to be repeated, places that are lost, places that are done."""
+
+    again: tuple[Try, ...] = ()
+    lost: frozenset[Place] = frozenset()
+    done: frozenset[Place] = frozenset()
+    # The try that failed first; the others often failed because of it.
+    first: Try | None = None
+
+
+def judge(seen: Seen, tries: tuple[Try, ...]) -> Verdict:
+    """Judge every ended try by its member's policy and by the restarts that are left."""
+    failed = sorted((each for each in tries if each.has_failed), key=_order)
+    over = [*failed, *(each for each in tries if each.phase is ReplicaPhase.SUCCEEDED)]
+    scoped = _gang_again if seen.gang.scope is RestartScope.GANG else _single_again
+    again = tuple(scoped(seen, over))
+    kept = frozenset(each.place for each in over) - {each.place for each in again}
+    lost = kept & {each.place for each in failed}
+    # A gang that is tried again loses nobody: whoever failed comes back with the others.
+    is_gang_again = bool(again) and seen.gang.scope is RestartScope.GANG
+    return Verdict(
+        again=again,
+        lost=frozenset() if is_gang_again else lost,
+        done=kept - lost,
+        first=failed[0] if failed else None,
+    )
+
+
+def restarted(status: JobStatus, gang: Gang, again: tuple[Try, ...], now: datetime) -> JobStatus:
+    """Count the restarts and name the moment before which nothing is made."""
+    count = status.backoff_count + len(again)
+    roles, members = dict(status.role_restarts), dict(status.member_attempts)
+    for each in again:
+        roles[each.place.role] = roles.get(each.place.role, 0) + 1
+        if gang.scope is RestartScope.REPLICA:
+            members[str(each.place)] = members.get(str(each.place), 0) + 1
+    return status.but(
+        attempt=status.attempt + (gang.scope is RestartScope.GANG),
+        member_attempts=members,
+        backoff_count=count,
+        role_restarts=roles,
+        start_after=now + pause_after(count),
+    )
+
+
+def pause_after(count: int) -> timedelta:
+    """Give the wait before the restart of this number: it doubles each time, up to a bound."""
+    doublings = min(count - 1, 20)
+    return min(PAUSE * (1 << doublings), LONGEST_PAUSE)
+
+
+def _gang_again(seen: Seen, over: list[Try]) -> Iterator[Try]:
+    """Give the failed try that restarts the gang, if its policy and the limits let it.
+
+    Only the first failure is judged: a peer that fails because of it must not decide. Always means OnFailure here,
+    since a member that is done early is no reason to throw the others' work away.
+    """
+    first = next((each for each in over if each.has_failed), None)
+    if first is None:
+        return
+    policy = seen.gang.member(first.place).restart
+    if _wants_restart(policy, first) and _Budget(seen).take(first.place.role):
+        yield first
+
+
+def _single_again(seen: Seen, over: list[Try]) -> Iterator[Try]:
+    budget = _Budget(seen)
+    policies = {member.place: member.restart for member in seen.gang.members}
+    for each in over:
+        if _wants_restart(policies[each.place], each) and budget.take(each.place.role):
+            yield each
+
+
+def _wants_restart(policy: RestartPolicy, tried: Try) -> bool:
+    match policy:
+        case RestartPolicy.ALWAYS:
+            return True
+        case RestartPolicy.ON_FAILURE:
+            return tried.has_failed
+        case RestartPolicy.EXIT_CODE:
+            # Without an exit code nobody's program failed: the pod was evicted, deleted, or its node went away.
+            return tried.has_failed and (tried.exit_code is None or tried.exit_code in RESTARTABLE)
+        case RestartPolicy.NEVER:
+            return False
+
+
+class _Budget:
+    """The restarts that are left, shared by all members and per role."""
+
+    def __init__(self, seen: Seen) -> None:
+        self._gang = seen.gang
+        self._count = seen.status.backoff_count
+        self._roles = dict(seen.status.role_restarts)
+
+    def take(self, role: str) -> bool:
+        """Take one restart for a role, if there is one left."""
+        used, limit = self._roles.get(role, 0), self._gang.role_limits.get(role)
+        if limit is not None and used >= limit:
+            return False
+        if self._gang.backoff_limit is not None and self._count >= self._gang.backoff_limit:
+            return False
+        self._count, self._roles[role] = self._count + 1, used + 1
+        return True
+
+
+def _order(tried: Try) -> tuple[datetime, bool]:
+    """Order failures by when they happened; of two in the same second, a killed one comes before one that gave up."""
+    ends = [each.finished_at for each in tried.containers if each.finished_at is not None]
+    return (min(ends, default=FAR), tried.exit_code is not None and tried.exit_code not in RESTARTABLE)

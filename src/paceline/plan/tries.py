@@ -1,0 +1,121 @@
+"""One try per place: the pod that is at it now, or what the last status remembers of it.
+
+A pod that is not there was either never made or has vanished, and pods alone cannot tell which. The last status can:
+its rows name the pods that were seen, by uid. A name that was seen once is never made again; the next try has its own.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from paceline.objects.gang import Place
+from paceline.objects.status import JobStatus, ReplicaPhase
+from paceline.plan.seen import ContainerSeen, PodSeen, Seen
+
+DELETED_REASON = "Deleted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Try:
+    """The current try of one place."""
+
+    place: Place
+    attempt: int
+    name: str
+    uid: str = ""
+    phase: ReplicaPhase
+    containers: tuple[ContainerSeen, ...] = ()
+    reason: str = ""
+    message: str = ""
+
+    @property
+    def has_failed(self) -> bool:
+        """Tell whether this try is over without success; a pod that somebody deleted is."""
+        return self.phase in (ReplicaPhase.FAILED, ReplicaPhase.DELETED)
+
+    @property
+    def has_started(self) -> bool:
+        """Tell whether this try is past waiting."""
+        return self.phase not in (ReplicaPhase.CREATING, ReplicaPhase.PENDING)
+
+    @property
+    def exit_code(self) -> int | None:
+        """Give the exit code of the container that decided over the pod, if one is known."""
+        ended = self._decisive()
+        return ended.exit_code if ended else None
+
+    @property
+    def why(self) -> tuple[str, str]:
+        """Give reason and message, the pod's own first, then those of the container that decided over it."""
+        if self.reason:
+            return self.reason, self.message
+        ended = self._decisive()
+        return (ended.reason, ended.message) if ended else ("", self.message)
+
+    def _decisive(self) -> ContainerSeen | None:
+        ended = [each for each in self.containers if each.exit_code is not None]
+        return next((each for each in ended if each.exit_code != 0), ended[0] if ended else None)
+
+
+def attempt_of(status: JobStatus, place: Place) -> int:
+    """Count the tries of a place; the sum never falls, so no name comes twice."""
+    return status.attempt + status.member_attempts.get(str(place), 0)
+
+
+def tries_of(seen: Seen, status: JobStatus | None = None) -> tuple[Try, ...]:
+    """Give the current try of every member, in their order; `status` is the one to go by, if not the last."""
+    status = seen.status if status is None else status
+    pods = {pod.name: pod for pod in seen.pods}
+    rows = {row["name"]: row for task in seen.status.tasks for row in task.get("replicas") or ()}
+    found = []
+    for member in seen.gang.members:
+        attempt = attempt_of(status, member.place)
+        name = seen.site.pod(member.place, attempt)
+        if pod := pods.get(name):
+            found.append(_from_pod(pod, member.place, attempt))
+        else:
+            found.append(_from_row(rows.get(name, {}), member.place, attempt=attempt, name=name))
+    return tuple(found)
+
+
+def older_pods(seen: Seen, tries: tuple[Try, ...]) -> tuple[PodSeen, ...]:
+    """Give the pods that are no current try."""
+    current = {each.name for each in tries}
+    return tuple(pod for pod in seen.pods if pod.name not in current)
+
+
+def _from_pod(pod: PodSeen, place: Place, attempt: int) -> Try:
+    return Try(
+        place=place,
+        attempt=attempt,
+        name=pod.name,
+        uid=pod.uid,
+        phase=ReplicaPhase(pod.phase.value),
+        containers=pod.containers,
+        reason=pod.reason,
+        message=pod.message,
+    )
+
+
+def _from_row(row: Mapping[str, Any], place: Place, *, attempt: int, name: str) -> Try:
+    if not row.get("uid"):
+        return Try(place=place, attempt=attempt, name=name, phase=ReplicaPhase.CREATING)
+    phase = ReplicaPhase(row["phase"])
+    gone = not phase.is_final
+    return Try(
+        place=place,
+        attempt=attempt,
+        name=name,
+        uid=row["uid"],
+        # How a try ended is remembered after its pod has gone; a try that had not ended is lost with its pod.
+        phase=ReplicaPhase.DELETED if gone else phase,
+        containers=tuple(_container(each) for each in row.get("containers") or ()),
+        reason=DELETED_REASON if gone else row.get("reason", ""),
+        message="" if gone else row.get("message", ""),
+    )
+
+
+def _container(row: Mapping[str, Any]) -> ContainerSeen:
+    return ContainerSeen(
+        name=row["name"], state=row["state"], exit_code=row.get("exitCode"), reason=row.get("reason", "")
+    )

@@ -1,0 +1,241 @@
+"""The SQLite log: what it says when the file, the disk or a neighbour is not as it should be."""
+
+import fcntl
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+
+import pytest
+
+from paceline.errors import Busy, Unavailable
+from paceline.store import sqlite
+from paceline.store.sqlite import SqliteLog
+from paceline.testing.contract.store import record
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "objects.db"
+
+
+@pytest.fixture
+def log(path):
+    with closing(SqliteLog(path)) as log:
+        log.open()
+        yield log
+
+
+def filled(path, count=50):
+    with closing(SqliteLog(path)) as log:
+        log.open()
+        log.append(tuple(record(number, f"key-{number}") for number in range(1, count + 1)))
+
+
+def change(path, statement):
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute(statement)
+
+
+def test_only_the_owner_can_read_the_files(log, path):
+    log.append((record(1, "a"),))
+    modes = {found.name: found.stat().st_mode & 0o777 for found in path.parent.iterdir()}
+    assert set(modes) == {"objects.db", "objects.db-wal", "objects.db-shm", "objects.db.lock"}
+    assert set(modes.values()) == {0o600}
+
+
+def test_every_commit_is_synced(log):
+    assert log._db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert log._db.execute("PRAGMA synchronous").fetchone() == (2,)
+
+
+@pytest.mark.usefixtures("log")
+def test_a_second_owner_is_told_who_the_first_is(path):
+    with pytest.raises(Unavailable, match=f"objects.db is in use by process {os.getpid()}; stop that one first"):
+        SqliteLog(path).open()
+
+
+def test_a_holder_that_left_no_name_is_unknown(path):
+    with path.with_name("objects.db.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(Unavailable, match="in use by process unknown"):
+            SqliteLog(path).open()
+
+
+def test_a_dead_owner_is_no_owner(path):
+    script = (
+        "import os, sys; from pathlib import Path; from paceline.store.sqlite import SqliteLog;"
+        "SqliteLog(Path(sys.argv[1])).open(); os.kill(os.getpid(), 9)"
+    )
+    ended = subprocess.run([sys.executable, "-c", script, path], check=False)
+    assert ended.returncode == -signal.SIGKILL
+    with closing(SqliteLog(path)) as log:
+        assert log.open() == 0
+
+
+def test_a_file_of_a_newer_version_is_refused_and_left_alone(path):
+    filled(path)
+    change(path, "PRAGMA user_version = 2")
+    with pytest.raises(Unavailable, match=r"written by a newer Paceline \(its schema is 2, this one reads up to 1\)"):
+        SqliteLog(path).open()
+    change(path, "PRAGMA user_version = 1")
+    with closing(SqliteLog(path)) as log:
+        assert log.open() == 50
+
+
+def test_a_file_that_is_not_a_database_is_refused(path):
+    path.write_bytes(b"apiVersion: v1\n" * 1000)
+    with pytest.raises(Unavailable, match="it is not a database"):
+        SqliteLog(path).open()
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    with pytest.raises(Unavailable, match=r"nowhere/objects.db: No such file or directory"):
+        SqliteLog(tmp_path / "nowhere" / "objects.db").open()
+
+
+def test_a_folder_in_place_of_the_file_is_named(path):
+    path.mkdir()
+    with pytest.raises(Unavailable, match="Is a directory"):
+        SqliteLog(path).open()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "value = CAST('other' AS BLOB)",
+        "value = 'text'",
+        "created = 3",
+        "op = 'nothing'",
+        "sum = x'00'",
+    ],
+)
+@pytest.mark.parametrize("table", ["current", "log"])
+def test_a_damaged_row_is_named_and_not_served(path, table, damage):
+    filled(path)
+    change(path, f"UPDATE {table} SET {damage} WHERE key = 'key-7'")
+    with closing(SqliteLog(path)) as log:
+        log.open()
+        with pytest.raises(Unavailable, match="key-7 at revision 7 is damaged; restore a backup"):
+            tuple(log.current() if table == "current" else log.since(0))
+
+
+def test_a_damaged_key_is_named_as_far_as_it_can_be(path):
+    filled(path)
+    change(path, "UPDATE current SET key = CAST(x'6b65792dff' AS TEXT) WHERE key = 'key-7'")
+    with closing(SqliteLog(path)) as log:
+        log.open()
+        with pytest.raises(Unavailable, match="key-\ufffd at revision 7 is damaged"):
+            log.current()
+
+
+def test_a_damaged_page_is_reported(path):
+    filled(path, 500)
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * 4096 * 12)
+    with pytest.raises(Unavailable, match=r"objects.db: it is damaged; restore a backup"):
+        SqliteLog(path).open()
+
+
+def test_a_program_that_holds_the_file_delays_writes_only(path, monkeypatch):
+    monkeypatch.setattr(sqlite, "PATIENCE_SECONDS", 0.05)
+    with closing(SqliteLog(path)) as log, closing(sqlite3.connect(path, isolation_level=None)) as other:
+        log.open()
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(Busy, match="another program holds it locked"):
+            log.append((record(1, "a"),))
+        assert log.current() == ()
+        other.execute("ROLLBACK")
+        log.append((record(1, "a"),))
+        assert len(log.current()) == 1
+
+
+def test_a_file_that_cannot_be_locked_at_the_start_is_reported(path, monkeypatch):
+    monkeypatch.setattr(sqlite, "PATIENCE_SECONDS", 0.05)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(Unavailable, match="another program holds it locked"):
+            SqliteLog(path).open()
+
+
+def test_a_read_only_file_refuses_writes_until_it_is_not(log):
+    log._db.execute("PRAGMA query_only = 1")
+    with pytest.raises(Busy, match="it is read-only; writes go on as soon as it can be written"):
+        log.append((record(1, "a"),))
+    log._db.execute("PRAGMA query_only = 0")
+    log.append((record(1, "a"),))
+    assert len(log.since(0)) == 1
+
+
+def test_a_batch_that_fails_half_way_leaves_nothing(log):
+    log.append((record(1, "a"),))
+    with pytest.raises(Unavailable, match=r"SQLite failed: UNIQUE constraint failed: log.revision"):
+        log.append((*(record(number, f"b-{number}") for number in range(2, 60)), record(1, "c")))
+    assert [found.key for found in log.since(0)] == ["a"]
+    assert [found.key for found in log.current()] == ["a"]
+    log.append((record(2, "b"),))
+    assert log._db.in_transaction is False
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "said"),
+    [
+        ("SQLITE_FULL", Busy, "the disk is full"),
+        ("SQLITE_IOERR_WRITE", Busy, "the disk refuses writes"),
+        ("SQLITE_IOERR_SHMSIZE", Busy, "the disk refuses writes"),
+        ("SQLITE_IOERR_FSYNC", Unavailable, "did not confirm a write; check the disk, then start again"),
+        ("SQLITE_IOERR_DIR_FSYNC", Unavailable, "did not confirm a write"),
+        ("SQLITE_IOERR_READ", Unavailable, "the disk does not read"),
+        ("SQLITE_READONLY_DBMOVED", Busy, "it is read-only"),
+        ("SQLITE_CANTOPEN_ISDIR", Unavailable, "it cannot be opened"),
+        ("SQLITE_LOCKED_SHAREDCACHE", Busy, "another program holds it locked"),
+        ("SQLITE_CORRUPT_INDEX", Unavailable, "it is damaged"),
+        ("SQLITE_MISUSE", Unavailable, r"SQLite failed: odd \(SQLITE_MISUSE\)"),
+    ],
+)
+def test_every_failure_says_who_must_act(path, name, kind, said):
+    error = sqlite3.OperationalError("odd")
+    error.sqlite_errorname = name
+    with pytest.raises(kind, match=f"objects.db: .*{said}"), sqlite._told(path):
+        raise error
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from paceline.store.log import Op, Record
+from paceline.store.sqlite import SqliteLog
+
+log = SqliteLog(Path(sys.argv[1]))
+last = log.open()
+while True:
+    batch = tuple(
+        Record(revision=last + n, key=f"key-{(last + n) % 50}", op=Op.REPLACE, value=bytes(2000), created=1)
+        for n in range(1, 8)
+    )
+    log.append(batch)
+    last += 7
+    print(last, flush=True)
+    if last % 140 == 0:
+        log.compact(last - 100)
+"""
+
+
+def test_a_killed_writer_loses_nothing_it_acknowledged(path):
+    acknowledged = 0
+    for lines in (1, 30, 75):
+        with subprocess.Popen([sys.executable, "-c", WRITER, path], stdout=subprocess.PIPE, text=True) as writer:
+            for _ in range(lines):
+                acknowledged = int(writer.stdout.readline())
+            writer.kill()
+            acknowledged = max([acknowledged, *map(int, writer.stdout.read().split())])
+        with closing(SqliteLog(path)) as log:
+            last = log.open()
+            assert acknowledged <= last <= acknowledged + 7
+            assert [one.revision for one in log.since(0)] == list(range(log.compacted() + 1, last + 1))
+            assert {one.key: one.revision for one in log.since(last - 50)} == {
+                one.key: one.revision for one in log.current()
+            }
