@@ -1,7 +1,7 @@
 """One request and its answer, between ASGI and the handlers."""
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import orjson
@@ -76,13 +76,6 @@ class Options:
     dry_run: bool = False
     # Strict refuses unknown fields, Warn drops them and says so, Ignore drops them.
     validation: str = "Warn"
-
-
-@dataclass(slots=True)
-class Warnings:
-    """What a write has to tell its author although it succeeds."""
-
-    said: list[str] = field(default_factory=list)
 
 
 def answer(obj: Object, *, code: int = 200, warnings: tuple[str, ...] = ()) -> Answer:

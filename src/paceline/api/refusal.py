@@ -177,9 +177,10 @@ def status_of(error: PacelineError) -> Status:
 
 
 def _cause(fault: Fault) -> Object:
-    problem = fault.problem if isinstance(fault, FieldFault) else Problem.INVALID
-    if fault.value is None and problem is Problem.INVALID:
-        problem = Problem.REQUIRED
+    if isinstance(fault, FieldFault):
+        problem = fault.problem
+    else:
+        problem = Problem.REQUIRED if fault.value is None else Problem.INVALID
     parts = [_WORDS[problem]]
     if problem not in _WITHOUT_VALUE:
         parts.append(_shown(fault.value))

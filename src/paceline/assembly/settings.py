@@ -1,6 +1,5 @@
 """Where everything lies, and what a person may choose."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,14 +69,6 @@ class Settings:
     def started_with(self) -> Path:
         """The choices of the last start, so that a start by itself makes the same ones."""
         return self.home / "settings.json"
-
-
-def home_from(env: Mapping[str, str]) -> Path:
-    """Find the folder of the embedded cluster: PACELINE_HOME, or one in the user's data folder."""
-    if chosen := env.get("PACELINE_HOME"):
-        return Path(chosen).expanduser().absolute()
-    data = env.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
-    return Path(data).absolute() / "paceline"
 
 
 def image_row(text: str) -> tuple[str, str]:

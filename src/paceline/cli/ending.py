@@ -10,7 +10,6 @@ from paceline.errors import PacelineError
 from paceline.objects.meta import Object
 from paceline.objects.status import Phase
 from paceline.sdk.facts import duration_of, reason_of, status_of
-from paceline.sdk.follow import Choice
 from paceline.sdk.job import JobRef
 from paceline.sdk.members import MemberPod, exit_words, first_failed
 from paceline.sdk.session import Session
@@ -28,7 +27,9 @@ def say_ending(session: Session, ref: JobRef, job: Object, *, to: Output, now: d
         to.line(f"✓ {ref.name} succeeded{f' in {short(lasted)}' if lasted is not None else ''}", "green")
         for line in folders(session, job):
             to.line(f"  {line}")
-        to.line(f"  next: paceline logs {ref.name}  ·  paceline describe {ref.name}  ·  paceline delete {ref.name}", "dim")
+        to.line(
+            f"  next: paceline logs {ref.name}  ·  paceline describe {ref.name}  ·  paceline delete {ref.name}", "dim"
+        )
         return
     to.line(f"✗ {ref.name} failed{f' after {short(lasted)}' if lasted is not None else ''}: {reason_of(job)}", "red")
     say_failure(ref, job, to=to)

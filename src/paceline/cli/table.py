@@ -54,4 +54,3 @@ def pairs(facts: Iterable[tuple[str, str]], *, indent: int = 0) -> list[str]:
     kept = [(name, value) for name, value in facts if value]
     widest = max((columns(name) for name, _ in kept), default=0) + 2
     return [f"{' ' * indent}{name}:{' ' * (widest - columns(name) - 1)}{value}" for name, value in kept]
-

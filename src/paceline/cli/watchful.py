@@ -1,6 +1,5 @@
 """Follow a job on a screen: why it waits, what it says, how far it is, and how it ended."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from paceline.cli import progress
@@ -40,27 +39,25 @@ class Watcher:
         self._began = clock.monotonic()
         self._turn = 0
 
-    def show(self, events: Iterator[Event]) -> Object | None:
-        """Show everything until the job ends, and give it as it ended; None when it was deleted."""
-        for event in events:
-            match event:
-                case Logged():
-                    self._log(event.place, event.text)
-                case JobChanged():
-                    self._job = event.job
-                    self._say_state()
-                case PodsChanged():
-                    self._pods = event.pods
-                    self._say_state()
-                case Lost():
-                    self._say_lost(event.message)
-                case Tick():
-                    self._turn += 1
-                case Ended():
-                    self._screen.close()
-                    return event.job
-            self._draw()
-        return None
+    def show(self, event: Event) -> None:
+        """Show one thing that happened."""
+        match event:
+            case Logged():
+                self._log(event.place, event.text)
+            case JobChanged():
+                self._job = event.job
+                self._say_state()
+            case PodsChanged():
+                self._pods = event.pods
+                self._say_state()
+            case Lost():
+                self._say_lost(event.message)
+            case Tick():
+                self._turn += 1
+            case Ended():
+                self._screen.close()
+                return
+        self._draw()
 
     def _log(self, place: Place, text: bytes) -> None:
         self._told.is_lost = False

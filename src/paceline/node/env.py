@@ -4,17 +4,14 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from paceline.node.host import ADDRESS, Problem
+from paceline.node.host import ADDRESS, Blocked
 from paceline.node.sources import Sources
 from paceline.objects.meta import Object, annotations_of, labels_of, name_of, namespace_of, uid_of
 from paceline.objects.quantity import parse, whole
 
+CONFIG_ERROR = "CreateContainerConfigError"
 _REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
 _KEYED = re.compile(r"metadata\.(labels|annotations)\['([^']*)'\]")
-
-
-class Unset(Exception):
-    """A variable refers to something that is not there."""
 
 
 def expand(text: str, known: Mapping[str, str]) -> str:
@@ -27,36 +24,29 @@ def expand(text: str, known: Mapping[str, str]) -> str:
     return _REFERENCE.sub(put, text)
 
 
-def env_of(pod: Object, container: Object, sources: Sources) -> dict[str, str] | Problem:
+def env_of(pod: Object, container: Object, sources: Sources) -> dict[str, str]:
     """Work out the variables a container asks for; each may refer to those before it."""
     env: dict[str, str] = {}
-    try:
-        for block in container.get("envFrom") or ():
-            env.update(_block(block, sources))
-        for entry in container.get("env") or ():
-            name = str(entry["name"])
-            if "valueFrom" in entry:
-                value = _value(entry["valueFrom"], pod, container, sources)
-                if value is None:
-                    continue
-                env[name] = value
-            else:
-                env[name] = expand(str(entry.get("value") or ""), env)
-    except Unset as error:
-        return Problem(reason="CreateContainerConfigError", message=str(error))
+    for block in container.get("envFrom") or ():
+        env.update(_block(block, sources))
+    for entry in container.get("env") or ():
+        if "valueFrom" not in entry:
+            env[str(entry["name"])] = expand(str(entry.get("value") or ""), env)
+        elif (value := _value(entry["valueFrom"], pod, container, sources)) is not None:
+            env[str(entry["name"])] = value
     if any("\0" in text for pair in env.items() for text in pair):
         said = "a variable of the environment holds a NUL character, which no program can be given"
-        return Problem(reason="CreateContainerConfigError", message=said)
+        raise Blocked(CONFIG_ERROR, said)
     return env
 
 
-def command_of(container: Object, env: Mapping[str, str]) -> tuple[str, ...] | Problem:
+def command_of(container: Object, env: Mapping[str, str]) -> tuple[str, ...]:
     """Work out what is executed; without an image, a container must say so itself."""
     words = (*(container.get("command") or ()), *(container.get("args") or ()))
     if not words:
         said = f"container {name_in(container)!r} has no command"
         hint = "an environment has no entry point of its own: say what to run in `command`"
-        return Problem(reason="CreateContainerError", message=f"{said}; {hint}")
+        raise Blocked("CreateContainerError", f"{said}; {hint}")
     return tuple(expand(str(word), env) for word in words)
 
 
@@ -71,7 +61,7 @@ def _block(block: Mapping[str, Any], sources: Sources) -> Iterable[tuple[str, st
         if reference := block.get(field):
             data = sources.data(kind, reference["name"])
             if data is None and not reference.get("optional"):
-                raise Unset(f'{kind} "{reference["name"]}" not found')
+                raise Blocked(CONFIG_ERROR, f'{kind} "{reference["name"]}" not found')
             return [(prefix + key, value.decode(errors="replace")) for key, value in (data or {}).items()]
     return []
 
@@ -85,7 +75,7 @@ def _value(wire: Mapping[str, Any], pod: Object, container: Object, sources: Sou
     for field, kind in (("configMapKeyRef", "configmap"), ("secretKeyRef", "secret")):
         if reference := wire.get(field):
             return _key(sources, kind, reference)
-    raise Unset(f"valueFrom with {', '.join(wire) or 'nothing in it'} is not offered")
+    raise Blocked(CONFIG_ERROR, f"valueFrom with {', '.join(wire) or 'nothing in it'} is not offered")
 
 
 def _key(sources: Sources, kind: str, reference: Mapping[str, Any]) -> str | None:
@@ -96,8 +86,8 @@ def _key(sources: Sources, kind: str, reference: Mapping[str, Any]) -> str | Non
     if reference.get("optional"):
         return None
     if data is None:
-        raise Unset(f'{kind} "{reference["name"]}" not found')
-    raise Unset(f"couldn't find key {reference['key']} in {kind} {reference['name']}")
+        raise Blocked(CONFIG_ERROR, f'{kind} "{reference["name"]}" not found')
+    raise Blocked(CONFIG_ERROR, f"couldn't find key {reference['key']} in {kind} {reference['name']}")
 
 
 def field_of(pod: Object, path: str) -> str:
@@ -106,7 +96,8 @@ def field_of(pod: Object, path: str) -> str:
         told = labels_of(pod) if keyed[1] == "labels" else annotations_of(pod)
         return told.get(keyed[2], "")
     if path not in _FIELDS:
-        raise Unset(f"fieldRef {path!r} is not offered; offered are {', '.join(sorted(_FIELDS))}")
+        said = f"fieldRef {path!r} is not offered; offered are {', '.join(sorted(_FIELDS))}"
+        raise Blocked(CONFIG_ERROR, said)
     return _FIELDS[path](pod)
 
 
@@ -136,5 +127,6 @@ def _resource(container: Object, reference: Mapping[str, Any]) -> str:
     resources = container.get("resources") or {}
     amount = (resources.get(kind) or {}).get(name)
     if amount is None:
-        raise Unset(f"resourceFieldRef {reference['resource']!r}: container {name_in(container)!r} does not say it")
+        said = f"resourceFieldRef {reference['resource']!r}: container {name_in(container)!r} does not say it"
+        raise Blocked(CONFIG_ERROR, said)
     return str(whole(parse(amount) / parse(reference.get("divisor") or "1")))

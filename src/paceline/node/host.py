@@ -32,12 +32,12 @@ class Host:
 ADDRESS = "127.0.0.1"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
-    """Why a container cannot be started now: a reason kubectl users know, and what would help."""
+class Blocked(Exception):
+    """A container cannot be started now: a reason kubectl users know, and what would help. It is tried again."""
 
-    reason: str
-    message: str
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

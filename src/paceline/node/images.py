@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from paceline.node.host import Host, Problem
+from paceline.node.host import Blocked, Host
 from paceline.world import Files
 
 HOST = "host"
@@ -38,14 +38,14 @@ def choose(image: str, rows: Iterable[Row]) -> str | None:
     return None
 
 
-def environment_of(image: str, rows: Iterable[Row], *, host: Host, files: Files) -> Environment | Problem:
+def environment_of(image: str, rows: Iterable[Row], *, host: Host, files: Files) -> Environment:
     """Open the environment of an image, or say what would give it one."""
     name = choose(image, rows)
     if name is None:
         said = (
             f"image {image!r} is mapped to no environment; start the cluster with: paceline up --image '{image}=host'"
         )
-        return Problem(reason="ErrImagePull", message=f"{said} (or a virtual environment's folder instead of host)")
+        raise Blocked("ErrImagePull", f"{said} (or a virtual environment's folder instead of host)")
     if name == HOST:
         return Environment(
             name=HOST,
@@ -55,10 +55,10 @@ def environment_of(image: str, rows: Iterable[Row], *, host: Host, files: Files)
     return _virtual_environment(image, Path(name), files)
 
 
-def _virtual_environment(image: str, folder: Path, files: Files) -> Environment | Problem:
+def _virtual_environment(image: str, folder: Path, files: Files) -> Environment:
     if not files.exists(folder / "bin"):
         said = f"image {image!r} is mapped to {folder}, which has no bin folder"
-        return Problem(reason="ErrImagePull", message=f"{said}; make a virtual environment there: uv venv {folder}")
+        raise Blocked("ErrImagePull", f"{said}; make a virtual environment there: uv venv {folder}")
     folders = _with_real_places((str(folder), *_base_prefix(folder, files)), files)
     return Environment(
         name=str(folder),

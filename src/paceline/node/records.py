@@ -1,46 +1,47 @@
-"""What a shim leaves in its container's folder, read back."""
+"""What a shim leaves in its container's folder, read back; and the two things the agent adds."""
 
 import json
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from paceline.node import shim
-from paceline.objects.times import from_wire
-from paceline.world import Files, Identity
+from paceline.node.seen import Ended, Started, Try
+from paceline.objects.times import from_wire, to_wire_micro
+from paceline.world import Files, Identity, Processes
+
+# When the container was asked to stop; written by the agent, so that the next one need not ask again.
+ASKED = "asked"
+# The program's last words, for the pod's status.
+MESSAGE, MESSAGE_BYTES = "message", 4096
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Started:
-    """That an attempt was begun, by which shim and when. No identity: the record was damaged by a power cut."""
-
-    identity: Identity | None
-    at: datetime | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
-    """How an attempt ended."""
-
-    exit_code: int
-    signal: int | None = None
-    reason: str
-    message: str = ""
-    started_at: datetime | None
-    finished_at: datetime
-    max_rss_kib: int = 0
+def read_try(files: Files, processes: Processes, folder: Path) -> Try:
+    """Read one try of a container from its folder."""
+    # In this order: whoever wrote `started` held the lock by then, and has left its record when it no longer does.
+    started = read_started(files, folder)
+    is_held = processes.holds(folder)
+    return Try(
+        restarts=int(folder.name),
+        started=started,
+        ended=read_ended(files, folder),
+        is_held=is_held,
+        asked_at=_read_asked(files, folder),
+    )
 
 
 def read_started(files: Files, folder: Path) -> Started | None:
-    """Read started.json; None when the attempt was never begun."""
+    """Read started.json; None when the try was never begun."""
     wire = _read(files, folder / shim.STARTED)
     if wire is None:
         return None
     if not wire:
         return Started(identity=None, at=None)
-    identity = Identity(pid=wire["pid"], start_ticks=wire["startTicks"], boot_id=wire["bootId"])
-    return Started(identity=identity, at=from_wire(wire["startedAt"]))
+    return Started(
+        identity=Identity(pid=wire["pid"], start_ticks=wire["startTicks"], boot_id=wire["bootId"]),
+        at=from_wire(wire["startedAt"]),
+        environment=wire["environment"],
+    )
 
 
 def read_ended(files: Files, folder: Path) -> Ended | None:
@@ -48,15 +49,51 @@ def read_ended(files: Files, folder: Path) -> Ended | None:
     wire = _read(files, folder / shim.EXIT)
     if not wire:
         return None
+    began = wire["startedAt"]
     return Ended(
         exit_code=wire["exitCode"],
         signal=wire["signal"],
         reason=wire["reason"],
-        message=wire["message"],
-        started_at=from_wire(wire["startedAt"]),
+        message=wire["message"] or _last_words(files, folder),
+        started_at=from_wire(began) if began else None,
         finished_at=from_wire(wire["finishedAt"]),
         max_rss_kib=wire["maxRssKib"],
     )
+
+
+def write_ended(files: Files, folder: Path, ended: Ended) -> None:
+    """Record the end of a try whose shim did not live to do so."""
+    began = ended.started_at
+    record = {
+        "exitCode": ended.exit_code,
+        "signal": ended.signal,
+        "reason": ended.reason,
+        "message": ended.message,
+        "startedAt": to_wire_micro(began) if began else None,
+        "finishedAt": to_wire_micro(ended.finished_at),
+        "maxRssKib": ended.max_rss_kib,
+        "lostLogBytes": 0,
+    }
+    files.write(folder / shim.EXIT, shim.encode(record))
+
+
+def write_asked(files: Files, folder: Path, now: datetime) -> None:
+    """Remember that a container was asked to stop; a power cut ends the container anyway."""
+    files.overwrite(folder / ASKED, to_wire_micro(now).encode(), 0o600)
+
+
+def _read_asked(files: Files, folder: Path) -> datetime | None:
+    try:
+        return from_wire(files.read(folder / ASKED).decode())
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def _last_words(files: Files, folder: Path) -> str:
+    try:
+        return files.read_range(folder / MESSAGE, 0, MESSAGE_BYTES).decode(errors="replace")
+    except FileNotFoundError:
+        return ""
 
 
 def _read(files: Files, path: Path) -> dict[str, Any] | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from paceline.node.host import Host, Problem
+from paceline.node.host import Blocked, Host
 from paceline.node.images import Environment
 from paceline.node.volumes import Mount
 from paceline.objects.meta import Object
@@ -62,8 +62,8 @@ class Launch:
     user: User | None = None
 
 
-def user_of(pod: Object, container: Object, host: Host) -> User | Problem | None:
-    """Work out who a container runs as; a Problem when the agent cannot become that user."""
+def user_of(pod: Object, container: Object, host: Host) -> User | None:
+    """Work out who a container runs as; Blocked when the agent cannot become that user."""
     context: dict[str, Any] = {
         **(pod["spec"].get("securityContext") or {}),
         **(container.get("securityContext") or {}),
@@ -71,7 +71,7 @@ def user_of(pod: Object, container: Object, host: Host) -> User | Problem | None
     uid, gid = context.get("runAsUser"), context.get("runAsGroup")
     if context.get("runAsNonRoot") and (uid == 0 or (uid is None and host.is_root)):
         said = "container has runAsNonRoot and would run as root; set runAsUser to another user"
-        return Problem(reason="CreateContainerConfigError", message=said)
+        raise Blocked("CreateContainerConfigError", said)
     if uid is None and gid is None:
         return None
     wanted = User(
@@ -79,8 +79,20 @@ def user_of(pod: Object, container: Object, host: Host) -> User | Problem | None
     )
     if not host.is_root and wanted != User(uid=host.uid, gid=host.gid):
         said = f"runAsUser {wanted.uid} and runAsGroup {wanted.gid} need a node agent that runs as root"
-        return Problem(reason="CreateContainerConfigError", message=f"{said}; this one runs as {host.uid}:{host.gid}")
+        raise Blocked("CreateContainerConfigError", f"{said}; this one runs as {host.uid}:{host.gid}")
     return wanted if host.is_root else None
+
+
+def passwd_text(user: User) -> str:
+    """Write a passwd file in which the container finds itself."""
+    own = "" if user.uid == 0 else f"user:x:{user.uid}:{user.gid}:user:{SCRATCH}:/bin/sh\n"
+    return f"root:x:0:0:root:/root:/bin/sh\n{own}nobody:x:65534:65534:nobody:/:/bin/false\n"
+
+
+def group_text(user: User) -> str:
+    """Write a group file in which the container finds itself."""
+    own = "" if user.gid == 0 else f"user:x:{user.gid}:\n"
+    return f"root:x:0:\n{own}nogroup:x:65534:\n"
 
 
 def options(launch: Launch, host: Host) -> tuple[str, ...]:

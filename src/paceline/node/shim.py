@@ -51,7 +51,8 @@ def run(folder: str, ready: int) -> None:
         intent = json.loads(Path(INTENT).read_bytes())
         begun = time.time_ns()
         # Nothing may run that is not on record: when this fails, the shim ends and the attempt can be made again.
-        write_durably(STARTED, encode(_identity() | {"startedAt": stamp(begun)}))
+        started = {"startedAt": stamp(begun), "environment": intent.get("environment", "")}
+        write_durably(STARTED, encode(_identity() | started))
         keeper = Keeper(intent, begun, ready)
         Path(INTENT).unlink(missing_ok=True)
         keeper.keep()
@@ -245,7 +246,7 @@ class Keeper:
         code = 128 - code if code < 0 else code
         reason, message = "Completed" if code == 0 else "Error", ""
         if not self._has_run(code, number):
-            code, reason, message = NOT_STARTED, "StartError", self._said()
+            code, reason, message = NOT_STARTED, "StartError", self._why_not()
         self._record(code, number, reason, message=message, max_rss_kib=usage.ru_maxrss)
 
     def _spawn(self) -> None:
@@ -403,8 +404,11 @@ class Keeper:
             return False
         return code not in (126, 127) or not self._complaint.startswith(b"setpriv: failed to exec")
 
-    def _said(self) -> str:
-        return self._complaint[-MESSAGE_BYTES:].decode(errors="replace").strip()
+    def _why_not(self) -> str:
+        said = self._complaint[:MESSAGE_BYTES].decode(errors="replace").strip()
+        is_absent = "exec" in said and said.endswith("No such file or directory")
+        # The agent knows what the program is called and how to get it.
+        return str(self._intent.get("notFound") or said) if is_absent else said
 
     def _record(self, code: int, number: int | None, reason: str, *, message: str = "", max_rss_kib: int = 0) -> None:
         record = {

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from paceline.node.host import Folders, Problem
+from paceline.node.host import Blocked, Folders
 from paceline.node.sources import Sources
 from paceline.objects.meta import Key, Object, namespace_of, uid_of
 from paceline.objects.quantity import whole
@@ -54,22 +54,20 @@ class Shelf:
     folders: Folders
 
 
-def mounts_of(pod: Object, container: Object, shelf: Shelf) -> tuple[Mount, ...] | Problem:
-    """Work out a container's mounts, parents before what is mounted in them; a Problem says what has to come first."""
+def mounts_of(pod: Object, container: Object, shelf: Shelf) -> tuple[Mount, ...]:
+    """Work out a container's mounts, parents before what is mounted in them; Blocked says what has to come first."""
     named = {volume["name"]: (index, volume) for index, volume in enumerate(pod["spec"].get("volumes") or ())}
     mounts = []
     for wire in container.get("volumeMounts") or ():
         if wire["name"] not in named:
             said = f"volumeMounts: {wire['name']!r} is not among the pod's volumes: {', '.join(named) or 'none'}"
-            return Problem(reason="CreateContainerConfigError", message=said)
+            raise Blocked("CreateContainerConfigError", said)
         index, spec = named[wire["name"]]
         volume = _volume(pod, index, spec, shelf)
-        if isinstance(volume, Problem):
-            return volume
         sub_path = str(wire.get("subPath") or "")
         if not is_inside(sub_path):
             said = f"subPath {sub_path!r} leads out of volume {wire['name']!r}"
-            return Problem(reason="CreateContainerConfigError", message=said)
+            raise Blocked("CreateContainerConfigError", said)
         read_only = volume.read_only or bool(wire.get("readOnly"))
         target = str(PurePosixPath(wire["mountPath"]))
         mounts.append(Mount(target=target, volume=volume, sub_path=sub_path, read_only=read_only))
@@ -81,7 +79,7 @@ def is_inside(path: str) -> bool:
     return not path.startswith("/") and ".." not in PurePosixPath(path).parts
 
 
-def _volume(pod: Object, index: int, spec: Mapping[str, Any], shelf: Shelf) -> Volume | Problem:
+def _volume(pod: Object, index: int, spec: Mapping[str, Any], shelf: Shelf) -> Volume:
     own = shelf.folders.volume(uid_of(pod), index)
     if (wire := spec.get("persistentVolumeClaim")) is not None:
         return _claim(namespace_of(pod), wire, shelf)
@@ -95,24 +93,24 @@ def _volume(pod: Object, index: int, spec: Mapping[str, Any], shelf: Shelf) -> V
         return _empty_dir(own, spec.get("emptyDir") or {})
     kind = next(word for word in spec if word != "name")
     said = f"volume {spec['name']!r} is a {kind}, which is not offered here"
-    return Problem(reason="FailedMount", message=f"{said}; use a claim, emptyDir, hostPath, configMap or secret")
+    raise Blocked("FailedMount", f"{said}; use a claim, emptyDir, hostPath, configMap or secret")
 
 
-def _claim(namespace: str, wire: Mapping[str, Any], shelf: Shelf) -> Volume | Problem:
+def _claim(namespace: str, wire: Mapping[str, Any], shelf: Shelf) -> Volume:
     name = str(wire["claimName"])
     claim = shelf.claims.get((namespace, name))
     if claim is None:
-        return Problem(reason="FailedMount", message=f'persistentvolumeclaim "{name}" not found')
+        raise Blocked("FailedMount", f'persistentvolumeclaim "{name}" not found')
     if (claim.get("status") or {}).get("phase") != "Bound":
-        return Problem(reason="FailedMount", message=f'persistentvolumeclaim "{name}" is not bound to a volume yet')
+        raise Blocked("FailedMount", f'persistentvolumeclaim "{name}" is not bound to a volume yet')
     volume = shelf.volumes.get(("", str(claim["spec"].get("volumeName") or "")))
     if volume is None:
-        return Problem(reason="FailedMount", message=f'the volume of persistentvolumeclaim "{name}" is not there')
+        raise Blocked("FailedMount", f'the volume of persistentvolumeclaim "{name}" is not there')
     spec = volume["spec"]
     place = spec.get("local") or spec.get("hostPath")
     if place is None:
         said = f'the volume of persistentvolumeclaim "{name}" is no folder of this machine (local or hostPath)'
-        return Problem(reason="FailedMount", message=said)
+        raise Blocked("FailedMount", said)
     return Volume(source=Path(place["path"]), make=SHARED, read_only=bool(wire.get("readOnly")))
 
 
@@ -128,10 +126,10 @@ def _empty_dir(own: Path, wire: Mapping[str, Any]) -> Volume:
     return Volume(source=own, make=SHARED)
 
 
-def _files(own: Path, kind: str, name: str, wire: Mapping[str, Any], sources: Sources) -> Volume | Problem:
+def _files(own: Path, kind: str, name: str, wire: Mapping[str, Any], sources: Sources) -> Volume:
     data = sources.data(kind, name)
     if data is None and not wire.get("optional"):
-        return Problem(reason="FailedMount", message=f'{kind} "{name}" not found')
+        raise Blocked("FailedMount", f'{kind} "{name}" not found')
     rights = int(wire.get("defaultMode") or 0o644)
     chosen = [
         (str(item["key"]), str(item["path"]), int(item.get("mode") or rights)) for item in wire.get("items") or ()
@@ -141,8 +139,8 @@ def _files(own: Path, kind: str, name: str, wire: Mapping[str, Any], sources: So
         if key not in (data or {}):
             if wire.get("optional"):
                 continue
-            return Problem(reason="FailedMount", message=f'{kind} "{name}" has no entry {key!r}')
+            raise Blocked("FailedMount", f'{kind} "{name}" has no entry {key!r}')
         if not is_inside(path) or not all(_FILE_NAME.fullmatch(part) for part in PurePosixPath(path).parts):
-            return Problem(reason="FailedMount", message=f'{kind} "{name}": {path!r} cannot be a file name')
+            raise Blocked("FailedMount", f'{kind} "{name}": {path!r} cannot be a file name')
         files.append((path, (data or {})[key], mode))
     return Volume(source=own, make=OWN, read_only=True, files=tuple(files))

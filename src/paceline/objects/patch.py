@@ -2,9 +2,13 @@
 
 from typing import Any
 
+import orjson
+
 from paceline.errors import Malformed
 
 MAX_OPERATIONS = 10_000
+# Copies of copies double with every operation; all of them together may have this much.
+MAX_COPIED_BYTES = 3 * 1024 * 1024
 
 
 class Unfit(Malformed):
@@ -30,12 +34,22 @@ def apply_operations(target: Any, operations: Any) -> Any:
         raise Malformed("a JSON patch is a list of operations")
     if len(operations) > MAX_OPERATIONS:
         raise Malformed(f"a JSON patch may have at most {MAX_OPERATIONS} operations")
+    room = MAX_COPIED_BYTES
     for number, operation in enumerate(operations):
         try:
+            room -= _copied(target, operation)
+            if room < 0:
+                raise Unfit(f"copies may have at most {MAX_COPIED_BYTES} bytes together")
             target = _apply(target, operation)
         except Unfit as error:
             raise Unfit(f"operation {number} of the patch: {error}") from error
     return target
+
+
+def _copied(target: Any, operation: Any) -> int:
+    if not isinstance(operation, dict) or operation.get("op") != "copy":
+        return 0
+    return len(orjson.dumps(_find(target, _steps(operation, "from"))))
 
 
 def _apply(target: Any, operation: Any) -> Any:

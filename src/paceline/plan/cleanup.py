@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from paceline.objects.gang import CleanUp
 from paceline.objects.status import ConditionType, JobStatus, Phase
 from paceline.plan.deadline import EXCEEDED
+from paceline.plan.plan import Plan
 from paceline.plan.seen import PodSeen, Seen
 from paceline.plan.tries import Try, older_pods
 
@@ -12,31 +13,17 @@ from paceline.plan.tries import Try, older_pods
 LET_FINISH = timedelta(seconds=10)
 
 
-def clean_up(seen: Seen, tries: tuple[Try, ...], status: JobStatus, now: datetime) -> tuple[str, ...]:
-    """Name the pods of an ended job that go now."""
-    policy = seen.gang.clean_up
-    gone = {pod.name for pod in older_pods(seen, tries) if not pod.phase.is_final}
-    if policy is CleanUp.ALL:
-        gone |= {pod.name for pod in seen.pods if pod.phase.is_final}
-    if policy is not CleanUp.NONE or _passed_deadline(status):
-        if now >= runners_end(status):
-            gone |= set(unfinished(seen.pods))
-    return tuple(pod.name for pod in seen.pods if pod.name in gone and not pod.is_deleting)
-
-
-def runners_end(status: JobStatus) -> datetime:
-    """Give the moment when pods that still run after the job's end are stopped."""
-    end = status.completion_time
-    if end is None:
-        raise ValueError("a job without completion time has not ended")
-    return end + LET_FINISH if status.phase is Phase.SUCCEEDED else end
-
-
-def look_again(seen: Seen, status: JobStatus, now: datetime) -> datetime | None:
-    """Give the moment of the next clean-up, if one is to come."""
-    moment = runners_end(status)
-    is_due_later = now < moment and seen.gang.clean_up is not CleanUp.NONE
-    return moment if is_due_later and unfinished(seen.pods) else None
+def clean_up(seen: Seen, tries: tuple[Try, ...], status: JobStatus, now: datetime) -> Plan:
+    """Name the pods of an ended job that go now, and when to look for the others."""
+    overdue = unfinished(older_pods(seen, tries))
+    due = _due(seen, status)
+    moment = status.completion_time
+    if moment is not None and status.phase is Phase.SUCCEEDED:
+        moment += LET_FINISH
+    if moment is not None and now < moment:
+        return Plan(status=status, delete=overdue, wake_at=moment if due else None)
+    wanted = {*overdue, *due}
+    return Plan(status=status, delete=tuple(pod.name for pod in seen.pods if pod.name in wanted))
 
 
 def unfinished(pods: tuple[PodSeen, ...]) -> tuple[str, ...]:
@@ -44,7 +31,10 @@ def unfinished(pods: tuple[PodSeen, ...]) -> tuple[str, ...]:
     return tuple(pod.name for pod in pods if not pod.phase.is_final and not pod.is_deleting)
 
 
-def _passed_deadline(status: JobStatus) -> bool:
+def _due(seen: Seen, status: JobStatus) -> tuple[str, ...]:
+    if seen.gang.clean_up is CleanUp.ALL:
+        return tuple(pod.name for pod in seen.pods if not pod.is_deleting)
     failed = status.condition(ConditionType.FAILED)
     # Not even clean-up policy None lets a pod run past the deadline.
-    return failed is not None and failed.reason == EXCEEDED
+    is_late = failed is not None and failed.reason == EXCEEDED
+    return unfinished(seen.pods) if is_late or seen.gang.clean_up is CleanUp.UNFINISHED else ()

@@ -22,13 +22,13 @@ class Verdict:
     again: tuple[Try, ...] = ()
     lost: frozenset[Place] = frozenset()
     done: frozenset[Place] = frozenset()
-    # The try that failed first; the others often failed because of it.
-    first: Try | None = None
+    # The failed tries, the first of them first: the others often failed because of it.
+    failed: tuple[Try, ...] = ()
 
 
 def judge(seen: Seen, tries: tuple[Try, ...]) -> Verdict:
     """Judge every ended try by its member's policy and by the restarts that are left."""
-    failed = sorted((each for each in tries if each.has_failed), key=_order)
+    failed = failed_first(tries)
     over = [*failed, *(each for each in tries if each.phase is ReplicaPhase.SUCCEEDED)]
     scoped = _gang_again if seen.gang.scope is RestartScope.GANG else _single_again
     again = tuple(scoped(seen, over))
@@ -40,8 +40,13 @@ def judge(seen: Seen, tries: tuple[Try, ...]) -> Verdict:
         again=again,
         lost=frozenset() if is_gang_again else lost,
         done=kept - lost,
-        first=failed[0] if failed else None,
+        failed=failed,
     )
+
+
+def failed_first(tries: tuple[Try, ...]) -> tuple[Try, ...]:
+    """Give the failed tries in the order in which they failed, as far as that is known."""
+    return tuple(sorted((each for each in tries if each.has_failed), key=_order))
 
 
 def restarted(status: JobStatus, gang: Gang, again: tuple[Try, ...], now: datetime) -> JobStatus:
@@ -96,8 +101,8 @@ def _wants_restart(policy: RestartPolicy, tried: Try) -> bool:
         case RestartPolicy.ON_FAILURE:
             return tried.has_failed
         case RestartPolicy.EXIT_CODE:
-            # Without an exit code nobody's program failed: the pod was evicted, deleted, or its node went away.
-            return tried.has_failed and (tried.exit_code is None or tried.exit_code in RESTARTABLE)
+            # Without an exit code no program failed: the pod was evicted, deleted, or its node went away.
+            return tried.has_failed and (not tried.exit_code or tried.exit_code in RESTARTABLE)
         case RestartPolicy.NEVER:
             return False
 
@@ -124,4 +129,4 @@ class _Budget:
 def _order(tried: Try) -> tuple[datetime, bool]:
     """Order failures by when they happened; of two in the same second, a killed one comes before one that gave up."""
     ends = [each.finished_at for each in tried.containers if each.finished_at is not None]
-    return (min(ends, default=FAR), tried.exit_code is not None and tried.exit_code not in RESTARTABLE)
+    return min(ends, default=FAR), bool(tried.exit_code) and tried.exit_code not in RESTARTABLE

@@ -9,11 +9,11 @@ from paceline.client.direct import DirectCluster
 from paceline.errors import Missing
 from paceline.objects import labels
 from paceline.objects.meta import Object, controller_of, uid_of
-from paceline.objects.status import JobStatus
+from paceline.objects.status import JobStatus, Phase
 from paceline.sdk.discovery import Kind
 from paceline.sdk.facts import phase_of, status_of
 from paceline.sdk.feed import Dial, Feed
-from paceline.sdk.follow import Choice, Ended, Event, Follower, JobChanged, Logged, Wish
+from paceline.sdk.follow import Choice, Ended, Event, Follower, JobChanged, Logged, PodsChanged, Wish
 from paceline.sdk.lines import whole_lines
 from paceline.sdk.members import MemberPod, last_tries, member_pods, no_log, previous_tries
 from paceline.sdk.sources import LogAsk
@@ -59,23 +59,36 @@ class JobRef:
         own = [event for event in recorded if (event.get("involvedObject") or {}).get("uid") in mine]
         return tuple(sorted(own, key=happened_at))
 
-    def follow(self, wish: Wish | None = None) -> Iterator[Event]:
+    def follow(self, wish: Wish | None = None) -> Generator[Event, None, None]:
         """Give what happens to the job and what its members write, until it ends."""
         with Feed(self.dial) as feed:
             yield from Follower(feed, self.kind.where, self.read(), wish=wish or Wish()).events()
 
     def wait(self, timeout: float | None = None) -> JobStatus:
         """Wait until the job ends and give its status; Missing when it is deleted, TimeoutError after `timeout`."""
+        for event in self._news(timeout):
+            match event:
+                case JobChanged() if phase_of(event.job).is_final:
+                    return status_of(event.job)
+                case Ended(job=None):
+                    break
+        raise Missing(f"{self} was deleted")
+
+    def wait_stopped(self, timeout: float | None = None) -> None:
+        """Wait until no pod of a stopped, ended or deleted job runs; TimeoutError after `timeout`."""
+        is_quiet = False
+        for event in self._news(timeout):
+            match event:
+                case JobChanged():
+                    is_quiet = phase_of(event.job) is Phase.PAUSED
+                case PodsChanged() if is_quiet and all(pod.is_final for pod in event.pods):
+                    return
+
+    def _news(self, timeout: float | None) -> Generator[Event, None, None]:
         with Feed(self.dial) as feed:
             if timeout is not None:
-                feed.after(timeout, TimeoutError(f"{self} has not ended after {timeout:g} s"))
-            for event in Follower(feed, self.kind.where, self.read(), wish=Wish(log=None)).events():
-                match event:
-                    case JobChanged() if phase_of(event.job).is_final:
-                        return status_of(event.job)
-                    case Ended(job=None):
-                        break
-        raise Missing(f"{self} was deleted")
+                feed.after(timeout, TimeoutError(f"{self} is not there after {timeout:g} s"))
+            yield from Follower(feed, self.kind.where, self.read(), wish=Wish(log=None)).events()
 
     def logs(self, *, follow: bool = False, choice: Choice | None = None, tail: int | None = None) -> Iterator[str]:
         """Give log lines without their line break; those of the leader unless `choice` says otherwise."""

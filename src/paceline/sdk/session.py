@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from paceline.client import requests, responses
-from paceline.client.cluster import Change, Page, Select
+from paceline.client.cluster import EVENTS, PODS, Change, Page, Select
 from paceline.client.direct import DirectCluster
 from paceline.errors import Malformed, Missing
 from paceline.objects.meta import Object, name_of, namespace_of, uid_of
@@ -100,6 +100,18 @@ class Session:
             choices = " or ".join(f"{each.singular}/{name}" for each, _ in found)
             raise Malformed(f"there are several jobs named {name!r}; say {choices}")
         return self.ref(*found[0])
+
+    def events(self) -> tuple[Object, ...]:
+        """Read all events of the namespace."""
+        return self.cluster.list(EVENTS, Select(namespace=self.namespace)).items
+
+    def has_pod(self, name: str) -> bool:
+        """Tell whether a pod of this name is there."""
+        try:
+            self.cluster.get(PODS, self.namespace, name)
+        except Missing:
+            return False
+        return True
 
     def ref(self, kind: Kind, job: Object) -> JobRef:
         """Give the handle of a job that was read."""

@@ -180,7 +180,8 @@ class SimProcesses:
 def _started(live: Shim) -> bytes:
     who = live.identity
     record = {"pid": who.pid, "startTicks": who.start_ticks, "bootId": who.boot_id}
-    return shim.encode(record | {"startedAt": _stamp(live.started_at)})
+    started = {"startedAt": _stamp(live.started_at), "environment": live.intent.get("environment", "")}
+    return shim.encode(record | started)
 
 
 def _stamp(moment: datetime) -> str:

@@ -1,5 +1,6 @@
 """`paceline run`: create what files describe, and follow the job to its end."""
 
+from contextlib import closing
 from dataclasses import dataclass
 
 import click
@@ -7,6 +8,7 @@ import click
 from paceline.assembly.clock import RealClock
 from paceline.cli import failures
 from paceline.cli.ending import say_ending
+from paceline.cli.interrupts import Interrupts
 from paceline.cli.output import err, out, say_hint
 from paceline.cli.prompts import can_ask, choose
 from paceline.cli.reach import Reach, reaches_cluster, settings
@@ -17,7 +19,7 @@ from paceline.objects.meta import Object
 from paceline.objects.status import Phase
 from paceline.sdk.document import Document, with_namespace
 from paceline.sdk.facts import phase_of
-from paceline.sdk.follow import Choice, Wish
+from paceline.sdk.follow import Choice, Ended, Wish
 from paceline.sdk.job import JobRef
 from paceline.sdk.manifest import read_file
 from paceline.sdk.session import Session
@@ -97,20 +99,19 @@ def follow(session: Session, ref: JobRef, manner: Manner) -> int:
     clock = RealClock()
     screen = Screen(out(), err(), clock.monotonic)
     watcher = Watcher(ref.name, screen, clock, has_prefix=manner.all)
-    wish = Wish(choice=Choice(is_all=manner.all), has_earlier_tries=True, tick=TICK_SECONDS if screen.is_live else None)
-    events = ref.follow(wish)
-    while True:
-        try:
-            job = watcher.show(events)
-        except KeyboardInterrupt:
-            screen.close()
-            code = interrupted(ref)
-            if code is not None:
-                return code
-            # The stream was cut where we stood; a new one begins with the last lines that are new.
-            events = ref.follow(wish)
-            continue
-        return ended(session, ref, job)
+    # Ticks also where nothing is drawn: they are when Ctrl-C is noticed.
+    wish = Wish(choice=Choice(is_all=manner.all), has_earlier_tries=True, tick=TICK_SECONDS)
+    with Interrupts() as interrupts, closing(ref.follow(wish)) as events:
+        for event in events:
+            watcher.show(event)
+            if isinstance(event, Ended):
+                return ended(session, ref, event.job)
+            if interrupts.is_pressed:
+                screen.close()
+                code = interrupts.paused(lambda: interrupted(ref))
+                if code is not None:
+                    return code
+    return failures.FAILED
 
 
 def ended(session: Session, ref: JobRef, job: Object | None) -> int:

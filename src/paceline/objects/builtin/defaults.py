@@ -99,6 +99,8 @@ def namespace_defaults(namespace: Object) -> None:
             labels["kubernetes.io/metadata.name"] = name_of(namespace)
     if not namespace.get("status"):
         namespace["status"] = {"phase": "Active"}
+        # Taken off once nothing is left in the namespace; until then it stays.
+        namespace["spec"] = {"finalizers": ["kubernetes"]}
 
 
 def service_defaults(service: Object) -> None:

@@ -1,0 +1,130 @@
+"""One object in full, in the order in which people ask: what, how, who, why."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from paceline.cli import show
+from paceline.cli.ending import folders, say_failure
+from paceline.cli.output import Output
+from paceline.cli.table import pairs, table
+from paceline.cli.times import age, short
+from paceline.objects.meta import Object, labels_of, name_of, namespace_of, uid_of
+from paceline.objects.status import JobStatus, Phase
+from paceline.objects.times import from_wire
+from paceline.sdk.discovery import Kind
+from paceline.sdk.facts import created_of, duration_of, reason_of, replicas_of, status_of
+from paceline.sdk.job import JobRef, happened_at
+from paceline.sdk.members import MemberPod
+from paceline.sdk.session import Session
+
+
+def describe_job(session: Session, ref: JobRef, job: Object, *, to: Output, now: datetime) -> None:
+    """Print everything a person asks about a job."""
+    status = status_of(job)
+    to.lines(pairs(job_facts(job, status, now)))
+    section(to, "Files", folders(session, job))
+    section(to, "Replicas", replicas_table(ref.pods(), now))
+    section(to, "Conditions", conditions_table(job, now))
+    if status.phase is Phase.FAILED or status.failure is not None:
+        to.line()
+        to.line("Failure:")
+        say_failure(ref, job, to=to)
+    section(to, "Events", events_table(ref.happenings(), now))
+
+
+def describe_other(session: Session, kind: Kind, obj: Object, *, to: Output, now: datetime) -> None:
+    """Print an object of any kind as YAML, and what happened to it."""
+    shown = {key: value for key, value in obj.items() if key != "metadata"}
+    metadata = {key: value for key, value in obj["metadata"].items() if key != "managedFields"}
+    to.document(show.as_yaml({"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **shown}))
+    mine = [event for event in session.events() if (event.get("involvedObject") or {}).get("uid") == uid_of(obj)]
+    section(to, "Events", events_table(sorted(mine, key=happened_at), now))
+
+
+def job_facts(job: Object, status: JobStatus, now: datetime) -> list[tuple[str, str]]:
+    """Give the facts at the top."""
+    ready, wanted = replicas_of(job)
+    lasted = duration_of(status, now)
+    labels = ", ".join(f"{key}={value}" for key, value in labels_of(job).items())
+    return [
+        ("Name", name_of(job)),
+        ("Namespace", namespace_of(job)),
+        ("Kind", f"{job.get('kind')} ({job.get('apiVersion')})"),
+        ("Labels", labels),
+        ("Phase", status.phase.value),
+        ("Reason", reason_of(job)),
+        ("Replicas", f"{ready} of {wanted} ready"),
+        ("Attempt", str(status.attempt) if status.attempt else ""),
+        ("Restarts", str(status.backoff_count) if status.backoff_count else ""),
+        ("Created", moment(created_of(job), now)),
+        ("Started", moment(status.start_time, now)),
+        ("Ended", moment(status.completion_time, now)),
+        ("Duration", short(lasted) if lasted is not None else ""),
+    ]
+
+
+def moment(when: datetime | None, now: datetime) -> str:
+    """Say when something was, in full and as an age."""
+    return f"{when:%Y-%m-%d %H:%M:%S} UTC ({age(when, now)} ago)" if when else ""
+
+
+def replicas_table(pods: Iterable[MemberPod], now: datetime) -> list[str]:
+    """Print every try of every member."""
+    rows = [
+        (
+            str(pod.place) + (" *" if pod.is_leader else ""),
+            pod.name,
+            "Terminating" if pod.is_deleting else pod.phase,
+            "" if pod.exit_code is None else str(pod.exit_code),
+            str(pod.restarts),
+            age(pod.started, now) if pod.started else "",
+            f"{pod.reason}: {pod.message}" if pod.message else pod.reason,
+        )
+        for pod in pods
+    ]
+    header = ("MEMBER", "POD", "PHASE", "EXIT", "RESTARTS", "STARTED", "REASON")
+    return table(header, rows) if rows else []
+
+
+def conditions_table(job: Object, now: datetime) -> list[str]:
+    """Print the conditions of a job."""
+    rows = [
+        (
+            str(each.get("type", "")),
+            str(each.get("status", "")),
+            age(from_wire(each["lastTransitionTime"]) if each.get("lastTransitionTime") else None, now),
+            str(each.get("reason") or ""),
+            str(each.get("message") or ""),
+        )
+        for each in (job.get("status") or {}).get("conditions") or ()
+    ]
+    return table(("TYPE", "STATUS", "SINCE", "REASON", "MESSAGE"), rows) if rows else []
+
+
+def events_table(events: Iterable[Object], now: datetime) -> list[str]:
+    """Print what was recorded, oldest first."""
+    rows = []
+    for event in events:
+        about = event.get("involvedObject") or {}
+        count = int(event.get("count") or (event.get("series") or {}).get("count") or 1)
+        when = happened_at(event)
+        rows.append(
+            (
+                (age(from_wire(when), now) if when else "") + (f" (x{count})" if count > 1 else ""),
+                str(event.get("type") or "Normal"),
+                str(event.get("reason") or ""),
+                f"{str(about.get('kind', '')).lower()}/{about.get('name', '')}",
+                str(event.get("message") or "").strip(),
+            )
+        )
+    return table(("AGE", "TYPE", "REASON", "OBJECT", "MESSAGE"), rows) if rows else []
+
+
+def section(to: Output, title: str, lines: Iterable[str]) -> None:
+    """Print a titled block, indented; nothing when there are no lines."""
+    found = list(lines)
+    if not found:
+        return
+    to.line()
+    to.line(f"{title}:")
+    to.lines(f"  {line}" for line in found)

@@ -1,0 +1,43 @@
+"""Ctrl-C as a question and not as an end: the first press is noted, a second one in a row ends the command."""
+
+import signal
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Self, TypeVar
+
+T = TypeVar("T")
+
+
+class Interrupts:
+    """While it lasts, Ctrl-C is noted; a command that was told to ignore it goes on ignoring it."""
+
+    def __init__(self) -> None:
+        self.is_pressed = False
+        self._before = signal.getsignal(signal.SIGINT)
+
+    def __enter__(self) -> Self:
+        self._listen()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        signal.signal(signal.SIGINT, self._before)
+
+    def paused(self, ask: Callable[[], T]) -> T:
+        """Forget the press and ask; meanwhile Ctrl-C means what it always means."""
+        self.is_pressed = False
+        signal.signal(signal.SIGINT, self._before)
+        try:
+            return ask()
+        finally:
+            self._listen()
+
+    def _listen(self) -> None:
+        if self._before is not signal.SIG_IGN:
+            signal.signal(signal.SIGINT, self._note)
+
+    def _note(self, _number: int, _frame: FrameType | None) -> None:
+        if self.is_pressed:
+            raise KeyboardInterrupt
+        self.is_pressed = True

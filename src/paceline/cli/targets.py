@@ -1,0 +1,48 @@
+"""What a person means by `digits`, `pj/digits` or `pods web-0 web-1`."""
+
+from dataclasses import dataclass
+
+from paceline.errors import Invalid
+from paceline.objects.meta import Object
+from paceline.sdk.discovery import Kind
+from paceline.sdk.session import Session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """One object that was named."""
+
+    kind: Kind
+    object: Object
+
+
+def find(session: Session, words: tuple[str, ...]) -> list[Target]:
+    """Read every object that is named; Missing and Invalid say which one is not there."""
+    kind = _kind_first(session, words)
+    if kind is not None:
+        return [_read(session, kind, name) for name in words[1:]]
+    return [find_one(session, word) for word in words]
+
+
+def find_one(session: Session, word: str) -> Target:
+    """Read the object that one word names: a job by its name, anything by KIND/NAME."""
+    kind, slash, name = word.partition("/")
+    if slash:
+        return _read(session, session.kinds.named(kind), name)
+    ref = session.job(word)
+    return Target(kind=ref.kind, object=ref.read())
+
+
+def _kind_first(session: Session, words: tuple[str, ...]) -> Kind | None:
+    """Give the kind when the first of several words is one, as in `pods a b`."""
+    if len(words) < 2 or any("/" in word for word in words):
+        return None
+    try:
+        return session.kinds.named(words[0])
+    except Invalid:
+        return None
+
+
+def _read(session: Session, kind: Kind, name: str) -> Target:
+    namespace = session.namespace if kind.where.namespaced else ""
+    return Target(kind=kind, object=session.cluster.get(kind.where, namespace, name))

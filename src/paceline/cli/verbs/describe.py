@@ -1,0 +1,32 @@
+"""`paceline describe`: one job in full, or any other object with its events."""
+
+import click
+
+from paceline.assembly.clock import RealClock
+from paceline.cli import failures
+from paceline.cli.describing import describe_job, describe_other
+from paceline.cli.output import out
+from paceline.cli.reach import Reach, reaches_cluster
+from paceline.cli.targets import find
+
+
+@click.command()
+@click.argument("names", nargs=-1, required=True, metavar="NAME|KIND/NAME...")
+@reaches_cluster
+def command(*, reach: Reach, names: tuple[str, ...]) -> int:
+    r"""Show one job in full: replicas, conditions, events, failure.
+
+    \b
+    paceline describe digits
+    paceline describe pod/digits-1a2b3-worker-0
+    """
+    now = RealClock().now()
+    with reach.session() as session:
+        for number, target in enumerate(find(session, names)):
+            if number:
+                out().line()
+            if target.kind.is_job:
+                describe_job(session, session.ref(target.kind, target.object), target.object, to=out(), now=now)
+            else:
+                describe_other(session, target.kind, target.object, to=out(), now=now)
+    return failures.OK

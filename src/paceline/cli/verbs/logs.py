@@ -1,0 +1,110 @@
+"""`paceline logs`: what a job's members wrote, or write now."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from paceline.cli import failures
+from paceline.cli.output import out, say_hint
+from paceline.cli.reach import Reach, reaches_cluster
+from paceline.cli.times import seconds_of
+from paceline.cli.watchful import prefixed
+from paceline.errors import Missing
+from paceline.sdk.follow import Choice
+from paceline.sdk.pods import pod_log
+from paceline.sdk.session import Session
+from paceline.sdk.sources import LogAsk
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What `paceline logs` was asked."""
+
+    follow: bool = False
+    all: bool = False
+    role: str = ""
+    index: int | None = None
+    container: str = ""
+    tail: int | None = None
+    since: int | None = None
+    timestamps: bool = False
+    previous: bool = False
+
+    def ask(self) -> LogAsk:
+        """Give the part that the server answers."""
+        return LogAsk(
+            is_followed=self.follow,
+            tail=self.tail,
+            since_seconds=self.since,
+            has_timestamps=self.timestamps,
+            is_previous=self.previous,
+            container=self.container,
+        )
+
+    def choice(self) -> Choice:
+        """Give whose log is meant."""
+        return Choice(is_all=self.all, role=self.role, index=self.index)
+
+
+def read_since(_ctx: click.Context, _param: click.Parameter, value: str | None) -> int | None:
+    """Read --since."""
+    if value is None:
+        return None
+    try:
+        return seconds_of(value)
+    except ValueError as error:
+        raise click.BadParameter(f"{value!r} is not a duration; write 30s, 5m or 1h30m") from error
+
+
+@click.command()
+@click.argument("name")
+@click.option("-f", "--follow", is_flag=True, help="Go on until the job ends, also across restarts.")
+@click.option("--all", is_flag=True, help="All members, each line with its member before it.")
+@click.option("--role", default="", help="The members of one role, such as worker.")
+@click.option("--index", type=click.IntRange(min=0), help="The member with this number.")
+@click.option("-c", "--container", default="", help="This container of the pod.")
+@click.option("--tail", type=click.IntRange(min=0), help="Only the last so many lines.")
+@click.option("--since", callback=read_since, help="Only what is newer, such as 30s, 5m or 1h30m.")
+@click.option("--timestamps", is_flag=True, help="Put the time before every line.")
+@click.option("-p", "--previous", is_flag=True, help="The try before the last one.")
+@reaches_cluster
+def command(*, reach: Reach, name: str, **options: Any) -> int:
+    r"""Print or follow the log of a job.
+
+    NAME is a job (its leader is shown unless you choose others) or a pod.
+
+    \b
+    paceline logs -f digits
+    paceline logs digits --all --tail 20
+    paceline logs digits --role worker --index 1
+    """
+    wanted = Wanted(**options)
+    to = out()
+    with reach.session() as session:
+        for member, text in chunks(session, name, wanted):
+            to.log(prefixed(text, f"{member} │ ".encode()) if member else text)
+    return failures.OK
+
+
+def chunks(session: Session, name: str, wanted: Wanted) -> Iterator[tuple[str, bytes]]:
+    """Give the pieces of the log, each with the member it is from where several are shown."""
+    kind, slash, rest = name.partition("/")
+    is_pod = slash and kind in ("pod", "pods", "po")
+    try:
+        ref = None if is_pod else session.job(rest or name, kind=session.kinds.named(kind) if slash else None)
+    except Missing:
+        if slash or not session.has_pod(name):
+            raise
+        ref = None
+    if ref is None:
+        yield from (("", text) for text in pod_log(session, rest or name, wanted.ask()))
+        return
+    is_shared = wanted.all or bool(wanted.role and wanted.index is None)
+    count = 0
+    for logged in ref.chunks(wanted.choice(), wanted.ask()):
+        count += 1
+        yield (str(logged.place) if is_shared else ""), logged.text
+    if not count:
+        say_hint(f"{ref} has written nothing")

@@ -1,0 +1,84 @@
+"""`paceline up`: start the embedded cluster."""
+
+from dataclasses import replace
+
+import click
+
+from paceline.assembly.daemon import is_running, remember
+from paceline.assembly.settings import Settings, image_row
+from paceline.cli import failures
+from paceline.cli.output import err, out
+from paceline.cli.reach import settings as last_settings
+from paceline.cli.start import start
+from paceline.errors import Unavailable
+
+
+@click.command()
+@click.option("-d", "--detach", is_flag=True, help="Run in the background; return when the cluster is ready.")
+@click.option(
+    "--image",
+    "images",
+    multiple=True,
+    metavar="PATTERN=ENVIRONMENT",
+    help="Run images that match PATTERN in ENVIRONMENT: `host` or the folder of a virtual environment. Repeatable.",
+)
+@click.option("--no-sandbox", is_flag=True, help="Run pods without bubblewrap, with all that you may do.")
+def command(*, detach: bool, images: tuple[str, ...], no_sandbox: bool) -> int:
+    r"""Start the embedded cluster.
+
+    Everything it keeps is in PACELINE_HOME. Without -d it runs until Ctrl-C; jobs run on when it stops.
+
+    \b
+    paceline up -d
+    paceline up -d --image 'pytorch/*=~/venvs/torch'
+    """
+    before = last_settings()
+    chosen = chosen_settings(before, images, no_sandbox=no_sandbox)
+    if is_running(before):
+        if chosen != before:
+            raise Unavailable("a cluster runs already, with other settings; `paceline down` stops it, then try again")
+        if not detach:
+            raise Unavailable(f"a cluster runs already in {before.home}; `paceline down` stops it")
+        say_ready(chosen, "A cluster runs already.")
+        return failures.OK
+    if detach:
+        start(chosen)
+        say_ready(chosen, "The cluster is ready.")
+        return failures.OK
+    return run_here(chosen)
+
+
+def chosen_settings(before: Settings, images: tuple[str, ...], *, no_sandbox: bool) -> Settings:
+    """Put the rows that were typed before the remembered ones; a pattern that is typed again replaces its row."""
+    typed = tuple(image_row(text) for text in images)
+    patterns = {pattern for pattern, _ in typed}
+    kept = tuple(row for row in before.images if row[0] not in patterns)
+    return replace(before, images=(*typed, *kept), has_sandbox=before.has_sandbox and not no_sandbox)
+
+
+def run_here(settings: Settings) -> int:
+    """Run the cluster in this process until Ctrl-C."""
+    import logging
+
+    from paceline.assembly.embedded import run_control
+    from paceline.assembly.journal import say_known, say_to_stderr
+    from paceline.errors import PacelineError
+
+    say_to_stderr("control")
+    logging.getLogger().setLevel(logging.WARNING)
+    remember(settings)
+    failed = False
+    try:
+        run_control(settings, lambda: say_ready(settings, "The cluster is ready; Ctrl-C stops it, jobs run on."))
+    except* PacelineError as errors:
+        failed = True
+        say_known(errors)
+    err().line("The cluster has stopped.")
+    return failures.NOT_REACHED if failed else failures.OK
+
+
+def say_ready(settings: Settings, first: str) -> None:
+    """Say that it runs, and the first things to type."""
+    out().line(first)
+    err().line(f"  kubectl: export KUBECONFIG={settings.kubeconfig}", "dim")
+    err().line("  next:    paceline run job.yaml  ·  paceline get  ·  paceline down", "dim")

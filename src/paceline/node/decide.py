@@ -1,0 +1,106 @@
+"""The one decision about a pod: given what its folders say, what should happen next?"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from paceline.node.report import pod_status
+from paceline.node.restart import comes_again, pause_after
+from paceline.node.seen import Ended, Plan, Seen, Start, Try
+from paceline.objects.meta import Object, is_deleting
+
+KILLED = 137
+DEFAULT_GRACE_SECONDS = 30
+# A shim that holds its folder but has not yet said who it is does so within moments.
+MOMENT = timedelta(milliseconds=50)
+
+
+def decide(seen: Seen, now: datetime) -> Plan:
+    """Choose the next step for one pod.
+
+    The branches are ordered: a rule may assume that every rule above it did not apply.
+    """
+    if lost := tuple(_lost(seen, now)):
+        return Plan(record=lost)
+    held = {name: each for name, each in seen.tries.items() if each.is_held and each.ended is None}
+    if is_deleting(seen.pod):
+        return _stop(seen, held, now)
+    if (seen.pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+        # Terminal is terminal; what still runs was given up by whoever set the phase.
+        return Plan(kill=tuple(held))
+    steps = tuple(_steps(seen, now))
+    wakes = [step.at for step in steps if step.at is not None and step.at > now]
+    starts = tuple(step.start for step in steps if step.start and (step.at is None or step.at <= now))
+    return Plan(start=starts, status=pod_status(seen, now), wake_at=min(wakes, default=None))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """A container to start, at once or at a moment; or only a moment to look again."""
+
+    start: Start | None = None
+    at: datetime | None = None
+
+
+def _steps(seen: Seen, now: datetime) -> Iterator[_Step]:
+    """Init containers one after the other, then all others side by side."""
+    spec = seen.pod["spec"]
+    for name in names_of(spec.get("initContainers")):
+        each = seen.tries.get(name)
+        if each is None or each.ended is None or each.ended.exit_code != 0:
+            yield from _step(seen, name, now, is_init=True)
+            return
+    for name in names_of(spec["containers"]):
+        yield from _step(seen, name, now)
+
+
+def _step(seen: Seen, name: str, now: datetime, *, is_init: bool = False) -> Iterator[_Step]:
+    each = seen.tries.get(name)
+    if each is None:
+        yield _Step(start=Start(container=name, restarts=0))
+    elif each.started is None:
+        # A shim that holds the folder is about to say that it started; without one the try was never begun.
+        again = Start(container=name, restarts=each.restarts)
+        yield _Step(at=now + MOMENT) if each.is_held else _Step(start=again)
+    elif each.ended is not None and comes_again(seen.pod, each.ended, is_init=is_init):
+        yield _Step(
+            start=Start(container=name, restarts=each.restarts + 1), at=each.ended.finished_at + pause_after(each)
+        )
+
+
+def _stop(seen: Seen, held: dict[str, Try], now: datetime) -> Plan:
+    """Ask, wait for the grace period, kill; and let the object go when nothing is left."""
+    if not held:
+        return Plan(status=pod_status(seen, now), remove=True)
+    grace = timedelta(seconds=grace_seconds(seen.pod))
+    ask = tuple(name for name, each in held.items() if each.asked_at is None and grace)
+    ends = {name: (each.asked_at or now) + grace for name, each in held.items()}
+    kill = tuple(name for name, end in ends.items() if end <= now)
+    waits = [end for end in ends.values() if end > now]
+    return Plan(ask=ask, kill=kill, status=pod_status(seen, now), wake_at=min(waits, default=None))
+
+
+def grace_seconds(pod: Object) -> int:
+    """Say how long a pod's containers may take to stop."""
+    chosen = (pod["metadata"].get("deletionGracePeriodSeconds"), pod["spec"].get("terminationGracePeriodSeconds"))
+    return int(next((seconds for seconds in chosen if seconds is not None), DEFAULT_GRACE_SECONDS))
+
+
+def _lost(seen: Seen, now: datetime) -> Iterator[tuple[str, Ended]]:
+    """Find tries that were begun, are not held by any shim, and have no record of their end."""
+    for name, each in seen.tries.items():
+        if each.started is None or each.ended is not None or each.is_held:
+            continue
+        who = each.started.identity
+        is_reboot = who is None or who.boot_id != seen.boot_id
+        reason, message = ("NodeRebooted", REBOOTED) if is_reboot else ("ShimLost", LOST)
+        yield name, Ended(exit_code=KILLED, reason=reason, message=message, started_at=each.started.at, finished_at=now)
+
+
+REBOOTED = "the machine was started anew while the container ran"
+LOST = "the container's keeper was killed, and all that it kept with it; how the program ended is not known"
+
+
+def names_of(containers: Iterable[Object] | None) -> tuple[str, ...]:
+    """Name containers in their order."""
+    return tuple(str(container["name"]) for container in containers or ())

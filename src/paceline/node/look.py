@@ -1,0 +1,60 @@
+"""Turn a pod's folders into what a decision may look at."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from paceline.node.host import ADDRESS, Folders
+from paceline.node.records import read_ended, read_try
+from paceline.node.seen import Ended, Problem, Seen, Try
+from paceline.objects.meta import Object, uid_of
+from paceline.objects.names import label_problem
+from paceline.world import World
+
+
+def look(world: World, folders: Folders, pod: Object, *, address: str, problems: Mapping[str, Problem]) -> Seen:
+    """Read the latest try of each of a pod's containers, and how the one before ended."""
+    uid = uid_of(pod)
+    names = [str(each["name"]) for each in containers_of(pod)]
+    return Seen(
+        pod=pod,
+        tries=tries_of(world, folders, uid, names),
+        before=_before(world, folders, uid, names),
+        problems=problems,
+        boot_id=world.processes.boot_id(),
+        address=address,
+        host_address=ADDRESS,
+    )
+
+
+def containers_of(pod: Object) -> tuple[Object, ...]:
+    """Give all containers of a pod in the order in which they may start."""
+    spec = pod["spec"]
+    return (*(spec.get("initContainers") or ()), *spec["containers"])
+
+
+def tries_of(world: World, folders: Folders, uid: str, names: Iterable[str]) -> dict[str, Try]:
+    """Read the latest try of each container that has one."""
+    latest = ((name, latest_folder(world, folders, uid, name)) for name in names)
+    return {name: read_try(world.files, world.processes, folder) for name, folder in latest if folder}
+
+
+def latest_folder(world: World, folders: Folders, uid: str, name: str) -> Path | None:
+    """Find the folder of a container's latest try."""
+    numbers = numbers_of(world, folders, uid, name)
+    return folders.attempt(uid, name, numbers[-1]) if numbers else None
+
+
+def numbers_of(world: World, folders: Folders, uid: str, name: str) -> list[int]:
+    """List the tries of a container that have a folder, the oldest first."""
+    if label_problem(name):
+        return []  # Such a name is never made a path; nothing can have been started under it.
+    return sorted(int(each) for each in world.files.names(folders.container(uid, name)) if each.isdecimal())
+
+
+def _before(world: World, folders: Folders, uid: str, names: Iterable[str]) -> dict[str, Ended]:
+    found = {}
+    for name in names:
+        numbers = numbers_of(world, folders, uid, name)
+        if len(numbers) > 1 and (ended := read_ended(world.files, folders.attempt(uid, name, numbers[-2]))):
+            found[name] = ended
+    return found

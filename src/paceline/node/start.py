@@ -1,0 +1,155 @@
+"""Start one container: work out its sandbox, fill its folder, and have a shim take it over."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from paceline.client.cluster import Cluster
+from paceline.node import sandbox, shim
+from paceline.node.env import CONFIG_ERROR, command_of, env_of
+from paceline.node.host import Blocked, Folders, Host
+from paceline.node.hosts import Hosts, hostname_of
+from paceline.node.images import Row, environment_of
+from paceline.node.look import numbers_of
+from paceline.node.records import MESSAGE
+from paceline.node.sources import Sources, read_sources
+from paceline.node.volumes import OWN, SHARED, Mount, Shelf, mounts_of
+from paceline.objects.meta import Key, Object, name_of, namespace_of, uid_of
+from paceline.objects.names import label_problem
+from paceline.world import Files, World
+
+# What people install to get a program, where its name does not say it.
+PACKAGES = {
+    "accelerate": "Accelerate",
+    "colossalai": "ColossalAI",
+    "deepspeed": "DeepSpeed",
+    "mpirun": "Open MPI",
+    "tensorboard": "TensorBoard",
+    "torchrun": "PyTorch",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Starter:
+    """What starting containers needs."""
+
+    cluster: Cluster
+    world: World
+    host: Host
+    folders: Folders
+    hosts: Hosts
+    # The user's rows of the image table.
+    images: tuple[Row, ...]
+    claims: Mapping[Key, Object]
+    volumes: Mapping[Key, Object]
+    # Asked anew for every container, so that installing bubblewrap is enough.
+    find_sandbox: Callable[[], str | None]
+
+    async def start(self, pod: Object, container: Object, restarts: int) -> None:
+        """Start a try of a container and return once its program runs or has failed; Blocked says what is missing."""
+        program = self.find_sandbox()
+        if program is None:
+            said = "bubblewrap is not installed, and containers run in its sandbox"
+            raise Blocked("SandboxMissing", f"{said}; install it with: {self.host.install_sandbox}")
+        sources = await read_sources(self.cluster, pod)
+        launch = self._launch(pod, container, sources=sources, restarts=restarts)
+        self._fill(pod, launch)
+        folder = launch.message.parent
+        # Not synced: when a power cut takes it, the start that it was for has not happened either.
+        self.world.files.overwrite(folder / shim.INTENT, self._intent(pod, container, launch, program), 0o600)
+        await self.world.processes.start(folder)
+        self._forget_older(uid_of(pod), str(container["name"]), restarts)
+
+    def _launch(self, pod: Object, container: Object, *, sources: Sources, restarts: int) -> sandbox.Launch:
+        name, uid = str(container["name"]), uid_of(pod)
+        if said := label_problem(name):
+            raise Blocked(CONFIG_ERROR, f"container name {name!r}: {said}")
+        # A container may ask for its address before the pod's status has it.
+        pod = {**pod, "status": {**(pod.get("status") or {}), "podIP": self.hosts.address(pod)}}
+        shelf = Shelf(claims=self.claims, volumes=self.volumes, sources=sources, folders=self.folders)
+        env = env_of(pod, container, sources)
+        image = str(container.get("image") or "")
+        return sandbox.Launch(
+            hostname=hostname_of(pod),
+            environment=environment_of(image, self.images, host=self.host, files=self.world.files),
+            env=tuple(env.items()),
+            command=command_of(container, env),
+            mounts=mounts_of(pod, container, shelf),
+            etc=self.folders.etc(uid),
+            hosts=self.hosts.path(pod),
+            message=self.folders.attempt(uid, name, restarts) / MESSAGE,
+            message_path=str(container.get("terminationMessagePath") or sandbox.MESSAGE),
+            working_dir=str(container.get("workingDir") or ""),
+            user=sandbox.user_of(pod, container, self.host),
+        )
+
+    def _fill(self, pod: Object, launch: sandbox.Launch) -> None:
+        """Make every file and folder that the sandbox will bind."""
+        files = self.world.files
+        files.make_folder(launch.message.parent)
+        # Whoever the container runs as may write its last words.
+        files.overwrite(launch.message, b"", 0o666)
+        files.make_folder(launch.etc)
+        user = launch.user or sandbox.User(uid=self.host.uid, gid=self.host.gid)
+        files.overwrite(launch.etc / "hostname", f"{launch.hostname}\n".encode())
+        files.overwrite(launch.etc / "passwd", sandbox.passwd_text(user).encode())
+        files.overwrite(launch.etc / "group", sandbox.group_text(user).encode())
+        for mount in launch.mounts:
+            _make_ready(files, mount)
+        self.hosts.flush()
+
+    def _intent(self, pod: Object, container: Object, launch: sandbox.Launch, program: str) -> bytes:
+        """Write down all that the shim needs."""
+        image, words = str(container.get("image") or ""), launch.command
+        return shim.encode(
+            {
+                "pod": {"namespace": namespace_of(pod), "name": name_of(pod), "uid": uid_of(pod)},
+                "container": container["name"],
+                "environment": launch.environment.name,
+                "notFound": not_found(words[0], environment=launch.environment.name, image=image),
+                "argv": [program, "--", *sandbox.command(launch, self.host)],
+                "options": sandbox.options(launch, self.host),
+            }
+        )
+
+    def _forget_older(self, uid: str, name: str, restarts: int) -> None:
+        """Keep the try before this one, whose log people ask for, and no older ones."""
+        for number in numbers_of(self.world, self.folders, uid, name):
+            if number < restarts - 1:
+                self.world.files.remove(self.folders.attempt(uid, name, number))
+
+
+def not_found(program: str, *, environment: str, image: str) -> str:
+    """Say that a program is missing, where, and how to get it."""
+    package = PACKAGES.get(program.rpartition("/")[2])
+    get = f"install {package} there" if package else "install it there"
+    return (
+        f"{program}: not found in environment {environment}; {get} or map the image to an environment that has it: "
+        f"paceline up --image '{image}=FOLDER'"
+    )
+
+
+def _make_ready(files: Files, mount: Mount) -> None:
+    """Make what a mount shows; what the user must bring is only looked for."""
+    volume, source = mount.volume, mount.source
+    if volume.source is None or source is None:
+        return
+    if volume.make is not None:
+        files.make_folder(volume.source, volume.make)
+    elif not files.exists(volume.source):
+        said = f"hostPath {str(volume.source)!r} is not there"
+        raise Blocked("FailedMount", f"{said}; make it, or say type: DirectoryOrCreate")
+    for name, data, mode in volume.files:
+        path = volume.source / name
+        files.make_folder(path.parent, OWN)
+        files.overwrite(path, data, mode)
+    if mount.sub_path:
+        _make_sub_path(files, volume.source, source)
+
+
+def _make_sub_path(files: Files, root: Path, path: Path) -> None:
+    # A link in the volume must not show the container what lies outside of it.
+    if not files.resolve(path).is_relative_to(files.resolve(root)):
+        raise Blocked(CONFIG_ERROR, f"subPath {str(path.relative_to(root))!r} leads out of its volume")
+    if not files.exists(path):
+        files.make_folder(path, SHARED)

@@ -1,0 +1,60 @@
+"""The events that go with a change of a pod's status, in the words kubectl users know."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from paceline.objects.meta import Object
+
+# Which event tells of a container that waits, by its reason; other reasons are errors of one container.
+WAITS = {
+    "ErrImagePull": "Failed",
+    "FailedMount": "FailedMount",
+    "SandboxMissing": "FailedCreatePodSandBox",
+    "CrashLoopBackOff": "BackOff",
+}
+# Ends that are not the program's own doing.
+NOT_ITS_OWN = ("StartError", "ShimLost", "NodeRebooted")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """One event to record on a pod."""
+
+    reason: str
+    message: str
+    is_warning: bool = False
+
+
+def stories(old: Object, new: Object) -> tuple[Story, ...]:
+    """Tell what a written status says that the one before did not, so that nothing is told twice."""
+    return tuple(
+        story
+        for field in ("initContainerStatuses", "containerStatuses")
+        for before, after in _pairs(old.get(field), new.get(field))
+        for story in _about(before, after)
+    )
+
+
+def _pairs(old: list[Object] | None, new: list[Object] | None) -> Iterator[tuple[Object, Object]]:
+    before = {each["name"]: each for each in old or ()}
+    for each in new or ():
+        yield before.get(each["name"], {}), each
+
+
+def _about(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Story]:
+    name, state = new["name"], new["state"]
+    if new.get("containerID") and new["containerID"] != old.get("containerID"):
+        environment = new["imageID"].removeprefix("paceline://")
+        said = f'Container image "{new["image"]}" is the environment "{environment}" on this machine'
+        yield Story(reason="Pulled", message=said)
+        yield Story(reason="Created", message=f"Created container: {name}")
+        if state.get("terminated", {}).get("reason") != "StartError":
+            yield Story(reason="Started", message=f"Started container {name}")
+    ended = state.get("terminated") or {}
+    if ended.get("reason") in NOT_ITS_OWN and ended != (old.get("state") or {}).get("terminated"):
+        yield Story(reason="Failed", message=f"Error: {ended.get('message') or ended['reason']}", is_warning=True)
+    waiting = state.get("waiting") or {}
+    if waiting.get("message") and waiting != (old.get("state") or {}).get("waiting"):
+        reason = WAITS.get(waiting["reason"], "Failed")
+        yield Story(reason=reason, message=waiting["message"], is_warning=True)

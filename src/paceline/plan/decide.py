@@ -1,0 +1,213 @@
+"""The one decision: given what we see, what should happen next to a job?"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from paceline.objects.gang import RestartScope
+from paceline.objects.status import Condition, JobStatus, Phase, ReplicaPhase
+from paceline.objects.times import to_wire
+from paceline.plan.cleanup import clean_up, unfinished
+from paceline.plan.conditions import INITIALIZED, NONE, REPLICA_FAILURE, RUNNING, ended, is_true, put, under_way
+from paceline.plan.deadline import EXCEEDED, deadline_of
+from paceline.plan.pause import pause, resume, stay_paused
+from paceline.plan.plan import NewPod, Plan, Tell
+from paceline.plan.restart import Verdict, failed_first, judge, restarted
+from paceline.plan.seen import PodSeen, Seen
+from paceline.plan.success import holding, is_hopeless, say
+from paceline.plan.tasks import with_tasks
+from paceline.plan.tries import Try, older_pods, tries_of
+from paceline.plan.waiting import Waiting, failure_of, say_failure, why_waiting
+
+
+def decide(seen: Seen, now: datetime) -> Plan:
+    """Choose the next step for one job.
+
+    The branches are ordered: a rule may assume that every rule above it did not apply.
+    """
+    tries = tries_of(seen)
+    status = seen.status.but(observed_generation=seen.generation)
+    if status.phase.is_final:
+        return clean_up(seen, tries, with_tasks(status, tries), now)
+    if status.phase is Phase.PAUSED:
+        return stay_paused(seen, status, tries) if seen.is_paused else resume(seen, status, now)
+    verdict = judge(seen, tries)
+    if rule := holding(seen.gang.success, verdict.done):
+        return _succeed(seen, tries, now, f"success rule {say(rule)} holds")
+    if lost := _lost(seen, verdict):
+        return _fail(seen, tries, now, lost)
+    deadline = deadline_of(seen.gang, status)
+    if deadline is not None and now >= deadline:
+        message = f"the job was not done {seen.gang.active_deadline_seconds} seconds after its start"
+        return _fail(seen, tries, now, _Loss(reason=EXCEEDED, message=message))
+    if seen.is_paused:
+        return _with(pause(seen, status, tries, now), before=_births(seen, tries))
+    if verdict.again:
+        return _restart(seen, tries, verdict, now=now)
+    return _go_on(seen, tries, now)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Loss:
+    """Why a job cannot succeed any more, and the try that is to blame, if one is."""
+
+    reason: str
+    message: str
+    cause: Try | None = None
+
+
+def _lost(seen: Seen, verdict: Verdict) -> _Loss | None:
+    if not verdict.lost:
+        return None
+    first = verdict.failed[0]
+    # Of several rules that hold, the one about the first failure tells most.
+    rules = tuple(sorted(seen.gang.failure, key=lambda rule: first.place not in rule))
+    if rule := holding(rules, verdict.lost):
+        cause = next(each for each in verdict.failed if each.place in rule)
+        said = f"failure rule {say(rule)} holds"
+    elif is_hopeless(seen.gang.success, verdict.lost):
+        cause, said = first, "no success rule can hold any more"
+    else:
+        return None
+    message = f"{said}: {say_failure(failure_of(cause))}"
+    return _Loss(reason=Phase.FAILED.value, message=message, cause=cause)
+
+
+def _succeed(seen: Seen, tries: tuple[Try, ...], now: datetime, message: str) -> Plan:
+    status = _started(_observed(seen, tries), tries, now)
+    status = ended(status, Phase.SUCCEEDED, now, reason=Phase.SUCCEEDED.value, message=message)
+    status = status.but(phase=Phase.SUCCEEDED, completion_time=now, start_after=None, failure=None)
+    told = Tell(reason="Succeeded", message=message)
+    return _with(clean_up(seen, tries, status, now), before=_births(seen, tries), after=(told,))
+
+
+def _fail(seen: Seen, tries: tuple[Try, ...], now: datetime, loss: _Loss) -> Plan:
+    status = _started(_observed(seen, tries), tries, now)
+    status = _with_failures(status, tries, now, cause=loss.cause)
+    status = ended(status, Phase.FAILED, now, reason=loss.reason, message=loss.message)
+    status = status.but(phase=Phase.FAILED, completion_time=now, start_after=None)
+    told = Tell(reason=loss.reason, message=loss.message, is_warning=True)
+    return _with(clean_up(seen, tries, status, now), before=_births(seen, tries), after=(told,))
+
+
+def _restart(seen: Seen, tries: tuple[Try, ...], verdict: Verdict, *, now: datetime) -> Plan:
+    """Count first, unmake next, make later: nothing is created in the pass that counts."""
+    cause = next((each for each in verdict.again if each.has_failed), None)
+    status = _started(_observed(seen, tries), tries, now)
+    status = _with_failures(status, tries, now, cause=cause)
+    status = restarted(status, seen.gang, verdict.again, now)
+    is_gang = seen.gang.scope is RestartScope.GANG
+    if is_gang and status.phase is Phase.RUNNING:
+        status = status.but(phase=Phase.PENDING)
+    next_tries = tries_of(seen, status)
+    status = _hold(with_tasks(status, next_tries), now, tries=next_tries)
+    what = "all members" if is_gang else ", ".join(str(each.place) for each in verdict.again)
+    why = say_failure(failure_of(cause)) if cause else "restartPolicy is Always"
+    told = Tell(reason="Restarting", message=f"{why}; next try of {what}", is_warning=cause is not None)
+    plan = Plan(status=status, delete=unfinished(seen.pods) if is_gang else (), wake_at=status.start_after)
+    return _with(plan, before=_births(seen, tries), after=(told,))
+
+
+def _go_on(seen: Seen, tries: tuple[Try, ...], now: datetime) -> Plan:
+    """Make what is missing, once what is old has gone, and say how far the job is."""
+    old = tuple(pod for pod in older_pods(seen, tries) if not pod.phase.is_final)
+    is_held = seen.status.start_after is not None and now < seen.status.start_after
+    create = () if is_held else _missing(seen, tries, old)
+    status = _observed(seen, tries)
+    if not is_held:
+        status = status.but(start_after=None)
+    status = _with_failures(_started(status, tries, now), tries, now, cause=None)
+    status = _hold(status, now, tries=tries, old=old)
+    deadline = deadline_of(seen.gang, status)
+    moments = [moment for moment in (status.start_after, deadline) if moment is not None]
+    plan = Plan(status=status, delete=unfinished(old), create=create, wake_at=min(moments, default=None))
+    return _with(plan, before=_births(seen, tries), after=_news(seen.status, status))
+
+
+def _missing(seen: Seen, tries: tuple[Try, ...], old: tuple[PodSeen, ...]) -> tuple[NewPod, ...]:
+    # Old and new ranks must never share a rendezvous, nor two tries one place: the old ones go first.
+    if old and seen.gang.scope is RestartScope.GANG:
+        return ()
+    taken = {pod.place for pod in old}
+    return tuple(
+        NewPod(place=each.place, attempt=each.attempt)
+        for each in tries
+        if each.phase is ReplicaPhase.CREATING and each.place not in taken
+    )
+
+
+def _observed(seen: Seen, tries: tuple[Try, ...]) -> JobStatus:
+    return with_tasks(seen.status.but(observed_generation=seen.generation, waiting=""), tries)
+
+
+def _started(status: JobStatus, tries: tuple[Try, ...], now: datetime) -> JobStatus:
+    has_started = any(each.has_started for each in tries)
+    return status.but(start_time=now) if has_started and status.start_time is None else status
+
+
+def _with_failures(status: JobStatus, tries: tuple[Try, ...], now: datetime, *, cause: Try | None) -> JobStatus:
+    """Say which try failed: the one to blame, or the one named before, or the first. It stays until all are well."""
+    failed = failed_first(tries)
+    if not failed:
+        is_well = all(each.has_started for each in tries)
+        if is_well or status.condition(REPLICA_FAILURE) is None:
+            return put(status, Condition(type=REPLICA_FAILURE, status=False, reason=NONE, since=now))
+        return status
+    failure = status.failure
+    if cause is not None or failure is None or failure.pod not in {each.name for each in failed}:
+        failure = failure_of(cause or failed[0])
+    message = say_failure(failure)
+    wrong = Condition(type=REPLICA_FAILURE, status=True, reason="ErrorInPod", message=message, since=now)
+    return put(status, wrong).but(failure=failure)
+
+
+def _hold(status: JobStatus, now: datetime, *, tries: tuple[Try, ...], old: tuple[PodSeen, ...] = ()) -> JobStatus:
+    """Set phase, waiting and the conditions of a job that is under way."""
+    made = sum(each.phase is not ReplicaPhase.CREATING for each in tries)
+    status = under_way(status, now, made=made, members=len(tries))
+    if all(each.has_started for each in tries):
+        running = Condition(type=RUNNING, status=True, reason=NONE, message="all pods run", since=now)
+        return put(status, running).but(phase=Phase.RUNNING)
+    waiting = _why(status, tries, old)
+    is_running = status.phase is Phase.RUNNING
+    reason = waiting.reason if waiting else NONE
+    message = waiting.text if waiting else "pods are starting"
+    return put(status, Condition(type=RUNNING, status=is_running, reason=reason, message=message, since=now)).but(
+        phase=status.phase if is_running or status.phase is Phase.RESUMING else Phase.PENDING,
+        waiting=waiting.text if waiting else "",
+    )
+
+
+def _why(status: JobStatus, tries: tuple[Try, ...], old: tuple[PodSeen, ...]) -> Waiting | None:
+    if status.start_after is not None:
+        cause = f" after {say_failure(status.failure)}" if status.failure else ""
+        text = f"restart {status.backoff_count} comes at {to_wire(status.start_after)}{cause}"
+        return Waiting(reason="Restarting", text=text)
+    if old:
+        return Waiting(reason="Restarting", text=f"{len(old)} pods of an older try have not ended yet")
+    return why_waiting(tries)
+
+
+def _births(seen: Seen, tries: tuple[Try, ...]) -> tuple[Tell, ...]:
+    """Tell of the job when it is new, and of every pod that was not seen before."""
+    known = {row.get("uid") for task in seen.status.tasks for row in task.get("replicas") or ()}
+    born = [f"pod {each.name} was created" for each in tries if each.uid and each.uid not in known]
+    created = Tell(reason="Created", message=f"job {seen.site.job} has {len(tries)} members")
+    first = () if seen.status.conditions else (created,)
+    return (*first, *(Tell(reason="NewReplica", message=message) for message in born))
+
+
+def _news(before: JobStatus, status: JobStatus) -> tuple[Tell, ...]:
+    """Tell what has changed since the last pass, each thing once."""
+    news = []
+    if is_true(status, INITIALIZED) and not is_true(before, INITIALIZED):
+        news.append(Tell(reason="Start", message="all pods exist"))
+    if status.phase is Phase.RUNNING and before.phase is not Phase.RUNNING:
+        news.append(Tell(reason="Running", message="all pods run"))
+    then, here = before.condition(RUNNING), status.condition(RUNNING)
+    if status.waiting and here is not None and (then is None or then.reason != here.reason):
+        news.append(Tell(reason=here.reason, message=status.waiting, is_warning=True))
+    return tuple(news)
+
+
+def _with(plan: Plan, *, before: tuple[Tell, ...] = (), after: tuple[Tell, ...] = ()) -> Plan:
+    return replace(plan, tell=(*before, *plan.tell, *after))

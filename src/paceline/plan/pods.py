@@ -1,0 +1,85 @@
+"""Members as manifests: the pod of one try, and the service that gives all of them names."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from paceline.objects import labels
+from paceline.objects.gang import Gang, RestartScope, Site
+from paceline.objects.meta import Object
+from paceline.plan.plan import NewPod
+
+LEADER_ROLE = "master"
+USER = "user"
+
+
+def pod_manifest(site: Site, gang: Gang, new: NewPod, *, owner: Mapping[str, Any]) -> Object:
+    """Write the pod of one try; its host name is that of its place, the same for every try."""
+    template = gang.member(new.place).template
+    metadata = template.get("metadata") or {}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": site.pod(new.place, new.attempt),
+            "namespace": site.namespace,
+            "labels": {**(metadata.get("labels") or {}), **pod_labels(site, gang, new, owner=owner)},
+            "annotations": {**(metadata.get("annotations") or {}), labels.GANG_SIZE: str(_gang_size(gang, new))},
+            "ownerReferences": [dict(owner)],
+        },
+        "spec": {
+            **template["spec"],
+            # Restarts are the controller's: a new pod, with a log of its own.
+            "restartPolicy": "Never",
+            "hostname": site.hostname(new.place),
+            "subdomain": site.stem,
+        },
+    }
+
+
+def pod_labels(site: Site, gang: Gang, new: NewPod, *, owner: Mapping[str, Any]) -> dict[str, str]:
+    """Write the labels by which a pod is found and told apart."""
+    role = {labels.JOB_ROLE: LEADER_ROLE} if new.place == gang.leader else {}
+    return {
+        **job_labels(site, owner),
+        **role,
+        labels.REPLICA_TYPE: new.place.role,
+        labels.REPLICA_INDEX: str(new.place.index),
+        labels.ATTEMPT: str(new.attempt),
+    }
+
+
+def job_labels(site: Site, owner: Mapping[str, Any]) -> dict[str, str]:
+    """Write the labels that everything of one job carries."""
+    return {
+        labels.OWNER_NAME: site.job,
+        labels.OWNER_KIND: str(owner["kind"]),
+        labels.COMPONENT: str(owner["kind"]).lower(),
+        labels.COMPONENT_TYPE: USER,
+    }
+
+
+def service_manifest(site: Site, *, owner: Mapping[str, Any]) -> Object:
+    """Write the headless service under whose name the members' host names lie."""
+    told = job_labels(site, owner)
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": site.stem,
+            "namespace": site.namespace,
+            "labels": told,
+            "ownerReferences": [dict(owner)],
+        },
+        "spec": {
+            "clusterIP": "None",
+            # Members look each other up before any of them is ready.
+            "publishNotReadyAddresses": True,
+            "selector": told,
+        },
+    }
+
+
+def _gang_size(gang: Gang, new: NewPod) -> int:
+    """Count the pods that are placed together; a member that comes back alone waits for nobody."""
+    is_alone = gang.scope is RestartScope.REPLICA and new.attempt > 0
+    return 1 if is_alone else len(gang.members)

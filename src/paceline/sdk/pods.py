@@ -1,0 +1,22 @@
+"""The log of one pod, whoever made it."""
+
+from collections.abc import Iterator
+
+from paceline.client.cluster import PODS
+from paceline.sdk.feed import Feed
+from paceline.sdk.lines import whole_lines
+from paceline.sdk.session import Session
+from paceline.sdk.sources import LogAsk, LogTry, Read, Said, reading
+
+
+def pod_log(session: Session, name: str, ask: LogAsk) -> Iterator[bytes]:
+    """Give a pod's log in whole lines: followed until its process ends, or as it is now."""
+    if not ask.is_followed:
+        path = PODS.path(session.namespace, name, "log")
+        yield from whole_lines(session.cluster.stream(path, ask.query()))
+        return
+    with Feed(session.dial) as feed:
+        feed.start(reading(LogTry(namespace=session.namespace, pod=name), ask), f"log of {name}")
+        while not isinstance(item := feed.take(), Read):
+            if isinstance(item, Said):
+                yield item.text
