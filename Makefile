@@ -6,7 +6,7 @@ SHELL := bash
 
 WORKERS ?= 2
 PYTEST := .venv/bin/pytest -n $(WORKERS)
-CODE := src tests examples tools
+CODE := src tests examples tools bench
 # In both: a real kube-apiserver and PyTorch, so that no test has to be skipped.
 FOR_TESTS := KUBEBUILDER_ASSETS=$$(tools/setup kube); PACELINE_PYTORCH=$$(tools/setup torch); export KUBEBUILDER_ASSETS PACELINE_PYTORCH
 
@@ -36,7 +36,7 @@ fmt: setup ## format the code, and mend what can be mended
 	@.venv/bin/ruff format --quiet $(CODE)
 
 bench: setup ## measure, as ratios in one run
-	@.venv/bin/python -m bench $(ARGS)
+	@PATH=$$(tools/setup kube):$$PATH .venv/bin/python bench/cold_start.py $(ARGS)
 
 up: setup ## start the embedded cluster in the foreground
 	@.venv/bin/paceline up $(ARGS)

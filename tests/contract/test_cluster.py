@@ -2,8 +2,8 @@
 
 import pytest
 
-from paceline.testing.contract.cluster import PROMISES, Promise
-from tests.contract.conftest import OpenSubject
+from paceline.testing.contract.cluster import PROMISES
+from paceline.testing.contract.subject import OpenSubject, Promise
 
 IDS = [promise.__name__ for promise in PROMISES]
 

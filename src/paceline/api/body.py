@@ -109,5 +109,12 @@ def read_options(request: Request, kind: str) -> Options:
 
 
 def _named(value: Any) -> str:
-    names = {list: "an array", str: "a string", bool: "a boolean", int: "a number", float: "a number", dict: "an object"}
+    names = {
+        list: "an array",
+        str: "a string",
+        bool: "a boolean",
+        int: "a number",
+        float: "a number",
+        dict: "an object",
+    }
     return names.get(type(value), "null")

@@ -2,7 +2,7 @@
 
 Paths: /api/v1 or /apis/GROUP/VERSION, then [/namespaces/NAMESPACE]/PLURAL[/NAME[/SUBRESOURCE]].
 Keys: /GROUP/PLURAL/NAMESPACE/NAME, with `core` for the group that has no name and `-` where an object is not in a
-namespace; neither can be the name of a real group or namespace. The version is not in the key: one object, all versions.
+namespace; neither can be the name of a real group or namespace. The version is not part of a key.
 """
 
 from dataclasses import dataclass
@@ -95,5 +95,3 @@ def _root(parts: tuple[str, ...]) -> tuple[str, str, tuple[str, ...]]:
 def _is_own(scheme: Scheme, version: str, rest: tuple[str, ...], *, group: str) -> bool:
     namespaces = scheme.find("", version, "namespaces")
     return not group and len(rest) == 3 and namespaces is not None and rest[2] in namespaces.subresources
-
-

@@ -49,7 +49,13 @@ def form_of(request: Request) -> Form:
 
 
 def answer_one(
-    request: Request, server: Server, resource: Resource, stored: Stored, *, code: int = 200, warnings: tuple[str, ...] = ()
+    request: Request,
+    server: Server,
+    resource: Resource,
+    stored: Stored,
+    *,
+    code: int = 200,
+    warnings: tuple[str, ...] = (),
 ) -> Answer:
     """Answer with one object in the form that was asked for."""
     form = form_of(request)

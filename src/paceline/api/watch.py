@@ -35,21 +35,23 @@ _INITIAL_END = "k8s.io/initial-events-end"
 class Selected:
     """Which objects a watcher has been told of, so that one that leaves the selection is told as gone.
 
-    What was changed between the revision a watch starts at and the start itself counts as told: a DELETED too many
-    is harmless, one too few is not.
+    Of what was changed between the revision that a watch starts after and the start itself, the earlier state is not
+    known; it counts as told: a DELETED too many is harmless, one too few is not.
     """
 
     selection: Selection
+    since: int = 0
+    started: int = 0
     keys: set[str] = field(default_factory=set)
+    # Keys of the records between `since` and `started` that were met already.
+    met: set[str] = field(default_factory=set)
 
-    def begin(self, items: tuple[Stored, ...], *, since: int) -> None:
-        """Note what the watcher knows already at a revision."""
+    def begin(self, items: tuple[Stored, ...], *, since: int, started: int) -> None:
+        """Note what the watcher knows already."""
+        self.since, self.started = since, started
         if not self.selection.is_fixed:
-            self.keys = {
-                stored.key
-                for stored in items
-                if (stored.created <= since < stored.revision) or self.selection.takes(stored.key, stored.value)
-            }
+            known = (stored for stored in items if stored.revision <= since)
+            self.keys = {stored.key for stored in known if self.selection.takes(stored.key, stored.value)}
 
     def change(self, record: Record) -> bytes | None:
         """Tell what a record is for this watcher, if anything."""
@@ -57,13 +59,19 @@ class Selected:
             if not self.selection.takes_key(record.key):
                 return None
             return {Op.CREATE: ADDED, Op.REPLACE: MODIFIED, Op.DELETE: DELETED}[record.op]
-        was = record.key in self.keys
+        was = self._was_told(record)
         now = record.op is not Op.DELETE and self.selection.takes(record.key, record.value)
         if now:
             self.keys.add(record.key)
             return MODIFIED if was else ADDED
         self.keys.discard(record.key)
         return DELETED if was else None
+
+    def _was_told(self, record: Record) -> bool:
+        if record.revision > self.started or record.key in self.met:
+            return record.key in self.keys
+        self.met.add(record.key)
+        return record.created <= self.since and self.selection.takes_key(record.key)
 
 
 class Changes:
@@ -91,10 +99,9 @@ class Changes:
         if said is None:
             return not self._since
         if request.query.get("resourceVersionMatch") != "NotOlderThan":
-            fault = refusal.bad_request(
+            raise refusal.bad_request(
                 "sendInitialEvents: resourceVersionMatch must be NotOlderThan when it is set for a watch"
             )
-            raise fault
         return request.flag("sendInitialEvents")
 
     async def run(self, write: Write) -> None:
@@ -110,11 +117,7 @@ class Changes:
             for chunk in self._initial(items, watch.position):
                 await write(chunk)
             try:
-                async with asyncio.timeout(self._seconds):
-                    await self._follow(watch, write)
-            except TimeoutError:
-                if self._bookmarks:
-                    await write(self._bookmark(watch.position))
+                await self._follow(watch, write)
             except Expired as error:
                 await write(_event(ERROR, orjson.dumps(refusal.expired(str(error)).status.to_wire())))
 
@@ -129,7 +132,7 @@ class Changes:
         except Ahead as error:
             raise refusal.too_new(since, store.revision) from error
         items = store.list(self._prefix)
-        self._selected.begin(items, since=since)
+        self._selected.begin(items, since=since, started=store.revision)
         return watch, items
 
     def _initial(self, items: tuple[Stored, ...], revision: int) -> Iterator[bytes]:
@@ -150,13 +153,15 @@ class Changes:
         yield b"".join(lines)
 
     async def _follow(self, watch: Watch, write: Write) -> None:
-        while True:
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self._seconds
+        while (left := end - loop.time()) > 0:
             try:
-                async with asyncio.timeout(BOOKMARK_SECONDS if self._bookmarks else None):
-                    # Everything that waits goes into one write.
+                # Only the waiting is cut short: what was taken must be written before a bookmark passes it.
+                async with asyncio.timeout(min(left, BOOKMARK_SECONDS)):
                     records = await watch.take()
             except TimeoutError:
-                if watch.position > self._told_bookmark:
+                if self._bookmarks and watch.position > self._told_bookmark:
                     await write(self._bookmark(watch.position))
                 continue
             if not records:

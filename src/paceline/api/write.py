@@ -103,7 +103,7 @@ class Writes:
                 raise refusal.bad_request("error decoding patch: the result is not an object with metadata")
             check_depth(new, MAX_DEPTH + 1, "error decoding patch")
             # Parts are shared with what is there; cleaning works in place.
-            new = orjson.loads(orjson.dumps(new))
+            new = change.read(orjson.dumps(new))
             uid = new["metadata"].get("uid")
             if uid != old["metadata"].get("uid"):
                 fault = FieldFault("metadata.uid", uid, "field is immutable")

@@ -5,10 +5,11 @@ import select
 import socket
 import ssl
 from collections.abc import Callable, Generator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
+from weakref import WeakSet
 
 from paceline.client import requests, responses
 from paceline.client.access import Access
@@ -35,6 +36,8 @@ class DirectCluster:
         self._on_warning = on_warning
         self._tls = tls_context(access)
         self._kept: http.client.HTTPConnection | None = None
+        self._sockets: WeakSet[socket.socket] = WeakSet()
+        self._is_cut = False
 
     def __enter__(self) -> Self:
         return self
@@ -52,6 +55,14 @@ class DirectCluster:
         if self._kept is not None:
             self._kept.close()
             self._kept = None
+
+    def hang_up(self) -> None:
+        """Cut every connection, from any thread and for good: whoever waits for an answer gets Unreached."""
+        self._is_cut = True
+        for each in tuple(self._sockets):
+            with suppress(OSError):
+                # Not the method of a TLS socket, which would take its keys from whoever reads just now.
+                socket.socket.shutdown(each, socket.SHUT_RDWR)
 
     def get(self, where: Collection, namespace: str, name: str) -> Object:
         """Read one object; Missing when it is not there."""
@@ -173,6 +184,11 @@ class DirectCluster:
             headers["Authorization"] = f"Bearer {self._access.token}"
         prefix = urlsplit(self._access.server).path
         connection.request(request.method, prefix + request.target, request.body or None, headers)
+        if connection.sock is not None:
+            self._sockets.add(connection.sock)
+        # After the socket was noted: `hang_up` in another thread has cut it, or is seen here.
+        if self._is_cut:
+            raise Unreached(f"{self._access.server}: this side has hung up")
 
     @contextmanager
     def _reaching(self) -> Generator[None, None, None]:

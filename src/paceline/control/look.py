@@ -19,7 +19,7 @@ def look(job: Object, pods: tuple[Object, ...]) -> Seen:
     if faults := catalog.faults(job):
         raise Invalid(faults)
     status = JobStatus.from_wire(job.get("status") or {})
-    site, gang = catalog.expand(job, status.ports)
+    site, gang = catalog.expand(job, status.ports, is_resumed=status.resumes > 0)
     run_mode = job["spec"].get("runMode") or {}
     return Seen(
         site=site,

@@ -30,7 +30,11 @@ def decide(seen: Seen, now: datetime) -> Plan:
         return Plan(kill=tuple(held))
     steps = tuple(_steps(seen, now))
     wakes = [step.at for step in steps if step.at is not None and step.at > now]
-    starts = tuple(step.start for step in steps if step.start and (step.at is None or step.at <= now))
+    starts = tuple(
+        step.start
+        for step in steps
+        if step.start and step.start.container not in seen.problems and (step.at is None or step.at <= now)
+    )
     return Plan(start=starts, status=pod_status(seen, now), wake_at=min(wakes, default=None))
 
 

@@ -68,9 +68,13 @@ class Folders:
         """Give the folder of a pod's own volume."""
         return self.pods / uid / "volumes" / str(index)
 
+    def containers(self, uid: str) -> Path:
+        """Give the folder in which every container of a pod has one."""
+        return self.pods / uid / "containers"
+
     def container(self, uid: str, container: str) -> Path:
         """Give the folder that holds all tries of a container."""
-        return self.pods / uid / "containers" / container
+        return self.containers(uid) / container
 
     def attempt(self, uid: str, container: str, restarts: int) -> Path:
         """Give the folder of one try of a container; the shim works in it."""

@@ -37,9 +37,7 @@ def _differences(old: Any, new: Any, path: str) -> list[tuple[str, Any]]:
         return []
     if isinstance(old, dict) and isinstance(new, dict):
         names = (*old, *(name for name in new if name not in old))
-        return [
-            found for name in names for found in _differences(old.get(name), new.get(name), f"{path}.{name}")
-        ]
+        return [found for name in names for found in _differences(old.get(name), new.get(name), f"{path}.{name}")]
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         return [
             found

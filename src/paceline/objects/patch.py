@@ -37,19 +37,20 @@ def apply_operations(target: Any, operations: Any) -> Any:
     room = MAX_COPIED_BYTES
     for number, operation in enumerate(operations):
         try:
-            room -= _copied(target, operation)
-            if room < 0:
-                raise Unfit(f"copies may have at most {MAX_COPIED_BYTES} bytes together")
+            room = _room_after(room, target, operation)
             target = _apply(target, operation)
         except Unfit as error:
             raise Unfit(f"operation {number} of the patch: {error}") from error
     return target
 
 
-def _copied(target: Any, operation: Any) -> int:
+def _room_after(room: int, target: Any, operation: Any) -> int:
     if not isinstance(operation, dict) or operation.get("op") != "copy":
-        return 0
-    return len(orjson.dumps(_find(target, _steps(operation, "from"))))
+        return room
+    room -= len(orjson.dumps(_find(target, _steps(operation, "from"))))
+    if room < 0:
+        raise Unfit(f"copies may have at most {MAX_COPIED_BYTES} bytes together")
+    return room
 
 
 def _apply(target: Any, operation: Any) -> Any:

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from paceline.client.direct import DirectCluster
-from paceline.errors import PacelineError
 
 # Chunks, not lines: bounded so that a slow reader slows the sources down instead of filling the memory.
 SIZE = 256
-PUT_SECONDS = 0.5
+PUT_SECONDS = 0.1
+END_SECONDS = 1.0
 
 Dial = Callable[[], DirectCluster]
 Put = Callable[[Any], None]
@@ -46,7 +46,7 @@ class Feed:
         self._items: queue.Queue[Any] = queue.Queue(SIZE)
         self._closed = threading.Event()
         self._clusters: list[DirectCluster] = []
-        self._timers: list[threading.Timer] = []
+        self._threads: list[threading.Thread] = []
 
     def __enter__(self) -> Self:
         return self
@@ -59,15 +59,14 @@ class Feed:
         cluster = self._dial()
         self._clusters.append(cluster)
         line = Line(cluster, self._put, self._closed)
-        # Daemon threads: a source blocked in a read must not keep the process from ending.
-        threading.Thread(target=self._run, args=(source, line), name=name, daemon=True).start()
+        # Daemon threads: a source that does not notice the end must not keep the process from ending.
+        self._spawn(threading.Thread(target=self._run, args=(source, line), name=name, daemon=True))
 
     def after(self, seconds: float, item: Any) -> None:
         """Put an item into the feed later: a deadline is an event like any other."""
         timer = threading.Timer(seconds, self._put_quietly, (item,))
         timer.daemon = True
-        self._timers.append(timer)
-        timer.start()
+        self._spawn(timer)
 
     def take(self, timeout: float | None = None) -> Any:
         """Give the next item, or None when none came in time."""
@@ -80,26 +79,27 @@ class Feed:
         return item
 
     def close(self) -> None:
-        """Hang up; sources end as soon as they notice."""
+        """Hang up, and wait a moment for the sources to notice."""
         self._closed.set()
-        for timer in self._timers:
-            timer.cancel()
         for cluster in self._clusters:
-            cluster.close()
+            cluster.hang_up()
+        for thread in self._threads:
+            if isinstance(thread, threading.Timer):
+                thread.cancel()
+        for thread in self._threads:
+            thread.join(END_SECONDS)
+
+    def _spawn(self, thread: threading.Thread) -> None:
+        self._threads.append(thread)
+        thread.start()
 
     def _run(self, source: Source, line: Line) -> None:
         try:
             source(line)
         except Closed:
             return
-        except PacelineError as error:
+        except BaseException as error:  # noqa: BLE001 - the reader of the feed raises it, bugs included
             self._put_quietly(error)
-        except BaseException as error:
-            # After the end, a connection that was cut in mid-read may say anything.
-            if self._closed.is_set():
-                return
-            self._put_quietly(error)
-            raise
         finally:
             line.cluster.close()
 

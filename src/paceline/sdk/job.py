@@ -67,11 +67,8 @@ class JobRef:
     def wait(self, timeout: float | None = None) -> JobStatus:
         """Wait until the job ends and give its status; Missing when it is deleted, TimeoutError after `timeout`."""
         for event in self._news(timeout):
-            match event:
-                case JobChanged() if phase_of(event.job).is_final:
-                    return status_of(event.job)
-                case Ended(job=None):
-                    break
+            if isinstance(event, Ended) and event.job is not None:
+                return status_of(event.job)
         raise Missing(f"{self} was deleted")
 
     def wait_stopped(self, timeout: float | None = None) -> None:

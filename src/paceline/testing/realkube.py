@@ -161,9 +161,7 @@ def _running(command: Sequence[str], log: Path) -> Iterator[subprocess.Popen[byt
     wrapper = (setpriv, "--pdeathsig", "KILL", "--") if setpriv else ()
     with log.open("wb") as out:
         # No environment, because etcd takes ETCD_* variables for flags.
-        process = subprocess.Popen(
-            (*wrapper, *command), stdin=subprocess.DEVNULL, stdout=out, stderr=out, env={}
-        )
+        process = subprocess.Popen((*wrapper, *command), stdin=subprocess.DEVNULL, stdout=out, stderr=out, env={})
     try:
         yield process
     finally:
@@ -172,9 +170,7 @@ def _running(command: Sequence[str], log: Path) -> Iterator[subprocess.Popen[byt
         process.wait()
 
 
-def _wait_until_ready(
-    kube: RealKube, processes: Mapping[str, subprocess.Popen[bytes]], home: Path
-) -> None:
+def _wait_until_ready(kube: RealKube, processes: Mapping[str, subprocess.Popen[bytes]], home: Path) -> None:
     """Return once the server is ready and has made the default namespace, which comes later."""
     deadline = time.monotonic() + _START_SECONDS
     awaited = ["/readyz", "/api/v1/namespaces/default"]

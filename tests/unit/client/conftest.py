@@ -8,12 +8,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 import pytest
-from tests.unit.client.identities import make_identities
-from tests.unit.client.wire import Wire
 
 from paceline.client.access import Access
 from paceline.client.local import LocalCluster
 from paceline.testing.simloop import SimLoop
+from tests.unit.client.identities import make_identities
+from tests.unit.client.wire import Wire
 
 SECONDS_OF_A_TEST = 100_000.0
 

@@ -6,10 +6,10 @@ from contextlib import aclosing
 
 import orjson
 import pytest
-from tests.unit.client.wire import Stays, answer, chunked
 
 from paceline.client.agent import AgentSocket
 from paceline.errors import Busy, Malformed, Missing
+from tests.unit.client.wire import Stays, answer, chunked
 
 POD = {"metadata": {"name": "demo-0"}, "spec": {"containers": [{"name": "main"}]}}
 TWO = {"metadata": {"name": "demo-0"}, "spec": {"containers": [{"name": "main"}, {"name": "side"}]}}

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import orjson
 import pytest
-from tests.unit.client.wire import DROP, OK, Stays, answer, chunked
 
 from paceline.client.access import Access
 from paceline.client.cluster import PODS, Select
@@ -16,6 +15,7 @@ from paceline.client.direct import DirectCluster
 from paceline.client.http import HttpCluster
 from paceline.client.transport import Unreached
 from paceline.errors import Exists, Unavailable
+from tests.unit.client.wire import DROP, OK, Stays, answer, chunked
 
 POD = {"metadata": {"namespace": "team", "name": "a"}}
 TAKEN = orjson.dumps({"kind": "Status", "code": 409, "reason": "AlreadyExists", "message": "taken"})

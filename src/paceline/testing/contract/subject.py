@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,6 +85,8 @@ class Subject:
 
 
 Promise = Callable[[Subject], Awaitable[None]]
+# Opens a cluster for the length of one promise.
+OpenSubject = Callable[[], AbstractAsyncContextManager[Subject]]
 
 
 def pod_spec() -> Object:

@@ -1,0 +1,164 @@
+"""What only pods have: being bound to a node, and a log."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from functools import partial
+from typing import Any
+
+from paceline.api import change, refusal
+from paceline.api.body import read_object
+from paceline.api.exchange import Answer, Request, Write, answer
+from paceline.api.paths import Target
+from paceline.api.read import number_of
+from paceline.api.server import Server
+from paceline.api.write import MAX_TRIES
+from paceline.errors import Conflict, Missing
+from paceline.objects.faults import FieldFault, invalid, required
+from paceline.objects.meta import Object, is_deleting
+from paceline.objects.names import subdomain_problem
+from paceline.objects.times import from_wire, to_wire
+
+_LOWEST = {"tailLines": 0, "limitBytes": 1, "sinceSeconds": 1}
+
+
+class Pods:
+    """The subresources of pods."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    async def bind(self, request: Request, target: Target) -> Answer:
+        """Give a pod to a node, once."""
+        binding = read_object(request, "Binding")
+        node = _node_of(binding, target)
+        store = self._server.store
+        for left in reversed(range(MAX_TRIES)):
+            stored = store.get(target.key)
+            if stored is None:
+                raise refusal.not_found(target.resource, target.name)
+            pod = change.read(stored.value)
+            _check_binding(pod, binding, target)
+            bound = _bound(pod, node, binding, now=to_wire(self._server.clock.now()))
+            try:
+                await store.replace(target.key, partial(change.write, bound), expected=stored.revision)
+            except Missing as error:
+                raise refusal.not_found(target.resource, target.name) from error
+            except Conflict as error:
+                if not left:
+                    raise refusal.modified(target.resource, target.name) from error
+                continue
+            break
+        done = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+        return answer(done, code=201)
+
+    async def log(self, request: Request, target: Target) -> "Answer | Log":
+        """Show the log of one container."""
+        query = _log_query(request, target.name)
+        stored = self._server.store.get(target.key)
+        if stored is None:
+            raise refusal.not_found(target.resource, target.name)
+        pod = change.read(stored.value)
+        container = _container(pod, query.get("container", ""), target.name)
+        if not pod["spec"].get("nodeName"):
+            return Answer(code=204, body=b"", content_type="text/plain")
+        query = {**query, "container": container}
+        return Log(self._server.nodes.logs(target.namespace, pod, query))
+
+
+class Log:
+    """A log, as the stream that shows it."""
+
+    content_type = "text/plain"
+
+    def __init__(self, chunks: AsyncIterator[bytes]) -> None:
+        self._chunks = chunks
+
+    async def run(self, write: Write) -> None:
+        """Pass on what the node says; nothing is sent before it has said something or ended well."""
+        try:
+            async for chunk in self._chunks:
+                await write(chunk)
+            await write(b"")
+        finally:
+            # Hang up on the node at once, not when the garbage is collected.
+            if isinstance(self._chunks, AsyncGenerator):
+                await self._chunks.aclose()
+
+
+def _node_of(binding: Object, target: Target) -> str:
+    wanted = binding.get("target")
+    node = wanted.get("name") if isinstance(wanted, dict) else None
+    if not node:
+        raise refusal.invalid("Binding", target.name, (required("target.name"),))
+    if wrong := subdomain_problem(str(node)):
+        raise refusal.invalid("Binding", target.name, (invalid("target.name", node, wrong),))
+    said = binding.get("metadata", {}).get("annotations") or {}
+    if not isinstance(said, dict) or not all(isinstance(each, str) for each in said.values()):
+        fault = invalid("metadata.annotations", said, "must be a mapping of strings")
+        raise refusal.invalid("Binding", target.name, (fault,))
+    return str(node)
+
+
+def _check_binding(pod: Object, binding: Object, target: Target) -> None:
+    uid = (binding.get("metadata") or {}).get("uid")
+    what, name = "pods/binding", target.name
+    if uid and uid != pod["metadata"]["uid"]:
+        there = pod["metadata"]["uid"]
+        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {there}"
+        raise refusal.conflict(what, name, why)
+    if is_deleting(pod):
+        raise refusal.conflict(what, name, f"pod {name} is being deleted, cannot be assigned to a host")
+    if node := pod["spec"].get("nodeName"):
+        raise refusal.conflict(what, name, f'pod {name} is already assigned to node "{node}"')
+
+
+def _bound(pod: Object, node: str, binding: Object, *, now: str) -> Object:
+    status = pod.get("status") or {}
+    conditions = [each for each in status.get("conditions") or () if each.get("type") != "PodScheduled"]
+    scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
+    metadata = dict(pod["metadata"])
+    if said := (binding.get("metadata") or {}).get("annotations"):
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), **said}
+    return {
+        **pod,
+        "metadata": metadata,
+        "spec": {**pod["spec"], "nodeName": node},
+        "status": {**status, "conditions": [*conditions, scheduled]},
+    }
+
+
+def _log_query(request: Request, name: str) -> Mapping[str, str]:
+    """Check the options of a log, so that a node need not."""
+    faults = []
+    for option, lowest in _LOWEST.items():
+        number = number_of(request, option)
+        if number is not None and number < lowest:
+            hint = f"must be greater than or equal to {lowest}"
+            faults.append(FieldFault(option, number, hint))
+    since = request.query.get("sinceTime", "")
+    if since:
+        try:
+            from_wire(since)
+        except ValueError as error:
+            raise refusal.bad_request(f"sinceTime must be a time like 2030-01-31T12:00:00Z, not {since!r}") from error
+        if "sinceSeconds" in request.query:
+            hint = "at most one of `sinceTime` or `sinceSeconds` may be specified"
+            faults.append(FieldFault("sinceSeconds", request.query["sinceSeconds"], hint))
+    if faults:
+        raise refusal.invalid("PodLogOptions", name, faults)
+    return request.query
+
+
+def _container(pod: Object, wanted: str, name: str) -> str:
+    spec: Mapping[str, Any] = pod["spec"]
+    main = [str(each["name"]) for each in spec.get("containers") or ()]
+    init = [str(each["name"]) for each in spec.get("initContainers") or ()]
+    if wanted:
+        if wanted not in (*init, *main):
+            raise refusal.bad_request(f"container {wanted} is not valid for pod {name}")
+        return wanted
+    if len(main) == 1:
+        return main[0]
+    listed = f"choose one of: [{' '.join(main)}]"
+    if init:
+        listed = f"{listed} or one of the init containers: [{' '.join(init)}]"
+    raise refusal.bad_request(f"a container name must be specified for pod {name}, {listed}")

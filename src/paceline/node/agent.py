@@ -1,0 +1,259 @@
+"""The node agent: follow this machine's pods, and move each on by one plan at a time."""
+
+import asyncio
+import functools
+import logging
+import re
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from paceline.client.cluster import CLAIMS, PODS, VOLUMES, Change, Cluster
+from paceline.client.events import Recorder
+from paceline.client.informer import Informer
+from paceline.client.queue import WorkQueue, run
+from paceline.errors import Busy, Conflict, Missing
+from paceline.node.decide import MOMENT, decide
+from paceline.node.host import Blocked, Folders, Host
+from paceline.node.hosts import Hosts
+from paceline.node.images import Row
+from paceline.node.look import containers_of, look, tries_of
+from paceline.node.records import read_started, write_asked, write_ended
+from paceline.node.register import Registration
+from paceline.node.seen import Plan, Problem, Seen, Try
+from paceline.node.start import Starter
+from paceline.node.stories import Story, stories
+from paceline.objects.meta import Key, Object, key_of, revision_of, uid_of
+from paceline.world import Blocking, Identity, World
+
+log = logging.getLogger(__name__)
+
+WORKERS = 8
+# A pass starts containers and looks again; more rounds than a pod has stages mean a bug.
+MAX_ROUNDS = 100
+# What keeps a container from starting is looked at again after half the time it has lasted, within these bounds.
+SOONEST_SECONDS, LATEST_SECONDS = 1.0, 60.0
+# A uid is part of a path.
+_UID = re.compile(r"[0-9A-Za-z-]{1,64}")
+
+
+@dataclass(slots=True, kw_only=True)
+class Agent:
+    """Everything the agent is made of. Nothing that matters lives only in it: it may be killed at any moment."""
+
+    cluster: Cluster
+    world: World
+    blocking: Blocking
+    recorder: Recorder
+    host: Host
+    folders: Folders
+    images: tuple[Row, ...]
+    find_sandbox: Callable[[], str | None]
+    queue: WorkQueue[str] = field(init=False)
+    hosts: Hosts = field(init=False)
+    pods: Informer = field(init=False)
+    _claims: Informer = field(init=False)
+    _volumes: Informer = field(init=False)
+    _starter: Starter = field(init=False)
+    _group: asyncio.TaskGroup = field(init=False)
+    # Where the pods bound to this machine are found, by uid.
+    _keys: dict[str, Key] = field(init=False, default_factory=dict)
+    # Since when something keeps a pod's containers from starting.
+    _blocked: dict[str, datetime] = field(init=False, default_factory=dict)
+    _followed: set[Identity] = field(init=False, default_factory=set)
+
+    def __post_init__(self) -> None:
+        """Set up the caches; nothing runs before `run`."""
+        chance = self.world.chance
+        self.queue = WorkQueue(chance)
+        self.hosts = Hosts(files=self.world.files, folders=self.folders)
+        # All pods, bound or not: peers must be known by name before the first of them starts.
+        self.pods = Informer(self.cluster, PODS, chance=chance, on_change=self._pod_changed)
+        self._claims = Informer(self.cluster, CLAIMS, chance=chance, on_change=self._claim_changed)
+        self._volumes = Informer(self.cluster, VOLUMES, chance=chance, on_change=self._claim_changed)
+        self._starter = Starter(
+            cluster=self.cluster,
+            world=self.world,
+            host=self.host,
+            folders=self.folders,
+            hosts=self.hosts,
+            images=self.images,
+            claims=self._claims.cache,
+            volumes=self._volumes.cache,
+            find_sandbox=self.find_sandbox,
+        )
+
+    async def run(self, ready: asyncio.Event) -> None:
+        """Work until cancelled; `ready` is set once the node is registered and all pods are known."""
+        self.world.files.make_folder(self.folders.pods)
+        self.hosts.load()
+        registration = Registration(
+            cluster=self.cluster, clock=self.world.clock, host=self.host, find_sandbox=self.find_sandbox
+        )
+        informers = (self.pods, self._claims, self._volumes)
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            for informer in informers:
+                group.create_task(informer.run())
+            for informer in informers:
+                await informer.has_synced.wait()
+            await registration.register()
+            # Also pods that are gone from the cluster: what they left is taken over, reported or cleared away.
+            for uid in self.world.files.names(self.folders.pods):
+                self.queue.add(uid)
+            group.create_task(registration.keep())
+            ready.set()
+            await run(self.queue, self.reconcile, workers=WORKERS)
+
+    async def reconcile(self, uid: str) -> None:
+        """Look at one pod's folders, decide, carry out, report, and say when to look again."""
+        pod = self._pod(uid)
+        try:
+            if pod is None:
+                await self._clear(uid)
+            else:
+                await self._move_on(uid, pod)
+        except OSError as error:
+            raise Busy(f"the node agent's folder {self.folders.root}: {error}") from error
+
+    async def _move_on(self, uid: str, pod: Object) -> None:
+        problems: dict[str, Problem] = {}
+        for _ in range(MAX_ROUNDS):
+            seen = look(self.world, self.folders, pod, address=self.hosts.address(pod), problems=problems)
+            plan = decide(seen, self.world.clock.now())
+            if not plan.record and not plan.start:
+                break
+            for name, ended in plan.record:
+                write_ended(self.world.files, self._folder(seen, name), ended)
+            problems |= await self._start(pod, plan)
+        await self._stop(seen, plan)
+        self._follow(uid, seen.tries)
+        await self._report(pod, plan)
+        self._look_again(uid, plan, is_blocked=bool(problems))
+        if plan.remove:
+            await self._remove(pod)
+
+    async def _start(self, pod: Object, plan: Plan) -> dict[str, Problem]:
+        """Start what is to be started; give what kept the rest from it."""
+        specs = {str(each["name"]): each for each in containers_of(pod)}
+        problems = {}
+        for start in plan.start:
+            try:
+                await self._starter.start(pod, specs[start.container], start.restarts)
+            except Blocked as error:
+                problems[start.container] = Problem(reason=error.reason, message=str(error))
+                continue
+            folder = self.folders.attempt(uid_of(pod), start.container, start.restarts)
+            if read_started(self.world.files, folder) is None:
+                raise Busy(f"the shim of container {start.container!r} ended before it began; see {folder}")
+        return problems
+
+    async def _stop(self, seen: Seen, plan: Plan) -> None:
+        for name in plan.ask:
+            if self._signal(seen.tries[name], signal.SIGTERM):
+                write_asked(self.world.files, self._folder(seen, name), self.world.clock.now())
+                await self.recorder.record(seen.pod, "Killing", message=f"Stopping container {name}")
+        for name in plan.kill:
+            self._signal(seen.tries[name], signal.SIGQUIT)
+
+    def _signal(self, each: Try, number: int) -> bool:
+        """Signal a try's shim; False when it has not yet said who it is."""
+        who = each.started.identity if each.started else None
+        if who is not None:
+            self.world.processes.signal(who, number)
+        return who is not None
+
+    def _follow(self, uid: str, tries: Mapping[str, Try]) -> None:
+        """Have the pod looked at again when one of its shims ends."""
+        for each in tries.values():
+            who = each.started.identity if each.started else None
+            if each.is_held and who is None:
+                self.queue.add_after(uid, MOMENT.total_seconds())
+            elif each.is_held and who is not None and who not in self._followed:
+                self._followed.add(who)
+                self._group.create_task(self._await_end(uid, who))
+
+    async def _await_end(self, uid: str, who: Identity) -> None:
+        try:
+            await self.world.processes.ended(who)
+        finally:
+            self._followed.discard(who)
+        self.queue.add(uid)
+
+    async def _report(self, pod: Object, plan: Plan) -> None:
+        """Write the status if it says anything new, then tell of it; Conflict means that the pod is looked at again."""
+        old = pod.get("status") or {}
+        if plan.status is None or all(old.get(name) == value for name, value in plan.status.items()):
+            return
+        patch = {"metadata": {"resourceVersion": revision_of(pod)}, "status": plan.status}
+        try:
+            written = await self.cluster.patch(PODS, key_of(pod), patch, subresource="status")
+        except Missing:
+            return  # The pod went meanwhile; the watch will say so.
+        self.pods.observe(written)
+        if told := stories(old, plan.status):
+            # Beside the work: events are for people, and the next step need not wait for them.
+            self._group.create_task(self._tell(written, told))
+
+    async def _tell(self, pod: Object, told: tuple[Story, ...]) -> None:
+        for story in told:
+            await self.recorder.record(pod, story.reason, message=story.message, is_warning=story.is_warning)
+
+    def _look_again(self, uid: str, plan: Plan, *, is_blocked: bool) -> None:
+        now = self.world.clock.now()
+        if plan.wake_at is not None:
+            self.queue.add_after(uid, max((plan.wake_at - now).total_seconds(), 0.0))
+        if not is_blocked:
+            self._blocked.pop(uid, None)
+            return
+        lasted = (now - self._blocked.setdefault(uid, now)).total_seconds()
+        self.queue.add_after(uid, min(max(lasted / 2, SOONEST_SECONDS), LATEST_SECONDS))
+
+    async def _remove(self, pod: Object) -> None:
+        """Let a pod's object go, now that nothing of it runs."""
+        options = {"gracePeriodSeconds": 0, "preconditions": {"uid": uid_of(pod)}}
+        try:
+            await self.cluster.delete(PODS, key_of(pod), options)
+        except (Missing, Conflict):
+            return  # Gone, or another pod has the name by now.
+
+    async def _clear(self, uid: str) -> None:
+        """End what is left of a pod that is gone, then remove its folder."""
+        names = self.world.files.names(self.folders.containers(uid))
+        held = {name: each for name, each in tries_of(self.world, self.folders, uid, names).items() if each.is_held}
+        for each in held.values():
+            self._signal(each, signal.SIGQUIT)
+        self._follow(uid, held)
+        if not held and self.world.files.exists(self.folders.pod(uid)):
+            # Elsewhere: what a pod left in its scratch folders may take long to remove.
+            await self.blocking.run(functools.partial(self.world.files.remove, self.folders.pod(uid)))
+
+    def _pod(self, uid: str) -> Object | None:
+        key = self._keys.get(uid)
+        pod = self.pods.cache.get(key) if key else None
+        return pod if pod is not None and uid_of(pod) == uid else None
+
+    def _folder(self, seen: Seen, name: str) -> Path:
+        return self.folders.attempt(uid_of(seen.pod), name, seen.tries[name].restarts)
+
+    def _pod_changed(self, change: Change, old: Object | None, new: Object | None) -> None:
+        pod = new or old or {}
+        uid = uid_of(pod)
+        if change is Change.ADDED:
+            self.hosts.add(pod)
+        elif change is Change.DELETED:
+            self.hosts.remove(pod)
+            self._keys.pop(uid, None)
+            self._blocked.pop(uid, None)
+        # Soon and once for many: pods that run already have their hosts file mounted.
+        asyncio.get_running_loop().call_soon(self.hosts.flush)
+        if pod["spec"].get("nodeName") == self.host.name and _UID.fullmatch(uid):
+            if new is not None:
+                self._keys[uid] = key_of(pod)
+            self.queue.add(uid)
+
+    def _claim_changed(self, _change: Change, _old: Object | None, _new: Object | None) -> None:
+        for uid in self._blocked:
+            self.queue.add(uid)

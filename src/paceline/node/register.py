@@ -1,0 +1,162 @@
+"""This machine as a Node object, and the lease that says it is alive."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from paceline.client.cluster import LEASES, NAMESPACES, NODES, Cluster
+from paceline.errors import Exists, Missing, PacelineError
+from paceline.node.host import ADDRESS, Host
+from paceline.objects.meta import Object
+from paceline.objects.times import to_wire, to_wire_micro
+from paceline.world import Clock
+
+log = logging.getLogger(__name__)
+
+LEASE_NAMESPACE = "kube-node-lease"
+LEASE_SECONDS = 40
+RENEW_SECONDS = 10.0
+MAX_PODS = 1000
+RUNTIME = "paceline://0.1.0"
+# Conditions that are not measured yet are not claimed to be bad.
+QUIET = (
+    ("MemoryPressure", "KubeletHasSufficientMemory", "node agent has sufficient memory available"),
+    ("DiskPressure", "KubeletHasNoDiskPressure", "node agent has no disk pressure"),
+    ("PIDPressure", "KubeletHasSufficientPID", "node agent has sufficient PID available"),
+)
+
+
+def node_object(host: Host) -> Object:
+    """Write the part of the node that does not change."""
+    facts = dict(host.facts)
+    labels = {
+        "kubernetes.io/hostname": host.name,
+        "kubernetes.io/os": facts.get("operatingSystem", ""),
+        "kubernetes.io/arch": facts.get("architecture", ""),
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": host.name, "labels": {name: value for name, value in labels.items() if value}},
+        "spec": {},
+    }
+
+
+def node_status(host: Host, old: Object, *, has_sandbox: bool, now: datetime) -> Object:
+    """Write the node's status; a condition's moment changes only with the condition."""
+    amounts = {"cpu": str(host.cpus), "memory": f"{host.memory_bytes // 1024}Ki", "pods": str(MAX_PODS)}
+    info = {
+        "machineID": "",
+        "systemUUID": "",
+        "bootID": "",
+        "kernelVersion": "",
+        "osImage": "",
+        "operatingSystem": "linux",
+        "architecture": "",
+        "containerRuntimeVersion": RUNTIME,
+        "kubeletVersion": RUNTIME.rpartition("/")[2],
+        "kubeProxyVersion": "",
+    }
+    before = {each["type"]: each for each in old.get("conditions") or ()}
+    return {
+        "capacity": amounts,
+        "allocatable": amounts,
+        "addresses": [{"type": "InternalIP", "address": ADDRESS}, {"type": "Hostname", "address": host.name}],
+        "nodeInfo": info | dict(host.facts),
+        "conditions": [_since(each, before, now) for each in _conditions(host, has_sandbox=has_sandbox)],
+    }
+
+
+def _conditions(host: Host, *, has_sandbox: bool) -> list[Object]:
+    missing = f"bubblewrap is not installed; install it with: {host.install_sandbox}"
+    sandbox = (
+        ("SandboxReady", "Found", "bubblewrap is installed") if has_sandbox else ("SandboxReady", "Missing", missing)
+    )
+    own = "pods share the machine's network, each with a loopback address of its own"
+    return [
+        *(_condition(kind, "False", reason, message) for kind, reason, message in QUIET),
+        _condition(sandbox[0], "True" if has_sandbox else "False", *sandbox[1:]),
+        _condition("PodNetwork", "False", "HostNetwork", own),
+        _condition("Ready", "True", "KubeletReady", "node agent is posting ready status"),
+    ]
+
+
+def _condition(kind: str, status: str, reason: str, message: str) -> Object:
+    return {"type": kind, "status": status, "reason": reason, "message": message}
+
+
+def _since(condition: Object, before: dict[str, Object], now: datetime) -> Object:
+    old = before.get(condition["type"], {})
+    is_same = old.get("status") == condition["status"] and "lastTransitionTime" in old
+    return condition | {"lastTransitionTime": old["lastTransitionTime"] if is_same else to_wire(now)}
+
+
+@dataclass(slots=True, kw_only=True)
+class Registration:
+    """Keeps the node and its lease up to date."""
+
+    cluster: Cluster
+    clock: Clock
+    host: Host
+    find_sandbox: Callable[[], str | None]
+    _status: Object = field(default_factory=dict)
+
+    async def register(self) -> None:
+        """Make the node if it is not there, and say what it has; what people wrote on it stays."""
+        try:
+            node = await self.cluster.create(NODES, node_object(self.host))
+        except Exists:
+            node = await self.cluster.get(NODES, "", self.host.name)
+        self._status = node.get("status") or {}
+        await self._report()
+
+    async def keep(self) -> None:
+        """Renew until cancelled; trouble with the server is waited out."""
+        while True:
+            try:
+                await self._renew()
+                await self._report()
+            except Missing:
+                await self._try_again()
+            except PacelineError as error:
+                log.warning("node not renewed", extra={"reason": error.reason, "error": str(error)})
+            await asyncio.sleep(RENEW_SECONDS)
+
+    async def _try_again(self) -> None:
+        """Register anew: somebody deleted the node."""
+        try:
+            await self.register()
+        except PacelineError as error:
+            log.warning("node not registered", extra={"reason": error.reason, "error": str(error)})
+
+    async def _report(self) -> None:
+        now, has_sandbox = self.clock.now(), self.find_sandbox() is not None
+        status = node_status(self.host, self._status, has_sandbox=has_sandbox, now=now)
+        if any(self._status.get(name) != value for name, value in status.items()):
+            written = await self.cluster.patch(NODES, ("", self.host.name), {"status": status}, subresource="status")
+            self._status = written.get("status") or status
+
+    async def _renew(self) -> None:
+        now = to_wire_micro(self.clock.now())
+        key = (LEASE_NAMESPACE, self.host.name)
+        try:
+            await self.cluster.patch(LEASES, key, {"spec": {"renewTime": now}})
+        except Missing:
+            await self._make_lease(now)
+
+    async def _make_lease(self, now: str) -> None:
+        namespace: Object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": LEASE_NAMESPACE}}
+        spec = {"holderIdentity": self.host.name, "leaseDurationSeconds": LEASE_SECONDS, "renewTime": now}
+        lease: Object = {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": self.host.name, "namespace": LEASE_NAMESPACE},
+            "spec": spec,
+        }
+        for where, obj in ((NAMESPACES, namespace), (LEASES, lease)):
+            try:
+                await self.cluster.create(where, obj)
+            except Exists:
+                continue

@@ -1,0 +1,162 @@
+"""All-or-nothing placement: which waiting pods go to which node, and why the others wait."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+
+from paceline.objects.meta import Key
+from paceline.plan.room import Amounts, Ask, GangAsk, Room, add
+
+# On one machine CPUs are shared: everything becomes slower, nothing breaks. Memory and devices are never shared.
+SHARED = frozenset({"cpu"})
+IN_BYTES = ("memory", "ephemeral-storage", "hugepages-")
+UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Pods and their nodes; why the other pods wait; what people should know about the placed ones."""
+
+    bind: Mapping[Key, str] = field(default_factory=dict)
+    waits: Mapping[Key, str] = field(default_factory=dict)
+    warn: Mapping[Key, str] = field(default_factory=dict)
+
+
+def place(gangs: tuple[GangAsk, ...], rooms: tuple[Room, ...], *, shared: frozenset[str] = SHARED) -> Placement:
+    """Place gangs, each whole or not at all, by priority and then by age.
+
+    A gang that waits for resources keeps them from those behind it, so that a large one is not passed over for ever.
+    One that can never fit keeps nothing from anybody.
+    """
+    bind: dict[Key, str] = {}
+    waits: dict[Key, str] = {}
+    warn: dict[Key, str] = {}
+    kept: dict[str, str] = {}
+    for gang in sorted(gangs, key=lambda each: (-each.priority, each.since, each.name)):
+        if said := _not_yet(gang, kept):
+            waits |= dict.fromkeys(_keys(gang), said)
+            continue
+        fit = _fit(gang, rooms, shared)
+        if fit.stuck is not None:
+            said, lacking = _lack(gang, rooms, shared)
+            waits |= dict.fromkeys(_keys(gang), said)
+            kept |= dict.fromkeys(lacking, gang.name)
+            continue
+        rooms = fit.rooms
+        bind |= fit.nodes
+        warn |= _warnings(gang, fit, shared)
+    return Placement(bind=bind, waits=waits, warn=warn)
+
+
+def _keys(gang: GangAsk) -> tuple[Key, ...]:
+    return tuple(ask.key for ask in gang.asks)
+
+
+def _not_yet(gang: GangAsk, kept: Mapping[str, str]) -> str:
+    if gang.present < gang.size:
+        return f"waits for the other members: {gang.present} of {gang.size} pods exist"
+    for name in _needs(gang):
+        if name in kept:
+            return f"waits behind {kept[name]}, which waits for {name}"
+    return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fit:
+    """How far the pods of one gang find nodes, what is left then, and the first pod that finds none."""
+
+    nodes: Mapping[Key, str]
+    rooms: tuple[Room, ...]
+    stuck: Ask | None = None
+
+
+def _fit(gang: GangAsk, rooms: tuple[Room, ...], shared: frozenset[str]) -> _Fit:
+    nodes: dict[Key, str] = {}
+    left = {room.node: room for room in rooms}
+    for ask in gang.asks:
+        room = next((each for each in left.values() if _has_room(each, ask, shared)), None)
+        if room is None:
+            return _Fit(nodes=nodes, rooms=tuple(left.values()), stuck=ask)
+        nodes[ask.key] = room.node
+        left[room.node] = replace(room, used=add(room.used, ask.requests))
+    return _Fit(nodes=nodes, rooms=tuple(left.values()))
+
+
+def _has_room(room: Room, ask: Ask, shared: frozenset[str]) -> bool:
+    return _matches(room, ask) and not _short(room, ask.requests, shared)
+
+
+def _matches(room: Room, ask: Ask) -> bool:
+    return ask.selector.items() <= room.labels.items()
+
+
+def _short(room: Room, needs: Amounts, shared: frozenset[str]) -> list[str]:
+    return [name for name, amount in needs.items() if name not in shared and amount > room.free(name)]
+
+
+def _lack(gang: GangAsk, rooms: tuple[Room, ...], shared: frozenset[str]) -> tuple[str, frozenset[str]]:
+    """Say what a gang lacks, and which resources it may keep from others."""
+    if not rooms:
+        return "no node is ready", frozenset()
+    homeless = [ask for ask in gang.asks if not any(_matches(room, ask) for room in rooms)]
+    if homeless:
+        wanted = ", ".join(f"{name}={value}" for name, value in homeless[0].selector.items())
+        return f"no node has the labels {wanted}", frozenset()
+    empty = tuple(replace(room, used={}) for room in rooms)
+    is_possible = _fit(gang, empty, shared).stuck is None
+    total, needs = _together(rooms), _needs(gang)
+    lacking = _short(total, needs, shared) or _short_for_one(gang, rooms, shared)
+    said = ", ".join(_say(name, needs[name], total) for name in lacking)
+    where = "" if len(rooms) == 1 else f" on {len(rooms)} nodes"
+    ever = "" if is_possible else "; it can never run here"
+    return f"lacks {said}{where}{ever}", frozenset(lacking) if is_possible else frozenset()
+
+
+def _short_for_one(gang: GangAsk, rooms: tuple[Room, ...], shared: frozenset[str]) -> list[str]:
+    """Name what single nodes lack for the pod that finds none, when all nodes together would have enough."""
+    fit = _fit(gang, rooms, shared)
+    requests = fit.stuck.requests if fit.stuck else {}
+    return sorted({name for room in fit.rooms for name in _short(room, requests, shared)})
+
+
+def _together(rooms: tuple[Room, ...]) -> Room:
+    capacity: Amounts = {}
+    used: Amounts = {}
+    for room in rooms:
+        capacity, used = add(capacity, room.capacity), add(used, room.used)
+    return Room(node="", capacity=capacity, used=used)
+
+
+def _needs(gang: GangAsk) -> dict[str, Decimal]:
+    needs: dict[str, Decimal] = {}
+    for ask in gang.asks:
+        needs = add(needs, ask.requests)
+    return needs
+
+
+def _say(name: str, asked: Decimal, total: Room) -> str:
+    free, capacity = max(total.free(name), Decimal(0)), total.capacity.get(name, Decimal(0))
+    return f"{name}: {_amount(name, asked)} asked, {_amount(name, free)} of {_amount(name, capacity)} free"
+
+
+def _warnings(gang: GangAsk, fit: _Fit, shared: frozenset[str]) -> dict[Key, str]:
+    warnings: dict[Key, str] = {}
+    for room in fit.rooms:
+        for name in sorted(shared):
+            used, capacity = room.used.get(name, Decimal(0)), room.capacity.get(name, Decimal(0))
+            if used > capacity:
+                said = (
+                    f"{_amount(name, used)} {name} asked of {_amount(name, capacity)} on {room.node}: pods share them"
+                )
+                here = [ask for ask in gang.asks if fit.nodes[ask.key] == room.node and name in ask.requests]
+                warnings |= {ask.key: said for ask in here}
+    return warnings
+
+
+def _amount(name: str, amount: Decimal) -> str:
+    """Write an amount for people: bytes in binary units, to two digits."""
+    unit = 0
+    if name.startswith(IN_BYTES):
+        while abs(amount) >= 1024 and unit < len(UNITS) - 1:
+            amount, unit = amount / 1024, unit + 1
+    return f"{amount:.2f}".rstrip("0").rstrip(".") + UNITS[unit]

@@ -1,0 +1,170 @@
+"""What pods ask for and what nodes have, read from the objects themselves."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from paceline.objects import labels
+from paceline.objects.meta import Key, Object, annotations_of, controller_of, is_deleting, key_of, labels_of, uid_of
+from paceline.objects.quantity import parse
+
+Amounts = Mapping[str, Decimal]
+
+PODS = "pods"
+FINAL = ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """One pod that waits for a node."""
+
+    key: Key
+    requests: Amounts
+    selector: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GangAsk:
+    """Pods that are placed together or not at all."""
+
+    name: str
+    asks: tuple[Ask, ...]
+    # How many pods belong together, and how many of them exist by now.
+    size: int = 1
+    present: int = 1
+    since: str = ""
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """One node: what it has and what is taken of it."""
+
+    node: str
+    capacity: Amounts
+    used: Amounts = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    def free(self, resource: str) -> Decimal:
+        """Tell how much is left of a resource; a node that counts no pods takes any number."""
+        if resource == PODS and PODS not in self.capacity:
+            return Decimal("Infinity")
+        return self.capacity.get(resource, Decimal(0)) - self.used.get(resource, Decimal(0))
+
+
+def rooms_of(nodes: Iterable[Object], pods: Iterable[Object]) -> tuple[Room, ...]:
+    """Read the nodes that take pods, less what the pods on them hold."""
+    used: dict[str, dict[str, Decimal]] = {}
+    for pod in pods:
+        node = pod["spec"].get("nodeName")
+        if node and not _is_final(pod):
+            used[node] = add(used.get(node, {}), requests_of(pod["spec"]))
+    return tuple(
+        Room(
+            node=node["metadata"]["name"],
+            capacity=_amounts((node.get("status") or {}).get("allocatable")),
+            used=used.get(node["metadata"]["name"], {}),
+            labels=labels_of(node),
+        )
+        for node in nodes
+        if _takes_pods(node)
+    )
+
+
+def asks_of(pods: Iterable[Object]) -> tuple[GangAsk, ...]:
+    """Read the pods that wait for a node, gang by gang.
+
+    A gang is one attempt of one job. A member that is already at a later attempt counts as there: it will not come
+    back to this one.
+    """
+    families: dict[str, list[Object]] = {}
+    for pod in pods:
+        families.setdefault(_family(pod), []).append(pod)
+    return tuple(ask for family in families.values() for ask in _gangs(family))
+
+
+def requests_of(spec: Mapping[str, Any]) -> dict[str, Decimal]:
+    """Add up what a pod asks for: all containers together, or the largest init container if that is more."""
+    together: dict[str, Decimal] = {PODS: Decimal(1)}
+    for container in spec.get("containers") or ():
+        together = add(together, _container_requests(container))
+    for container in spec.get("initContainers") or ():
+        for name, amount in _container_requests(container).items():
+            together[name] = max(together.get(name, Decimal(0)), amount)
+    return together
+
+
+def add(one: Amounts, other: Amounts) -> dict[str, Decimal]:
+    """Add amounts, resource by resource."""
+    return {name: one.get(name, Decimal(0)) + other.get(name, Decimal(0)) for name in {**one, **other}}
+
+
+def _gangs(family: list[Object]) -> Iterable[GangAsk]:
+    waiting = [pod for pod in family if _waits(pod)]
+    for attempt in sorted({_attempt(pod) for pod in waiting}):
+        members = sorted((pod for pod in waiting if _attempt(pod) == attempt), key=key_of)
+        first = members[0]
+        yield GangAsk(
+            name=_gang_name(first),
+            asks=tuple(_ask(pod) for pod in members),
+            size=max(_size(pod) for pod in members),
+            present=len({_place(pod) for pod in family if _attempt(pod) >= attempt}),
+            since=min(str(pod["metadata"].get("creationTimestamp", "")) for pod in members),
+        )
+
+
+def _ask(pod: Object) -> Ask:
+    spec = pod["spec"]
+    return Ask(key=key_of(pod), requests=requests_of(spec), selector=dict(spec.get("nodeSelector") or {}))
+
+
+def _family(pod: Object) -> str:
+    owner = controller_of(pod)
+    is_member = labels.GANG_SIZE in annotations_of(pod)
+    return str(owner["uid"]) if owner is not None and is_member else uid_of(pod)
+
+
+def _gang_name(pod: Object) -> str:
+    return labels_of(pod).get(labels.OWNER_NAME) or key_of(pod)[1]
+
+
+def _place(pod: Object) -> tuple[str, str]:
+    told = labels_of(pod)
+    return told.get(labels.REPLICA_TYPE, ""), told.get(labels.REPLICA_INDEX, "")
+
+
+def _attempt(pod: Object) -> int:
+    return _number(labels_of(pod).get(labels.ATTEMPT), otherwise=0)
+
+
+def _size(pod: Object) -> int:
+    return _number(annotations_of(pod).get(labels.GANG_SIZE), otherwise=1)
+
+
+def _number(text: str | None, *, otherwise: int) -> int:
+    # Labels and annotations are anybody's to write.
+    return int(text) if text and text.isdecimal() and len(text) < 10 else otherwise
+
+
+def _waits(pod: Object) -> bool:
+    return not (pod["spec"].get("nodeName") or _is_final(pod) or is_deleting(pod))
+
+
+def _is_final(pod: Object) -> bool:
+    return (pod.get("status") or {}).get("phase") in FINAL
+
+
+def _takes_pods(node: Object) -> bool:
+    conditions = {each["type"]: each["status"] for each in (node.get("status") or {}).get("conditions") or ()}
+    return conditions.get("Ready") == "True" and not (node.get("spec") or {}).get("unschedulable")
+
+
+def _container_requests(container: Mapping[str, Any]) -> dict[str, Decimal]:
+    resources = container.get("resources") or {}
+    # What has only a limit asks for as much.
+    return _amounts({**(resources.get("limits") or {}), **(resources.get("requests") or {})})
+
+
+def _amounts(wire: Mapping[str, Any] | None) -> dict[str, Decimal]:
+    return {name: parse(value) for name, value in (wire or {}).items()}

@@ -1,0 +1,95 @@
+"""How each of the clusters is opened that the contract is held against."""
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from paceline.api.app import make_app
+
+from paceline.api.gate import Gate, hashed
+from paceline.api.server import Server
+from paceline.assembly.keys import prepare_keys
+from paceline.assembly.kinds import full_scheme
+from paceline.assembly.listen import loopback_socket, serve
+from paceline.assembly.machine import real_world
+from paceline.assembly.settings import LOOPBACK, Settings
+from paceline.client.access import Access
+from paceline.client.cluster import NAMESPACES, Cluster
+from paceline.client.http import HttpCluster
+from paceline.client.kubeconfig import load
+from paceline.client.local import IN_PROCESS, App, LocalCluster
+from paceline.errors import Busy
+from paceline.objects.meta import Object
+from paceline.store.limits import Limits
+from paceline.store.memory import MemoryLog
+from paceline.store.store import Store
+from paceline.testing.contract.subject import Subject
+from paceline.testing.world import SimBlocking, SimChance
+
+# So short a memory that a promise can outlive it.
+FORGETFUL = Limits(history=100, batch=16, slack=10)
+NUMBERS = itertools.count()
+
+
+async def settled_in(cluster: Cluster) -> Subject:
+    """A subject with a new namespace of its own."""
+    name = f"contract-{next(NUMBERS)}"
+    await cluster.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    return Subject(cluster=cluster, namespace=name)
+
+
+@asynccontextmanager
+async def real_subject(access: Access) -> AsyncIterator[Subject]:
+    async with HttpCluster(access, SimChance()) as cluster:
+        yield await settled_in(cluster)
+
+
+@asynccontextmanager
+async def our_app(gate: Gate) -> AsyncIterator[App]:
+    """Our API server over a store in memory, without controllers and nodes."""
+    store = Store(MemoryLog(), SimBlocking(), limits=FORGETFUL)
+    await store.open()
+    world = real_world()
+    server = Server(store=store, scheme=full_scheme(), clock=world.clock, ids=world.ids, gate=gate, nodes=NoNodes())
+    async with asyncio.TaskGroup() as group:
+        writing = group.create_task(store.run())
+        try:
+            yield make_app(server)
+        finally:
+            writing.cancel()
+            await store.close()
+
+
+class NoNodes:
+    """Runs nothing, so it has no logs."""
+
+    async def logs(self, namespace: str, pod: Object, query: Mapping[str, str]) -> AsyncIterator[bytes]:
+        raise Busy("there is no node")
+        yield b""
+
+
+@asynccontextmanager
+async def local_subject() -> AsyncIterator[Subject]:
+    gate = Gate(tokens={hashed("secret"): "admin"}, hosts=frozenset({IN_PROCESS}))
+    async with our_app(gate) as app, LocalCluster(app, token="secret") as cluster:
+        yield await settled_in(cluster)
+
+
+@asynccontextmanager
+async def http_subject(home: Path) -> AsyncIterator[Subject]:
+    sock = loopback_socket(0)
+    port = sock.getsockname()[1]
+    settings = Settings(home=home)
+    keys = prepare_keys(settings, real_world(), port)
+    gate = Gate(tokens=keys.tokens, hosts=frozenset({f"{LOOPBACK}:{port}"}))
+    async with our_app(gate) as app, asyncio.TaskGroup() as group:
+        started = asyncio.Event()
+        serving = group.create_task(serve(app, sock, tls=(keys.certificate, keys.key), started=started))
+        await started.wait()
+        try:
+            async with HttpCluster(load(settings.kubeconfig, Path.read_bytes), SimChance()) as cluster:
+                yield await settled_in(cluster)
+        finally:
+            serving.cancel()

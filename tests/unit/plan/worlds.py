@@ -1,0 +1,99 @@
+"""Worlds to decide about, in few words.
+
+A member is written as the phase of its pod: `Running`, `Failed 137`, `Pending Unschedulable`; `` was never made, and
+`gone` was seen once and is not there any more.
+"""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from paceline.objects.gang import Gang, Member, Place, RestartPolicy, RestartScope, Site
+from paceline.objects.status import JobStatus, ReplicaPhase
+from paceline.plan.seen import ContainerSeen, PodPhase, PodSeen, Seen
+from paceline.plan.tasks import with_tasks
+from paceline.plan.tries import Try, attempt_of
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+SITE = Site(job="demo", namespace="default", stem="demo-12345", ports={})
+GANG, REPLICA = RestartScope.GANG, RestartScope.REPLICA
+TEMPLATE = {"spec": {"containers": [{"name": "main", "image": "python"}]}}
+
+
+def after(seconds):
+    return NOW + timedelta(seconds=seconds)
+
+
+def places(*counts, roles=("worker", "ps")):
+    return [Place(role, i) for role, count in zip(roles, counts, strict=False) for i in range(count)]
+
+
+def gang(workers=2, *, restart="OnFailure", scope=GANG, **rules):
+    """A gang whose first worker decides; in Gang scope any member's failure does, as for PyTorch."""
+    crew = places(workers)
+    policies = [restart] * workers if isinstance(restart, str) else restart
+    deciding = crew if scope is GANG else crew[:1]
+    return Gang(
+        members=tuple(
+            Member(place=place, template=TEMPLATE, restart=RestartPolicy(policy))
+            for place, policy in zip(crew, policies, strict=True)
+        ),
+        leader=crew[0],
+        scope=scope,
+        **{"success": ((crew[0],),), "failure": tuple((place,) for place in deciding), **rules},
+    )
+
+
+def pod(place, phase, *, attempt=0, **more):
+    phase, _, detail = phase.partition(" ")
+    more = {"name": SITE.pod(place, attempt), "uid": f"uid-{place}-{attempt}", **more}
+    if phase == "Pending":
+        return PodSeen(place=place, attempt=attempt, phase=PodPhase.PENDING, reason=detail, **more)
+    code = {"Succeeded": 0, "Failed": int(detail or 1)}.get(phase)
+    state = "Running" if code is None else "Terminated"
+    containers = (ContainerSeen(name="main", state=state, exit_code=code),)
+    return PodSeen(
+        place=place, attempt=attempt, phase=PodPhase(phase), **{"containers": containers, **more}
+    )
+
+
+def seen(*members, of=None, older=(), is_paused=False, **status):
+    """What a pass sees when each member is at its current attempt and `older` pods are still there."""
+    made = of or gang(len(members) or 2)
+    last = status.pop("status", None) or JobStatus(**status)
+    words = [*members, *[""] * (len(made.members) - len(members))]
+    pods = [
+        pod(member.place, word, attempt=attempt_of(last, member.place))
+        for member, word in zip(made.members, words, strict=True)
+        if word not in ("", "gone")
+    ]
+    rows = tuple(_row(member.place, word, last) for member, word in zip(made.members, words, strict=True))
+    last = last if last.tasks else with_tasks(last, rows)
+    return Seen(
+        site=SITE, gang=made, pods=(*older, *pods), status=last, generation=1, is_paused=is_paused
+    )
+
+
+def _row(place, word, last):
+    """The last status remembers only what has gone since: the rest is new to it."""
+    attempt = attempt_of(last, place)
+    is_known = word == "gone"
+    return Try(
+        place=place,
+        attempt=attempt,
+        name=SITE.pod(place, attempt),
+        uid=f"uid-{place}-{attempt}" if is_known else "",
+        phase=ReplicaPhase.RUNNING if is_known else ReplicaPhase.CREATING,
+    )
+
+
+def then(world, plan, *members, **changes):
+    """The world of the next pass: the plan's status was written, and the members are now as said."""
+    told = {"of": world.gang, "is_paused": world.is_paused, **changes}
+    return seen(*members, status=plan.status, **told)
+
+
+def obeyed(world, plan, **changes):
+    """The world after a plan was carried out to the letter: deleted pods are gone, new ones are pending."""
+    kept = tuple(each for each in world.pods if each.name not in plan.delete)
+    made = tuple(pod(new.place, "Pending", attempt=new.attempt) for new in plan.create)
+    return replace(world, pods=(*kept, *made), status=plan.status, **changes)

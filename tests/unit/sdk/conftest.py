@@ -1,0 +1,217 @@
+"""A stage: a very small HTTP server that tells the SDK what a test wants it to see."""
+
+import contextlib
+import json
+import queue
+import threading
+from collections import defaultdict
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from paceline.client.access import Access
+from paceline.client.direct import DirectCluster
+from paceline.sdk.manifest import read_file
+from paceline.sdk.session import Session
+
+GROUP = "/apis/batch.tensorstack.dev"
+JOBS = f"{GROUP}/v1beta1/namespaces/default/pytorchtrainingjobs"
+PODS = "/api/v1/namespaces/default/pods"
+ANSWERS = {
+    GROUP: {"name": "batch.tensorstack.dev", "preferredVersion": {"groupVersion": "batch.tensorstack.dev/v1beta1"}},
+    f"{GROUP}/v1beta1": {
+        "groupVersion": "batch.tensorstack.dev/v1beta1",
+        "resources": [
+            {
+                "name": "pytorchtrainingjobs",
+                "singularName": "pytorchtrainingjob",
+                "kind": "PyTorchTrainingJob",
+                "namespaced": True,
+                "shortNames": ["pj"],
+            },
+            {"name": "pytorchtrainingjobs/status", "kind": "PyTorchTrainingJob", "namespaced": True},
+        ],
+    },
+    "/api/v1": {
+        "groupVersion": "v1",
+        "resources": [
+            {"name": "pods", "singularName": "pod", "kind": "Pod", "namespaced": True, "shortNames": ["po"]},
+            {"name": "nodes", "singularName": "node", "kind": "Node", "namespaced": False, "shortNames": ["no"]},
+        ],
+    },
+    "/apis": {"groups": []},
+}
+
+
+class Stage:
+    """Objects by path, whoever watches them, and logs by pod, each a list of takes: pieces, then the end."""
+
+    def __init__(self):
+        self.objects = {}
+        self.watchers = defaultdict(list)
+        self.logs = defaultdict(list)
+        self.asked = queue.SimpleQueue()
+        self.revision = 0
+        self.history = []
+        self.lock = threading.Lock()
+
+    def put(self, collection, obj):
+        with self.lock:
+            name = obj["metadata"]["name"]
+            change = "MODIFIED" if (collection, name) in self.objects else "ADDED"
+            self._tell(collection, change, obj)
+            self.objects[collection, name] = obj
+
+    def drop(self, collection, name):
+        with self.lock:
+            self._tell(collection, "DELETED", self.objects.pop((collection, name)))
+
+    def hang_up(self, collection):
+        with self.lock:
+            for watcher in self.watchers.pop(collection, []):
+                watcher.put(None)
+
+    def _tell(self, collection, change, obj):
+        self.revision += 1
+        obj["metadata"]["resourceVersion"] = str(self.revision)
+        event = {"type": change, "object": obj}
+        self.history.append((self.revision, collection, event))
+        for watcher in self.watchers[collection]:
+            watcher.put(event)
+
+    def list(self, collection):
+        items = [obj for (where, _), obj in self.objects.items() if where == collection]
+        return {"kind": "List", "metadata": {"resourceVersion": str(self.revision)}, "items": items}
+
+    def close(self):
+        for collection in list(self.watchers):
+            self.hang_up(collection)
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    stage: Stage
+
+    def log_message(self, *_):
+        pass
+
+    def handle(self):
+        # Followers hang up in mid-stream; that is their right.
+        with contextlib.suppress(ConnectionError):
+            super().handle()
+
+    def do_GET(self):
+        url = urlsplit(self.path)
+        query = {key: values[0] for key, values in parse_qs(url.query).items()}
+        collection, _, rest = url.path.partition("/pods/")
+        if rest.endswith("/log"):
+            self.stage.asked.put(query)
+            self._log(rest.removesuffix("/log"))
+        elif query.get("watch"):
+            self._watch(url.path, query["resourceVersion"])
+        elif url.path in ANSWERS:
+            self._json(ANSWERS[url.path])
+        elif url.path in (JOBS, PODS):
+            with self.stage.lock:
+                self._json(self.stage.list(url.path))
+        else:
+            parent, _, name = url.path.rpartition("/")
+            found = self.stage.objects.get((parent, name))
+            self._json(found or {"kind": "Status", "reason": "NotFound", "message": name, "code": 404}, bool(found))
+
+    def _json(self, body, is_there=True):
+        data = json.dumps(body).encode()
+        self.send_response(200 if is_there else 404)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def _watch(self, collection, since):
+        mine = queue.SimpleQueue()
+        with self.stage.lock:
+            self.stage.watchers[collection].append(mine)
+            for revision, where, event in self.stage.history:
+                if where == collection and revision > int(since):
+                    mine.put(event)
+        self._begin()
+        while (event := mine.get()) is not None:
+            self._chunk(json.dumps(event).encode() + b"\n")
+        self._chunk(b"")
+
+    def _log(self, pod):
+        takes = self.stage.logs[pod]
+        self._begin()
+        for piece in takes.pop(0) if takes else []:
+            if isinstance(piece, bytes):
+                self._chunk(piece)
+            else:
+                piece()
+        self._chunk(b"")
+
+    def _begin(self):
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+
+    def _chunk(self, data):
+        self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+        self.wfile.flush()
+        if not data:
+            self.close_connection = True
+
+
+@pytest.fixture
+def stage():
+    played = Stage()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("OnStage", (Handler,), {"stage": played}))
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    played.url = f"http://127.0.0.1:{server.server_port}"
+    yield played
+    played.close()
+    server.shutdown()
+    server.server_close()
+    thread.join(5)
+
+
+@pytest.fixture
+def session(stage):
+    access = Access(server=stage.url)
+    with Session(lambda: DirectCluster(access), "default", read=read_file) as opened:
+        yield opened
+
+
+@pytest.fixture
+def job_object():
+    def make(name="digits", phase="Pending", uid="uid-1", **status):
+        return {
+            "apiVersion": "batch.tensorstack.dev/v1beta1",
+            "kind": "PyTorchTrainingJob",
+            "metadata": {"name": name, "namespace": "default", "uid": uid},
+            "spec": {"replicaSpecs": [{"type": "worker", "replicas": 2}]},
+            "status": {"phase": phase, **status},
+        }
+
+    return make
+
+
+@pytest.fixture
+def pod_object():
+    def make(index=0, attempt=0, phase="Running", *, owner="uid-1", restarts=0, code=0):
+        state = {"running": {}} if phase == "Running" else {"terminated": {"exitCode": code}}
+        statuses = [] if phase == "Pending" else [{"name": "main", "state": state, "restartCount": restarts}]
+        labels = {"replica-type": "worker", "replica-index": str(index), "paceline.dev/attempt": str(attempt)}
+        return {
+            "metadata": {
+                "name": f"digits-1a2b3-worker-{index}" + (f"-r{attempt}" if attempt else ""),
+                "namespace": "default",
+                "uid": f"pod-{index}-{attempt}",
+                "labels": {**labels, "tensorstack.dev/owner-name": "digits"},
+                "ownerReferences": [{"controller": True, "uid": owner}],
+            },
+            "status": {"phase": phase, "containerStatuses": statuses},
+        }
+
+    return make

@@ -1,0 +1,207 @@
+"""Following a job: every line once, in the order of the tries, and an end that comes when everything is read."""
+
+import pytest
+from tests.unit.sdk.conftest import JOBS, PODS
+
+from paceline.errors import Missing
+from paceline.objects.status import Phase
+from paceline.sdk.follow import Choice, Ended, JobChanged, Logged, Tick, Wish
+from paceline.sdk.pods import pod_log
+from paceline.sdk.sources import LogAsk, Lost
+
+NAME = "digits-1a2b3-worker-0"
+
+
+def stamped(second, *lines):
+    return b"".join(b"2030-01-01T12:00:%02d.5Z %s\n" % (second, line) for line in lines)
+
+
+def texts(events):
+    return [event.text for event in events if isinstance(event, Logged)]
+
+
+def test_a_job_is_followed_from_its_first_line_to_its_end(stage, session, job_object, pod_object):
+    stage.put(JOBS, job_object())
+    stage.put(PODS, pod_object(phase="Pending"))
+
+    def end():
+        stage.put(PODS, pod_object(phase="Succeeded"))
+        stage.put(JOBS, job_object(phase="Succeeded"))
+
+    stage.logs[NAME].append([stamped(1, b"one"), stamped(2, b"two"), end])
+    seen = []
+    for event in session.job("digits").follow():
+        if not seen:
+            stage.put(PODS, pod_object())
+        seen.append(event)
+
+    assert texts(seen) == [b"one\n", b"two\n"]
+    assert isinstance(seen[-1], Ended)
+    assert seen[-1].job["status"]["phase"] == "Succeeded"
+    assert [event.job["status"]["phase"] for event in seen if isinstance(event, JobChanged)] == ["Pending", "Succeeded"]
+
+
+def test_a_job_that_ended_before_is_read_and_over(stage, session, job_object, pod_object):
+    stage.put(JOBS, job_object(phase="Failed"))
+    stage.put(PODS, pod_object(phase="Failed", code=1))
+    stage.logs[NAME].append([stamped(1, b"boom")])
+
+    seen = list(session.job("digits").follow())
+
+    assert texts(seen) == [b"boom\n"]
+    assert isinstance(seen[-1], Ended)
+
+
+def test_a_broken_log_goes_on_where_it_broke(stage, session, job_object, pod_object):
+    stage.put(JOBS, job_object(phase="Running"))
+    stage.put(PODS, pod_object())
+
+    def end():
+        stage.put(PODS, pod_object(phase="Succeeded"))
+        stage.put(JOBS, job_object(phase="Succeeded"))
+
+    stage.logs[NAME].append([stamped(1, b"one"), stamped(2, b"two"), stamped(2, b"half a li")[:-1]])
+    stage.logs[NAME].append([stamped(2, b"two"), stamped(2, b"half a line"), end])
+
+    seen = list(session.job("digits").follow())
+
+    assert b"".join(texts(seen)) == b"one\ntwo\nhalf a line\n"
+    first, second = stage.asked.get(), stage.asked.get()
+    assert "sinceTime" not in first
+    assert second["sinceTime"] == "2030-01-01T12:00:02Z"
+
+
+def test_a_restarted_member_is_heard_try_by_try(stage, session, job_object, pod_object):
+    stage.put(JOBS, job_object(phase="Running"))
+    stage.put(PODS, pod_object(phase="Failed", code=1))
+    stage.put(PODS, pod_object(attempt=1))
+
+    def end():
+        stage.put(PODS, pod_object(attempt=1, phase="Succeeded"))
+        stage.put(JOBS, job_object(phase="Succeeded"))
+
+    stage.logs[NAME].append([stamped(1, b"first try")])
+    stage.logs[f"{NAME}-r1"].append([stamped(2, b"second try"), end])
+
+    seen = list(session.job("digits").follow(Wish(has_earlier_tries=True)))
+
+    assert texts(seen) == [b"first try\n", b"second try\n"]
+
+
+def test_who_comes_late_hears_the_last_try_alone(stage, session, job_object, pod_object):
+    stage.put(JOBS, job_object(phase="Succeeded"))
+    stage.put(PODS, pod_object(phase="Failed", code=1))
+    stage.put(PODS, pod_object(attempt=1, phase="Succeeded"))
+    stage.logs[f"{NAME}-r1"].append([stamped(2, b"second try")])
+
+    assert texts(session.job("digits").follow()) == [b"second try\n"]
+
+
+def test_pods_of_an_older_job_of_the_same_name_are_not_heard(stage, session, job_object, pod_object):
+    stage.put(JOBS, job_object(phase="Succeeded", uid="uid-2"))
+    stage.put(PODS, pod_object(phase="Succeeded", owner="uid-1"))
+    stage.logs[NAME].append([stamped(1, b"old")])
+
+    assert texts(session.job("digits").follow()) == []
+
+
+def test_all_members_are_heard_when_all_are_wanted(stage, session, job_object, pod_object):
+    stage.put(JOBS, job_object(phase="Succeeded"))
+    for index in (0, 1):
+        stage.put(PODS, pod_object(index, phase="Succeeded"))
+        stage.logs[f"digits-1a2b3-worker-{index}"].append([stamped(1, b"from %d" % index)])
+
+    seen = list(session.job("digits").follow(Wish(choice=Choice(is_all=True))))
+
+    assert sorted(texts(seen)) == [b"from 0\n", b"from 1\n"]
+    assert {str(event.place) for event in seen if isinstance(event, Logged)} == {"worker-0", "worker-1"}
+
+
+def test_a_deleted_job_ends_without_a_job(stage, session, job_object):
+    stage.put(JOBS, job_object(phase="Running"))
+    last = None
+    for event in session.job("digits").follow():
+        if last is None:
+            stage.drop(JOBS, "digits")
+        last = event
+
+    assert last == Ended(job=None)
+
+
+def test_a_watch_that_is_cut_is_taken_up_again(stage, session, job_object):
+    stage.put(JOBS, job_object(phase="Running"))
+    seen = []
+    for event in session.job("digits").follow(Wish(log=None)):
+        if not seen:
+            stage.hang_up(JOBS)
+            stage.put(JOBS, job_object(phase="Failed"))
+        seen.append(event)
+
+    assert seen[-1].job["status"]["phase"] == "Failed"
+
+
+def test_nothing_new_is_a_tick(stage, session, job_object):
+    stage.put(JOBS, job_object(phase="Running"))
+    events = session.job("digits").follow(Wish(tick=0.01))
+
+    assert any(isinstance(event, Tick) for event, _ in zip(events, range(50), strict=False))
+    events.close()
+
+
+def test_a_server_that_is_gone_is_said_once_and_waited_for(stage, session, job_object):
+    stage.put(JOBS, job_object(phase="Running"))
+    job = session.job("digits")
+    events = job.follow()
+    next(events)
+    stage.lost = True
+
+    with pytest.raises(Missing):
+        session.job("digitz")
+    assert not isinstance(next(events), Lost)
+    events.close()
+
+
+def test_wait_gives_the_status_at_the_end(stage, session, job_object):
+    stage.put(JOBS, job_object(phase="Succeeded"))
+
+    assert session.job("digits").wait().phase is Phase.SUCCEEDED
+
+
+def test_wait_gives_up_when_told_to(stage, session, job_object):
+    stage.put(JOBS, job_object(phase="Running"))
+
+    with pytest.raises(TimeoutError, match="pytorchtrainingjob/digits"):
+        session.job("digits").wait(timeout=0.05)
+
+
+def test_wait_for_a_deleted_job_says_that_it_is_gone(stage, session, job_object):
+    stage.put(JOBS, job_object(phase="Running"))
+    job = session.job("digits")
+    stage.drop(JOBS, "digits")
+
+    with pytest.raises(Missing):
+        job.wait()
+
+
+def test_logs_are_lines(stage, session, job_object, pod_object):
+    stage.put(JOBS, job_object(phase="Succeeded"))
+    stage.put(PODS, pod_object(phase="Succeeded"))
+    stage.logs[NAME].append([b"one\ntw", b"o\nthree"])
+
+    assert list(session.job("digits").logs(tail=3)) == ["one", "two", "three"]
+    assert stage.asked.get() == {"tailLines": "3"}
+
+
+def test_no_log_yet_says_what_the_member_waits_for(stage, session, job_object, pod_object):
+    stage.put(JOBS, job_object())
+    stage.put(PODS, pod_object(phase="Pending"))
+
+    with pytest.raises(Missing, match="worker-0 of pytorchtrainingjob/digits has not started yet"):
+        list(session.job("digits").logs())
+
+
+def test_a_followed_pod_ends_with_its_process(stage, session, pod_object):
+    stage.put(PODS, pod_object(phase="Succeeded"))
+    stage.logs[NAME].append([stamped(1, b"one")])
+
+    assert b"".join(pod_log(session, NAME, LogAsk())) == b"one\n"

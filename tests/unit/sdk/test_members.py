@@ -1,0 +1,205 @@
+"""Which pod is which member, who leads, who failed first, and whose log is meant."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from paceline.objects.gang import Place
+from paceline.sdk.follow import Choice
+from paceline.sdk.members import (
+    MemberPod,
+    exit_words,
+    first_failed,
+    last_tries,
+    latest,
+    leader_place,
+    member_pod,
+    member_pods,
+    no_log,
+    previous_tries,
+)
+
+NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
+
+
+def pod(role, index, attempt=0, *, phase="Running", ended=None, **more):
+    return MemberPod(
+        name=f"digits-1a2b3-{role}-{index}" + (f"-r{attempt}" if attempt else ""),
+        place=Place(role, index),
+        attempt=attempt,
+        phase=phase,
+        has_started=more.pop("has_started", phase != "Pending"),
+        ended=ended,
+        **more,
+    )
+
+
+def wire(role="worker", index="0", *, labels=None, **status):
+    told = {"replica-type": role, "replica-index": index, **(labels or {})}
+    return {"metadata": {"name": f"a-{role}-{index}", "labels": told}, "spec": {"nodeName": "here"}, "status": status}
+
+
+def container(**state):
+    return {"name": "main", "state": state, "restartCount": 0}
+
+
+def test_a_pod_without_a_place_is_no_member():
+    assert member_pod({"metadata": {"name": "stray"}}) is None
+    assert member_pod(wire(index="x")) is None
+
+
+def test_a_failed_pod_tells_code_reason_and_times():
+    ended = {
+        "exitCode": 137,
+        "reason": "OOMKilled",
+        "startedAt": "2030-01-01T11:00:00Z",
+        "finishedAt": "2030-01-01T12:00:00Z",
+    }
+    found = member_pod(
+        wire(phase="Failed", containerStatuses=[container(terminated=ended)], labels={"job-role": "master"})
+    )
+
+    assert found is not None
+    assert (found.exit_code, found.reason, found.ended, found.node) == (137, "OOMKilled", NOON, "here")
+    assert found.is_leader
+    assert found.is_final
+    assert found.has_started
+
+
+def test_the_first_bad_container_gives_the_exit_code():
+    codes = [container(terminated={"exitCode": code}) for code in (0, 3, 4)]
+
+    assert member_pod(wire(phase="Failed", containerStatuses=codes)).exit_code == 3
+
+
+WAITS = {
+    "a pod nobody asked about says nothing": ({}, ("", "")),
+    "the pod's own reason comes first": (
+        {"reason": "Evicted", "message": "disk", "conditions": [{"type": "PodScheduled", "status": "False"}]},
+        ("Evicted", "disk"),
+    ),
+    "then the scheduler's": (
+        {
+            "conditions": [
+                {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "2 CPUs short"}
+            ]
+        },
+        ("Unschedulable", "2 CPUs short"),
+    ),
+    "then the container's": (
+        {"containerStatuses": [container(waiting={"reason": "ImageUnknown", "message": "map it"})]},
+        ("ImageUnknown", "map it"),
+    ),
+    "being made is no reason": ({"containerStatuses": [container(waiting={"reason": "ContainerCreating"})]}, ("", "")),
+    "a good end is no reason": (
+        {"containerStatuses": [container(terminated={"reason": "Completed", "exitCode": 0})]},
+        ("", ""),
+    ),
+}
+
+
+@pytest.mark.parametrize(("status", "why"), WAITS.values(), ids=WAITS)
+def test_why_a_pod_waits(status, why):
+    found = member_pod(wire(**status))
+
+    assert (found.reason, found.message) == why
+
+
+def test_a_waiting_pod_has_no_log_and_a_running_one_has():
+    assert not member_pod(wire(containerStatuses=[container(waiting={})])).has_started
+    assert member_pod(wire(containerStatuses=[container(running={})])).has_started
+
+
+def test_pods_are_ordered_by_place_then_try():
+    pods = member_pods(
+        [wire(index="10"), wire(index="2"), wire(role="master"), wire(labels={"paceline.dev/attempt": "1"})]
+    )
+
+    assert [(str(each.place), each.attempt) for each in pods] == [
+        ("master-0", 0),
+        ("worker-0", 1),
+        ("worker-2", 0),
+        ("worker-10", 0),
+    ]
+
+
+def test_the_marked_member_leads_and_else_the_first():
+    assert leader_place([pod("worker", 0), pod("chief", 0)]) == Place("chief", 0)
+    assert leader_place([pod("chief", 0), pod("worker", 0, is_leader=True)]) == Place("worker", 0)
+    assert leader_place([]) is None
+
+
+def test_the_last_try_of_every_member_counts():
+    pods = [pod("worker", 0), pod("worker", 0, 2), pod("worker", 0, 1), pod("worker", 1)]
+
+    assert [each.attempt for each in latest(pods)] == [2, 0]
+
+
+def test_a_try_that_has_not_started_has_no_log_yet():
+    pods = [pod("worker", 0, phase="Failed"), pod("worker", 0, 1, phase="Pending")]
+
+    assert [each.attempt for each in last_tries(pods)] == [0]
+
+
+def test_the_try_before_the_last_is_an_earlier_pod_or_the_same_pod_restarted():
+    twice = [pod("worker", 0, phase="Failed"), pod("worker", 0, 1), pod("worker", 1)]
+    assert [each.attempt for each in previous_tries(twice)] == [0]
+
+    in_place = [pod("worker", 0, restarts=2)]
+    assert previous_tries(in_place) == tuple(in_place)
+
+
+def test_the_pod_that_failed_first_is_the_root_cause():
+    later = pod("worker", 0, phase="Failed", ended=NOON + timedelta(seconds=1), exit_code=143)
+    first = pod("worker", 1, phase="Failed", ended=NOON, exit_code=1)
+
+    assert first_failed([later, first, pod("worker", 2)]) == first
+    assert first_failed([pod("worker", 2)]) is None
+    assert first_failed([replace(later, ended=None)]) == replace(later, ended=None)
+
+
+CHOICES = {
+    "nothing said means the leader": (Choice(), ["chief-0"]),
+    "all means all": (Choice(is_all=True), ["chief-0", "worker-0", "worker-1"]),
+    "a role means all of it": (Choice(role="worker"), ["worker-0", "worker-1"]),
+    "a role and a number mean one": (Choice(role="worker", index=1), ["worker-1"]),
+    "a number alone means the leader's role": (Choice(index=0), ["chief-0"]),
+    "who is not there is not chosen": (Choice(role="ps"), []),
+}
+
+
+@pytest.mark.parametrize(("choice", "places"), CHOICES.values(), ids=CHOICES)
+def test_whose_log_is_meant(choice, places):
+    pods = [pod("chief", 0, is_leader=True), pod("worker", 0), pod("worker", 1)]
+
+    assert sorted(map(str, choice.places(pods))) == places
+
+
+def test_no_pods_means_no_choice():
+    assert Choice(role="worker").places([]) == frozenset()
+
+
+EXITS = {
+    0: "exit code 0",
+    1: "exit code 1",
+    137: "exit code 137 (SIGKILL)",
+    139: "exit code 139 (SIGSEGV)",
+    143: "exit code 143 (SIGTERM)",
+    -9: "exit code -9 (SIGKILL)",
+    None: "no exit code",
+}
+
+
+@pytest.mark.parametrize(("code", "words"), EXITS.items())
+def test_an_exit_code_names_its_signal(code, words):
+    assert exit_words(code) == words
+
+
+def test_why_there_is_no_log():
+    waiting = pod("worker", 0, phase="Pending", reason="Unschedulable")
+
+    assert "has no pods" in no_log("pj/a", [], [], is_previous=False)
+    assert "it has: worker-0" in no_log("pj/a", [waiting], [], is_previous=False)
+    assert "not started yet: Unschedulable" in no_log("pj/a", [waiting], [waiting], is_previous=False)
+    assert "started only once" in no_log("pj/a", [waiting], [waiting], is_previous=True)
