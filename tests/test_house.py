@@ -80,13 +80,15 @@ def test_files_functions_and_signatures_are_small():
         if size > limit and name not in EXCEPTIONS
     ]
 
-    assert wrong == []
+    assert not wrong, "\n".join(wrong)
 
 
 def test_every_exception_is_still_needed():
     too_large = {name for name, size, limit, _ in measured() if size > limit}
 
-    assert [name for name in EXCEPTIONS if name not in too_large] == []
+    wrong = [name for name in EXCEPTIONS if name not in too_large]
+
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize("label", ["In", "Out", "Never"])
@@ -98,19 +100,25 @@ def test_every_package_says_what_goes_in_what_comes_out_and_what_it_never_does(l
         if file.startswith("src/") and file.endswith("/__init__.py")
     }
 
-    assert [file for file, header in headers.items() if not re.search(rf"^{label}\b +\S", header, re.MULTILINE)] == []
+    wrong = [file for file, header in headers.items() if not re.search(rf"^{label}\b +\S", header, re.MULTILINE)]
+
+    assert not wrong, "\n".join(wrong)
 
 
 def test_every_folder_of_the_product_is_a_package():
     folders = {file.rpartition("/")[0] for file in files() if file.startswith("src/")}
 
-    assert [folder for folder in folders if f"{folder}/__init__.py" not in files()] == []
+    wrong = [folder for folder in folders if f"{folder}/__init__.py" not in files()]
+
+    assert not wrong, "\n".join(wrong)
 
 
 def test_no_name_invites_a_pile():
     names = {part.removesuffix(".py"): file for file in files() for part in file.split("/")}
 
-    assert [file for name, file in names.items() if PILES.search(name)] == []
+    wrong = [file for name, file in names.items() if PILES.search(name)]
+
+    assert not wrong, "\n".join(wrong)
 
 
 def test_no_class_is_a_manager():
@@ -121,7 +129,7 @@ def test_no_class_is_a_manager():
         if isinstance(node, ast.ClassDef) and re.search(r"(Manager|Helper|Utils?)$|^(Base|Abstract)", node.name)
     ]
 
-    assert wrong == []
+    assert not wrong, "\n".join(wrong)
 
 
 def test_no_test_sleeps():
@@ -134,4 +142,4 @@ def test_no_test_sleeps():
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "time.sleep"
     ]
 
-    assert wrong == []
+    assert not wrong, "\n".join(wrong)

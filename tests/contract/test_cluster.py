@@ -4,11 +4,21 @@ import pytest
 
 from paceline.testing.contract.cluster import PROMISES
 from paceline.testing.contract.subject import OpenSubject, Promise
+from paceline.testing.contract.watching import who_was_there_before_a_watch_is_told_by_what_it_was
 
 IDS = [promise.__name__ for promise in PROMISES]
 
+# Where our own server is known to differ from the original, and how. Strict: whoever mends it takes the line out.
+DRIFT = {
+    who_was_there_before_a_watch_is_told_by_what_it_was: (
+        "a label-selected watch that starts in the past takes everyone who was there for selected"
+    ),
+}
+
 
 @pytest.mark.parametrize("promise", PROMISES, ids=IDS)
-async def test_cluster(open_subject: OpenSubject, promise: Promise) -> None:
+async def test_cluster(request: pytest.FixtureRequest, open_subject: OpenSubject, promise: Promise) -> None:
+    if promise in DRIFT and request.node.get_closest_marker("kube") is None:
+        request.applymarker(pytest.mark.xfail(reason=DRIFT[promise], strict=True, raises=BaseExceptionGroup))
     async with open_subject() as subject:
         await promise(subject)

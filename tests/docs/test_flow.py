@@ -49,7 +49,9 @@ def test_every_file_and_folder_exists():
     named = [path for paragraph in PARAGRAPHS for path in paths(paragraph)]
     assert len(named) >= 8
 
-    assert [str(path.relative_to(ROOT)) for path in named if not path.exists()] == []
+    wrong = [str(path.relative_to(ROOT)) for path in named if not path.exists()]
+
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize("stop", range(1, 9))
@@ -67,7 +69,7 @@ def test_every_function_is_in_a_file_of_its_paragraph():
         if not any(name in defined_in(path) for path in paths(paragraph) if path.is_file())
     ]
 
-    assert wrong == []
+    assert not wrong, "\n".join(wrong)
 
 
 def test_every_class_exists():

@@ -40,4 +40,4 @@ def test_every_link_leads_to_a_file():
         if "://" not in link and not (path.parent / link).exists()
     ]
 
-    assert wrong == []
+    assert not wrong, "\n".join(wrong)

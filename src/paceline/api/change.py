@@ -64,6 +64,10 @@ def identify(obj: Object, target: Target, *, name: str = "") -> None:
             raise bad_request(f"the name of the object ({own}) does not match the name on the URL ({name})")
     metadata.pop("managedFields", None)
     metadata.pop("selfLink", None)
+    for part in ("annotations", "finalizers", "labels", "ownerReferences"):
+        # Nothing in it is the same as not being there.
+        if part in metadata and metadata[part] in ({}, []):
+            del metadata[part]
 
 
 def _match_kind(obj: Object, resource: Resource) -> None:

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import aclosing
 from pathlib import PurePosixPath
 
 import uvloop
@@ -20,7 +21,7 @@ from paceline.assembly.listen import loopback_socket, serve
 from paceline.assembly.machine import OneThread, real_world
 from paceline.assembly.settings import LOOPBACK, NAMESPACE, Settings
 from paceline.client.agent import AgentSocket
-from paceline.client.cluster import NAMESPACES, Cluster, Collection
+from paceline.client.cluster import NAMESPACES, NODES, Cluster, Collection, Select
 from paceline.client.events import Recorder
 from paceline.client.local import IN_PROCESS, LocalCluster
 from paceline.control.claims import Claims
@@ -30,6 +31,7 @@ from paceline.control.scheduler import Scheduler
 from paceline.errors import Exists
 from paceline.kinds import catalog
 from paceline.kinds.kind import GROUP, VERSION
+from paceline.plan.room import takes_pods as is_ready
 from paceline.store.sqlite import SqliteLog
 from paceline.store.store import Store
 from paceline.world import World
@@ -89,6 +91,7 @@ async def run_cluster(settings: Settings, world: World, ready: Callable[[], None
             async with asyncio.TaskGroup() as controllers:
                 await _start_controllers(controllers, settings, world, cluster)
                 controllers.create_task(_keep_agent(settings))
+                await _node_is_ready(cluster)
                 ready()
     finally:
         await nodes.close()
@@ -102,6 +105,17 @@ async def _make_namespaces(cluster: Cluster) -> None:
             await cluster.create(NAMESPACES, manifest)
         except Exists:
             continue
+
+
+async def _node_is_ready(cluster: Cluster) -> None:
+    """Wait until a node says that it takes pods."""
+    page = await cluster.list(NODES, Select())
+    if any(is_ready(node) for node in page.items):
+        return
+    async with aclosing(cluster.watch(NODES, Select(), since=page.revision)) as events:
+        async for event in events:
+            if is_ready(event.object):
+                return
 
 
 async def _start_controllers(group: asyncio.TaskGroup, settings: Settings, world: World, cluster: Cluster) -> None:

@@ -1,7 +1,6 @@
 """Certificates, tokens and kubeconfigs of an embedded cluster, made once and kept under its folder."""
 
 import base64
-import hashlib
 import ipaddress
 import json
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from paceline.api.gate import hashed
 from paceline.assembly.settings import LOOPBACK, NAMESPACE, Settings
 from paceline.world import World
 
@@ -47,11 +47,11 @@ def prepare_keys(settings: Settings, world: World, port: int) -> Keys:
     server = f"https://{LOOPBACK}:{port}"
     for user, path in ((ADMIN, settings.kubeconfig), (NODE, settings.agent_access)):
         token = _token_in(path) or world.ids.secret()
-        tokens[token_hash(token)] = user
+        tokens[hashed(token)] = user
         config = _kubeconfig(server, authority.read_bytes(), user=user, token=token)
         world.files.write(path, json.dumps(config, indent=2).encode() + b"\n")
     controller_token = world.ids.secret()
-    tokens[token_hash(controller_token)] = CONTROLLER
+    tokens[hashed(controller_token)] = CONTROLLER
     return Keys(
         authority=authority,
         certificate=certificate,
@@ -59,11 +59,6 @@ def prepare_keys(settings: Settings, world: World, port: int) -> Keys:
         tokens=tokens,
         controller_token=controller_token,
     )
-
-
-def token_hash(token: str) -> str:
-    """Give the form in which tokens are kept."""
-    return hashlib.sha256(token.encode()).hexdigest()
 
 
 def last_port(settings: Settings) -> int:

@@ -24,14 +24,17 @@ T = TypeVar("T")
 SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 
 
-def real_world() -> World:
-    """Give this machine as one argument; nothing is opened or started before it is used."""
+def real_world(mark: str = "") -> World:
+    """Give this machine as one argument; nothing is opened or started before it is used.
+
+    `mark` is shown in the arguments of every shim's process.
+    """
     return World(
         clock=RealClock(),
         ids=RealIds(),
         chance=RealChance(),
         files=RealFiles(),
-        processes=RealProcesses(),
+        processes=RealProcesses(mark),
     )
 
 

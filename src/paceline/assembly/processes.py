@@ -19,7 +19,9 @@ from paceline.world import Identity
 class RealProcesses:
     """Starts shims and follows them; the nursery is started when the first shim is."""
 
-    def __init__(self) -> None:
+    def __init__(self, mark: str = "") -> None:
+        # Whose shims they are, for people who look at the machine's processes.
+        self._mark = mark
         self._nursery: subprocess.Popen[bytes] | None = None
         self._requests: socket.socket | None = None
 
@@ -47,7 +49,7 @@ class RealProcesses:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._nursery = subprocess.Popen(
-                [sys.executable, "-I", "-S", nursery.__file__, str(theirs.fileno())],
+                [sys.executable, "-I", "-S", nursery.__file__, str(theirs.fileno()), self._mark],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,

@@ -67,4 +67,4 @@ def is_worth_a_line(progress: Progress, said: Progress | None) -> bool:
         return True
     if progress.done == progress.total:
         return said.done != progress.done
-    return progress.fraction - said.fraction >= STEP or progress.done < said.done
+    return progress.done - said.done >= STEP * progress.total or progress.done < said.done

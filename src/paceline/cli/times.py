@@ -31,7 +31,7 @@ def short(span: timedelta) -> str:
     return _two(seconds, YEAR, "y", DAY, "d")
 
 
-def clock(seconds: float) -> str:
+def stopwatch(seconds: float) -> str:
     """Say a running time as a clock shows it: 0:07, 12:30, 1:02:03."""
     whole = max(int(seconds), 0)
     hours, rest = divmod(whole, HOUR)

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from paceline.cli import progress
 from paceline.cli.output import PHASES
+from paceline.cli.progress import WINDOW, Progress, fine_bar, is_worth_a_line, latest, plain_bar
 from paceline.cli.screen import Screen, fit
-from paceline.cli.times import clock
+from paceline.cli.times import stopwatch
 from paceline.objects.gang import Place
 from paceline.objects.meta import Object
 from paceline.sdk.facts import phase_of, reason_of, replicas_of, waiting_of
@@ -23,7 +23,7 @@ class Told:
     """What was said last, so that nothing is said twice."""
 
     state: str = ""
-    progress: progress.Progress | None = None
+    progress: Progress | None = None
     is_lost: bool = False
 
 
@@ -34,7 +34,7 @@ class Watcher:
         self._name, self._screen, self._clock, self._has_prefix = name, screen, clock, has_prefix
         self._job: Object = {}
         self._pods: tuple[MemberPod, ...] = ()
-        self._progress: progress.Progress | None = None
+        self._progress: Progress | None = None
         self._told = Told()
         self._began = clock.monotonic()
         self._turn = 0
@@ -61,13 +61,13 @@ class Watcher:
 
     def _log(self, place: Place, text: bytes) -> None:
         self._told.is_lost = False
-        self._progress = progress.latest(text[-progress.WINDOW :].decode(errors="replace"), self._progress)
+        self._progress = latest(text[-WINDOW:].decode(errors="replace"), self._progress)
         self._screen.log(prefixed(text, f"{place} │ ".encode()) if self._has_prefix else text)
         found = self._progress
-        if self._screen.is_live or found is None or not progress.is_worth_a_line(found, self._told.progress):
+        if self._screen.is_live or found is None or not is_worth_a_line(found, self._told.progress):
             return
         self._told.progress = found
-        self._screen.note(progress.plain_bar(found))
+        self._screen.note(plain_bar(found))
 
     def _say_state(self) -> None:
         self._told.is_lost = False
@@ -94,10 +94,10 @@ class Watcher:
         parts = [
             (f"{SPINNER[self._turn % len(SPINNER)]} {self._name}  ", "bold"),
             (phase, PHASES.get(phase, "")),
-            (f" {ready}/{wanted}  {clock(self._clock.monotonic() - self._began)}  ", ""),
+            (f" {ready}/{wanted}  {stopwatch(self._clock.monotonic() - self._began)}  ", ""),
         ]
         if self._progress is not None:
-            done, rest = progress.fine_bar(self._progress, BAR_WIDTH)
+            done, rest = fine_bar(self._progress, BAR_WIDTH)
             percent = f" {self._progress.fraction:4.0%}  {self._progress}"
             parts += [(done, "green"), (rest, "dim"), (percent, "")]
         elif phase == "Pending":

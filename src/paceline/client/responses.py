@@ -72,7 +72,7 @@ def read_page(response: Response) -> Page:
     meta = whole.get("metadata") or {}
     # Lists of built-in kinds leave out what each object is; the whole says it once.
     api_version, kind = whole.get("apiVersion", ""), str(whole.get("kind", "")).removesuffix("List")
-    items = tuple({**item} for item in whole.get("items") or ())
+    items = tuple({"apiVersion": api_version, "kind": kind, **item} for item in whole.get("items") or ())
     return Page(
         items=items,
         revision=str(meta.get("resourceVersion") or ""),

@@ -4,13 +4,13 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from paceline.client.cluster import LEASES, NAMESPACES, NODES, Cluster
 from paceline.errors import Exists, Missing, PacelineError
 from paceline.node.host import ADDRESS, Host
 from paceline.objects.meta import Object
-from paceline.objects.times import to_wire, to_wire_micro
+from paceline.objects.times import from_wire, to_wire, to_wire_micro
 from paceline.world import Clock
 
 log = logging.getLogger(__name__)
@@ -18,6 +18,8 @@ log = logging.getLogger(__name__)
 LEASE_NAMESPACE = "kube-node-lease"
 LEASE_SECONDS = 40
 RENEW_SECONDS = 10.0
+# As often a kubelet reports when nothing has changed.
+HEARTBEAT = timedelta(minutes=5)
 MAX_PODS = 1000
 RUNTIME = "paceline://0.1.0"
 # Conditions that are not measured yet are not claimed to be bad.
@@ -60,12 +62,13 @@ def node_status(host: Host, old: Object, *, has_sandbox: bool, now: datetime) ->
         "kubeProxyVersion": "",
     }
     before = {each["type"]: each for each in old.get("conditions") or ()}
+    conditions = [_since(each, before, now) for each in _conditions(host, has_sandbox=has_sandbox)]
     return {
         "capacity": amounts,
         "allocatable": amounts,
         "addresses": [{"type": "InternalIP", "address": ADDRESS}, {"type": "Hostname", "address": host.name}],
         "nodeInfo": info | dict(host.facts),
-        "conditions": [_since(each, before, now) for each in _conditions(host, has_sandbox=has_sandbox)],
+        "conditions": conditions,
     }
 
 
@@ -90,7 +93,12 @@ def _condition(kind: str, status: str, reason: str, message: str) -> Object:
 def _since(condition: Object, before: dict[str, Object], now: datetime) -> Object:
     old = before.get(condition["type"], {})
     is_same = old.get("status") == condition["status"] and "lastTransitionTime" in old
-    return condition | {"lastTransitionTime": old["lastTransitionTime"] if is_same else to_wire(now)}
+    beat = old.get("lastHeartbeatTime")
+    is_fresh = is_same and beat and now - from_wire(beat) < HEARTBEAT
+    return condition | {
+        "lastHeartbeatTime": beat if is_fresh else to_wire(now),
+        "lastTransitionTime": old["lastTransitionTime"] if is_same else to_wire(now),
+    }
 
 
 @dataclass(slots=True, kw_only=True)

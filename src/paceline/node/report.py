@@ -26,7 +26,7 @@ def pod_status(seen: Seen, now: datetime) -> Object:
         "hostIPs": [{"ip": seen.host_address}],
         "podIP": seen.address,
         "podIPs": [{"ip": seen.address}],
-        "startTime": old.get("startTime") or to_wire(now),
+        "startTime": old.get("startTime") or to_wire(min(_starts(seen), default=now)),
         "containerStatuses": main,
     }
     if init:
@@ -53,6 +53,11 @@ def phase_of(seen: Seen, init: list[Object], main: list[Object]) -> str:
     if all(end["exitCode"] == 0 for end in ends):
         return "Succeeded"
     return "Failed" if policy != "OnFailure" or is_deleting(seen.pod) else "Running"
+
+
+def _starts(seen: Seen) -> list[datetime]:
+    """List when containers were started that no status has told of yet."""
+    return [each.started.at for each in seen.tries.values() if each.started and each.started.at]
 
 
 def _has_held(seen: Seen) -> bool:

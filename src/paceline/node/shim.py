@@ -65,12 +65,14 @@ def run(folder: str, ready: int) -> None:
 def _detach(ready: int) -> None:
     os.setsid()
     os.umask(0o022)
+    with contextlib.suppress(OSError):
+        # What `ps` and `top` call it.
+        Path("/proc/self/comm").write_text("paceline-shim")
     void = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(void, fd)
-    highest = os.sysconf("SC_OPEN_MAX")
     os.closerange(3, ready)
-    os.closerange(ready + 1, highest)
+    os.closerange(ready + 1, os.sysconf("SC_OPEN_MAX"))
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
@@ -98,13 +100,18 @@ def boot_id() -> str:
 
 def start_ticks(pid: int) -> int | None:
     """Tell when a process started, in ticks since boot; None when it is gone or only a zombie is left."""
+    fields = _stat(pid)
+    return None if not fields or fields[0] in (b"Z", b"X") else int(fields[19])
+
+
+def _stat(pid: int) -> list[bytes]:
+    """Read a process's state, parent and so on, from what follows its name; nothing when it is gone."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
-        return None
-    # The program's name, in parentheses, may hold anything.
-    fields = stat[stat.rindex(b")") + 2 :].split()
-    return None if fields[0] in (b"Z", b"X") else int(fields[19])
+        return []
+    # The name, in parentheses, may hold anything.
+    return stat[stat.rindex(b")") + 2 :].split()
 
 
 def stamp(nanoseconds: int) -> str:
@@ -481,5 +488,7 @@ def first_child(pid: int) -> int:
     try:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except OSError:
-        return 0
+        # Not every kernel lists children.
+        pids = sorted(int(each.name) for each in Path("/proc").iterdir() if each.name.isdigit())
+        return next((each for each in pids if _stat(each)[1:2] == [str(pid).encode()]), 0)
     return int(children[0]) if children else 0

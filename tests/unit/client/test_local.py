@@ -89,6 +89,8 @@ def test_a_server_that_waits_for_a_reader_who_left_can_end(with_cluster, script,
     async def use(cluster):
         async with aclosing(cluster.stream("/logs", {})) as chunks:
             await anext(chunks)
+            # Time for the server to run into the bound.
+            await asyncio.sleep(1)
         await asyncio.sleep(1)
         return {task.get_name() for task in asyncio.all_tasks() if "stream" in task.get_name()}
 

@@ -15,7 +15,7 @@ from paceline.client.direct import DirectCluster
 from paceline.client.http import HttpCluster
 from paceline.client.transport import Unreached
 from paceline.errors import Exists, Unavailable
-from tests.unit.client.wire import DROP, OK, Stays, answer, chunked
+from tests.unit.client.wire import DROP, OK, Closes, Stays, answer, chunked
 
 POD = {"metadata": {"namespace": "team", "name": "a"}}
 TAKEN = orjson.dumps({"kind": "Status", "code": 409, "reason": "AlreadyExists", "message": "taken"})
@@ -170,6 +170,17 @@ def test_a_write_after_the_server_said_goodbye_goes_out_on_a_new_connection(clus
     cluster.get(PODS, "team", "a")
 
     assert cluster.create(PODS, POD) == {}
+    assert wire.connections == 2
+
+
+def test_a_write_after_a_silent_goodbye_goes_out_on_a_new_connection(wire, wire_access):
+    """Without a loop nobody notices the goodbye when it comes, so it is looked for before each request."""
+    wire.answers = [Closes(OK), OK]
+    with DirectCluster(wire_access) as cluster:
+        cluster.get(PODS, "team", "a")
+        assert wire.closed.get(timeout=5)
+
+        assert cluster.create(PODS, POD) == {}
     assert wire.connections == 2
 
 

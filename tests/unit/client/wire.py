@@ -27,6 +27,13 @@ class Stays:
     said: bytes = b""
 
 
+@dataclass(frozen=True)
+class Closes:
+    """An answer after which the server closes without having said so."""
+
+    said: bytes
+
+
 @dataclass
 class Wire:
     """Answers requests in the order told, and keeps them as text; DROP hangs up without a word."""
@@ -38,6 +45,8 @@ class Wire:
     connections: int = 0
     # Gets an item whenever the other side has hung up on a server that stayed.
     hung_up: SimpleQueue = field(default_factory=SimpleQueue)
+    # Gets an item whenever a connection has been closed from this side.
+    closed: SimpleQueue = field(default_factory=SimpleQueue)
 
     def serve(self):
         while True:
@@ -53,6 +62,7 @@ class Wire:
             with self.tls.wrap_socket(connection, server_side=True) if self.tls else connection as conn:
                 while self._exchange(conn):
                     pass
+            self.closed.put("closed")
         except OSError:
             return
 
@@ -66,6 +76,9 @@ class Wire:
             conn.sendall(said.said)
             conn.recv(1)
             self.hung_up.put("hung up")
+            return False
+        if isinstance(said, Closes):
+            conn.sendall(said.said)
             return False
         conn.sendall(said)
         # A stream that has not ended is cut off.

@@ -89,12 +89,7 @@ def test_every_reference_resolves_inside_the_file():
 
 
 def test_no_schema_carries_a_description():
-    described = [
-        name
-        for name, schema in SCHEMAS["schemas"].items()
-        for part in parts(schema)
-        if "description" in part
-    ]
+    described = [name for name, schema in SCHEMAS["schemas"].items() for part in parts(schema) if "description" in part]
 
     assert described == []
 

@@ -51,9 +51,7 @@ def pod(place, phase, *, attempt=0, **more):
     code = {"Succeeded": 0, "Failed": int(detail or 1)}.get(phase)
     state = "Running" if code is None else "Terminated"
     containers = (ContainerSeen(name="main", state=state, exit_code=code),)
-    return PodSeen(
-        place=place, attempt=attempt, phase=PodPhase(phase), **{"containers": containers, **more}
-    )
+    return PodSeen(place=place, attempt=attempt, phase=PodPhase(phase), **{"containers": containers, **more})
 
 
 def seen(*members, of=None, older=(), is_paused=False, **status):
@@ -68,9 +66,7 @@ def seen(*members, of=None, older=(), is_paused=False, **status):
     ]
     rows = tuple(_row(member.place, word, last) for member, word in zip(made.members, words, strict=True))
     last = last if last.tasks else with_tasks(last, rows)
-    return Seen(
-        site=SITE, gang=made, pods=(*older, *pods), status=last, generation=1, is_paused=is_paused
-    )
+    return Seen(site=SITE, gang=made, pods=(*older, *pods), status=last, generation=1, is_paused=is_paused)
 
 
 def _row(place, word, last):

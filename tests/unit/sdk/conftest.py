@@ -54,6 +54,7 @@ class Stage:
         self.asked = queue.SimpleQueue()
         self.revision = 0
         self.history = []
+        self.port = 0
         self.lock = threading.Lock()
 
     def put(self, collection, obj):
@@ -84,9 +85,20 @@ class Stage:
         items = [obj for (where, _), obj in self.objects.items() if where == collection]
         return {"kind": "List", "metadata": {"resourceVersion": str(self.revision)}, "items": items}
 
-    def close(self):
+    def start(self):
+        """Open the doors; after a stop, at the same address as before."""
+        self.server = ThreadingHTTPServer(("127.0.0.1", self.port), type("OnStage", (Handler,), {"stage": self}))
+        self.server.daemon_threads = True
+        self.port = self.server.server_port
+        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True)
+        self.thread.start()
+
+    def stop(self):
         for collection in list(self.watchers):
             self.hang_up(collection)
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join(5)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -104,7 +116,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
         url = urlsplit(self.path)
         query = {key: values[0] for key, values in parse_qs(url.query).items()}
-        collection, _, rest = url.path.partition("/pods/")
+        _, _, rest = url.path.partition("/pods/")
         if rest.endswith("/log"):
             self.stage.asked.put(query)
             self._log(rest.removesuffix("/log"))
@@ -118,9 +130,11 @@ class Handler(BaseHTTPRequestHandler):
         else:
             parent, _, name = url.path.rpartition("/")
             found = self.stage.objects.get((parent, name))
-            self._json(found or {"kind": "Status", "reason": "NotFound", "message": name, "code": 404}, bool(found))
+            self._json(
+                found or {"kind": "Status", "reason": "NotFound", "message": name, "code": 404}, is_there=bool(found)
+            )
 
-    def _json(self, body, is_there=True):
+    def _json(self, body, *, is_there=True):
         data = json.dumps(body).encode()
         self.send_response(200 if is_there else 404)
         self.send_header("Content-Length", str(len(data)))
@@ -164,21 +178,14 @@ class Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def stage():
     played = Stage()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("OnStage", (Handler,), {"stage": played}))
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    played.url = f"http://127.0.0.1:{server.server_port}"
+    played.start()
     yield played
-    played.close()
-    server.shutdown()
-    server.server_close()
-    thread.join(5)
+    played.stop()
 
 
 @pytest.fixture
 def session(stage):
-    access = Access(server=stage.url)
+    access = Access(server=f"http://127.0.0.1:{stage.port}")
     with Session(lambda: DirectCluster(access), "default", read=read_file) as opened:
         yield opened
 

@@ -42,14 +42,20 @@ class TestGrouping:
         assert log.batches == [1, 64]
         assert [one.revision for one in made] == list(range(1, 66))
 
-    async def test_writers_that_go_on_are_grouped_again(self, log):
-        async def write(store, name):
-            for number in range(10):
-                await store.create(f"{name}/{number}", says("x"))
+    async def test_writers_that_go_on_share_the_next_commit_with_those_who_waited(self, log, gate):
+        async def write_twice(store, name):
+            await store.create(f"{name}/1", says("x"))
+            await store.create(f"{name}/2", says("x"))
 
-        async with store_on(log) as store:
-            await asyncio.gather(*(write(store, name) for name in range(20)))
-        assert log.batches == [20] * 10
+        async with store_on(log, gate) as store:
+            gate.opened.clear()
+            writers = [asyncio.ensure_future(write_twice(store, name)) for name in range(20)]
+            await gate.arrivals(2)
+            late = asyncio.ensure_future(store.create("late", says("x")))
+            await asyncio.sleep(0)
+            gate.opened.set()
+            await asyncio.gather(late, *writers)
+        assert log.batches == [20, 21]
 
     async def test_a_batch_has_a_largest_count(self, log):
         async with store_on(log, limits=Limits(batch=10)) as store:
@@ -318,7 +324,9 @@ class TestClearingAway:
 
     async def test_a_broken_disk_is_not_cleared(self, log):
         async with store_on(log, limits=Limits(history=5, slack=3)) as store:
-            await self.write(store, 7)
+            log.fail("compact", Fault.FULL)
+            await self.write(store, 8)
             log.fail("append", Fault.BROKEN)
             await outcomes(store.create("late", says("x")))
-            assert log.compacted() == 0
+        assert log.open() == 9
+        assert log.compacted() == 0

@@ -72,6 +72,26 @@ async def who_enters_a_selection_is_added_and_who_leaves_it_is_deleted(s: Subjec
     ]
 
 
+async def who_was_there_before_a_watch_is_told_by_what_it_was(s: Subject) -> None:
+    """A watch that starts in the past knows who was in the selection then, and who was not."""
+    for name in ("inside", "leaves"):
+        await s.make(name, labels={"app": "x"})
+    for name in ("outside", "enters"):
+        await s.make(name, labels={"app": "y"})
+    since = await s.now()
+    await s.write("inside", "changed")
+    await s.write("outside", "changed")
+    await s.write("leaves", "changed", labels={"app": "y"})
+    await s.write("enters", "changed", labels={"app": "x"})
+    await s.cluster.delete(CONFIG_MAPS, (s.namespace, "outside"))
+
+    assert await s.told_since(since, s.select(labels="app=x")) == [
+        ("MODIFIED", "inside"),
+        ("DELETED", "leaves"),
+        ("ADDED", "enters"),
+    ]
+
+
 async def a_watch_ends_cleanly_when_its_time_is_up(s: Subject) -> None:
     since = await s.now()
     async with asyncio.timeout(DEADLINE_SECONDS):
@@ -149,6 +169,7 @@ PROMISES: tuple[Promise, ...] = (
     a_watch_tells_exactly_what_came_after_a_revision_in_order,
     revisions_in_a_watch_only_grow,
     who_enters_a_selection_is_added_and_who_leaves_it_is_deleted,
+    who_was_there_before_a_watch_is_told_by_what_it_was,
     a_watch_ends_cleanly_when_its_time_is_up,
     history_that_is_gone_is_said_to_be_gone,
     a_list_in_pages_gives_every_object_once,

@@ -1,0 +1,87 @@
+"""`python -m paceline.assembly.agent HOME`: the node agent's process; it ends when its standard input does."""
+
+import asyncio
+import gc
+import os
+import signal
+import sys
+from pathlib import Path
+
+import uvloop
+
+from paceline.assembly.daemon import recall
+from paceline.assembly.embedded import GC_THRESHOLD
+from paceline.assembly.hold import hold
+from paceline.assembly.host import find_sandbox, look_at_host
+from paceline.assembly.journal import say_known, say_to_stderr
+from paceline.assembly.listen import serve, unix_socket
+from paceline.assembly.machine import OneThread, real_world
+from paceline.assembly.settings import Settings
+from paceline.client.access import from_json
+from paceline.client.events import Recorder
+from paceline.client.http import HttpCluster
+from paceline.errors import PacelineError, Unavailable
+from paceline.node.agent import Agent
+from paceline.node.host import Folders
+from paceline.node.serve import make_app
+
+
+def main() -> int:
+    """Run until told to stop or until the control process is gone; known errors are one line each."""
+    say_to_stderr("agent")
+    settings = recall(Path(sys.argv[1]))
+    gc.set_threshold(GC_THRESHOLD, 50, 50)
+    settings.agent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    failed = False
+    try:
+        with hold(settings.agent / "lock"):
+            uvloop.run(_until_told(settings))
+    except* PacelineError as errors:
+        failed = True
+        say_known(errors)
+    return int(failed)
+
+
+async def _until_told(settings: Settings) -> None:
+    told = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, told.set)
+    loop.add_reader(sys.stdin.fileno(), _read_on, told)
+    async with asyncio.TaskGroup() as group:
+        agent = group.create_task(_run_agent(settings))
+        await told.wait()
+        agent.cancel()
+
+
+def _read_on(told: asyncio.Event) -> None:
+    """Notice that the control process, whose end of the pipe this is, has gone."""
+    if not os.read(sys.stdin.fileno(), 4096):
+        asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
+        told.set()
+
+
+async def _run_agent(settings: Settings) -> None:
+    access = from_json(settings.agent_access, Path.read_bytes)
+    if access is None:
+        raise Unavailable(f"{settings.agent_access} is damaged; `paceline up` writes it anew")
+    world = real_world(mark=str(settings.home))
+    async with HttpCluster(access, world.chance) as cluster, asyncio.TaskGroup() as group:
+        agent = Agent(
+            cluster=cluster,
+            world=world,
+            blocking=OneThread("files"),
+            recorder=Recorder(cluster, world.clock, component="paceline-agent"),
+            host=look_at_host(),
+            folders=Folders(root=settings.agent),
+            images=settings.images,
+            find_sandbox=find_sandbox,
+        )
+        ready, started = asyncio.Event(), asyncio.Event()
+        group.create_task(agent.run(ready))
+        await ready.wait()
+        group.create_task(serve(make_app(agent), unix_socket(settings.agent_socket), tls=None, started=started))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

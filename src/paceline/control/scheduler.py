@@ -1,0 +1,111 @@
+"""The scheduler of the embedded cluster: all pods of a gang get a node, or none of them does."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from paceline.client.cluster import NODES, PODS, Change, Cluster
+from paceline.client.events import Recorder
+from paceline.client.informer import Informer
+from paceline.client.queue import WorkQueue, run
+from paceline.errors import Conflict, Missing
+from paceline.objects.meta import Key, Object, revision_of
+from paceline.objects.times import to_wire
+from paceline.plan.place import place
+from paceline.plan.room import asks_of, rooms_of
+from paceline.world import Chance, Clock
+
+# There is one thing to do: place what waits.
+ALL = "all"
+UNSCHEDULABLE = "Unschedulable"
+
+
+@dataclass(slots=True, kw_only=True)
+class Scheduler:
+    """Looks at all pods and nodes at once, places what fits, and says on each other pod why it waits."""
+
+    cluster: Cluster
+    clock: Clock
+    chance: Chance
+    recorder: Recorder
+    queue: WorkQueue[str] = field(init=False)
+    _pods: Informer = field(init=False)
+    _nodes: Informer = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Set up the caches; nothing runs before `run`."""
+        self.queue = WorkQueue(self.chance)
+        self._pods = Informer(self.cluster, PODS, chance=self.chance, on_change=self._changed)
+        self._nodes = Informer(self.cluster, NODES, chance=self.chance, on_change=self._changed)
+
+    async def run(self, synced: asyncio.Event) -> None:
+        """Work until cancelled; `synced` is set once every cache has been filled."""
+        async with asyncio.TaskGroup() as group:
+            for informer in (self._pods, self._nodes):
+                group.create_task(informer.run())
+            for informer in (self._pods, self._nodes):
+                await informer.has_synced.wait()
+            synced.set()
+            await run(self.queue, self.reconcile, workers=1)
+
+    async def reconcile(self, _all: str) -> None:
+        """Place every gang that fits; a gang half bound by a crash is bound on in the next pass."""
+        pods = self._pods.cache
+        # A gang whose pods are still being made is not waiting for a node yet; its job says what it lacks.
+        gangs = tuple(gang for gang in asks_of(pods.values()) if gang.present >= gang.size)
+        if not gangs:
+            return
+        plan = place(gangs, rooms_of(self._nodes.cache.values(), pods.values()))
+        for key, node in plan.bind.items():
+            await self._bind(key, node, plan.warn.get(key, ""))
+        for key, why in plan.waits.items():
+            await self._say_why(key, why)
+
+    async def _bind(self, key: Key, node: str, warning: str) -> None:
+        pod = self._pods.cache[key]
+        binding = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": key[1], "namespace": key[0], "uid": pod["metadata"]["uid"]},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        }
+        try:
+            await self.cluster.post(PODS.path(*key, "binding"), binding)
+            self._pods.observe(await self.cluster.get(PODS, *key))
+        except (Missing, Conflict):
+            # The pod went, or was bound by an earlier pass whose answer got lost: the watch tells which.
+            return
+        await self.recorder.record(pod, "Scheduled", message=f"Successfully assigned {key[0]}/{key[1]} to {node}")
+        if warning:
+            await self.recorder.record(pod, "Overcommitted", message=warning, is_warning=True)
+
+    async def _say_why(self, key: Key, why: str) -> None:
+        pod = self._pods.cache[key]
+        if _reason_of(pod) == why:
+            return
+        condition = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": UNSCHEDULABLE,
+            "message": why,
+            "lastTransitionTime": to_wire(self.clock.now()),
+        }
+        others = [each for each in (pod.get("status") or {}).get("conditions") or () if each["type"] != "PodScheduled"]
+        patch = {
+            "metadata": {"resourceVersion": revision_of(pod)},
+            "status": {"conditions": [*others, condition]},
+        }
+        try:
+            self._pods.observe(await self.cluster.patch(PODS, key, patch, subresource="status"))
+        except Missing:
+            return
+        await self.recorder.record(pod, "FailedScheduling", message=why, is_warning=True)
+
+    def _changed(self, _change: Change, _old: Object | None, _new: Object | None) -> None:
+        self.queue.add(ALL)
+
+
+def _reason_of(pod: Object) -> str:
+    for each in (pod.get("status") or {}).get("conditions") or ():
+        if each["type"] == "PodScheduled" and each["status"] == "False":
+            return str(each.get("message", ""))
+    return ""

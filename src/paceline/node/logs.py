@@ -1,0 +1,205 @@
+"""Read a container's log back: from the start, the last lines, a moment on, or as it grows.
+
+Every entry of the log starts with a head of one length: `2030-01-01T00:00:00.000000000Z stdout F `. The letter is F
+where an entry ends a line and P where the line goes on in the next.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from paceline.errors import Malformed
+from paceline.node import shim
+from paceline.objects.times import from_wire
+from paceline.world import Files
+
+HEAD, STAMP, TAG = 40, 30, 38
+CHUNK = 256 * 1024
+# How soon a follower looks for new output: at first almost at once, then ever later.
+SOONEST_SECONDS, LATEST_SECONDS = 0.005, 0.05
+_FULL = re.compile(rb"\n.{38}F")
+_PARTS = (b" stdout P ", b" stderr P ")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogQuery:
+    """Which part of a log is wanted, and how."""
+
+    follow: bool = False
+    previous: bool = False
+    timestamps: bool = False
+    tail: int | None = None
+    since: datetime | None = None
+    limit_bytes: int | None = None
+
+
+def log_query(query: Mapping[str, str], now: datetime) -> LogQuery:
+    """Read the query of a log request; Malformed says which word of it is wrong."""
+    since = None
+    if "sinceTime" in query:
+        try:
+            since = from_wire(query["sinceTime"])
+        except ValueError as error:
+            raise Malformed(f"sinceTime: {query['sinceTime']!r} is no RFC 3339 time") from error
+    elif (seconds := _number(query, "sinceSeconds", least=1)) is not None:
+        since = now - timedelta(seconds=seconds)
+    return LogQuery(
+        follow=_flag(query, "follow"),
+        previous=_flag(query, "previous"),
+        timestamps=_flag(query, "timestamps"),
+        tail=_number(query, "tailLines", least=0),
+        since=since,
+        limit_bytes=_number(query, "limitBytes", least=1),
+    )
+
+
+async def read_log(files: Files, folder: Path, query: LogQuery) -> AsyncGenerator[bytes, None]:
+    """Give a log in chunks of whole entries, with their heads taken off."""
+    path = folder / shim.LOG
+    plain = Plain(timestamps=query.timestamps)
+    left = query.limit_bytes
+    async for entries in _entries(files, folder, _start(files, path, query), follow=query.follow):
+        data = plain.take(entries)
+        if left is not None:
+            data = data[:left]
+            left -= len(data)
+        if data:
+            yield data
+        if left == 0:
+            return
+
+
+class Plain:
+    """Takes the heads off entries, and joins the parts of long lines."""
+
+    def __init__(self, *, timestamps: bool) -> None:
+        self._timestamps = timestamps
+        self._is_new_line = True
+
+    def take(self, entries: bytes) -> bytes:
+        """Turn whole entries into what the container wrote."""
+        is_simple = self._is_new_line and not any(part in entries for part in _PARTS)
+        if is_simple and not self._timestamps:
+            # A slice per line is all that a busy log can afford.
+            return b"\n".join([entry[HEAD:] for entry in entries.split(b"\n")])
+        return b"".join(self._one(entry) for entry in entries.split(b"\n") if entry)
+
+    def _one(self, entry: bytes) -> bytes:
+        stamp = entry[: STAMP + 1] if self._timestamps and self._is_new_line else b""
+        self._is_new_line = entry[TAG : TAG + 1] == b"F"
+        return stamp + entry[HEAD:] + b"\n" * self._is_new_line
+
+
+async def _entries(files: Files, folder: Path, offset: int, *, follow: bool) -> AsyncGenerator[bytes, None]:
+    """Read whole entries from an offset, to the end of the file or of the container."""
+    path, pause, rest = folder / shim.LOG, SOONEST_SECONDS, b""
+    while True:
+        # Asked before reading: what a container wrote before its end is in the file by then.
+        is_over = not follow or files.exists(folder / shim.EXIT)
+        data = _read(files, path, offset)
+        offset += len(data)
+        whole, newline, rest = (rest + data).rpartition(b"\n")
+        if newline:
+            pause = SOONEST_SECONDS
+            yield whole + newline
+        elif not data and is_over:
+            return
+        elif not data:
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, LATEST_SECONDS)
+
+
+def _read(files: Files, path: Path, offset: int) -> bytes:
+    try:
+        return files.read_range(path, offset, CHUNK)
+    except FileNotFoundError:
+        return b""
+
+
+def _start(files: Files, path: Path, query: LogQuery) -> int:
+    """Find where reading begins; the last lines are counted first, and of them only those from the moment on."""
+    try:
+        size = files.size(path)
+    except FileNotFoundError:
+        return 0
+    tail = 0 if query.tail is None else tail_offset(files, path, size, query.tail)
+    since = 0 if query.since is None else since_offset(files, path, size, query.since)
+    return max(tail, since)
+
+
+def tail_offset(files: Files, path: Path, size: int, lines: int) -> int:
+    """Find where the last `lines` lines begin, reading no more than needed from the end."""
+    size = _end_of_entries(files, path, size)
+    if lines == 0 or size == 0:
+        return size
+    # An entry that leaves its line open is the last line, and the line before it is already complete.
+    wanted = lines if _last_tag(files, path, size) == b"P" else lines + 1
+    end = size
+    while end > 0:
+        begin = max(end - CHUNK, 0)
+        # With the newline before the first entry, and enough beyond the end to see the last entry's tag.
+        data = b"\n" * (begin == 0) + files.read_range(path, max(begin - 1, 0), end - begin + HEAD)
+        found = [match.start() + begin for match in _FULL.finditer(data) if match.start() + begin < end]
+        if len(found) >= wanted:
+            return _after(files, path, found[-wanted])
+        wanted -= len(found)
+        end = begin
+    return 0
+
+
+def since_offset(files: Files, path: Path, size: int, since: datetime) -> int:
+    """Find the first entry from a moment on, by halving: times in a log only grow."""
+    stamp = shim.stamp(int(since.timestamp() * 1_000_000) * 1000).encode()
+    low, high = 0, size
+    while low < high:
+        middle = (low + high) // 2
+        begin = 0 if middle == 0 else _after(files, path, middle - 1)
+        if begin >= high:
+            high = middle
+        elif files.read_range(path, begin, STAMP) < stamp:
+            low = _after(files, path, begin)
+        else:
+            high = begin if begin < high else middle
+    return low
+
+
+def _after(files: Files, path: Path, offset: int) -> int:
+    """Find where the entry after the one at this offset begins; the end of the file when there is none."""
+    while data := files.read_range(path, offset, CHUNK):
+        found = data.find(b"\n")
+        if found >= 0:
+            return offset + found + 1
+        offset += len(data)
+    return offset
+
+
+def _end_of_entries(files: Files, path: Path, size: int) -> int:
+    """Leave out an entry that is still being written."""
+    begin = max(size - shim.LINE_LIMIT - 2 * HEAD, 0)
+    return begin + files.read_range(path, begin, size - begin).rfind(b"\n") + 1
+
+
+def _last_tag(files: Files, path: Path, size: int) -> bytes:
+    begin = max(size - shim.LINE_LIMIT - 2 * HEAD, 0)
+    data = b"\n" * (begin == 0) + files.read_range(path, begin, size - begin)
+    last = data.rfind(b"\n", 0, -1) + 1
+    return data[last + TAG : last + TAG + 1]
+
+
+def _flag(query: Mapping[str, str], name: str) -> bool:
+    text = query.get(name, "false")
+    if text not in ("true", "false", "1", "0"):
+        raise Malformed(f"{name}: {text!r} is neither true nor false")
+    return text in ("true", "1")
+
+
+def _number(query: Mapping[str, str], name: str, *, least: int) -> int | None:
+    text = query.get(name)
+    if text is None:
+        return None
+    if not text.isdecimal() or int(text) < least:
+        raise Malformed(f"{name}: {text!r} is not allowed; give a whole number of at least {least}")
+    return int(text)

@@ -1,0 +1,135 @@
+"""The agent's own API, shaped like a kubelet's: logs of containers, and which pods are here."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, MutableMapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, unquote
+
+from paceline.errors import Malformed, Missing, NotOffered, PacelineError
+from paceline.node import shim
+from paceline.node.agent import Agent
+from paceline.node.host import Folders, Host
+from paceline.node.logs import LogQuery, log_query, read_log
+from paceline.node.look import containers_of, numbers_of
+from paceline.objects.meta import Key, Object, uid_of
+from paceline.world import World
+
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+PLAIN, JSON = b"text/plain; charset=utf-8", b"application/json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kubelet:
+    """An ASGI app over the pods this agent knows and the folders it keeps."""
+
+    world: World
+    host: Host
+    folders: Folders
+    pods: Mapping[Key, Object]
+
+    async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        """Answer one request; what goes wrong before the first byte is a Status, as Kubernetes writes it."""
+        if scope["type"] != "http":
+            return
+        # Not scope["path"]: a quoted slash in a name must not look like one between names.
+        parts = [unquote(part) for part in scope["raw_path"].decode("ascii").split("/")[1:]]
+        query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
+        try:
+            match scope["method"], parts:
+                case "GET", ["healthz"]:
+                    await _answer(send, 200, b"ok", PLAIN)
+                case "GET", ["pods"]:
+                    await _answer(send, 200, json.dumps(self._list()).encode(), JSON)
+                case "GET", ["containerLogs", namespace, pod, container]:
+                    wanted = log_query(query, self.world.clock.now())
+                    folder = self.log_folder((namespace, pod), container, wanted)
+                    await _stream(receive, send, read_log(self.world.files, folder, wanted))
+                case "GET", _:
+                    raise Missing(f"the node agent has no {scope['path']}")
+                case method, _:
+                    raise NotOffered(f"the node agent does not answer {method}")
+        except PacelineError as error:
+            await _answer(send, error.code, json.dumps(_status(error)).encode(), JSON)
+
+    def log_folder(self, key: Key, container: str, query: LogQuery) -> Path:
+        """Find the folder of the try whose log is wanted."""
+        pod = self.pods.get(key)
+        if pod is None:
+            raise Missing(f'pods "{key[1]}" not found')
+        names = [str(each["name"]) for each in containers_of(pod)]
+        if container not in names:
+            raise Malformed(f"container {container} is not valid for pod {key[1]}; it has: {', '.join(names)}")
+        numbers = numbers_of(self.world, self.folders, uid_of(pod), container)
+        begun = [n for n in numbers if self.world.files.exists(self._started(pod, container, n))]
+        if query.previous and len(begun) < 2:
+            raise Malformed(f'previous terminated container "{container}" in pod "{key[1]}" not found')
+        if not begun:
+            raise Malformed(f'container "{container}" in pod "{key[1]}" is waiting to start: {_why(pod, container)}')
+        return self.folders.attempt(uid_of(pod), container, begun[-2 if query.previous else -1])
+
+    def _started(self, pod: Object, container: str, number: int) -> Path:
+        return self.folders.attempt(uid_of(pod), container, number) / shim.STARTED
+
+    def _list(self) -> Object:
+        mine = [pod for pod in self.pods.values() if pod["spec"].get("nodeName") == self.host.name]
+        return {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": mine}
+
+
+def make_app(agent: Agent) -> Kubelet:
+    """Serve what an agent knows."""
+    return Kubelet(world=agent.world, host=agent.host, folders=agent.folders, pods=agent.pods.cache)
+
+
+def _why(pod: Object, container: str) -> str:
+    status = pod.get("status") or {}
+    for each in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
+        if each["name"] == container and "waiting" in each["state"]:
+            return str(each["state"]["waiting"]["reason"])
+    return "ContainerCreating"
+
+
+def _status(error: PacelineError) -> Object:
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": str(error),
+        "reason": error.reason,
+        "code": error.code,
+    }
+
+
+async def _answer(send: Send, code: int, body: bytes, kind: bytes) -> None:
+    headers = [(b"content-type", kind), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": code, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def _stream(receive: Receive, send: Send, chunks: AsyncGenerator[bytes]) -> None:
+    """Send chunks until they end or the reader hangs up, which only `receive` tells."""
+    async with asyncio.TaskGroup() as group:
+        pump = group.create_task(_pump(send, chunks))
+        listen = group.create_task(_until_hung_up(receive))
+        await asyncio.wait((pump, listen), return_when=asyncio.FIRST_COMPLETED)
+        pump.cancel()
+        listen.cancel()
+
+
+async def _pump(send: Send, chunks: AsyncGenerator[bytes]) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", PLAIN)]})
+    async with aclosing(chunks) as opened:
+        async for chunk in opened:
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _until_hung_up(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,129 @@
+"""An API server over a store in memory, in a simulated world, with one kind of its own."""
+
+import asyncio
+
+import pytest
+
+from paceline.api.app import make_app
+from paceline.api.gate import Gate, hashed
+from paceline.api.server import Server
+from paceline.objects.builtin import builtin_components, builtin_resources
+from paceline.objects.faults import not_found
+from paceline.objects.scheme import Column, Resource, Scheme
+from paceline.store.limits import Limits
+from paceline.store.memory import MemoryLog
+from paceline.store.store import Store
+from paceline.testing.world import SimBlocking, sim_world
+from tests.unit.api.client import HOST, TOKEN, Client
+
+WIDGET = Resource(
+    group="toys.test",
+    version="v1",
+    kind="Widget",
+    plural="widgets",
+    short_names=("wd",),
+    subresources=("status",),
+    schema_name="test.toys.v1.Widget",
+    schema={
+        "type": "object",
+        "required": ["spec"],
+        "properties": {
+            "spec": {
+                "type": "object",
+                "required": ["size"],
+                "properties": {
+                    "size": {"type": "integer", "format": "int32", "minimum": 1},
+                    "mode": {"type": "string", "enum": ["Fast", "Slow"]},
+                    "paused": {"type": "boolean"},
+                    "config": {"type": "string"},
+                    "limits": {
+                        "type": "object",
+                        "additionalProperties": {
+                            "$ref": "#/components/schemas/io.k8s.apimachinery.pkg.api.resource.Quantity"
+                        },
+                    },
+                    "parts": {
+                        "type": "array",
+                        "items": {
+                            "type": "object",
+                            "required": ["name"],
+                            "properties": {"name": {"type": "string"}, "count": {"type": "integer"}},
+                        },
+                    },
+                    "anything": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                },
+            },
+            "status": {"type": "object", "properties": {"phase": {"type": "string"}}},
+        },
+    },
+    columns=(Column(name="Phase", path=".status.phase"), Column(name="Size", path=".spec.size", type="integer")),
+    check=lambda obj, lookup: widget_faults(obj, lookup),
+    mutable=("paused",),
+)
+
+
+def widget_faults(obj, lookup):
+    name = obj["spec"].get("config")
+    known = lookup("configmaps", obj["metadata"]["namespace"])
+    return () if name is None or name in known else (not_found("spec.config", name),)
+
+
+class Nodes:
+    """Nodes whose logs a test writes."""
+
+    def __init__(self):
+        self.asked = []
+        self.closed = asyncio.Event()
+        self.queue = asyncio.Queue()
+
+    async def logs(self, namespace, pod, query):
+        self.asked.append((namespace, pod["metadata"]["name"], dict(query)))
+        try:
+            while (chunk := await self.queue.get()) is not None:
+                if isinstance(chunk, Exception):
+                    raise chunk
+                yield chunk
+        finally:
+            self.closed.set()
+
+
+@pytest.fixture
+def world():
+    return sim_world(seed=1)
+
+
+@pytest.fixture
+def nodes():
+    return Nodes()
+
+
+@pytest.fixture
+def limits():
+    return Limits(history=50, batch=16, slack=10)
+
+
+@pytest.fixture
+async def store(limits):
+    store = Store(MemoryLog(), SimBlocking(), limits=limits)
+    await store.open()
+    async with asyncio.TaskGroup() as group:
+        writing = group.create_task(store.run())
+        yield store
+        writing.cancel()
+        await store.close()
+
+
+@pytest.fixture
+async def client(store, world, nodes):
+    components = builtin_components()
+    server = Server(
+        store=store,
+        scheme=Scheme(resources=(*builtin_resources(), WIDGET), components=components),
+        clock=world.clock,
+        ids=world.ids,
+        gate=Gate(tokens={hashed(TOKEN): "tester"}, hosts=frozenset({HOST})),
+        nodes=nodes,
+    )
+    client = Client(make_app(server))
+    await client.post("/api/v1/namespaces", {"metadata": {"name": "default"}})
+    return client

@@ -1,0 +1,191 @@
+"""The command line itself: quick to start, clear about bad input, never a stack trace."""
+
+import json
+import subprocess
+import sys
+
+import click
+import pytest
+
+from paceline.cli.main import VERBS, group, main
+
+# What a command that prints its help must not pay for.
+HEAVY = (
+    "rich",
+    "yaml",
+    "msgspec",
+    "asyncio",
+    "aiohttp",
+    "ssl",
+    "http.client",
+    "orjson",
+    "jsonschema_rs",
+    "subprocess",
+    "uvicorn",
+    "logging",
+    "cryptography",
+    "unicodedata",
+)
+# What a command that asks the cluster one question must not pay for.
+HEAVY_FOR_GET = (
+    "rich",
+    "yaml",
+    "msgspec",
+    "asyncio",
+    "aiohttp",
+    "jsonschema_rs",
+    "subprocess",
+    "uvicorn",
+    "cryptography",
+)
+
+
+def modules_after(code, home):
+    script = f"import sys, json\n{code}\nprint(json.dumps(sorted(sys.modules)), file=sys.stderr)"
+    ran = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, env={"PACELINE_HOME": str(home)}
+    )
+    return set(json.loads(ran.stderr.splitlines()[-1]))
+
+
+def test_help_loads_nothing_heavy(tmp_path):
+    loaded = modules_after("from paceline.cli.main import main; main(['--help'])", tmp_path)
+
+    assert sorted(loaded.intersection(HEAVY)) == []
+    assert not any(name.startswith("paceline.cli.verbs") for name in loaded)
+
+
+def test_get_loads_nothing_heavy(tmp_path):
+    loaded = modules_after("from paceline.cli.main import main; main(['get'])", tmp_path)
+
+    assert "paceline.cli.verbs.get" in loaded
+    assert sorted(loaded.intersection(HEAVY_FOR_GET)) == []
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_the_list_of_commands_says_what_each_command_says_of_itself(name):
+    command = group.get_command(click.Context(group), name)
+
+    assert command is not None
+    assert command.get_short_help_str(limit=200) == VERBS[name][1]
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_every_command_has_help(name, capsys):
+    assert main([name, "--help"]) == 0
+    assert VERBS[name][1] in capsys.readouterr().out
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("PACELINE_HOME", str(tmp_path))
+    monkeypatch.delenv("PACELINE_KUBECONFIG", raising=False)
+    return tmp_path
+
+
+def said(capsys):
+    err = capsys.readouterr().err
+    assert "Traceback" not in err
+    return err
+
+
+BAD = {
+    "no such command": (["fly"], "error: No such command 'fly'"),
+    "no such option": (["get", "--speed"], "error: No such option"),
+    "no file": (["run"], "error: Missing argument 'FILE...'"),
+    "no such file": (["run", "nowhere.yaml"], "error: nowhere.yaml: no such file"),
+    "no such format": (["get", "-o", "xml"], "error: Invalid value for '-o'"),
+    "no duration": (["logs", "a", "--since", "soon"], "'soon' is not a duration; write 30s, 5m or 1h30m"),
+    "no row of the image table": (
+        ["up", "-d", "--image", "pytorch"],
+        "error: --image: 'pytorch' is not allowed; write PATTERN=ENVIRONMENT",
+    ),
+}
+
+
+@pytest.mark.parametrize(("args", "words"), BAD.values(), ids=BAD)
+@pytest.mark.usefixtures("home")
+def test_bad_input_is_named_and_ends_with_2(capsys, args, words):
+    assert main(args) == 2
+    assert words in said(capsys)
+
+
+def test_bad_yaml_is_refused_before_anything_is_started(home, capsys):
+    path = home / "job.yaml"
+    path.write_text("- a\n")
+
+    assert main(["run", str(path)]) == 2
+    assert f"error: {path}:1: a list of 1 is not an object" in said(capsys)
+    assert [each.name for each in home.iterdir()] == ["job.yaml"]
+
+
+def test_every_fault_is_a_line_of_its_own(home, capsys):
+    path = home / "job.yaml"
+    path.write_text("spec: {}\n")
+
+    assert main(["run", str(path)]) == 2
+    assert len([line for line in said(capsys).splitlines() if line.startswith("error: ")]) == 3
+
+
+@pytest.mark.parametrize("args", [["get"], ["describe", "a"], ["logs", "a"], ["delete", "a", "-y"]])
+@pytest.mark.usefixtures("home")
+def test_without_a_cluster_the_answer_is_3_and_how_to_start_one(capsys, args):
+    assert main(args) == 3
+    assert "`paceline up -d` starts one" in said(capsys)
+
+
+def test_a_cluster_that_is_gone_is_said_so(home, capsys):
+    config = {
+        "current-context": "a",
+        "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+        "clusters": [{"name": "a", "cluster": {"server": "http://127.0.0.1:9"}}],
+        "users": [{"name": "a", "user": {}}],
+    }
+    (home / "kubeconfig").write_text(json.dumps(config))
+
+    assert main(["get"]) == 3
+    assert "no cluster answers in" in said(capsys)
+
+
+@pytest.mark.usefixtures("home")
+def test_a_kubeconfig_that_is_missing_is_named(capsys):
+    assert main(["get", "--kubeconfig", "nowhere"]) == 1
+    assert "cannot read nowhere" in said(capsys)
+
+
+@pytest.mark.usefixtures("home")
+def test_down_without_a_cluster_is_fine(capsys):
+    assert main(["down"]) == 0
+    assert "No cluster is running" in said(capsys)
+
+
+@pytest.mark.usefixtures("home")
+def test_the_version_does_not_need_a_cluster(capsys):
+    assert main(["version"]) == 0
+    assert capsys.readouterr().out.splitlines()[1] == "cluster  none is running"
+
+
+def test_a_bug_is_called_a_bug(monkeypatch, capsys):
+    def broken(*_args, **_kwargs):
+        raise ZeroDivisionError("by zero")
+
+    monkeypatch.setattr(group, "main", broken)
+    monkeypatch.delenv("PACELINE_DEBUG", raising=False)
+
+    assert main(["get"]) == 1
+    assert "error: this is a bug in Paceline: ZeroDivisionError: by zero" in said(capsys)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_offered(shell, capsys):
+    assert main(["completion", shell]) == 0
+    assert "_PACELINE_COMPLETE" in capsys.readouterr().out
+
+
+def test_a_reader_that_leaves_early_is_no_error():
+    program = "from paceline.cli.main import main; raise SystemExit(main(['--help']))"
+    ran = subprocess.run(
+        ["bash", "-c", f'"{sys.executable}" -c "{program}" | true'], capture_output=True, text=True, check=False
+    )
+
+    assert ran.stderr == ""

@@ -1,0 +1,105 @@
+"""What pods and services look like."""
+
+import pytest
+
+from paceline.objects.gang import Gang, Member
+from paceline.plan.plan import NewPod
+from paceline.plan.pods import pod_manifest, service_manifest
+from tests.unit.plan.worlds import GANG, REPLICA, SITE, gang, places
+
+OWNER = {
+    "apiVersion": "batch.tensorstack.dev/v1beta1",
+    "kind": "GenericJob",
+    "name": "demo",
+    "uid": "u",
+    "controller": True,
+}
+A, B = places(2)
+TEMPLATE = {
+    "metadata": {"labels": {"team": "vision", "replica-type": "mine"}, "annotations": {"note": "hi"}},
+    "spec": {"restartPolicy": "OnFailure", "containers": [{"name": "main", "image": "python"}]},
+}
+TWO = Gang(
+    members=tuple(Member(place=place, template=TEMPLATE) for place in (A, B)),
+    leader=A,
+    success=((A,),),
+    failure=(),
+)
+
+
+def made(place=A, attempt=0, of=TWO):
+    return pod_manifest(SITE, of, NewPod(place=place, attempt=attempt), owner=OWNER)
+
+
+def test_a_first_try_has_the_name_t9k_gives():
+    assert made()["metadata"]["name"] == "demo-12345-worker-0"
+
+
+def test_a_later_try_has_its_number_in_the_name_and_the_same_host():
+    pod = made(B, attempt=2)
+
+    assert pod["metadata"]["name"] == "demo-12345-worker-1-r2"
+    assert (pod["spec"]["hostname"], pod["spec"]["subdomain"]) == ("demo-12345-worker-1", "demo-12345")
+
+
+def test_labels_are_those_of_t9k_and_cannot_be_overwritten():
+    assert made(B, attempt=1)["metadata"]["labels"] == {
+        "team": "vision",
+        "tensorstack.dev/owner-name": "demo",
+        "tensorstack.dev/owner-kind": "GenericJob",
+        "tensorstack.dev/component": "genericjob",
+        "tensorstack.dev/component-type": "user",
+        "replica-type": "worker",
+        "replica-index": "1",
+        "paceline.dev/attempt": "1",
+    }
+
+
+def test_only_the_leader_is_master():
+    assert made(A)["metadata"]["labels"]["job-role"] == "master"
+    assert "job-role" not in made(B)["metadata"]["labels"]
+
+
+def test_restarts_are_never_left_to_the_node():
+    assert made()["spec"]["restartPolicy"] == "Never"
+
+
+def test_the_job_owns_the_pod():
+    pod = made()
+
+    assert pod["metadata"]["ownerReferences"] == [OWNER]
+    assert pod["metadata"]["namespace"] == "default"
+    assert pod["metadata"]["annotations"]["note"] == "hi"
+
+
+SIZES = {
+    "a first try is placed with all others": (GANG, 0, "2"),
+    "a gang's next try is placed with all others": (GANG, 1, "2"),
+    "alone, a first try is placed with all others": (REPLICA, 0, "2"),
+    "alone, a member that comes back waits for nobody": (REPLICA, 1, "1"),
+}
+
+
+@pytest.mark.parametrize(("scope", "attempt", "size"), SIZES.values(), ids=SIZES)
+def test_gang_size(scope, attempt, size):
+    pod = made(attempt=attempt, of=gang(2, scope=scope))
+
+    assert pod["metadata"]["annotations"]["paceline.dev/gang-size"] == size
+
+
+def test_the_template_is_not_changed():
+    made()
+
+    assert TEMPLATE["spec"]["restartPolicy"] == "OnFailure"
+    assert TEMPLATE["metadata"]["labels"] == {"team": "vision", "replica-type": "mine"}
+
+
+def test_the_service_gives_every_member_a_name_before_it_is_ready():
+    service = service_manifest(SITE, owner=OWNER)
+    pod = made()
+
+    assert service["metadata"]["name"] == pod["spec"]["subdomain"]
+    assert service["spec"]["clusterIP"] == "None"
+    assert service["spec"]["publishNotReadyAddresses"]
+    assert service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
+    assert service["metadata"]["ownerReferences"] == [OWNER]

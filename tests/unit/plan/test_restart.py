@@ -1,0 +1,114 @@
+"""Who is tried again, how often, and after which wait."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from paceline.objects.gang import Member, Place, RestartPolicy
+from paceline.objects.status import Phase
+from paceline.plan.decide import decide
+from paceline.plan.restart import judge, pause_after
+from paceline.plan.seen import ContainerSeen
+from paceline.plan.tries import tries_of
+from tests.unit.plan.worlds import NOW, REPLICA, TEMPLATE, after, gang, places, pod, seen, then
+
+A, B = places(2)
+
+
+@pytest.mark.parametrize("code", [130, 137, 138, 143])
+def test_exit_code_policy_restarts_after_these(code):
+    """Vector 5, the first half."""
+    assert decide(seen(f"Failed {code}", of=gang(1, restart="ExitCode")), NOW).status.backoff_count == 1
+
+
+@pytest.mark.parametrize("code", [1, 2, 126, 127, 134, 139, 255])
+def test_exit_code_policy_takes_every_other_code_as_final(code):
+    """Vector 5, the second half."""
+    assert decide(seen(f"Failed {code}", of=gang(1, restart="ExitCode")), NOW).status.phase is Phase.FAILED
+
+
+def test_exit_code_policy_restarts_what_no_program_failed():
+    """An evicted or deleted pod has no exit code, and its program is not to blame."""
+    policy = gang(1, restart="ExitCode")
+
+    assert decide(seen("gone", of=policy), NOW).status.backoff_count == 1
+
+
+def test_exit_code_policy_does_not_restart_success():
+    policy = gang(1, restart="ExitCode", scope=REPLICA, success=((B,),))
+
+    assert decide(seen("Succeeded", of=policy), NOW).status.backoff_count == 0
+
+
+def test_two_replicas_that_fail_by_turns_share_the_limit():
+    """Vector 6: the third restart is the last; the next failure of the master fails the job."""
+    world = seen("Running", "Running", of=gang(2, scope=REPLICA))
+    turns = [("Failed", "Running"), ("Running", "Failed"), ("Failed", "Running"), ("Failed", "Running")]
+    plan = decide(world, NOW)
+    for moment, members in enumerate(turns, start=1):
+        world = then(world, plan, *members)
+        plan = decide(world, after(1000 * moment))
+
+    assert plan.status.backoff_count == 3
+    assert plan.status.phase is Phase.FAILED
+
+
+def test_two_failures_in_one_pass_take_two_restarts():
+    world = seen("Failed", "Failed", of=gang(2, scope=REPLICA, backoff_limit=1))
+    verdict = judge(world, tries_of(world))
+
+    assert [each.place for each in verdict.again] == [A]
+    assert verdict.lost == {B}
+
+
+def test_a_gang_takes_one_restart_for_all_its_failures():
+    assert decide(seen("Failed", "Failed"), NOW).status.backoff_count == 1
+
+
+def test_a_role_has_a_limit_of_its_own():
+    """GenericJob: the limit is for all replicas of one type together."""
+    worker, ps = Place("worker", 0), Place("ps", 0)
+    crew = tuple(Member(place=place, template=TEMPLATE, restart=RestartPolicy.ON_FAILURE) for place in (worker, ps))
+    limited = replace(gang(1, scope=REPLICA, backoff_limit=None), members=crew, role_limits={"worker": 0, "ps": 2})
+    world = seen("Failed", "Failed", of=limited)
+    verdict = judge(world, tries_of(world))
+
+    assert [each.place for each in verdict.again] == [ps]
+    assert verdict.lost == {worker}
+    assert decide(replace(world, gang=replace(limited, failure=())), NOW).status.phase is Phase.FAILED
+
+
+def test_restarts_are_counted_per_role():
+    plan = decide(seen("Running", "Failed", of=gang(2, scope=REPLICA)), NOW)
+
+    assert plan.status.role_restarts == {"worker": 1}
+    assert plan.status.tasks[0]["restartCount"] == 1
+
+
+def test_a_peer_that_gives_up_because_of_another_does_not_decide():
+    """One rank is killed (retryable), the other then exits 1 (final): the first counts."""
+
+    def ended(place, code, seconds):
+        told = ContainerSeen(name="main", state="Terminated", exit_code=code, finished_at=seconds)
+        return pod(place, "Failed", containers=(told,))
+
+    policy = gang(2, restart="ExitCode")
+    for killed, gave_up in ((after(1), after(2)), (after(1), after(1)), (None, None)):
+        world = replace(seen("", "", of=policy), pods=(ended(A, 1, gave_up), ended(B, 137, killed)))
+
+        assert decide(world, after(3)).status.backoff_count == 1
+
+
+def test_the_wait_doubles_up_to_five_minutes():
+    waits = [pause_after(count) for count in range(1, 12)]
+
+    assert waits[:4] == [timedelta(seconds=seconds) for seconds in (1, 2, 4, 8)]
+    assert waits[-1] == pause_after(10_000) == timedelta(minutes=5)
+    assert waits == sorted(waits)
+
+
+def test_the_wait_is_the_same_for_the_next_controller():
+    world = seen("Failed", "Running", backoff_count=2, attempt=2)
+
+    assert decide(world, NOW).status.start_after == after(4)

@@ -1,0 +1,62 @@
+"""Rules that name places."""
+
+import pytest
+
+from paceline.objects.gang import CleanUp, Place
+from paceline.objects.status import Phase
+from paceline.plan.decide import decide
+from paceline.plan.success import holding, is_hopeless, say
+from tests.unit.plan.worlds import NOW, REPLICA, after, gang, places, seen, then
+
+A, B, C = places(3)
+DONE = frozenset({A, B})
+
+HOLD = {
+    "one place that is there": (((A,),), (A,)),
+    "all places that are there": (((A, B),), (A, B)),
+    "the first of two rules that hold": (((B,), (A,)), (B,)),
+    "not a rule with a place that is missing": (((A, C),), None),
+    "the second rule when the first does not": (((C,), (A,)), (A,)),
+    "nothing without rules": ((), None),
+}
+
+
+@pytest.mark.parametrize(("rules", "rule"), HOLD.values(), ids=HOLD)
+def test_what_holds_is(rules, rule):
+    assert holding(rules, DONE) == rule
+
+
+HOPELESS = {
+    "when the only rule lost a place": (((A, C),), True),
+    "not while another rule can hold": (((A,), (C,)), False),
+    "when every rule lost a place": (((A,), (B, C)), True),
+}
+
+
+@pytest.mark.parametrize(("rules", "is_so"), HOPELESS.values(), ids=HOPELESS)
+def test_a_job_is_hopeless(rules, is_so):
+    assert is_hopeless(rules, DONE) is is_so
+
+
+def test_a_rule_is_said_as_its_author_wrote_it():
+    assert say((Place("worker", 0), Place("ps", 1), Place("worker", 2))) == "{worker: [0, 2], ps: [1]}"
+
+
+# Vector 7: successRules [{worker: [0]}], failureRules [{worker: [0]}, {worker: [1]}].
+VECTOR = gang(3, restart="Never", scope=REPLICA, success=((A,),), failure=((A,), (B,)), clean_up=CleanUp.UNFINISHED)
+
+
+def test_a_generic_job_fails_by_its_rule_and_says_which():
+    plan = decide(seen("Running", "Failed", "Running", of=VECTOR), NOW)
+
+    assert plan.status.phase is Phase.FAILED
+    assert "failure rule {worker: [1]} holds" in plan.tell[-1].message
+
+
+def test_a_generic_job_succeeds_while_others_run_and_cleans_up_the_runners_only():
+    world = seen("Succeeded", "Succeeded", "Running", of=VECTOR)
+    plan = decide(world, NOW)
+    later = decide(then(world, plan, "Succeeded", "Succeeded", "Running"), after(10))
+
+    assert plan.status.phase is Phase.SUCCEEDED
+    assert later.delete == ("demo-12345-worker-2",)
