@@ -46,4 +46,4 @@ def generic(name: str, *, command: list[str], replicas: int = 1) -> dict[str, An
 
 def text(*objects: dict[str, Any]) -> str:
     """Write objects as one YAML stream (JSON is YAML)."""
-    return "\n---\n".join(json.dumps(each) for each in objects)
+    return "".join(f"---\n{json.dumps(each)}\n" for each in objects)

@@ -63,7 +63,7 @@ class Validators:
             found.extend(_faults(error))
             if len(found) >= MAX_FAULTS:
                 break
-        return tuple(dict.fromkeys(sorted(found, key=lambda fault: fault.path)))
+        return tuple(sorted(found, key=lambda fault: fault.path))
 
     def _validator(self, resource: Resource) -> Draft7Validator:
         key = (resource.group, resource.version, resource.kind)

@@ -81,6 +81,8 @@ async def _run_agent(settings: Settings) -> None:
         group.create_task(agent.run(ready))
         await ready.wait()
         group.create_task(serve(make_app(agent), unix_socket(settings.agent_socket), tls=None, started=started))
+        await started.wait()
+        os.write(sys.stdout.fileno(), b"ready\n")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from contextlib import aclosing
 from pathlib import PurePosixPath
 
 import uvloop
@@ -21,7 +20,7 @@ from paceline.assembly.listen import loopback_socket, serve
 from paceline.assembly.machine import OneThread, real_world
 from paceline.assembly.settings import LOOPBACK, NAMESPACE, Settings
 from paceline.client.agent import AgentSocket
-from paceline.client.cluster import NAMESPACES, NODES, Cluster, Collection, Select
+from paceline.client.cluster import NAMESPACES, Cluster, Collection
 from paceline.client.events import Recorder
 from paceline.client.local import IN_PROCESS, LocalCluster
 from paceline.control.claims import Claims
@@ -31,7 +30,6 @@ from paceline.control.scheduler import Scheduler
 from paceline.errors import Exists
 from paceline.kinds import catalog
 from paceline.kinds.kind import GROUP, VERSION
-from paceline.plan.room import takes_pods as is_ready
 from paceline.store.sqlite import SqliteLog
 from paceline.store.store import Store
 from paceline.world import World
@@ -90,8 +88,9 @@ async def run_cluster(settings: Settings, world: World, ready: Callable[[], None
             await _make_namespaces(cluster)
             async with asyncio.TaskGroup() as controllers:
                 await _start_controllers(controllers, settings, world, cluster)
-                controllers.create_task(_keep_agent(settings))
-                await _node_is_ready(cluster)
+                agent_is_ready = asyncio.Event()
+                controllers.create_task(_keep_agent(settings, agent_is_ready))
+                await agent_is_ready.wait()
                 ready()
     finally:
         await nodes.close()
@@ -105,17 +104,6 @@ async def _make_namespaces(cluster: Cluster) -> None:
             await cluster.create(NAMESPACES, manifest)
         except Exists:
             continue
-
-
-async def _node_is_ready(cluster: Cluster) -> None:
-    """Wait until a node says that it takes pods."""
-    page = await cluster.list(NODES, Select())
-    if any(is_ready(node) for node in page.items):
-        return
-    async with aclosing(cluster.watch(NODES, Select(), since=page.revision)) as events:
-        async for event in events:
-            if is_ready(event.object):
-                return
 
 
 async def _start_controllers(group: asyncio.TaskGroup, settings: Settings, world: World, cluster: Cluster) -> None:
@@ -141,8 +129,8 @@ def owner_kinds() -> dict[tuple[str, str], Collection]:
     return {(f"{GROUP}/{VERSION}", kind.kind): collection_of(kind) for kind in catalog.KINDS}
 
 
-async def _keep_agent(settings: Settings) -> None:
-    """Run the node agent as a process of its own, and again when it ends."""
+async def _keep_agent(settings: Settings, is_ready: asyncio.Event) -> None:
+    """Run the node agent as a process of its own, and again when it ends; it says on stdout when it is ready."""
     while True:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -151,9 +139,12 @@ async def _keep_agent(settings: Settings) -> None:
             str(settings.home),
             # The agent ends when this pipe does, so that a killed control process leaves no second agent behind.
             stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
             env=dict(os.environ),
         )
         try:
+            if process.stdout is not None and await process.stdout.readline():
+                is_ready.set()
             code = await process.wait()
         except asyncio.CancelledError:
             process.terminate()

@@ -23,7 +23,8 @@ GOODBYE_SECONDS = 1.0
 def loopback_socket(port: int) -> socket.socket:
     """Bind a loopback port; a taken or absent one is replaced by any free one."""
     for wanted in (port, 0):
-        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        # The protocol is named because asyncio turns off Nagle's delay (40 ms an answer) only where it is.
+        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             sock.bind((LOOPBACK, wanted))

@@ -239,7 +239,6 @@ class Keeper:
         try:
             self._spawn()
         except OSError as error:
-            self._tell_ready()
             message = f"{self._intent['argv'][0]}: {error.strerror}"
             self._record(NOT_STARTED, None, "StartError", message=message)
             return
@@ -247,7 +246,6 @@ class Keeper:
         self._pump()
         _, status, usage = os.wait4(self._bwrap, 0)
         self._drain()
-        self._tell_ready()
         code = os.waitstatus_to_exitcode(status)
         number = -code if code < 0 else None
         code = 128 - code if code < 0 else code
@@ -428,10 +426,14 @@ class Keeper:
             "maxRssKib": max_rss_kib,
             "lostLogBytes": len(self._log.backlog),
         }
-        while not self._write_exit_file(encode(record)):
+        is_written = self._write_exit_file(encode(record))
+        # Only now, so that a program that could not be executed is never taken for a running one.
+        self._tell_ready()
+        while not is_written:
             # The exit code must not get lost, so the shim stays until it is written or told to die.
             if select.select([self._wake], [], [], 1.0)[0] and signal.SIGQUIT in os.read(self._wake, 512):
                 return
+            is_written = self._write_exit_file(encode(record))
 
     def _write_exit_file(self, data: bytes) -> bool:
         try:

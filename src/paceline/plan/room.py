@@ -68,7 +68,7 @@ def rooms_of(nodes: Iterable[Object], pods: Iterable[Object]) -> tuple[Room, ...
             labels=labels_of(node),
         )
         for node in nodes
-        if takes_pods(node)
+        if _takes_pods(node)
     )
 
 
@@ -155,8 +155,7 @@ def _is_final(pod: Object) -> bool:
     return (pod.get("status") or {}).get("phase") in FINAL
 
 
-def takes_pods(node: Object) -> bool:
-    """Tell whether a node is ready and open for pods."""
+def _takes_pods(node: Object) -> bool:
     conditions = {each["type"]: each["status"] for each in (node.get("status") or {}).get("conditions") or ()}
     return conditions.get("Ready") == "True" and not (node.get("spec") or {}).get("unschedulable")
 

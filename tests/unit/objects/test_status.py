@@ -1,0 +1,101 @@
+"""A status survives the wire: what one controller writes, the next one reads."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from paceline.objects.status import Condition, ConditionType, Failure, JobStatus, Phase
+
+NOW = datetime(2030, 1, 1, 12, 30, tzinfo=UTC)
+
+FULL = JobStatus(
+    phase=Phase.RUNNING,
+    observed_generation=2,
+    attempt=1,
+    member_attempts={"worker-1": 2},
+    backoff_count=3,
+    role_restarts={"worker": 3},
+    start_after=NOW.replace(microsecond=250_000),
+    start_time=NOW,
+    completion_time=NOW,
+    resumes=1,
+    paused_seconds=60,
+    ports={"master": 23500},
+    conditions=(Condition(type=ConditionType.RUNNING, status=True, reason="-", message="fine", since=NOW),),
+    waiting="for a node",
+    failure=Failure(pod="demo-12345-worker-1", exit_code=137, reason="OOMKilled", message="killed"),
+    tasks=({"type": "worker", "restartCount": 3, "replicas": []},),
+    aggregate={"running": 2},
+)
+
+STATUSES = {
+    "a full one": FULL,
+    "the first one": JobStatus(),
+    "a failure without exit code": JobStatus(failure=Failure(pod="p", exit_code=None, reason="Evicted")),
+    "an exit code of 0": JobStatus(failure=Failure(pod="p", exit_code=0, reason="DeadlineExceeded")),
+}
+
+
+@pytest.mark.parametrize("status", STATUSES.values(), ids=STATUSES)
+def test_a_status_comes_back_as_it_was(status):
+    assert JobStatus.from_wire(status.to_wire()) == status
+
+
+def test_the_wire_form_is_t9ks_and_what_it_leaves_out():
+    assert FULL.to_wire() == {
+        "phase": "Running",
+        "observedGeneration": 2,
+        "attempt": 1,
+        "memberAttempts": {"worker-1": 2},
+        "backoffCount": 3,
+        "roleRestarts": {"worker": 3},
+        "startAfter": "2030-01-01T12:30:00.250000Z",
+        "startTime": "2030-01-01T12:30:00Z",
+        "completionTime": "2030-01-01T12:30:00Z",
+        "resumes": 1,
+        "pausedSeconds": 60,
+        "ports": {"master": 23500},
+        "conditions": [
+            {
+                "type": "Running",
+                "status": "True",
+                "reason": "-",
+                "message": "fine",
+                "lastTransitionTime": "2030-01-01T12:30:00Z",
+            }
+        ],
+        "waiting": "for a node",
+        "failure": {"pod": "demo-12345-worker-1", "exitCode": 137, "reason": "OOMKilled", "message": "killed"},
+        "tasks": [{"type": "worker", "restartCount": 3, "replicas": []}],
+        "aggregate": {"running": 2},
+    }
+
+
+def test_what_is_empty_is_not_there():
+    """`kubectl wait --for=jsonpath={.status.waiting}` asks whether the field is there."""
+    assert JobStatus().to_wire() == {
+        "phase": "Pending",
+        "observedGeneration": 0,
+        "attempt": 0,
+        "backoffCount": 0,
+        "conditions": [],
+    }
+
+
+def test_a_job_without_status_is_pending():
+    assert JobStatus.from_wire({}) == JobStatus()
+
+
+def test_a_phase_nobody_knows_is_unknown():
+    assert JobStatus.from_wire({"phase": "Dreaming"}).phase is Phase.UNKNOWN
+
+
+def test_conditions_of_others_are_passed_over():
+    wire = FULL.to_wire()
+    wire["conditions"].append({"type": "Admitted", "status": "True"})
+
+    assert JobStatus.from_wire(wire) == FULL
+
+
+def test_succeeded_and_failed_are_final_and_nothing_else_is():
+    assert {phase for phase in Phase if phase.is_final} == {Phase.SUCCEEDED, Phase.FAILED}

@@ -1,0 +1,155 @@
+"""Pods and nodes are read as Kubernetes writes them."""
+
+from decimal import Decimal
+
+import pytest
+
+from paceline.plan.place import place
+from paceline.plan.room import asks_of, requests_of, rooms_of
+
+GIB = Decimal(2**30)
+
+
+def container(**resources):
+    return {"name": "main", "resources": resources}
+
+
+def pod(name, *, owner="", attempt=0, size=None, index=0, **parts):
+    metadata = {
+        "name": name,
+        "namespace": "default",
+        "uid": f"uid-{name}",
+        "creationTimestamp": parts.pop("since", "2030-01-01T00:00:00Z"),
+        "labels": {"replica-type": "worker", "replica-index": str(index), "paceline.dev/attempt": str(attempt)},
+        "annotations": {} if size is None else {"paceline.dev/gang-size": str(size)},
+    }
+    if owner:
+        metadata["ownerReferences"] = [{"uid": owner, "controller": True}]
+        metadata["labels"]["tensorstack.dev/owner-name"] = owner
+    if parts.pop("deleting", False):
+        metadata["deletionTimestamp"] = "2030-01-01T00:00:00Z"
+    spec = {"containers": [container(requests={"memory": "1Gi"})], **parts.pop("spec", {})}
+    return {"metadata": metadata, "spec": spec, "status": {"phase": parts.pop("phase", "Pending")}}
+
+
+def node(name="one", ready="True", **spec):
+    return {
+        "metadata": {"name": name, "labels": {"disk": "ssd"}},
+        "spec": spec,
+        "status": {
+            "allocatable": {"cpu": "2", "memory": "4Gi", "pods": "110"},
+            "conditions": [{"type": "Ready", "status": ready}],
+        },
+    }
+
+
+REQUESTS = {
+    "containers add up": (
+        {"containers": [container(requests={"cpu": "500m"}), container(requests={"cpu": 1})]},
+        {"cpu": Decimal("1.5")},
+    ),
+    "a limit alone is a request": (
+        {"containers": [container(limits={"nvidia.com/gpu": 2})]},
+        {"nvidia.com/gpu": Decimal(2)},
+    ),
+    "a request beside its limit counts": (
+        {"containers": [container(limits={"cpu": 4}, requests={"cpu": 2})]},
+        {"cpu": Decimal(2)},
+    ),
+    "an init container counts when it is the largest": (
+        {
+            "containers": [container(requests={"memory": "1Gi"})],
+            "initContainers": [container(requests={"memory": "2Gi"}), container(requests={"memory": "1Gi"})],
+        },
+        {"memory": 2 * GIB},
+    ),
+    "nothing asked is nothing needed": ({"containers": [{"name": "main"}]}, {}),
+}
+
+
+@pytest.mark.parametrize(("spec", "amounts"), REQUESTS.values(), ids=REQUESTS)
+def test_what_a_pod_asks_for(spec, amounts):
+    assert requests_of(spec) == {"pods": Decimal(1), **amounts}
+
+
+def test_a_node_has_what_its_pods_leave():
+    pods = (
+        pod("runs", spec={"nodeName": "one"}, phase="Running"),
+        pod("ended", spec={"nodeName": "one"}, phase="Failed"),
+        pod("elsewhere", spec={"nodeName": "two"}, phase="Running"),
+        pod("waits"),
+    )
+    (room,) = rooms_of((node(),), pods)
+
+    assert room.free("memory") == 3 * GIB
+    assert room.free("pods") == 109
+    assert room.free("nvidia.com/gpu") == 0
+    assert room.labels == {"disk": "ssd"}
+
+
+def test_a_node_that_is_not_ready_or_closed_takes_nothing():
+    assert rooms_of((node(ready="Unknown"), node(unschedulable=True), {"metadata": {"name": "new"}}), ()) == ()
+
+
+WAITING = {
+    "a pod without a node waits": (pod("a"), 1),
+    "a pod with a node does not": (pod("a", spec={"nodeName": "one"}), 0),
+    "a pod that ended does not": (pod("a", phase="Failed"), 0),
+    "a pod that is told to end does not": (pod("a", deleting=True), 0),
+}
+
+
+@pytest.mark.parametrize(("waiting", "count"), WAITING.values(), ids=WAITING)
+def test_who_waits(waiting, count):
+    assert len(asks_of((waiting,))) == count
+
+
+def test_pods_of_one_job_are_one_gang():
+    gang, single = asks_of(
+        (
+            pod("a-0", owner="a", size=2, since="2030-01-02T00:00:00Z"),
+            pod("a-1", owner="a", size=2, index=1),
+            pod("other", spec={"nodeSelector": {"disk": "ssd"}}),
+        )
+    )
+
+    assert (gang.name, len(gang.asks), gang.size, gang.present) == ("a", 2, 2, 2)
+    assert gang.since == "2030-01-01T00:00:00Z"
+    assert (single.name, single.size, single.present) == ("other", 1, 1)
+    assert single.asks[0].selector == {"disk": "ssd"}
+
+
+def test_pods_of_a_replica_set_are_no_gang():
+    assert len(asks_of((pod("a", owner="rs"), pod("b", owner="rs")))) == 2
+
+
+def test_old_tries_do_not_make_the_next_one_complete():
+    (gang,) = asks_of(
+        (
+            pod("a-0", owner="a", size=2, phase="Failed"),
+            pod("a-1", owner="a", size=2, index=1, phase="Succeeded"),
+            pod("a-0-r1", owner="a", size=2, attempt=1),
+        )
+    )
+
+    assert (gang.size, gang.present) == (2, 1)
+
+
+def test_a_member_that_came_back_before_the_others_were_placed_completes_them():
+    """A pod was deleted while its gang waited; its next try must not leave the others waiting for ever."""
+    gangs = asks_of(
+        (
+            pod("a-0", owner="a", size=2),
+            pod("a-1-r1", owner="a", size=1, index=1, attempt=1),
+        )
+    )
+
+    assert [(gang.size, gang.present) for gang in gangs] == [(2, 2), (1, 1)]
+    assert len(place(gangs, rooms_of((node(),), ())).bind) == 2
+
+
+def test_labels_that_are_no_numbers_are_read_as_a_first_lonely_try():
+    strange = pod("a", size="many", attempt="x")
+    (gang,) = asks_of((strange,))
+
+    assert (gang.size, gang.present) == (1, 1)
