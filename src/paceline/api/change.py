@@ -72,6 +72,9 @@ def identify(obj: Object, target: Target, *, name: str = "") -> None:
 
 def _match_kind(obj: Object, resource: Resource) -> None:
     version, kind = obj.get("apiVersion"), obj.get("kind")
+    for field, said in (("apiVersion", version), ("kind", kind)):
+        if said is not None and not isinstance(said, str):
+            raise bad_request(f"the object provided is unrecognized: {field} must be a string")
     if not is_builtin(resource) and not kind:
         raise bad_request(
             f"the object provided is unrecognized (must be of type {resource.kind}): Object 'Kind' is missing"

@@ -13,23 +13,15 @@ import uvloop
 
 from paceline.api.app import Server, make_app
 from paceline.api.gate import Gate
+from paceline.assembly.controllers import make_namespaces, start_controllers
 from paceline.assembly.hold import hold
 from paceline.assembly.keys import last_port, prepare_keys
 from paceline.assembly.kinds import full_scheme
 from paceline.assembly.listen import loopback_socket, serve
 from paceline.assembly.machine import OneThread, real_world
-from paceline.assembly.settings import LOOPBACK, NAMESPACE, Settings
+from paceline.assembly.settings import LOOPBACK, Settings
 from paceline.client.agent import AgentSocket
-from paceline.client.cluster import NAMESPACES, Cluster, Collection
-from paceline.client.events import Recorder
 from paceline.client.local import IN_PROCESS, LocalCluster
-from paceline.control.claims import Claims
-from paceline.control.jobs import Jobs, collection_of
-from paceline.control.owners import Owners
-from paceline.control.scheduler import Scheduler
-from paceline.errors import Exists
-from paceline.kinds import catalog
-from paceline.kinds.kind import GROUP, VERSION
 from paceline.store.sqlite import SqliteLog
 from paceline.store.store import Store
 from paceline.world import World
@@ -85,9 +77,9 @@ async def run_cluster(settings: Settings, world: World, ready: Callable[[], None
             started = asyncio.Event()
             group.create_task(serve(app, sock, tls=(keys.certificate, keys.key), started=started))
             await started.wait()
-            await _make_namespaces(cluster)
+            await make_namespaces(cluster)
             async with asyncio.TaskGroup() as controllers:
-                await _start_controllers(controllers, settings, world, cluster)
+                await start_controllers(controllers, cluster, world, volumes=PurePosixPath(settings.volumes))
                 agent_is_ready = asyncio.Event()
                 controllers.create_task(_keep_agent(settings, agent_is_ready))
                 await agent_is_ready.wait()
@@ -95,38 +87,6 @@ async def run_cluster(settings: Settings, world: World, ready: Callable[[], None
     finally:
         await nodes.close()
         await store.close()
-
-
-async def _make_namespaces(cluster: Cluster) -> None:
-    for name in (NAMESPACE, "kube-system"):
-        manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-        try:
-            await cluster.create(NAMESPACES, manifest)
-        except Exists:
-            continue
-
-
-async def _start_controllers(group: asyncio.TaskGroup, settings: Settings, world: World, cluster: Cluster) -> None:
-    """Start every controller and wait until each has seen the cluster once."""
-    recorder = Recorder(cluster, world.clock, component="paceline-controller")
-    jobs = Jobs(cluster=cluster, clock=world.clock, chance=world.chance, recorder=recorder, shares_network=True)
-    scheduler = Scheduler(
-        cluster=cluster,
-        clock=world.clock,
-        chance=world.chance,
-        recorder=Recorder(cluster, world.clock, component="paceline-scheduler"),
-    )
-    claims = Claims(cluster=cluster, chance=world.chance, root=PurePosixPath(settings.volumes))
-    owners = Owners(cluster=cluster, chance=world.chance, kinds=owner_kinds())
-    for controller in (jobs, scheduler, claims, owners):
-        synced = asyncio.Event()
-        group.create_task(controller.run(synced))
-        await synced.wait()
-
-
-def owner_kinds() -> dict[tuple[str, str], Collection]:
-    """Say where the owners lie that may have dependents."""
-    return {(f"{GROUP}/{VERSION}", kind.kind): collection_of(kind) for kind in catalog.KINDS}
 
 
 async def _keep_agent(settings: Settings, is_ready: asyncio.Event) -> None:

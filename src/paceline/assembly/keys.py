@@ -83,9 +83,7 @@ def _kubeconfig(server: str, authority: bytes, *, user: str, token: str) -> dict
     return {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [
-            {"name": "paceline", "cluster": {"server": server, "certificate-authority-data": data}}
-        ],
+        "clusters": [{"name": "paceline", "cluster": {"server": server, "certificate-authority-data": data}}],
         "users": [{"name": user, "user": {"token": token}}],
         "contexts": [
             {
@@ -119,9 +117,7 @@ def _make_certificates(world: World, folder: Path) -> None:
     pem = serialization.Encoding.PEM
     world.files.write(folder / "ca.crt", root.public_bytes(pem))
     world.files.write(folder / "server.crt", certificate.public_bytes(pem))
-    private = key.private_bytes(
-        pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
+    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     world.files.write(folder / "server.key", private)
 
 

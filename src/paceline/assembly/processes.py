@@ -31,15 +31,9 @@ class RealProcesses:
 
     async def start(self, folder: Path) -> None:
         """Start a shim and return once its program runs, or has failed to, or the shim has ended."""
-        reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        try:
-            try:
-                self._ask(folder, writing)
-            finally:
-                os.close(writing)
-            await _readable(reading)
-        finally:
-            os.close(reading)
+        # Once more after a silent end: a dying nursery takes requests that it will not answer.
+        if not await self._start(folder):
+            await self._start(folder)
 
     def warm_up(self) -> None:
         """Start the nursery now, so that the first container does not wait for it."""
@@ -94,6 +88,19 @@ class RealProcesses:
         with _handle(self, who) as handle, contextlib.suppress(ProcessLookupError):
             if handle is not None:
                 signal.pidfd_send_signal(handle, number)
+
+    async def _start(self, folder: Path) -> bool:
+        """Ask for a shim; False when it, or the nursery, ended without a word."""
+        reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            try:
+                self._ask(folder, writing)
+            finally:
+                os.close(writing)
+            await _readable(reading)
+            return bool(os.read(reading, 1))
+        finally:
+            os.close(reading)
 
     def _ask(self, folder: Path, ready: int) -> None:
         for _ in range(2):

@@ -13,7 +13,7 @@ from paceline.objects.status import JobStatus, Phase
 from paceline.objects.times import from_wire
 from paceline.sdk.discovery import Kind
 from paceline.sdk.facts import created_of, duration_of, reason_of, replicas_of, status_of
-from paceline.sdk.job import JobRef, happened_at
+from paceline.sdk.job import JobRef, happened_at, in_order
 from paceline.sdk.members import MemberPod
 from paceline.sdk.session import Session
 
@@ -22,7 +22,7 @@ def describe_job(session: Session, ref: JobRef, job: Object, *, to: Output, now:
     """Print everything a person asks about a job."""
     status = status_of(job)
     to.lines(pairs(job_facts(job, status, now)))
-    section(to, "Files", folders(session, job))
+    section(to, "Files", files_table(session, job))
     section(to, "Replicas", replicas_table(ref.pods(), now))
     section(to, "Conditions", conditions_table(job, now))
     if status.phase is Phase.FAILED or status.failure is not None:
@@ -38,7 +38,7 @@ def describe_other(session: Session, kind: Kind, obj: Object, *, to: Output, now
     metadata = {key: value for key, value in obj["metadata"].items() if key != "managedFields"}
     to.document(show.as_yaml({"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **shown}))
     mine = [event for event in session.events() if (event.get("involvedObject") or {}).get("uid") == uid_of(obj)]
-    section(to, "Events", events_table(sorted(mine, key=happened_at), now))
+    section(to, "Events", events_table(in_order(mine), now))
 
 
 def job_facts(job: Object, status: JobStatus, now: datetime) -> list[tuple[str, str]]:
@@ -53,7 +53,7 @@ def job_facts(job: Object, status: JobStatus, now: datetime) -> list[tuple[str, 
         ("Labels", labels),
         ("Phase", status.phase.value),
         ("Reason", reason_of(job)),
-        ("Replicas", f"{ready} of {wanted} ready"),
+        ("Replicas", f"{ready} of {wanted}{_counted(status)}"),
         ("Attempt", str(status.attempt) if status.attempt else ""),
         ("Restarts", str(status.backoff_count) if status.backoff_count else ""),
         ("Created", moment(created_of(job), now)),
@@ -61,6 +61,17 @@ def job_facts(job: Object, status: JobStatus, now: datetime) -> list[tuple[str, 
         ("Ended", moment(status.completion_time, now)),
         ("Duration", short(lasted) if lasted is not None else ""),
     ]
+
+
+def _counted(status: JobStatus) -> str:
+    counts = [f"{count} {name}" for name, count in status.aggregate.items() if count]
+    return f" ({', '.join(counts)})" if counts else ""
+
+
+def files_table(session: Session, job: Object) -> list[str]:
+    """Print where the job's claims are seen, by its processes and by people."""
+    rows = list(folders(session, job))
+    return table(("CLAIM", "MOUNTED AT", "FOLDER HERE"), rows) if rows else []
 
 
 def moment(when: datetime | None, now: datetime) -> str:

@@ -9,9 +9,10 @@ from paceline.cli.times import short
 from paceline.errors import PacelineError
 from paceline.objects.meta import Object
 from paceline.objects.status import Phase
+from paceline.sdk.exits import exit_words
 from paceline.sdk.facts import duration_of, reason_of, status_of
 from paceline.sdk.job import JobRef
-from paceline.sdk.members import MemberPod, exit_words, first_failed
+from paceline.sdk.members import MemberPod, first_failed
 from paceline.sdk.session import Session
 from paceline.sdk.sources import LogAsk
 from paceline.sdk.volumes import claims_of, folder_of
@@ -25,8 +26,9 @@ def say_ending(session: Session, ref: JobRef, job: Object, *, to: Output, now: d
     lasted = duration_of(status, now)
     if status.phase is Phase.SUCCEEDED:
         to.line(f"✓ {ref.name} succeeded{f' in {short(lasted)}' if lasted is not None else ''}", "green")
-        for line in folders(session, job):
-            to.line(f"  {line}")
+        for claim, mounted, path in folders(session, job):
+            if path:
+                to.line(f"  {mounted} of the job (claim {claim}) is {path}")
         to.line(
             f"  next: paceline logs {ref.name}  ·  paceline describe {ref.name}  ·  paceline delete {ref.name}", "dim"
         )
@@ -69,10 +71,8 @@ def last_lines(ref: JobRef, pod: MemberPod) -> list[bytes]:
     return []
 
 
-def folders(session: Session, job: Object) -> Iterator[str]:
-    """Say where the files of the job's claims lie, as far as this machine has them."""
+def folders(session: Session, job: Object) -> Iterator[tuple[str, str, str]]:
+    """Give every claim of a job with where it is mounted and, as far as this machine has it, its folder."""
     for claim, mounted in claims_of(job):
         with contextlib.suppress(PacelineError):
-            path = folder_of(session, claim)
-            if path:
-                yield f"files of claim {claim} ({mounted} in the job): {path}"
+            yield claim, mounted, folder_of(session, claim)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from paceline.assembly.clock import RealClock
 from paceline.cli import failures, show
 from paceline.cli.output import Output, err, out
-from paceline.cli.table import aligned, table, widest
+from paceline.cli.table import table
 from paceline.errors import Missing
 from paceline.objects.meta import Object, name_of, namespace_of
 from paceline.sdk.discovery import Kind
-from paceline.sdk.session import Session
+from paceline.sdk.reader import Reader
 
 Rows = tuple[tuple[str, ...], list[tuple[str, ...]]]
 
@@ -30,12 +30,13 @@ class Question:
 class Listing:
     """One question to the cluster and the ways to print its answer."""
 
-    def __init__(self, session: Session, kinds: tuple[Kind, ...], question: Question) -> None:
-        self._session, self._kinds = session, kinds
+    def __init__(self, reader: Reader, kinds: tuple[Kind, ...], question: Question) -> None:
+        self._reader, self._kinds = reader, kinds
         self._name, self._everywhere, self._output = question.name, question.everywhere, question.output
         self._is_wide = question.output == "wide"
         self._clock = RealClock()
         self._out: Output = out()
+        self.question = question
 
     def once(self) -> int:
         """Print what is there now."""
@@ -44,32 +45,10 @@ class Listing:
         header, rows = self._job_rows(self._objects()) if self._are_jobs else self._table()
         if not rows:
             what = "jobs" if self._are_jobs else self._kinds[0].where.plural
-            err().line(f"No {what} found" + ("." if self._everywhere else f" in namespace {self._session.namespace}."))
+            err().line(f"No {what} found" + ("." if self._everywhere else f" in namespace {self._reader.namespace}."))
             return failures.OK
         self._print_rows(header, rows)
         return failures.OK
-
-    def watch(self) -> int:
-        """Print a line for everything that is there, and for every change."""
-        widths: list[int] = []
-        for news in self._session.watch(self._kinds, name=self._name, everywhere=self._everywhere):
-            if self._output in ("json", "yaml", "name"):
-                self._out.document(self._as_text(news.kind, news.object))
-                continue
-            found = self._row_of(news.kind, news.object, is_gone=news.is_gone)
-            if found is None:
-                continue
-            header, row = found
-            lines = [row] if widths else [header, row]
-            # Columns grow with what has been seen; what is printed already stays.
-            widths = [max(pair) for pair in zip(widest([header, row]), widths or [0] * len(row), strict=True)]
-            self._out.lines(aligned(line, widths, self._out.width) for line in lines)
-        return failures.OK
-
-    def _as_text(self, kind: Kind, obj: Object) -> str:
-        if self._output == "name":
-            return show.names([(kind, obj)])[0]
-        return show.as_json(obj) if self._output == "json" else "---\n" + show.as_yaml(obj)
 
     @property
     def _are_jobs(self) -> bool:
@@ -79,17 +58,17 @@ class Listing:
         found = list(self._find())
         if self._name and not found:
             what = self._kinds[0].where.plural if len(self._kinds) == 1 else "jobs"
-            raise Missing(f"{what} {self._name!r} not found in namespace {self._session.namespace!r}")
+            raise Missing(f"{what} {self._name!r} not found in namespace {self._reader.namespace!r}")
         return sorted(found, key=lambda pair: (namespace_of(pair[1]), name_of(pair[1])))
 
     def _find(self) -> Iterator[tuple[Kind, Object]]:
         for kind in self._kinds:
             if not self._name:
-                yield from ((kind, each) for each in self._session.list(kind, everywhere=self._everywhere).items)
+                yield from ((kind, each) for each in self._reader.list(kind, everywhere=self._everywhere).items)
                 continue
-            namespace = self._session.namespace if kind.where.namespaced else ""
+            namespace = self._reader.namespace if kind.where.namespaced else ""
             try:
-                yield kind, self._session.cluster.get(kind.where, namespace, self._name)
+                yield kind, self._reader.cluster.get(kind.where, namespace, self._name)
             except Missing:
                 continue
 
@@ -112,11 +91,12 @@ class Listing:
 
     def _table(self, kind: Kind | None = None, name: str = "") -> Rows:
         chosen = kind or self._kinds[0]
-        answer = self._session.table(chosen, name or self._name, everywhere=self._everywhere)
+        answer = self._reader.table(chosen, name or self._name, everywhere=self._everywhere)
         has_namespace = self._everywhere and chosen.where.namespaced
         return show.table_rows(answer, self._clock.now(), is_wide=self._is_wide, has_namespace=has_namespace)
 
-    def _row_of(self, kind: Kind, obj: Object, *, is_gone: bool) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    def row_of(self, kind: Kind, obj: Object, *, is_gone: bool) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+        """Give header and cells of one object that changed; None when it is gone before it could be printed."""
         if self._are_jobs:
             header, rows = self._job_rows([(kind, obj)])
             row = rows[0]

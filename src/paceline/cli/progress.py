@@ -11,7 +11,8 @@ FRAGMENT = re.compile(
 )
 # Only the end of a flood is read: what came before it is past.
 WINDOW = 4096
-STEP = 0.05
+# Where there is no bar that moves, this much more is worth a line.
+STEP = 0.1
 # Leading and trailing parts of a bar, in eighths, as terminals with Unicode draw them.
 FULL, HALF, EMPTY = "━", "╸", "─"
 

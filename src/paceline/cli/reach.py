@@ -11,9 +11,9 @@ import click
 
 from paceline.assembly.settings import Settings
 from paceline.cli.output import say_warning
-from paceline.sdk.embedded import Unreached, connect_embedded
+from paceline.sdk.dial import Number, Unreached, embedded_number
 from paceline.sdk.home import home_from
-from paceline.sdk.session import Session
+from paceline.sdk.reader import Reader
 
 Command = Callable[..., Any]
 
@@ -31,23 +31,30 @@ class Reach:
         return not self.kubeconfig
 
     @contextlib.contextmanager
-    def session(self) -> Iterator[Session]:
-        """Connect for the length of a block; when nobody answers, say what starts a cluster."""
-        with self._connect() as session:
-            try:
-                yield session
-            except Unreached as error:
-                if not self.is_embedded:
-                    raise
-                home = home_from(os.environ)
-                raise Unreached(f"no cluster answers in {home} ({error}); `paceline up -d` starts one") from error
+    def reader(self) -> Iterator[Reader]:
+        """Connect for the length of a block, only to read."""
+        number = self.number()
+        with Reader(number.dial, self.namespace or number.namespace) as reader, self.hinting():
+            yield reader
 
-    def _connect(self) -> Session:
+    def number(self) -> Number:
+        """Find the way to the cluster that is meant."""
         if self.is_embedded:
-            return connect_embedded(namespace=self.namespace, on_warning=say_warning)
-        from paceline.sdk.connect import connect
+            return embedded_number(on_warning=say_warning)
+        from paceline.sdk.connect import number_in
 
-        return connect(kubeconfig=self.kubeconfig, namespace=self.namespace, on_warning=say_warning)
+        return number_in(self.kubeconfig, on_warning=say_warning)
+
+    @contextlib.contextmanager
+    def hinting(self) -> Iterator[None]:
+        """Say what starts a cluster when nobody answers in a block."""
+        try:
+            yield
+        except Unreached as error:
+            if not self.is_embedded:
+                raise
+            home = home_from(os.environ)
+            raise Unreached(f"no cluster answers in {home} ({error}); `paceline up -d` starts one") from error
 
 
 def reaches_cluster(command: Command) -> Command:

@@ -4,7 +4,7 @@ from paceline.assembly.daemon import is_running, start_in_background
 from paceline.assembly.settings import Settings
 from paceline.cli.output import err
 from paceline.errors import Unavailable
-from paceline.sdk.embedded import Unreached
+from paceline.sdk.dial import Unreached
 
 
 def ensure_running(settings: Settings) -> None:

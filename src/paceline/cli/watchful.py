@@ -8,14 +8,17 @@ from paceline.cli.screen import Screen, fit
 from paceline.cli.times import stopwatch
 from paceline.objects.gang import Place
 from paceline.objects.meta import Object
-from paceline.sdk.facts import phase_of, reason_of, replicas_of, waiting_of
+from paceline.objects.status import Phase
+from paceline.sdk.facts import phase_of, reason_of, replicas_of
 from paceline.sdk.follow import Ended, Event, JobChanged, Logged, PodsChanged, Tick
-from paceline.sdk.members import MemberPod
+from paceline.sdk.members import MemberPod, waiting_of
 from paceline.sdk.sources import Lost
 from paceline.world import Clock
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 BAR_WIDTH = 24
+# A job waits for a moment on every start; only a longer wait is said.
+LASTING_SECONDS = 1.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -36,6 +39,7 @@ class Watcher:
         self._pods: tuple[MemberPod, ...] = ()
         self._progress: Progress | None = None
         self._told = Told()
+        self._state, self._state_since = "", 0.0
         self._began = clock.monotonic()
         self._turn = 0
 
@@ -46,10 +50,10 @@ class Watcher:
                 self._log(event.place, event.text)
             case JobChanged():
                 self._job = event.job
-                self._say_state()
+                self._note_state()
             case PodsChanged():
                 self._pods = event.pods
-                self._say_state()
+                self._note_state()
             case Lost():
                 self._say_lost(event.message)
             case Tick():
@@ -57,6 +61,7 @@ class Watcher:
             case Ended():
                 self._screen.close()
                 return
+        self._say_state()
         self._draw()
 
     def _log(self, place: Place, text: bytes) -> None:
@@ -69,17 +74,29 @@ class Watcher:
         self._told.progress = found
         self._screen.note(plain_bar(found))
 
-    def _say_state(self) -> None:
+    def _note_state(self) -> None:
+        """Note what there is to say about the job; it is said at once, or when it has lasted."""
         self._told.is_lost = False
-        ready, wanted = replicas_of(self._job)
-        phase = phase_of(self._job).value
-        why = reason_of(self._job) or (waiting_of(self._pods) if phase == "Pending" else "")
-        state = f"{phase}: {why}" if why else phase
-        if state == self._told.state or phase_of(self._job).is_final:
+        phase = phase_of(self._job)
+        why = reason_of(self._job) or (waiting_of(self._pods) if phase is Phase.PENDING else "")
+        state = f"{phase.value}: {why}" if why else phase.value
+        if state != self._state:
+            self._state, self._state_since = state, self._clock.monotonic()
+
+    def _say_state(self) -> None:
+        """Say the state once; what a job only passes through on its way is not worth a line."""
+        phase = phase_of(self._job)
+        lasted = self._clock.monotonic() - self._state_since
+        if self._state == self._told.state or phase.is_final:
             return
-        self._told.state = state
-        counted = f" ({ready}/{wanted} replicas)" if phase == "Running" and not why else ""
-        self._screen.note(f"• {self._name} is {state}{counted}", PHASES.get(phase, "") if not why else "yellow")
+        if phase is Phase.PENDING and lasted < LASTING_SECONDS:
+            return
+        self._told.state = self._state
+        has_reason = ":" in self._state
+        ready, wanted = replicas_of(self._job)
+        counted = f" ({ready}/{wanted} replicas)" if phase is Phase.RUNNING and not has_reason else ""
+        colour = "yellow" if has_reason else PHASES.get(phase.value, "")
+        self._screen.note(f"• {self._name} is {self._state}{counted}", colour)
 
     def _say_lost(self, message: str) -> None:
         if not self._told.is_lost:

@@ -130,7 +130,13 @@ def _machine(launch: Launch, host: Host) -> Iterator[str]:
     yield from ("--ro-bind-try", "/sys", "/sys", "--dir", "/root", "--dir", "/run", "--dir", "/var")
     for folder in launch.environment.folders:
         if not any(PurePosixPath(folder).is_relative_to(seen) for seen in host.folders):
-            yield from ("--ro-bind", folder, folder)
+            yield from (*_parents(folder), "--ro-bind", folder, folder)
+
+
+def _parents(path: str) -> Iterator[str]:
+    """Make the folders above a place: those that bubblewrap makes by itself may be closed to other users."""
+    for folder in reversed(PurePosixPath(path).parents[:-1]):
+        yield from ("--dir", str(folder))
 
 
 def _etc(launch: Launch) -> Iterator[str]:
@@ -151,9 +157,10 @@ def _mounts(launch: Launch) -> Iterator[str]:
     for mount in launch.mounts:
         if mount.source is None:
             size = () if mount.volume.size is None else ("--size", str(mount.volume.size))
-            yield from ("--perms", "1777", *size, "--tmpfs", mount.target)
+            yield from (*_parents(mount.target), "--perms", "1777", *size, "--tmpfs", mount.target)
         else:
-            yield from ("--ro-bind" if mount.read_only else "--bind", str(mount.source), mount.target)
+            how = "--ro-bind" if mount.read_only else "--bind"
+            yield from (*_parents(mount.target), how, str(mount.source), mount.target)
     if launch.working_dir:
         yield from ("--dir", launch.working_dir, "--chdir", launch.working_dir)
     else:

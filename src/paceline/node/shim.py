@@ -49,11 +49,13 @@ def run(folder: str, ready: int) -> None:
         if not _lock() or Path(STARTED).exists():
             return
         intent = json.loads(Path(INTENT).read_bytes())
+        # Before anybody can know whom to signal.
+        wake = _catch_signals()
         begun = time.time_ns()
         # Nothing may run that is not on record: when this fails, the shim ends and the attempt can be made again.
         started = {"startedAt": stamp(begun), "environment": intent.get("environment", "")}
         write_durably(STARTED, encode(_identity() | started))
-        keeper = Keeper(intent, begun, ready)
+        keeper = Keeper(intent, begun, ready=ready, wake=wake)
         Path(INTENT).unlink(missing_ok=True)
         keeper.keep()
     except BaseException:
@@ -216,7 +218,7 @@ class Log:
 class Keeper:
     """Runs the program, moves its output, passes signals on, and records the end."""
 
-    def __init__(self, intent: dict[str, Any], begun: int, ready: int) -> None:
+    def __init__(self, intent: dict[str, Any], begun: int, *, ready: int, wake: int) -> None:
         self._intent = intent
         self._begun = begun
         self._ready = ready
@@ -230,7 +232,7 @@ class Keeper:
         self._bwrap = 0
         self._status_fd = -1
         self._streams: tuple[Stream, ...] = ()
-        self._wake = _catch_signals()
+        self._wake = wake
         self._must_stop = False
         self._must_die = False
 

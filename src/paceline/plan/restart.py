@@ -95,16 +95,12 @@ def _single_again(seen: Seen, over: list[Try]) -> Iterator[Try]:
 
 
 def _wants_restart(policy: RestartPolicy, tried: Try) -> bool:
-    match policy:
-        case RestartPolicy.ALWAYS:
-            return True
-        case RestartPolicy.ON_FAILURE:
-            return tried.has_failed
-        case RestartPolicy.EXIT_CODE:
-            # Without an exit code no program failed: the pod was evicted, deleted, or its node went away.
-            return tried.has_failed and (not tried.exit_code or tried.exit_code in RESTARTABLE)
-        case RestartPolicy.NEVER:
-            return False
+    if policy is RestartPolicy.ALWAYS or not tried.has_failed:
+        return policy is RestartPolicy.ALWAYS
+    if policy is RestartPolicy.EXIT_CODE:
+        # Without an exit code no program failed: the pod was evicted, deleted, or its node went away.
+        return not tried.exit_code or tried.exit_code in RESTARTABLE
+    return policy is RestartPolicy.ON_FAILURE
 
 
 class _Budget:

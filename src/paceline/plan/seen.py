@@ -51,12 +51,6 @@ class PodSeen:
     reason: str = ""
     message: str = ""
 
-    @property
-    def exit_code(self) -> int | None:
-        """Give the first exit code that is not 0, or 0 when all ended well, or None when unknown."""
-        codes = [c.exit_code for c in self.containers if c.exit_code is not None]
-        return next((code for code in codes if code != 0), codes[0] if codes else None)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:

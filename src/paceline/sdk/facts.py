@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from paceline.objects.meta import Object
 from paceline.objects.status import ConditionType, JobStatus, Phase
 from paceline.objects.times import from_wire
-from paceline.sdk.members import MemberPod, exit_words
+from paceline.sdk.exits import exit_words
 
 ALIVE = ("creating", "pending", "running")
 
@@ -43,14 +43,6 @@ def reason_of(job: Object) -> str:
     replica_failure = status.condition(ConditionType.REPLICA_FAILURE)
     if replica_failure is not None and replica_failure.status:
         return replica_failure.message or replica_failure.reason
-    return ""
-
-
-def waiting_of(pods: tuple[MemberPod, ...]) -> str:
-    """Say what the first pod that waits is waiting for; empty when none says."""
-    for pod in pods:
-        if pod.phase == "Pending" and pod.reason:
-            return f"{pod.place}: {pod.reason}{': ' + pod.message if pod.message else ''}"
     return ""
 
 

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from paceline.client.direct import DirectCluster
+from paceline.sdk.dial import Dial
 
 # Chunks, not lines: bounded so that a slow reader slows the sources down instead of filling the memory.
 SIZE = 256
 PUT_SECONDS = 0.1
 END_SECONDS = 1.0
 
-Dial = Callable[[], DirectCluster]
 Put = Callable[[Any], None]
 
 

@@ -1,6 +1,6 @@
 """One job of a cluster, as a handle: read it, wait for it, hear it, end it."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -8,11 +8,12 @@ from paceline.client.cluster import EVENTS, PODS, Select
 from paceline.client.direct import DirectCluster
 from paceline.errors import Missing
 from paceline.objects import labels
-from paceline.objects.meta import Object, controller_of, uid_of
+from paceline.objects.meta import Object, controller_of, revision_of, uid_of
 from paceline.objects.status import JobStatus, Phase
+from paceline.sdk.dial import Dial
 from paceline.sdk.discovery import Kind
 from paceline.sdk.facts import phase_of, status_of
-from paceline.sdk.feed import Dial, Feed
+from paceline.sdk.feed import Feed
 from paceline.sdk.follow import Choice, Ended, Event, Follower, JobChanged, Logged, PodsChanged, Wish
 from paceline.sdk.lines import whole_lines
 from paceline.sdk.members import MemberPod, last_tries, member_pods, no_log, previous_tries
@@ -57,7 +58,7 @@ class JobRef:
         mine.update(uid_of(pod) for pod in self.cluster.list(PODS, select).items)
         recorded = self.cluster.list(EVENTS, Select(namespace=self.namespace)).items
         own = [event for event in recorded if (event.get("involvedObject") or {}).get("uid") in mine]
-        return tuple(sorted(own, key=happened_at))
+        return in_order(own)
 
     def follow(self, wish: Wish | None = None) -> Generator[Event, None, None]:
         """Give what happens to the job and what its members write, until it ends."""
@@ -135,7 +136,12 @@ class JobRef:
 
 
 def happened_at(event: Object) -> str:
-    """Give when an event was last seen, in a form that sorts."""
+    """Give when an event was last seen, as it was written down; empty when nobody wrote it down."""
     series = event.get("series") or {}
     told = series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")
     return str(told or (event.get("metadata") or {}).get("creationTimestamp") or "")
+
+
+def in_order(events: Iterable[Object]) -> tuple[Object, ...]:
+    """Sort events by time; those of one second by the order in which the server took them."""
+    return tuple(sorted(events, key=lambda event: (happened_at(event)[:19], revision_of(event).zfill(20))))

@@ -14,8 +14,6 @@ FINAL = ("Succeeded", "Failed")
 LEADER_ROLE = "master"
 # A container that waits only because it is being made tells nobody anything.
 ORDINARY_WAITS = frozenset({"ContainerCreating", "PodInitializing"})
-SIGNALS = {1: "SIGHUP", 2: "SIGINT", 4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL"}
-SIGNALS |= {11: "SIGSEGV", 13: "SIGPIPE", 15: "SIGTERM"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +134,14 @@ def first_failed(pods: Iterable[MemberPod]) -> MemberPod | None:
     return failed[0] if failed else None
 
 
+def waiting_of(pods: Iterable[MemberPod]) -> str:
+    """Say what the first pod that waits is waiting for; empty when none says."""
+    for pod in pods:
+        if pod.phase == "Pending" and pod.reason:
+            return f"{pod.place}: {pod.reason}{': ' + pod.message if pod.message else ''}"
+    return ""
+
+
 def why(status: Mapping[str, Any]) -> tuple[str, str]:
     """Find the most telling reason a pod gives: its own, its placement's, then a container's."""
     if status.get("reason"):
@@ -150,14 +156,6 @@ def why(status: Mapping[str, Any]) -> tuple[str, str]:
         if reason and reason not in ORDINARY_WAITS and not (reason == "Completed" and not told.get("exitCode")):
             return reason, str(told.get("message") or "")
     return "", ""
-
-
-def exit_words(code: int | None) -> str:
-    """Say an exit code, and the signal that stands behind it: `exit code 137 (SIGKILL)`."""
-    if code is None:
-        return "no exit code"
-    name = SIGNALS.get(code - 128) or SIGNALS.get(-code)
-    return f"exit code {code} ({name})" if name else f"exit code {code}"
 
 
 def _ended(containers: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:

@@ -4,23 +4,19 @@ import difflib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
-from paceline.client import requests, responses
-from paceline.client.cluster import EVENTS, PODS, Change, Page, Select
-from paceline.client.direct import DirectCluster
+from paceline.client.cluster import EVENTS, PODS, Change, Select
 from paceline.errors import Malformed, Missing
 from paceline.objects.meta import Object, name_of, namespace_of, uid_of
-from paceline.sdk.discovery import Kind, Kinds
+from paceline.sdk.dial import Dial
+from paceline.sdk.discovery import Kind
 from paceline.sdk.document import Document, checked, with_namespace
-from paceline.sdk.feed import Dial, Feed
+from paceline.sdk.feed import Feed
 from paceline.sdk.job import JobRef
+from paceline.sdk.reader import Reader
 from paceline.sdk.sources import Changed, Listed, watching
 from paceline.sdk.submit import Created, Maker
-
-# A server that cannot print tables answers with the list itself.
-AS_TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,37 +29,20 @@ class News:
 
 
 # Reads the objects of a file. An argument, because reading YAML costs a command its quick start.
-Reader = Callable[[str], tuple[Document, ...]]
+ReadFile = Callable[[str], tuple[Document, ...]]
 
 
-class Session:
-    """One cluster and the namespace that is meant when none is said. For one thread; close it after use."""
+def read_no_file(path: str) -> tuple[Document, ...]:
+    """Refuse: this session takes objects only."""
+    raise Malformed(f"{path}: this session reads no files; paceline.connect makes one that does")
 
-    def __init__(self, dial: Dial, namespace: str, *, read: Reader) -> None:
-        self.dial = dial
+
+class Session(Reader):
+    """A reader that also submits jobs and hands them out. For one thread; close it after use."""
+
+    def __init__(self, dial: Dial, namespace: str, *, read: ReadFile = read_no_file) -> None:
+        super().__init__(dial, namespace)
         self._read = read
-        self.namespace = namespace
-        self.cluster: DirectCluster = dial()
-        self.kinds = Kinds(self.ask)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Hang up."""
-        self.cluster.close()
-
-    def ask(self, path: str) -> Object:
-        """Read any path of the API as JSON."""
-        return responses.read_object(self.cluster.send(requests.Request(method="GET", path=path)))
 
     def submit(self, manifest: str | Path | Mapping[str, Any]) -> JobRef:
         """Create everything a YAML file or a dict describes, and give the one job among it."""
@@ -124,23 +103,12 @@ class Session:
             dial=self.dial,
         )
 
-    def list(self, kind: Kind, *, everywhere: bool = False) -> Page:
-        """Read all objects of a kind."""
-        return self.cluster.list(kind.where, self._select(kind, everywhere=everywhere))
-
-    def table(self, kind: Kind, name: str = "", *, everywhere: bool = False) -> Object:
-        """Read a kind, or one object of it, as the table that the server prints; a plain list when it prints none."""
-        where = kind.where
-        namespace = self._select(kind, everywhere=everywhere and not name).namespace
-        request = requests.Request(method="GET", path=where.path(namespace, name), headers=(("Accept", AS_TABLE),))
-        return responses.read_object(self.cluster.send(request))
-
     def watch(self, kinds: tuple[Kind, ...], *, name: str = "", everywhere: bool = False) -> Iterator[News]:
         """Give every object that is there, and then every change, for ever."""
         by_place = {kind.where: kind for kind in kinds}
         with Feed(self.dial) as feed:
             for kind in kinds:
-                selected = self._select(kind, everywhere=everywhere, name=name)
+                selected = self.select(kind, everywhere=everywhere, name=name)
                 feed.start(watching(kind.where, selected), f"watch {kind.where.plural}")
             while True:
                 match feed.take():
@@ -153,13 +121,6 @@ class Session:
                             object=changed.happened.object,
                             is_gone=changed.happened.change is Change.DELETED,
                         )
-
-    def _select(self, kind: Kind, *, everywhere: bool, name: str = "") -> Select:
-        is_inside = kind.where.namespaced and not everywhere
-        return Select(
-            namespace=self.namespace if is_inside else "",
-            fields=f"metadata.name={name}" if name else "",
-        )
 
     def _no_job(self, name: str) -> str:
         if not self.kinds.jobs():

@@ -1,6 +1,7 @@
 """An event loop on which time is virtual and a seed decides who goes next: the same seed, the same run."""
 
 import asyncio
+import itertools
 import random
 import selectors
 from collections.abc import Coroutine
@@ -12,7 +13,7 @@ T = TypeVar("T")
 MAX_TURNS_AT_ONE_MOMENT = 100_000
 
 
-class Stuck(Exception):  # noqa: N818 - a finding, not an error of the caller
+class Stuck(Exception):
     """Nothing can ever happen again, or nothing lets time pass."""
 
 
@@ -30,6 +31,20 @@ class _Selector(selectors.SelectSelector):
         return []
 
 
+class _Task(asyncio.Task[Any]):
+    """A task whose place in a set depends on when it was made, not on where in memory it happens to lie."""
+
+    def __init__(self, number: int, *args: Any, **options: Any) -> None:
+        self._number = number
+        super().__init__(*args, **options)
+
+    def __hash__(self) -> int:
+        return self._number
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
 class SimLoop(asyncio.SelectorEventLoop):
     """Runs tasks in an order drawn from the seed, and jumps to the next timer when all of them wait."""
 
@@ -38,6 +53,8 @@ class SimLoop(asyncio.SelectorEventLoop):
         self._turns = 0
         self._dice = random.Random(f"loop {seed}")  # noqa: S311 - repeatable on purpose
         super().__init__(_Selector(self))
+        numbers = itertools.count()
+        self.set_task_factory(lambda loop, coro, **options: _Task(next(numbers), coro, loop=loop, **options))
 
     def time(self) -> float:
         """Tell the virtual seconds since the start."""

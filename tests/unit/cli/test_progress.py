@@ -68,7 +68,7 @@ WORTH = {
     "the first": (epoch(1), None, True),
     "the same again": (epoch(1), epoch(1), False),
     "a little more": (epoch(41, 1000), epoch(1, 1000), False),
-    "five percent more": (epoch(51, 1000), epoch(1, 1000), True),
+    "ten percent more": (epoch(101, 1000), epoch(1, 1000), True),
     "the last": (epoch(1000, 1000), epoch(999, 1000), True),
     "the last, said already": (epoch(12), epoch(12), False),
     "back to the beginning": (epoch(1), epoch(5), True),

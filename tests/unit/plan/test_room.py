@@ -153,3 +153,11 @@ def test_labels_that_are_no_numbers_are_read_as_a_first_lonely_try():
     (gang,) = asks_of((strange,))
 
     assert (gang.size, gang.present) == (1, 1)
+
+
+def test_a_node_that_counts_no_pods_takes_any_number():
+    uncounted = node()
+    del uncounted["status"]["allocatable"]["pods"]
+    many = tuple(pod(f"p{index}", spec={"containers": [{"name": "main"}]}) for index in range(200))
+
+    assert len(place(asks_of(many), rooms_of((uncounted,), ())).bind) == 200

@@ -6,8 +6,8 @@ import pytest
 
 from paceline.objects.gang import Place
 from paceline.objects.status import JobStatus, Phase
-from paceline.sdk.facts import duration_of, is_running, phase_of, reason_of, replicas_of, waiting_of
-from paceline.sdk.members import MemberPod
+from paceline.sdk.facts import duration_of, is_running, phase_of, reason_of, replicas_of
+from paceline.sdk.members import MemberPod, waiting_of
 from paceline.sdk.volumes import claims_of
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from paceline.objects.gang import Place
+from paceline.sdk.exits import exit_words
 from paceline.sdk.follow import Choice
 from paceline.sdk.members import (
     MemberPod,
-    exit_words,
     first_failed,
     last_tries,
     latest,

@@ -7,6 +7,7 @@ from paceline.cli.output import out, say_error, say_hint
 from paceline.cli.prompts import can_ask, confirm
 from paceline.cli.reach import Reach, reaches_cluster
 from paceline.cli.removal import remove
+from paceline.cli.sessions import session as session_with
 from paceline.cli.targets import Target, find
 from paceline.errors import Missing
 from paceline.objects.meta import name_of
@@ -28,7 +29,7 @@ def command(*, reach: Reach, names: tuple[str, ...], yes: bool) -> int:
     paceline delete pvc/digits
     paceline delete pods web-0 web-1
     """
-    with reach.session() as session:
+    with session_with(reach) as session:
         targets = find(session, names)
         if not yes and not is_meant(targets):
             return failures.FAILED

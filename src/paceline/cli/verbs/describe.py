@@ -7,6 +7,7 @@ from paceline.cli import failures
 from paceline.cli.describing import describe_job, describe_other
 from paceline.cli.output import out
 from paceline.cli.reach import Reach, reaches_cluster
+from paceline.cli.sessions import session as session_with
 from paceline.cli.targets import find
 
 
@@ -21,7 +22,7 @@ def command(*, reach: Reach, names: tuple[str, ...]) -> int:
     paceline describe pod/digits-1a2b3-worker-0
     """
     now = RealClock().now()
-    with reach.session() as session:
+    with session_with(reach) as session:
         for number, target in enumerate(find(session, names)):
             if number:
                 out().line()

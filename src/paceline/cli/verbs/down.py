@@ -7,6 +7,7 @@ from paceline.cli import failures
 from paceline.cli.output import err, out, say_error
 from paceline.cli.prompts import can_ask, choose
 from paceline.cli.reach import Reach, settings
+from paceline.cli.sessions import session as session_with
 from paceline.errors import PacelineError
 from paceline.sdk.facts import is_running as job_runs
 from paceline.sdk.job import JobRef
@@ -40,7 +41,7 @@ def settle_jobs(answer: str | None) -> int | None:
     if answer == KEEP:
         return None
     try:
-        with Reach().session() as session:
+        with session_with(Reach()) as session:
             jobs = running_jobs(session)
             if not jobs:
                 return None

@@ -10,7 +10,8 @@ from paceline.cli.listing import Listing, Question
 from paceline.cli.output import out
 from paceline.cli.reach import Reach, prints_objects, reaches_cluster
 from paceline.cli.table import table
-from paceline.sdk.session import Session
+from paceline.sdk.discovery import Kind
+from paceline.sdk.reader import Reader
 
 JOBS = ("jobs", "job", "all")
 
@@ -36,18 +37,26 @@ def command(*, reach: Reach, **options: Any) -> int:
     question = Question(**options)
     kind, _, name = question.kind.partition("/")
     question = replace(question, kind=kind, name=question.name or name)
-    with reach.session() as session:
+    if question.watch:
+        from paceline.cli.changes import print_changes
+        from paceline.cli.sessions import session as session_with
+
+        with session_with(reach) as session:
+            kinds = kinds_of(session, kind)
+            return print_changes(session, kinds, Listing(session, kinds, question))
+    with reach.reader() as reader:
         if question.kinds:
-            return list_kinds(session)
-        wanted = session.kinds.jobs() if kind.lower() in JOBS else (session.kinds.named(kind),)
-        listing = Listing(session, wanted, question)
-        return listing.watch() if question.watch else listing.once()
+            return list_kinds(reader)
+        return Listing(reader, kinds_of(reader, kind), question).once()
 
 
-def list_kinds(session: Session) -> int:
+def kinds_of(reader: Reader, word: str) -> tuple[Kind, ...]:
+    """Give all job kinds, or the kind that a word means."""
+    return reader.kinds.jobs() if word.lower() in JOBS else (reader.kinds.named(word),)
+
+
+def list_kinds(reader: Reader) -> int:
     """Print every kind the cluster has, with the names it is called by."""
-    rows = [
-        (kind.where.plural, ",".join(kind.short_names), kind.api_version, kind.kind) for kind in session.kinds.all()
-    ]
+    rows = [(kind.where.plural, ",".join(kind.short_names), kind.api_version, kind.kind) for kind in reader.kinds.all()]
     out().lines(table(("NAME", "SHORTNAMES", "APIVERSION", "KIND"), rows))
     return failures.OK

@@ -9,6 +9,7 @@ import click
 from paceline.cli import failures
 from paceline.cli.output import out, say_hint
 from paceline.cli.reach import Reach, reaches_cluster
+from paceline.cli.sessions import session as session_with
 from paceline.cli.times import seconds_of
 from paceline.cli.watchful import prefixed
 from paceline.errors import Missing
@@ -82,7 +83,7 @@ def command(*, reach: Reach, name: str, **options: Any) -> int:
     """
     wanted = Wanted(**options)
     to = out()
-    with reach.session() as session:
+    with session_with(reach) as session:
         for member, text in chunks(session, name, wanted):
             to.log(prefixed(text, f"{member} │ ".encode()) if member else text)
     return failures.OK

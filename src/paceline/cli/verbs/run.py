@@ -13,6 +13,7 @@ from paceline.cli.output import err, out, say_hint
 from paceline.cli.prompts import can_ask, choose
 from paceline.cli.reach import Reach, reaches_cluster, settings
 from paceline.cli.screen import Screen
+from paceline.cli.sessions import session as session_with
 from paceline.cli.watchful import Watcher
 from paceline.errors import Exists
 from paceline.objects.meta import Object
@@ -62,7 +63,7 @@ def run(reach: Reach, files: tuple[str, ...], manner: Manner) -> int:
         from paceline.cli.start import ensure_running
 
         ensure_running(settings())
-    with reach.session() as session:
+    with session_with(reach) as session:
         if manner.replace:
             remove_old(session, documents)
         jobs = create(session, documents)

@@ -19,8 +19,8 @@ def command(*, reach: Reach, client: bool) -> int:
     if client:
         return failures.OK
     try:
-        with reach.session() as session:
-            told = session.ask("/version")
+        with reach.reader() as reader:
+            told = reader.ask("/version")
             out().line(f"cluster  {told.get('gitVersion', 'unknown')}")
     except PacelineError:
         out().line("cluster  none is running")

@@ -10,13 +10,7 @@ _COUNTED = ("cpu", "memory")
 
 def qos_class(pod: Object) -> str:
     """Tell how a pod ranks when resources run out, as Kubernetes names it."""
-    spec = pod.get("spec")
-    each = [
-        _resources(container)
-        for field in ("initContainers", "containers")
-        for container in (spec.get(field) if isinstance(spec, dict) else None) or ()
-        if isinstance(container, dict)
-    ]
+    each = [container.get("resources") for container in _containers(pod.get("spec"))]
     if not any(_amounts(one, which) for one in each for which in ("requests", "limits")):
         return "BestEffort"
     guaranteed = all(
@@ -26,8 +20,11 @@ def qos_class(pod: Object) -> str:
     return "Guaranteed" if guaranteed else "Burstable"
 
 
-def _resources(container: Object) -> Any:
-    return container.get("resources")
+def _containers(spec: Any) -> tuple[Object, ...]:
+    # Asked before the pod is checked, so nothing is known yet about what is where.
+    both = (spec.get(field) for field in ("initContainers", "containers")) if isinstance(spec, dict) else ()
+    lists = (each for each in both if isinstance(each, list))
+    return tuple(container for each in lists for container in each if isinstance(container, dict))
 
 
 def _amounts(resources: Any, which: str) -> dict[str, Any]:

@@ -1,36 +1,37 @@
-"""The quick way to the embedded cluster: its kubeconfig is JSON, so no YAML reader is loaded."""
+"""The way to a cluster as a function: every thread that talks to it dials for itself."""
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from paceline.client.access import from_json
 from paceline.client.direct import DirectCluster, ignore_warning
 from paceline.client.transport import Unreached
-from paceline.errors import Malformed, Unavailable
-from paceline.sdk.document import Document
+from paceline.errors import Unavailable
 from paceline.sdk.home import home_from
-from paceline.sdk.session import Session
 
-__all__ = ["Unreached", "connect_embedded", "kubeconfig_in"]
+__all__ = ["Dial", "Number", "Unreached", "embedded_number", "kubeconfig_in"]
+
+Dial = Callable[[], DirectCluster]
+OnWarning = Callable[[str], None]
 
 
-def connect_embedded(
-    home: str | Path | None = None,
-    *,
-    namespace: str = "",
-    on_warning: Callable[[str], None] = ignore_warning,
-) -> Session:
-    """Connect to the embedded cluster under `home`; this session takes dicts, not files."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Number:
+    """How to dial a cluster, and the namespace that its kubeconfig means."""
+
+    dial: Dial
+    namespace: str
+
+
+def embedded_number(home: str | Path | None = None, *, on_warning: OnWarning = ignore_warning) -> Number:
+    """Find the embedded cluster under `home`; its kubeconfig is JSON, so no YAML reader is loaded."""
     path = kubeconfig_in(home)
     found = from_json(path, Path.read_bytes)
     if found is None:
         raise Unavailable(f"{path} is not JSON any more; `paceline up` writes it anew")
-    return Session(
-        lambda: DirectCluster(found, on_warning=on_warning),
-        namespace or found.namespace,
-        read=_no_files,
-    )
+    return Number(dial=lambda: DirectCluster(found, on_warning=on_warning), namespace=found.namespace)
 
 
 def kubeconfig_in(home: str | Path | None) -> Path:
@@ -40,7 +41,3 @@ def kubeconfig_in(home: str | Path | None) -> Path:
     if not path.exists():
         raise Unreached(f"no cluster was ever started in {folder}; `paceline up -d` starts one")
     return path
-
-
-def _no_files(path: str) -> tuple[Document, ...]:
-    raise Malformed(f"{path}: this session reads no files; use paceline.connect")

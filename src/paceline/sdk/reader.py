@@ -1,0 +1,62 @@
+"""Read a cluster: its kinds, its objects, and the tables it prints."""
+
+from types import TracebackType
+from typing import Self
+
+from paceline.client import requests, responses
+from paceline.client.cluster import Page, Select
+from paceline.client.direct import DirectCluster
+from paceline.objects.meta import Object
+from paceline.sdk.dial import Dial
+from paceline.sdk.discovery import Kind, Kinds
+
+# A server that cannot print tables answers with the list itself.
+AS_TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+
+
+class Reader:
+    """One cluster and the namespace that is meant when none is said. For one thread; close it after use."""
+
+    def __init__(self, dial: Dial, namespace: str) -> None:
+        self.dial = dial
+        self.namespace = namespace
+        self.cluster: DirectCluster = dial()
+        self.kinds = Kinds(self.ask)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Hang up."""
+        self.cluster.close()
+
+    def ask(self, path: str) -> Object:
+        """Read any path of the API as JSON."""
+        return responses.read_object(self.cluster.send(requests.Request(method="GET", path=path)))
+
+    def list(self, kind: Kind, *, everywhere: bool = False) -> Page:
+        """Read all objects of a kind."""
+        return self.cluster.list(kind.where, self.select(kind, everywhere=everywhere))
+
+    def table(self, kind: Kind, name: str = "", *, everywhere: bool = False) -> Object:
+        """Read a kind, or one object of it, as the table that the server prints; a plain list when it prints none."""
+        where = kind.where
+        namespace = self.select(kind, everywhere=everywhere and not name).namespace
+        request = requests.Request(method="GET", path=where.path(namespace, name), headers=(("Accept", AS_TABLE),))
+        return responses.read_object(self.cluster.send(request))
+
+    def select(self, kind: Kind, *, everywhere: bool, name: str = "") -> Select:
+        """Spell which objects of a kind are meant."""
+        is_inside = kind.where.namespaced and not everywhere
+        return Select(
+            namespace=self.namespace if is_inside else "",
+            fields=f"metadata.name={name}" if name else "",
+        )

@@ -1,0 +1,173 @@
+"""A whole embedded cluster on simulated time: the real API, store, controllers and agent, on a simulated machine."""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, cast
+
+from paceline.api.app import Server, make_app
+from paceline.api.gate import Gate, hashed
+from paceline.assembly.controllers import make_namespaces, start_controllers
+from paceline.assembly.kinds import full_scheme
+from paceline.client.events import Recorder
+from paceline.client.local import IN_PROCESS, LocalCluster
+from paceline.client.verbs import Verbs
+from paceline.errors import Busy
+from paceline.node.agent import Agent
+from paceline.node.host import Folders, Host
+from paceline.objects.meta import Object
+from paceline.store.log import Log
+from paceline.store.store import Store
+from paceline.testing.grip import Grip, Killed
+from paceline.testing.logs import SimLog
+from paceline.testing.wire import Network, Wire
+from paceline.testing.world import SimBlocking, SimWorld, sim_world
+from paceline.world import World
+
+TOKEN = "simulated"
+HOST = Host(name="sim", is_root=False, uid=1000, gid=1000, cpus=4, memory_bytes=8 << 30)
+ROOT = Path("/sim/agent")
+
+
+class NoLogs:
+    """The logs of simulated containers are not asked for."""
+
+    def logs(self, _namespace: str, _pod: Object, _query: Mapping[str, str]) -> AsyncIterator[bytes]:
+        """Refuse."""
+        raise Busy("simulated containers have no logs")
+
+
+@dataclass(slots=True, kw_only=True)
+class Component:
+    """One simulated process: a task, and the handles through which it touches the world."""
+
+    task: asyncio.Task[None]
+    grips: tuple[Grip, ...]
+    ready: asyncio.Event
+
+    async def kill(self) -> None:
+        """End it as kill -9 does: nothing it still tries has an effect."""
+        for grip in self.grips:
+            grip.let_go()
+        self.task.cancel()
+        with contextlib.suppress(BaseException):
+            await self.task
+
+
+@dataclass(slots=True, kw_only=True)
+class SimCluster:
+    """The machine, the disk, the network and the two processes of one simulated cluster."""
+
+    seed: int
+    sim: SimWorld = field(init=False)
+    log: SimLog = field(init=False)
+    network: Network = field(init=False)
+    control: Component | None = None
+    agent: Component | None = None
+    # Set while the store is open, for checks that look at it directly.
+    store: Store | None = None
+
+    def __post_init__(self) -> None:
+        """Make an empty machine; nothing runs yet."""
+        self.sim = sim_world(self.seed, follows_loop=True)
+        self.log = SimLog()
+        self.network = Network(dice=random.Random(f"network {self.seed}"))
+
+    def client(self) -> Verbs:
+        """Give a client that reaches the cluster over the simulated network, as a user would."""
+        return Verbs(Wire(self.network, token=TOKEN), on_warning=_ignore)
+
+    def start_control(self) -> Component:
+        """Start the control process: store, API, controllers."""
+        ready, log = asyncio.Event(), Grip(self.log)
+        task = asyncio.get_running_loop().create_task(self._control(cast("Log", log), ready), name="control")
+        self.control = Component(task=task, grips=(log,), ready=ready)
+        return self.control
+
+    def start_agent(self) -> Component:
+        """Start the agent process."""
+        ready = asyncio.Event()
+        files, processes = Grip(self.sim.files), Grip(self.sim.processes)
+        world = World(
+            clock=self.sim.clock,
+            ids=self.sim.ids,
+            chance=self.sim.chance,
+            files=cast("Any", files),
+            processes=cast("Any", processes),
+        )
+        task = asyncio.get_running_loop().create_task(self._agent(world, ready), name="agent")
+        self.agent = Component(task=task, grips=(files, processes), ready=ready)
+        return self.agent
+
+    async def kill_control(self) -> None:
+        """Kill the control process; what the operating system had already taken is kept."""
+        if self.control is not None:
+            await self.control.kill()
+            self.control = None
+            self.log.close()
+
+    async def kill_agent(self) -> None:
+        """Kill the agent; its shims and their containers run on."""
+        if self.agent is not None:
+            await self.agent.kill()
+            self.agent = None
+
+    async def cut_power(self) -> None:
+        """Cut the machine's power: everything that runs is gone, and everything that was not synced."""
+        await self.kill_control()
+        await self.kill_agent()
+        self.log.crash()
+        self.sim.files.crash()
+        self.sim.processes.reboot()
+
+    def broken(self) -> BaseException | None:
+        """Give the bug that ended a component by itself, if one did."""
+        for component in (self.control, self.agent):
+            if component is not None and component.task.done() and not component.task.cancelled():
+                return component.task.exception() or RuntimeError(f"{component.task.get_name()} ended by itself")
+        return None
+
+    async def _control(self, log: Log, ready: asyncio.Event) -> None:
+        world = self.sim.world()
+        store = Store(log, SimBlocking())
+        await store.open()
+        gate = Gate(tokens={hashed(TOKEN): "admin"}, hosts=frozenset({IN_PROCESS}))
+        app = make_app(
+            Server(
+                store=store, scheme=full_scheme(), clock=world.clock, ids=world.ids, gate=gate, nodes=NoLogs()
+            )
+        )
+        try:
+            async with asyncio.TaskGroup() as group, LocalCluster(app, token=TOKEN, on_warning=_ignore) as cluster:
+                group.create_task(store.run())
+                await make_namespaces(cluster)
+                self.store, self.network.app, self.network.group = store, app, group
+                async with asyncio.TaskGroup() as controllers:
+                    await start_controllers(controllers, cluster, world, volumes=PurePosixPath("/sim/volumes"))
+                    ready.set()
+        finally:
+            self.store, self.network.app, self.network.group = None, None, None
+
+    async def _agent(self, world: World, ready: asyncio.Event) -> None:
+        cluster = self.client()
+        agent = Agent(
+            cluster=cluster,
+            world=world,
+            blocking=SimBlocking(),
+            recorder=Recorder(cluster, world.clock, component="paceline-agent"),
+            host=HOST,
+            folders=Folders(root=ROOT),
+            images=(),
+            find_sandbox=lambda: "/usr/bin/bwrap",
+        )
+        await agent.run(ready)
+
+
+def _ignore(_text: str) -> None:
+    """Nobody reads warnings here."""
+
+
+__all__ = ["Component", "Killed", "SimCluster"]
