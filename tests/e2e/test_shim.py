@@ -85,12 +85,17 @@ async def world():
 
 @pytest.fixture
 def container(world, tmp_path):
-    """Makes the folder of a container that runs a command."""
+    """Makes the folder of a container that runs a command, and ends what a failed test leaves."""
+    made = []
 
     def make(*command, name="0", **launch):
-        return prepare(world, tmp_path, tuple(command), name=name, **launch)
+        made.append(prepare(world, tmp_path, tuple(command), name=name, **launch))
+        return made[-1]
 
-    return make
+    yield make
+    for box in made:
+        if world.processes.holds(box.folder):
+            box.signal(signal.SIGQUIT)
 
 
 def prepare(world, root, command, *, name="0", **launch):

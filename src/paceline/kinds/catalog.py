@@ -13,7 +13,7 @@ from paceline.kinds.decode import decode, misfits
 from paceline.kinds.kind import API_VERSION, COLUMNS, GROUP, VERSION, JobKind
 from paceline.kinds.schema import object_schema
 from paceline.kinds.template import claims_in
-from paceline.objects.faults import did_you_mean, invalid, not_found, unsupported
+from paceline.objects.faults import did_you_mean, invalid, not_found, required, unsupported
 from paceline.objects.gang import Gang, Site
 from paceline.objects.meta import Object, name_of, namespace_of, uid_of
 from paceline.objects.names import MAX_LABEL, service_problem
@@ -127,8 +127,11 @@ def _claim_hint(name: str, known: tuple[str, ...], namespace: str) -> str:
 
 def _name_faults(obj: Object, longest: int) -> tuple[Fault, ...]:
     """Check the name alone; `longest` is how much the longest pod name adds to the stem."""
+    metadata = obj.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    if not isinstance(name, str):
+        return (required("metadata.name", "give the job a name, such as digits"),)
     # The stem names the job's service too, so the name must be fit for one.
-    name = name_of(obj)
     if wrong := service_problem(name):
         return (invalid("metadata.name", name, wrong),)
     room = MAX_LABEL - len("-") - HASH_LENGTH - longest - ATTEMPT_ROOM

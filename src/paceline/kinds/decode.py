@@ -114,8 +114,8 @@ def _fits(value: object, kind: inspect.Type) -> bool:
             return isinstance(value, dict)
         case inspect.VarTupleType():
             return isinstance(value, list)
-        case inspect.UnionType():
-            return False
+        case inspect.UnionType(types=arms):
+            return any(_fits(value, arm) for arm in arms)
         case inspect.Metadata(type=inner):
             return _fits(value, inner)
         case _:

@@ -99,7 +99,7 @@ class Agent:
                 group.create_task(informer.run())
             for informer in informers:
                 await informer.has_synced.wait()
-            await registration.register()
+            await registration.arrive()
             # Also pods that are gone from the cluster: what they left is taken over, reported or cleared away.
             for uid in self.world.files.names(self.folders.pods):
                 self.queue.add(uid)

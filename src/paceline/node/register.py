@@ -18,6 +18,7 @@ log = logging.getLogger(__name__)
 LEASE_NAMESPACE = "kube-node-lease"
 LEASE_SECONDS = 40
 RENEW_SECONDS = 10.0
+RETRY_SECONDS = 0.5
 # As often a kubelet reports when nothing has changed.
 HEARTBEAT = timedelta(minutes=5)
 MAX_PODS = 1000
@@ -127,17 +128,24 @@ class Registration:
                 await self._renew()
                 await self._report()
             except Missing:
-                await self._try_again()
+                # Somebody deleted the node.
+                await self._try_register()
             except PacelineError as error:
                 log.warning("node not renewed", extra={"reason": error.reason, "error": str(error)})
             await asyncio.sleep(RENEW_SECONDS)
 
-    async def _try_again(self) -> None:
-        """Register anew: somebody deleted the node."""
+    async def arrive(self) -> None:
+        """Register, however long it takes until the server answers."""
+        while not await self._try_register():
+            await asyncio.sleep(RETRY_SECONDS)
+
+    async def _try_register(self) -> bool:
         try:
             await self.register()
         except PacelineError as error:
             log.warning("node not registered", extra={"reason": error.reason, "error": str(error)})
+            return False
+        return True
 
     async def _report(self) -> None:
         now, has_sandbox = self.clock.now(), self.find_sandbox() is not None

@@ -5,7 +5,7 @@ from decimal import ROUND_CEILING, Decimal, localcontext
 
 RULE = "write a number with an optional unit, like 2, 500m, 1.5Gi or 200M"
 
-_FORM = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(?:[eE]([+-]?\d{1,3})|([numkMGTPE]|[KMGTPE]i)?)")
+_FORM = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(?:[eE]([+-]?\d{1,3})|([numkMGTPE]|[KMGTPE]i)?)", re.ASCII)
 _UNITS = {
     "": Decimal(1),
     "n": Decimal("1e-9"),

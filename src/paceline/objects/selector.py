@@ -218,4 +218,4 @@ def _checked(value: str) -> str:
 
 
 def _is_integer(text: str) -> bool:
-    return re.fullmatch(r"[+-]?\d{1,18}", text) is not None
+    return re.fullmatch(r"[+-]?[0-9]{1,18}", text) is not None

@@ -96,7 +96,7 @@ def _restart(seen: Seen, tries: tuple[Try, ...], verdict: Verdict, *, now: datet
     status = _with_failures(status, tries, now, cause=cause)
     status = restarted(status, seen.gang, verdict.again, now)
     is_gang = seen.gang.scope is RestartScope.GANG
-    if False:
+    if is_gang and status.phase is Phase.RUNNING:
         status = status.but(phase=Phase.PENDING)
     next_tries = tries_of(seen, status)
     status = _hold(with_tasks(status, next_tries), now, tries=next_tries)

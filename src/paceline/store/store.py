@@ -19,8 +19,6 @@ class Loaded:
 
     revision: int
     compacted: int
-    # After this revision the history was loaded.
-    floor: int
     current: tuple[Record, ...]
     history: tuple[Record, ...]
 
@@ -34,7 +32,6 @@ class Store:
     def __init__(self, log: Log, blocking: Blocking, *, limits: Limits = DEFAULTS) -> None:
         self._log = log
         self._blocking = blocking
-        self._limits = limits
         self._state = State()
         self._feed = Feed(limits)
         self._writer = Writer(log, blocking, state=self._state, feed=self._feed, limits=limits)
@@ -46,7 +43,7 @@ class Store:
         same = {record.revision: record for record in loaded.current}
         history = (same.get(record.revision, record) for record in loaded.history)
         self._state.load(loaded.current)
-        self._feed.load(history, floor=loaded.floor, revision=loaded.revision)
+        self._feed.load(history, floor=loaded.compacted, revision=loaded.revision)
         self._writer.begin(loaded.compacted)
 
     def _load(self) -> Loaded:
@@ -54,13 +51,11 @@ class Store:
             revision = self._log.open()
             undo.callback(self._log.close)
             compacted = self._log.compacted()
-            floor = max(compacted, revision - self._limits.history)
             loaded = Loaded(
                 revision=revision,
                 compacted=compacted,
-                floor=floor,
                 current=tuple(self._log.current()),
-                history=tuple(self._log.since(floor)),
+                history=tuple(self._log.since(compacted)),
             )
             undo.pop_all()
         return loaded

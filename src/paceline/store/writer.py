@@ -244,7 +244,7 @@ class Writer:
             self._compacted, self._cleared_bytes = floor, dropped
 
     def _close(self, error: PacelineError) -> None:
-        self._closed = self._closed or error
+        self._closed = error
         self._turn_away(error)
 
     def _turn_away(self, error: PacelineError) -> None:

@@ -38,6 +38,10 @@ class SimLog:
         """Let the next calls of that name (open, since, append, compact) go wrong, one fault each."""
         self._faults.setdefault(call, deque()).extend(faults)
 
+    def forgive(self) -> None:
+        """Forget the faults that have not come yet."""
+        self._faults.clear()
+
     def sync(self) -> None:
         """Bring what was written to the disk."""
         for batch in self._cache:

@@ -136,9 +136,7 @@ class SimCluster:
         await store.open()
         gate = Gate(tokens={hashed(TOKEN): "admin"}, hosts=frozenset({IN_PROCESS}))
         app = make_app(
-            Server(
-                store=store, scheme=full_scheme(), clock=world.clock, ids=world.ids, gate=gate, nodes=NoLogs()
-            )
+            Server(store=store, scheme=full_scheme(), clock=world.clock, ids=world.ids, gate=gate, nodes=NoLogs())
         )
         try:
             async with asyncio.TaskGroup() as group, LocalCluster(app, token=TOKEN, on_warning=_ignore) as cluster:

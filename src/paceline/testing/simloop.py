@@ -7,6 +7,8 @@ import selectors
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from paceline.testing.grip import Killed
+
 T = TypeVar("T")
 
 # So many turns without time passing mean that somebody spins.
@@ -79,7 +81,14 @@ class SimLoop(asyncio.SelectorEventLoop):
         super()._run_once()  # type: ignore[misc]
 
 
+def _handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Pass over what killed components still try; everything else is said as ever."""
+    if not isinstance(context.get("exception"), Killed):
+        loop.default_exception_handler(context)
+
+
 def run_simulated(seed: int, main: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end in virtual time."""
     with asyncio.Runner(loop_factory=lambda: SimLoop(seed)) as runner:
+        runner.get_loop().set_exception_handler(_handle)
         return runner.run(main)

@@ -116,6 +116,9 @@ class Following:
         self.code = 0
         self.writes = 0
         self.gone = asyncio.Event()
+        # Cleared: the client does not read, and the server cannot write.
+        self.reads = asyncio.Event()
+        self.reads.set()
         self._queue = asyncio.Queue()
         self._rest = b""
 
@@ -127,6 +130,7 @@ class Following:
         self.gone.set()
 
     async def send(self, message):
+        await self.reads.wait()
         if message["type"] == "http.response.start":
             self.code = message["status"]
         else:

@@ -129,7 +129,23 @@ async def test_a_rule_between_objects_is_satisfied_by_the_other_object(client):
     assert (await client.post(WIDGETS, widget("w", config="there"))).code == 201
 
 
-BAD_NAMES = ["UPPER", "a_b", "-a", "a-", ".", "..", "a..b", "ünï", "a b", "a/b", "x" * 254, "a;b", "a\\b", "CON.", "%2e"]
+BAD_NAMES = [
+    "UPPER",
+    "a_b",
+    "-a",
+    "a-",
+    ".",
+    "..",
+    "a..b",
+    "ünï",
+    "a b",
+    "a/b",
+    "x" * 254,
+    "a;b",
+    "a\\b",
+    "CON.",
+    "%2e",
+]
 
 
 @pytest.mark.parametrize("name", BAD_NAMES)

@@ -15,7 +15,9 @@ class Gate:
 
     async def run(self, call):
         self._arrived.release()
-        await self.opened.wait()
+        # Bounded, so that a test that fails with the gate shut still ends.
+        async with asyncio.timeout(5):
+            await self.opened.wait()
         return call()
 
     async def arrivals(self, count):

@@ -296,6 +296,15 @@ class TestClearingAway:
             assert log.compacted() == 6
             assert len(store.list("")) == 11
 
+    async def test_a_new_start_does_not_clear_away_again(self, log):
+        limits = Limits(history=5, slack=3)
+        async with store_on(log, limits=limits) as store:
+            await self.write(store, 8)
+        log.fail("compact", Fault.BROKEN)
+        async with store_on(log, limits=limits) as store:
+            await self.write(store, 2)
+            assert len(store.list("")) == 10
+
     async def test_large_objects_are_cleared_away_sooner(self, log):
         async with store_on(log, limits=Limits(history_bytes=500)) as store:
             await self.write(store, 9)

@@ -1,0 +1,156 @@
+"""The invariants of a simulated cluster, checked with every record that reaches the disk and every program that starts."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from paceline.kinds import catalog
+from paceline.objects import labels
+from paceline.objects.gang import RestartScope
+from paceline.objects.meta import Object, controller_of, labels_of, name_of, uid_of
+from paceline.store.log import Op, Record
+from paceline.testing.simcluster import SimCluster
+
+FINAL = ("Succeeded", "Failed")
+# Events that may happen to a job once and never again.
+ONCE = ("Created", "Succeeded", "Failed")
+
+
+class Broken(Exception):
+    """An invariant does not hold."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Oracle:
+    """Remembers what it has seen, and raises Broken at the first thing that must not be."""
+
+    cluster: SimCluster
+    trace: list[str] = field(default_factory=list)
+    _revision: int = 0
+    # Every object as last recorded, by store key.
+    objects: dict[str, Object] = field(default_factory=dict)
+    _final: dict[str, str] = field(default_factory=dict)
+    _counts: dict[str, tuple[int, int]] = field(default_factory=dict)
+    _executed: int = 0
+
+    def say(self, text: str) -> None:
+        """Put a line into the trace, with the virtual time."""
+        self.trace.append(f"{self.cluster.sim.clock.monotonic():.3f} {text}")
+
+    def recorded(self, batch: tuple[Record, ...]) -> None:
+        """Check what has just become durable."""
+        for record in batch:
+            obj = json.loads(record.value)
+            status = obj.get("status") or {}
+            self.say(f"{record.revision} {record.op} {record.key} {status.get('phase', '')}")
+            if record.revision <= self._revision:
+                raise Broken(f"I2: revision {record.revision} came after {self._revision}")
+            self._revision = record.revision
+            if record.op is Op.DELETE:
+                self.objects.pop(record.key, None)
+                continue
+            self.objects[record.key] = obj
+            self._check_final(obj)
+            if "/batch.tensorstack.dev/" in record.key:
+                self._check_job(obj)
+            elif record.key.startswith("/core/events/"):
+                self._check_event(obj)
+
+    def executed(self) -> None:
+        """Check the programs that have been started since the last call."""
+        ledger = self.cluster.sim.processes.ledger
+        for folder in ledger[self._executed :]:
+            self.say(f"execute {folder}")
+            if ledger.count(folder) > 1:
+                raise Broken(f"I4: {folder} was executed {ledger.count(folder)} times")
+        self._executed = len(ledger)
+        self._check_overlap()
+
+    def _check_final(self, obj: Object) -> None:
+        """I6: terminal is terminal, with exit codes and times."""
+        status = obj.get("status") or {}
+        uid = uid_of(obj)
+        if uid in self._final and self._final[uid] != _ending(status):
+            raise Broken(f"I6: {obj['kind']} {name_of(obj)} was {self._final[uid]}, is {_ending(status)}")
+        if status.get("phase") in FINAL:
+            self._final[uid] = _ending(status)
+
+    def _check_job(self, job: Object) -> None:
+        """I7: counters only grow, and not beyond their limit; ports belong to one job."""
+        status = job.get("status") or {}
+        counts = (int(status.get("backoffCount") or 0), int(status.get("attempt") or 0))
+        before = self._counts.get(uid_of(job), (0, 0))
+        if counts < before:
+            raise Broken(f"I7: the counters of {name_of(job)} fell from {before} to {counts}")
+        self._counts[uid_of(job)] = counts
+        _, gang = catalog.expand(job, {"master": 1})
+        limit = gang.backoff_limit if gang.backoff_limit is not None else sum(gang.role_limits.values())
+        if counts[0] > limit:
+            raise Broken(f"I7: {name_of(job)} restarted {counts[0]} times, allowed are {limit}")
+        mine = set((status.get("ports") or {}).values())
+        for other in self.jobs():
+            told = other.get("status") or {}
+            is_live = told.get("phase") not in FINAL and uid_of(other) != uid_of(job)
+            if is_live and status.get("phase") not in FINAL and mine & set((told.get("ports") or {}).values()):
+                raise Broken(f"ports: {name_of(job)} and {name_of(other)} share {mine}")
+
+    def _check_event(self, event: Object) -> None:
+        about, reason = event["involvedObject"], event["reason"]
+        if about["kind"].endswith("Job") and reason in ONCE and event.get("count", 1) > 1:
+            raise Broken(f"event {reason} of {about['name']} was told {event['count']} times")
+
+    def _check_overlap(self) -> None:
+        """Old and new ranks of a gang never run together, nor two tries of one member."""
+        running: dict[str, dict[str, int]] = {}
+        for folder in self.cluster.sim.processes.running():
+            pod = self.pod(folder)
+            owner = controller_of(pod) if pod else None
+            if pod is None or owner is None:
+                continue
+            told = labels_of(pod)
+            place = f"{told[labels.REPLICA_TYPE]}-{told[labels.REPLICA_INDEX]}"
+            places = running.setdefault(str(owner["uid"]), {})
+            if place in places:
+                raise Broken(f"two tries of {name_of(pod)} run at once")
+            places[place] = int(told[labels.ATTEMPT])
+        for job in self.jobs():
+            attempts = set(running.get(uid_of(job), {}).values())
+            if len(attempts) > 1 and catalog.expand(job, {"master": 1})[1].scope is RestartScope.GANG:
+                raise Broken(f"attempts {sorted(attempts)} of gang {name_of(job)} run at once")
+
+    def jobs(self) -> tuple[Object, ...]:
+        """Give all jobs as last recorded."""
+        return tuple(obj for key, obj in self.objects.items() if "/batch.tensorstack.dev/" in key)
+
+    def pods(self) -> tuple[Object, ...]:
+        """Give all pods as last recorded."""
+        return tuple(obj for key, obj in self.objects.items() if key.startswith("/core/pods/"))
+
+    def pod(self, folder: Path) -> Object | None:
+        """Find the pod a container's folder belongs to."""
+        return next((pod for pod in self.pods() if uid_of(pod) in folder.parts), None)
+
+    def at_rest(self) -> None:
+        """Check what must hold once nothing happens any more (I5, I8, I13)."""
+        running = {uid_of(pod) for pod in self.pods() if (pod.get("status") or {}).get("phase") == "Running"}
+        live = {folder.parts[-4] for folder in self.cluster.sim.processes.running()}
+        if live != running:
+            raise Broken(f"I5: processes of {sorted(live)}, pods running {sorted(running)}")
+        jobs = {uid_of(job) for job in self.jobs()}
+        for pod in self.pods():
+            owner = controller_of(pod)
+            if owner is not None and owner["uid"] not in jobs:
+                raise Broken(f"I8: pod {name_of(pod)} outlived its job")
+        for job in self.jobs():
+            phase = (job.get("status") or {}).get("phase")
+            if phase not in (*FINAL, "Paused"):
+                raise Broken(f"I13: job {name_of(job)} is {phase} and nothing moves it on")
+
+
+def _ending(status: dict[str, Any]) -> str:
+    codes = [
+        (each.get("name"), ((each.get("state") or {}).get("terminated") or {}).get("exitCode"))
+        for each in status.get("containerStatuses") or ()
+    ]
+    return f"{status.get('phase')} {status.get('completionTime', '')} {codes}"

@@ -1,0 +1,353 @@
+"""One simulated run: people submit, delete and pause; things break; and every invariant is checked all the time."""
+
+import asyncio
+import hashlib
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from paceline.client.cluster import PODS, Collection
+from paceline.errors import PacelineError
+from paceline.kinds.kind import GROUP, VERSION
+from paceline.objects.meta import Object, name_of, namespace_of, uid_of
+from paceline.store.log import Record
+from paceline.testing.logs import Fault, SimLog
+from paceline.testing.oracle import FINAL, Broken, Oracle
+from paceline.testing.processes import Course, Intent
+from paceline.testing.simcluster import SimCluster
+from paceline.testing.simloop import run_simulated
+from paceline.testing.wire import Weather
+
+GENERIC = Collection(group=GROUP, version=VERSION, plural="genericjobs")
+PYTORCH = Collection(group=GROUP, version=VERSION, plural="pytorchtrainingjobs")
+NAMES = ("ant", "bee", "cat", "dog", "eel")
+EXITS = (0, 0, 0, 0, 0, 1, 137, 138, 143)
+# After the faults have stopped, everything must have come to rest within this time.
+REST_SECONDS = 900.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What a run came to."""
+
+    seed: int
+    events: int
+    digest: str
+    faults: dict[str, int]
+
+
+class Failed(Exception):
+    """A run broke an invariant; the message says how to see it again."""
+
+
+class _WatchedLog(SimLog):
+    """Tells the oracle of everything that becomes durable."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tell: Callable[[tuple[Record, ...]], None] = lambda _batch: None
+
+    def append(self, batch: tuple[Record, ...]) -> None:
+        super().append(batch)
+        self.tell(batch)
+
+
+@dataclass(slots=True, kw_only=True)
+class Run:
+    """The people and the faults of one seed."""
+
+    seed: int
+    dice: random.Random = field(init=False)
+    cluster: SimCluster = field(init=False)
+    oracle: Oracle = field(init=False)
+    faults: dict[str, int] = field(default_factory=dict)
+    # Writes that were acknowledged to people: store key → uid; gone when they asked for its deletion.
+    acked: dict[tuple[str, str], str] = field(default_factory=dict)
+    _acked_revision: int = 0
+
+    def __post_init__(self) -> None:
+        """Make the machine and whoever watches it."""
+        self.dice = random.Random(f"run {self.seed}")
+        self.cluster = SimCluster(seed=self.seed)
+        log = self.cluster.log = _WatchedLog()
+        self.oracle = Oracle(cluster=self.cluster)
+        log.tell = self.oracle.recorded
+        self.cluster.sim.processes.script = self._course
+
+    async def go(self, events: int) -> Report:
+        """Live until so many events have happened, then let everything come to rest."""
+        await self._bring_up()
+        faults = self._choose_faults()
+        while len(self.oracle.trace) < events:
+            await self._pause()
+            act = self.dice.choice(self._acts() + faults) if self.dice.random() < 0.7 else None
+            if act is not None:
+                await act()
+            await self._check()
+        await self._come_to_rest()
+        await self.cluster.kill_agent()
+        await self.cluster.kill_control()
+        digest = hashlib.sha256("\n".join(self.oracle.trace).encode()).hexdigest()
+        return Report(seed=self.seed, events=len(self.oracle.trace), digest=digest, faults=self.faults)
+
+    def _acts(self) -> list[Callable[[], Awaitable[None]]]:
+        return [self._submit, self._submit, self._submit, self._delete, self._delete_pod, self._pause_job]
+
+    def _choose_faults(self) -> list[Callable[[], Awaitable[None]]]:
+        """Switch on some of the faults: each seed is broken in its own way."""
+        every = (
+            self._kill_control,
+            self._kill_agent,
+            self._kill_both,
+            self._cut_power,
+            self._jump_clock,
+            self._change_weather,
+            self._fill_disk,
+            self._lose_answers,
+            self._lose_shim,
+        )
+        return [fault for fault in every if self.dice.random() < 0.5]
+
+    async def _check(self) -> None:
+        self.oracle.executed()
+        error = self.cluster.broken()
+        if error is not None:
+            raise Broken("a component ended by itself") from error
+        store = self.cluster.store
+        if store is not None and store.revision < self._acked_revision:
+            raise Broken(f"I1: revision {store.revision} is older than {self._acked_revision}, which was acknowledged")
+
+    async def _pause(self) -> None:
+        """Let a little happen: some turns, or some time."""
+        if self.dice.random() < 0.5:
+            for _ in range(self.dice.randrange(40)):
+                await asyncio.sleep(0)
+        else:
+            await asyncio.sleep(self.dice.expovariate(0.5))
+
+    def _course(self, _intent: Intent) -> Course:
+        return Course(
+            seconds=self.dice.uniform(0.05, 30.0),
+            exit_code=self.dice.choice(EXITS),
+            on_term=self.dice.choice((143, 143, 0, None)),
+        )
+
+    # People
+
+    async def _submit(self) -> None:
+        name = self.dice.choice(NAMES)
+        where, job = (GENERIC, _generic) if self.dice.random() < 0.5 else (PYTORCH, _pytorch)
+        await self._ask(where, name, self.cluster.client().create(where, job(name, self.dice)))
+
+    async def _delete(self) -> None:
+        job = self._some_job()
+        if job is None:
+            return
+        where = GENERIC if job["kind"] == "GenericJob" else PYTORCH
+        # From the moment it was asked for, the job may be gone, whatever the answer.
+        self.acked.pop((where.plural, name_of(job)), None)
+        await self._try(self.cluster.client().delete(where, (namespace_of(job), name_of(job))))
+
+    async def _delete_pod(self) -> None:
+        pods = self.oracle.pods()
+        if pods:
+            pod = self.dice.choice(pods)
+            await self._try(self.cluster.client().delete(PODS, (namespace_of(pod), name_of(pod))))
+
+    async def _pause_job(self) -> None:
+        job = self._some_job()
+        if job is not None:
+            await self._set_paused(job, is_paused=self.dice.random() < 0.5)
+
+    async def _set_paused(self, job: Object, *, is_paused: bool) -> None:
+        where = GENERIC if job["kind"] == "GenericJob" else PYTORCH
+        patch = {"spec": {"runMode": {"pause": {"enabled": is_paused}}}}
+        key = (namespace_of(job), name_of(job))
+        await self._try(self.cluster.client().patch(where, key, patch))
+
+    def _some_job(self) -> Object | None:
+        jobs = self.oracle.jobs()
+        return self.dice.choice(jobs) if jobs else None
+
+    async def _ask(self, where: Collection, name: str, call: Awaitable[Object]) -> None:
+        made = await self._try(call)
+        if made is not None:
+            self.acked[where.plural, name] = uid_of(made)
+            self._acked_revision = max(self._acked_revision, int(made["metadata"]["resourceVersion"]))
+
+    async def _try(self, call: Awaitable[Any]) -> Any:
+        """Do as people do: when the cluster says no, or nothing, go on with something else."""
+        try:
+            return await asyncio.wait_for(call, 30)
+        except (PacelineError, TimeoutError):
+            return None
+
+    # Faults
+
+    def _happen(self, fault: str) -> None:
+        self.faults[fault] = self.faults.get(fault, 0) + 1
+        self.oracle.say(f"fault {fault}")
+
+    async def _kill_control(self) -> None:
+        self._happen("kill control")
+        await self.cluster.kill_control()
+        await self._bring_up()
+
+    async def _kill_agent(self) -> None:
+        self._happen("kill agent")
+        await self.cluster.kill_agent()
+        await self._bring_up()
+
+    async def _kill_both(self) -> None:
+        self._happen("kill both")
+        await self.cluster.kill_control()
+        await self._pause()
+        await self.cluster.kill_agent()
+        await self._pause()
+        await self._bring_up()
+
+    async def _cut_power(self) -> None:
+        self._happen("cut power")
+        await self.cluster.cut_power()
+        await self._bring_up()
+
+    async def _jump_clock(self) -> None:
+        self._happen("jump clock")
+        self.cluster.sim.clock.jump(self.dice.choice((-3600.0, -5.0, 5.0, 3600.0)))
+
+    async def _change_weather(self) -> None:
+        self._happen("change weather")
+        self.cluster.network.weather = Weather(
+            lost_request=self.dice.choice((0.0, 0.05)),
+            lost_reply=self.dice.choice((0.0, 0.05)),
+            cut_stream=self.dice.choice((0.0, 0.02)),
+            late_seconds=self.dice.choice((0.0, 0.5, 3.0)),
+        )
+
+    async def _fill_disk(self) -> None:
+        self._happen("fill disk")
+        self.cluster.log.fail("append", *[Fault.FULL] * self.dice.randrange(1, 4))
+
+    async def _lose_answers(self) -> None:
+        self._happen("lose the disk's answers")
+        self.cluster.log.fail("append", Fault.LOST_REPLY)
+
+    async def _lose_shim(self) -> None:
+        running = tuple(self.cluster.sim.processes.running())
+        if running:
+            self._happen("lose shim")
+            self.cluster.sim.processes.lose(self.dice.choice(running))
+
+    async def _bring_up(self) -> None:
+        """Start what does not run; sometimes it is killed again before it is ready."""
+        if self.cluster.control is None:
+            self.cluster.start_control()
+        if self.cluster.agent is None:
+            self.cluster.start_agent()
+        if self.dice.random() < 0.8:
+            await self._both_ready()
+
+    async def _both_ready(self) -> None:
+        for component in (self.cluster.control, self.cluster.agent):
+            while component is not None and not component.ready.is_set():
+                await asyncio.sleep(0.01)
+                await self._check()
+
+    async def _come_to_rest(self) -> None:
+        """Stop all faults, let paused jobs go on, and wait until every job is over."""
+        self.oracle.say("faults stop")
+        self.cluster.network.weather = Weather()
+        self.cluster.log.forgive()
+        await self._both_ready()
+        deadline = self.cluster.sim.clock.monotonic() + REST_SECONDS
+        while self.cluster.sim.clock.monotonic() < deadline:
+            await asyncio.sleep(5)
+            await self._check()
+            for job in self.oracle.jobs():
+                if (job.get("status") or {}).get("phase") == "Paused":
+                    await self._set_paused(job, is_paused=False)
+            if self._is_over():
+                break
+        # A moment for what follows the end: clean-up, cascades.
+        await asyncio.sleep(60)
+        self.oracle.executed()
+        self.oracle.at_rest()
+        self._check_acked()
+
+    def _is_over(self) -> bool:
+        return all((job.get("status") or {}).get("phase") in FINAL for job in self.oracle.jobs())
+
+    def _check_acked(self) -> None:
+        """I1: everything that was acknowledged, and not deleted since, is there."""
+        there = {uid_of(job) for job in self.oracle.jobs()}
+        for (_plural, name), uid in self.acked.items():
+            if uid not in there:
+                raise Broken(f"I1: job {name} was acknowledged and is gone")
+
+
+def _generic(name: str, dice: random.Random) -> Object:
+    replicas = dice.randrange(1, 4)
+    policy = {"policy": dice.choice(("OnFailure", "Never", "Always")), "limit": dice.randrange(3)}
+    replica = {"type": "worker", "replicas": replicas, "restartPolicy": policy, "template": _template("main")}
+    rules = [{"worker": list(range(replicas))}]
+    spec = {
+        "replicaSpecs": [replica],
+        "successRules": rules,
+        "failureRules": [{"worker": [0]}],
+        "cleanUpPolicy": dice.choice(("None", "All", "Unfinished")),
+    }
+    return _job("GenericJob", name, spec)
+
+
+def _pytorch(name: str, dice: random.Random) -> Object:
+    policy = dice.choice(("OnFailure", "Never", "ExitCode"))
+    replica = {
+        "type": "worker",
+        "replicas": dice.randrange(1, 4),
+        "restartPolicy": policy,
+        "template": _template("pytorch"),
+    }
+    return _job(
+        "PyTorchTrainingJob", name, {"replicaSpecs": [replica], "runPolicy": {"backoffLimit": dice.randrange(4)}}
+    )
+
+
+def _template(container: str) -> Object:
+    return {
+        "spec": {
+            "terminationGracePeriodSeconds": 5,
+            "containers": [{"name": container, "image": "python:3", "command": ["true"]}],
+        }
+    }
+
+
+def _job(kind: str, name: str, spec: dict[str, Any]) -> Object:
+    return {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": kind,
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": spec,
+    }
+
+
+def simulate(seed: int, events: int) -> Report:
+    """Run one seed; Failed carries the broken invariant, the last of the trace and the command that shows it again."""
+    run: list[Run] = []
+
+    async def main() -> Report:
+        run.append(Run(seed=seed))
+        return await run[0].go(events)
+
+    try:
+        return run_simulated(seed, main())
+    except Exception as error:
+        tail = "\n  ".join(run[0].oracle.trace[-40:]) if run else ""
+        again = f"PYTHONHASHSEED=0 .venv/bin/python -m paceline.testing.simrun {seed} {events}"
+        raise Failed(f"seed {seed}: {type(error).__name__}: {error}\n  {tail}\nsee it again: {again}") from error
+
+
+if __name__ == "__main__":
+    import sys
+
+    print(simulate(int(sys.argv[1]), int(sys.argv[2])))

@@ -1,0 +1,233 @@
+"""Watch: ordered, whole, resumable, filtered right, and over when the client is gone."""
+
+import asyncio
+
+import pytest
+
+from paceline.api import watch
+from tests.unit.api.client import CONFIG_MAPS, PODS, TABLE, config_map, pod
+
+LISTEN = {"watch": "1"}
+
+
+async def test_without_a_revision_what_is_there_comes_first(client):
+    await client.post(CONFIG_MAPS, config_map("a"))
+    async with client.stream(CONFIG_MAPS, **LISTEN) as stream:
+        assert await stream.told(1) == [("ADDED", "a")]
+
+        await client.post(CONFIG_MAPS, config_map("b"))
+        await client.patch(f"{CONFIG_MAPS}/a", {"data": {"k": "v"}})
+        await client.delete(f"{CONFIG_MAPS}/b")
+
+        assert await stream.told(3) == [("ADDED", "b"), ("MODIFIED", "a"), ("DELETED", "b")]
+
+
+async def test_from_a_revision_only_what_came_after_is_told(client):
+    await client.post(CONFIG_MAPS, config_map("a"))
+    since = (await client.get(CONFIG_MAPS)).json["metadata"]["resourceVersion"]
+    await client.post(CONFIG_MAPS, config_map("b"))
+
+    async with client.stream(CONFIG_MAPS, resourceVersion=since, **LISTEN) as stream:
+        assert await stream.told(1) == [("ADDED", "b")]
+
+
+async def test_a_deleted_object_is_told_with_the_revision_of_its_end(client, store):
+    made = (await client.post(CONFIG_MAPS, config_map("a"))).json
+    since = made["metadata"]["resourceVersion"]
+    async with client.stream(CONFIG_MAPS, resourceVersion=since, **LISTEN) as stream:
+        await client.delete(f"{CONFIG_MAPS}/a")
+        event = await stream.event()
+
+    assert event["type"] == "DELETED"
+    assert event["object"]["metadata"]["resourceVersion"] == str(store.revision)
+    assert int(since) < store.revision
+
+
+async def test_other_namespaces_and_kinds_are_not_told(client):
+    await client.post("/api/v1/namespaces", {"metadata": {"name": "other"}})
+    async with client.stream(CONFIG_MAPS, resourceVersion="2", **LISTEN) as stream:
+        await client.post("/api/v1/namespaces/other/configmaps", config_map("there"))
+        await client.post(PODS, pod("p"))
+        await client.post(CONFIG_MAPS, config_map("here"))
+
+        assert await stream.told(1) == [("ADDED", "here")]
+
+
+async def test_an_object_that_enters_or_leaves_the_selection_is_told_as_added_or_deleted(client):
+    await client.post(CONFIG_MAPS, config_map("in", labels={"team": "a"}))
+    await client.post(CONFIG_MAPS, config_map("out", labels={"team": "b"}))
+    async with client.stream(CONFIG_MAPS, labelSelector="team=a", **LISTEN) as stream:
+        assert await stream.told(1) == [("ADDED", "in")]
+
+        await client.patch(f"{CONFIG_MAPS}/out", {"data": {"k": "1"}})
+        await client.patch(f"{CONFIG_MAPS}/out", {"metadata": {"labels": {"team": "a"}}})
+        await client.patch(f"{CONFIG_MAPS}/out", {"data": {"k": "2"}})
+        await client.patch(f"{CONFIG_MAPS}/in", {"metadata": {"labels": {"team": "b"}}})
+        await client.delete(f"{CONFIG_MAPS}/in")
+        await client.delete(f"{CONFIG_MAPS}/out")
+
+        assert await stream.told(4) == [("ADDED", "out"), ("MODIFIED", "out"), ("DELETED", "in"), ("DELETED", "out")]
+
+
+async def test_what_left_the_selection_between_list_and_watch_is_told_as_deleted(client):
+    """A client that lists, waits and then watches must not keep what is no longer meant."""
+    for name in ("moved", "gone", "stays"):
+        await client.post(CONFIG_MAPS, config_map(name, labels={"team": "a"}))
+    since = (await client.get(CONFIG_MAPS)).json["metadata"]["resourceVersion"]
+    await client.patch(f"{CONFIG_MAPS}/moved", {"metadata": {"labels": {"team": "b"}}})
+    await client.delete(f"{CONFIG_MAPS}/gone")
+    await client.post(CONFIG_MAPS, config_map("new", labels={"team": "b"}))
+    await client.post(CONFIG_MAPS, config_map("passing", labels={"team": "a"}))
+
+    async with client.stream(CONFIG_MAPS, labelSelector="team=a", resourceVersion=since, **LISTEN) as stream:
+        assert await stream.told(3) == [("DELETED", "moved"), ("DELETED", "gone"), ("ADDED", "passing")]
+
+        await client.patch(f"{CONFIG_MAPS}/moved", {"data": {"k": "v"}})
+        await client.delete(f"{CONFIG_MAPS}/stays")
+
+        assert await stream.told(1) == [("DELETED", "stays")]
+
+
+async def test_fields_are_followed_too(client):
+    await client.post(PODS, pod("p"))
+    async with client.stream(PODS, fieldSelector="spec.nodeName=n1", **LISTEN) as stream:
+        await client.post(f"{PODS}/p/binding", {"target": {"name": "n1"}})
+
+        assert await stream.told(1) == [("ADDED", "p")]
+
+
+async def test_one_object_can_be_watched_by_its_name(client):
+    await client.post(CONFIG_MAPS, config_map("a"))
+    await client.post(CONFIG_MAPS, config_map("ab"))
+    async with client.stream(CONFIG_MAPS, fieldSelector="metadata.name=a", **LISTEN) as stream:
+        await client.delete(f"{CONFIG_MAPS}/ab")
+        await client.delete(f"{CONFIG_MAPS}/a")
+
+        assert await stream.told(2) == [("ADDED", "a"), ("DELETED", "a")]
+
+
+async def test_a_revision_that_is_too_old_is_an_error_in_the_stream(client):
+    await client.post(CONFIG_MAPS, config_map("a"))
+    for number in range(80):
+        await client.patch(f"{CONFIG_MAPS}/a", {"data": {"k": str(number)}})
+
+    async with client.stream(CONFIG_MAPS, resourceVersion="1", **LISTEN) as stream:
+        event = await stream.event()
+        end = await stream.chunk()
+
+    assert (stream.code, event["type"], end) == (200, "ERROR", None)
+    assert (event["object"]["code"], event["object"]["reason"]) == (410, "Expired")
+
+
+async def test_a_reader_that_falls_behind_the_history_is_told_so_and_gets_no_gap(client):
+    async with client.stream(CONFIG_MAPS, resourceVersion="1", **LISTEN) as stream:
+        assert await stream.chunk() == b""
+        stream.reads.clear()
+        await client.post(CONFIG_MAPS, config_map("a"))
+        for number in range(80):
+            await client.patch(f"{CONFIG_MAPS}/a", {"data": {"k": str(number)}})
+        stream.reads.set()
+
+        events = []
+        while (event := await stream.event()) is not None:
+            events.append(event)
+
+    revisions = [int(event["object"]["metadata"]["resourceVersion"]) for event in events[:-1]]
+    assert revisions == list(range(2, 2 + len(revisions)))
+    assert (events[-1]["type"], events[-1]["object"]["reason"]) == ("ERROR", "Expired")
+
+
+async def test_a_revision_to_come_is_refused(client, store):
+    said = await client.get(CONFIG_MAPS, resourceVersion=store.revision + 5, **LISTEN)
+
+    assert (said.code, said.json["reason"]) == (504, "Timeout")
+
+
+async def test_the_initial_events_end_with_a_mark_when_asked(client, store):
+    await client.post(CONFIG_MAPS, config_map("a"))
+    query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
+
+    async with client.stream(CONFIG_MAPS, **query, **LISTEN) as stream:
+        added, mark = await stream.event(), await stream.event()
+
+    assert added["type"] == "ADDED"
+    assert mark == {
+        "type": "BOOKMARK",
+        "object": {
+            "kind": "ConfigMap",
+            "apiVersion": "v1",
+            "metadata": {
+                "resourceVersion": str(store.revision),
+                "creationTimestamp": None,
+                "annotations": {"k8s.io/initial-events-end": "true"},
+            },
+        },
+    }
+
+
+async def test_bookmarks_tell_how_far_a_quiet_watch_is(client, store, monkeypatch):
+    monkeypatch.setattr(watch, "BOOKMARK_SECONDS", 0.01)
+    async with client.stream(PODS, resourceVersion="1", allowWatchBookmarks="true", **LISTEN) as stream:
+        await client.post(CONFIG_MAPS, config_map("elsewhere"))
+        while (mark := await stream.event())["object"]["metadata"]["resourceVersion"] != str(store.revision):
+            assert mark["type"] == "BOOKMARK"
+
+    assert mark["type"] == "BOOKMARK"
+
+
+async def test_a_watch_ends_when_its_time_is_up(client, monkeypatch):
+    monkeypatch.setattr(watch, "DEFAULT_SECONDS", 0.01)
+    async with client.stream(CONFIG_MAPS, resourceVersion="1", **LISTEN) as stream:
+        assert await stream.chunk() == b""
+        assert await stream.chunk() is None
+
+
+async def test_a_watch_is_let_go_of_when_the_client_hangs_up(client, store):
+    async with client.stream(CONFIG_MAPS, **LISTEN) as stream:
+        await stream.chunk()
+        assert store._feed._watches
+
+    assert not store._feed._watches
+
+
+async def test_a_watch_ends_when_the_store_closes(client, store):
+    async with client.stream(CONFIG_MAPS, resourceVersion="1", **LISTEN) as stream:
+        assert await stream.chunk() == b""
+        store._feed.close()
+        assert await stream.chunk() is None
+
+
+async def test_what_waits_goes_into_one_write(client, store):
+    async with client.stream(CONFIG_MAPS, resourceVersion="1", **LISTEN) as stream:
+        await stream.chunk()
+        before = stream.writes
+        await asyncio.gather(*(client.post(CONFIG_MAPS, config_map(f"c{number}")) for number in range(16)))
+        await stream.told(16)
+
+        assert stream.writes - before < 8
+
+
+async def test_tables_are_told_row_by_row_with_the_columns_once(client):
+    await client.post(PODS, pod("p"))
+    async with client.stream(PODS, accept=TABLE, **LISTEN) as stream:
+        first = await stream.event()
+        await client.patch(f"{PODS}/p/status", {"status": {"phase": "Running"}})
+        second = await stream.event()
+
+    assert [column["name"] for column in first["object"]["columnDefinitions"]][0] == "Name"
+    assert second["object"]["columnDefinitions"] == []
+    assert (first["object"]["rows"][0]["cells"][2], second["object"]["rows"][0]["cells"][2]) == ("Pending", "Running")
+
+
+@pytest.mark.parametrize("size", [0, 1, 2000])
+async def test_any_number_of_objects_is_told_first(client, store, size):
+    body = b'{"metadata":{"name":"x","resourceVersion":"1"},"data":{"k":"' + b"v" * 500 + b'"}}'
+    await asyncio.gather(
+        *(store.create(f"/core/configmaps/default/c{number}", lambda _: body) for number in range(size))
+    )
+    async with client.stream(CONFIG_MAPS, **LISTEN) as stream:
+        await client.post(CONFIG_MAPS, config_map("last"))
+        events = [await stream.event() for _ in range(size + 1)]
+
+    assert [event["type"] for event in events] == ["ADDED"] * (size + 1)
+    assert events[-1]["object"]["metadata"]["name"] == "last"

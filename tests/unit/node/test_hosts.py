@@ -1,0 +1,195 @@
+"""Stable names have stable addresses, and every pod knows its peers."""
+
+from ipaddress import IPv4Address, IPv4Network
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paceline.node import hosts as module
+from paceline.node.host import Folders
+from paceline.node.hosts import Hosts, StableName, hostname_of, stable_name
+from paceline.testing.world import SimFiles
+
+FOLDERS = Folders(root=Path("/agent"))
+
+
+def pod(name, subdomain="job", *, uid="", namespace="team", hostname=""):
+    spec = {"subdomain": subdomain} if subdomain else {}
+    if hostname:
+        spec["hostname"] = hostname
+    return {"metadata": {"namespace": namespace, "name": name, "uid": uid or name}, "spec": spec}
+
+
+def hosts(files=None):
+    made = Hosts(files=files or SimFiles(), folders=FOLDERS)
+    made.load()
+    return made
+
+
+def lines(hosts, pod):
+    """Read a pod's hosts file back: name → address."""
+    hosts.flush()
+    text = hosts.files.read(hosts.path(pod)).decode()
+    return {name: line.split()[0] for line in text.splitlines() if line[0] != "#" for name in line.split()[1:]}
+
+
+def test_peers_are_known_by_every_form_of_their_name():
+    subject = hosts()
+    first, second = pod("w-0"), pod("w-1")
+    subject.add(first)
+    subject.add(second)
+
+    known = lines(subject, first)
+    address = subject.address(second)
+    forms = ("w-1", "w-1.job", "w-1.job.team", "w-1.job.team.svc", "w-1.job.team.svc.cluster.local")
+    assert {known[form] for form in forms} == {address}
+    assert address != subject.address(first)
+    assert known["localhost"] in ("127.0.0.1", "::1")
+
+
+def test_a_peer_that_comes_later_is_in_the_file_that_others_have_mounted():
+    subject = hosts()
+    first = pod("w-0")
+    subject.add(first)
+    lines(subject, first)
+    file = subject.path(first)
+
+    subject.add(pod("w-1"))
+
+    assert "w-1" in lines(subject, first)
+    assert subject.path(first) == file
+
+
+def test_jobs_do_not_see_each_other():
+    subject = hosts()
+    for each in (ours := pod("w-0")), pod("x-0", "other"), pod("w-0", namespace="else"), pod("alone", ""):
+        subject.add(each)
+
+    assert set(lines(subject, ours)) >= {"w-0"}
+    assert not {"x-0", "alone"} & set(lines(subject, ours))
+
+
+def test_a_pod_without_a_subdomain_has_an_address_and_a_file_of_its_own():
+    subject = hosts()
+    one, other = pod("one", ""), pod("other", "")
+    subject.add(one)
+    subject.add(other)
+
+    assert lines(subject, one)["one"] == subject.address(one)
+    assert "other" not in lines(subject, one)
+    assert subject.address(one) != subject.address(other)
+
+
+def test_a_later_attempt_has_the_address_of_the_first():
+    subject = hosts()
+    first = pod("job-w-0", hostname="job-w-0", uid="1")
+    subject.add(first)
+    address = subject.address(first)
+    again = pod("job-w-0-r1", hostname="job-w-0", uid="2")
+    subject.add(again)
+    subject.remove(first)
+
+    assert subject.address(again) == address
+
+
+def test_addresses_are_the_same_after_a_restart_whatever_the_order():
+    files = SimFiles()
+    before = hosts(files)
+    pods = [pod(f"w-{index}") for index in range(50)]
+    for each in pods:
+        before.add(each)
+    files.crash()
+    after = hosts(files)
+    for each in reversed(pods):
+        after.add(each)
+
+    assert [before.address(each) for each in pods] == [after.address(each) for each in pods]
+
+
+def collide(monkeypatch):
+    """Let all names want the same address."""
+    monkeypatch.setattr(module, "natural_address", lambda _name: module.FIRST)
+
+
+def test_names_that_want_the_same_address_keep_theirs_over_a_power_cut(monkeypatch):
+    collide(monkeypatch)
+    files = SimFiles()
+    before = hosts(files)
+    pods = [pod(f"w-{index}") for index in range(5)]
+    for each in pods:
+        before.add(each)
+    addresses = [before.address(each) for each in pods]
+    files.crash()
+    after = hosts(files)
+    for each in reversed(pods):
+        after.add(each)
+
+    assert len(set(addresses)) == 5
+    assert [after.address(each) for each in pods] == addresses
+
+
+def test_an_address_is_free_again_when_its_last_pod_is_gone(monkeypatch):
+    collide(monkeypatch)
+    subject = hosts()
+    first = pod("w-0")
+    subject.add(first)
+    address = subject.address(first)
+    subject.remove(first)
+    subject.remove(first)
+    subject.add(pod("w-1"))
+
+    assert subject.address(pod("w-1")) == address
+
+
+def test_the_file_goes_with_the_last_of_its_pods():
+    subject = hosts()
+    only = pod("w-0")
+    subject.add(only)
+    subject.flush()
+    subject.remove(only)
+    subject.flush()
+
+    assert not subject.files.exists(subject.path(only))
+
+
+def test_no_name_that_a_person_chose_is_part_of_a_path():
+    subject = hosts()
+    path = subject.path(pod("../../etc/passwd", "../x"))
+
+    assert path.parent == FOLDERS.hosts
+    assert path.name.isalnum()
+
+
+def test_the_hostname_is_the_pods_name_unless_it_says_another():
+    assert hostname_of(pod("demo")) == "demo"
+    assert hostname_of(pod("demo", hostname="host")) == "host"
+    assert len(hostname_of(pod("x" * 80))) == 63
+
+
+NAMES = st.builds(StableName, st.text(min_size=1), st.text(), st.text(min_size=1))
+
+
+@given(NAMES)
+def test_addresses_lie_where_no_other_program_expects_its_own(name):
+    address = IPv4Address(module.natural_address(name))
+
+    assert address in IPv4Network("127.128.0.0/9")
+    assert address not in (IPv4Address("127.128.0.0"), IPv4Address("127.255.255.255"))
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 5), st.integers(0, 2)), max_size=40))
+def test_no_two_names_ever_share_an_address(steps):
+    """Whoever comes and goes, and however often the agent is started anew."""
+    files = SimFiles()
+    subject, there = hosts(files), {}
+    for comes, index, attempt in steps:
+        each = pod(f"w-{index}-r{attempt}", hostname=f"w-{index}", uid=f"{index}-{attempt}")
+        if comes:
+            subject.add(each)
+            there[each["metadata"]["uid"]] = each
+        else:
+            subject.remove(each)
+            there.pop(each["metadata"]["uid"], None)
+        names = {stable_name(each): subject.address(each) for each in there.values()}
+        assert len(set(names.values())) == len(names)

@@ -1,0 +1,88 @@
+"""Image names become environments, or a line that says how they would."""
+
+from pathlib import Path
+
+import pytest
+
+from paceline.node.host import Blocked
+from paceline.node.images import choose, environment_of
+from paceline.testing.world import SimFiles
+from tests.unit.node.pods import HOST
+
+
+@pytest.mark.parametrize(
+    ("image", "environment"),
+    [
+        ("python", "host"),
+        ("python:3.11-slim", "host"),
+        ("docker.io/library/python:3.11", "host"),
+        ("library/busybox", "host"),
+        ("ubuntu@sha256:abc", "host"),
+        ("registry.example:5000/python:3", None),
+        ("pythonic", None),
+        ("acme/secret:7", None),
+        ("", None),
+    ],
+)
+def test_shipped_images(image, environment):
+    assert choose(image, ()) == environment
+
+
+@pytest.mark.parametrize(
+    ("pattern", "image", "matches"),
+    [
+        ("pytorch/*", "pytorch/pytorch:2.1", True),
+        ("pytorch/pytorch", "pytorch/pytorch:2.1", True),
+        ("pytorch/pytorch:2.1", "pytorch/pytorch:2.2", False),
+        ("pytorch/pytorch:2.*", "docker.io/pytorch/pytorch:2.2", True),
+        ("registry.example:5000/train", "registry.example:5000/train:v1", True),
+        ("train", "registry.example:5000/train", False),
+        ("*", "anything/at:all", True),
+    ],
+)
+def test_a_pattern_is_read_as_a_shell_would_and_without_a_tag_stands_for_all(pattern, image, matches):
+    assert (choose(image, [(pattern, "/env")]) == "/env") is matches
+
+
+def test_the_users_rows_come_first_and_in_their_order():
+    rows = [("python:3.8", "/old"), ("python", "/new"), ("python", "/never")]
+
+    assert choose("python:3.8", rows) == "/old"
+    assert choose("python:3.11", rows) == "/new"
+
+
+def venv(files, folder, home):
+    files.make_folder(Path(folder) / "bin")
+    files.overwrite(Path(folder) / "pyvenv.cfg", f"home = {home}\nversion_info = 3.11.7\n".encode())
+    return files
+
+
+def test_the_host_environment_is_the_machines_programs_and_our_own_interpreter():
+    found = environment_of("python", (), host=HOST, files=SimFiles())
+
+    assert found.name == "host"
+    assert found.path[0] == "/venv/bin"
+    assert "/usr/bin" in found.path
+    assert found.folders == ("/venv", "/python")
+
+
+def test_a_virtual_environment_comes_first_and_brings_its_interpreter():
+    files = venv(SimFiles(), "/envs/torch", "/opt/py/bin")
+    found = environment_of("torch", [("torch", "/envs/torch")], host=HOST, files=files)
+
+    assert found.path[0] == "/envs/torch/bin"
+    assert found.folders == ("/envs/torch", "/opt/py")
+    assert dict(found.env) == {"VIRTUAL_ENV": "/envs/torch"}
+
+
+def test_an_image_that_maps_to_nothing_is_said_with_the_line_that_would_map_it():
+    with pytest.raises(Blocked) as caught:
+        environment_of("acme/secret:7", (), host=HOST, files=SimFiles())
+
+    assert caught.value.reason == "ErrImagePull"
+    assert "paceline up --image 'acme/secret:7=host'" in str(caught.value)
+
+
+def test_an_environment_that_is_not_there_is_said():
+    with pytest.raises(Blocked, match="/gone, which has no bin folder"):
+        environment_of("x", [("x", "/gone")], host=HOST, files=SimFiles())

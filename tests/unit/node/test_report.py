@@ -1,0 +1,202 @@
+"""What a pod's folders say, in a kubelet's words; and which events go with it."""
+
+import pytest
+
+from paceline.node.report import pod_status
+from paceline.node.seen import Problem, Try
+from paceline.node.stories import stories
+from tests.unit.node.pods import NOW, UID, container, deleted, done, ended, pod, running, seen, started
+
+TWO = (container("a"), container("b"))
+INIT = [container("one")]
+
+PHASES = {
+    "nothing has started": (seen(pod()), "Pending"),
+    "one of two has started": (seen(pod(*TWO), {"a": running()}), "Pending"),
+    "all have started": (seen(pod(*TWO), {"a": running(), "b": running()}), "Running"),
+    "one has ended and one runs": (seen(pod(*TWO), {"a": done(1), "b": running()}), "Running"),
+    "all ended well": (seen(pod(*TWO), {"a": done(0), "b": done(0)}), "Succeeded"),
+    "one of all failed": (seen(pod(*TWO), {"a": done(0), "b": done(1)}), "Failed"),
+    "a failure that will be tried again": (seen(pod(policy="OnFailure"), {"main": done(1)}), "Running"),
+    "a success that will not": (seen(pod(policy="OnFailure"), {"main": done(0)}), "Succeeded"),
+    "an end that is always followed by a start": (seen(pod(policy="Always"), {"main": done(0)}), "Running"),
+    "the init container runs": (seen(pod(initContainers=INIT), {"one": running()}), "Pending"),
+    "the init container failed for good": (seen(pod(initContainers=INIT), {"one": done(1)}), "Failed"),
+    "the init container will be tried again": (
+        seen(pod(initContainers=INIT, policy="Always"), {"one": done(1)}),
+        "Pending",
+    ),
+    "stopped on request": (seen(deleted(policy="Always"), {"main": done(143)}), "Failed"),
+    "stopped on request and content": (seen(deleted(policy="Always"), {"main": done(0)}), "Succeeded"),
+    "deleted before it ran": (seen(deleted()), "Failed"),
+}
+
+
+@pytest.mark.parametrize(("world", "phase"), PHASES.values(), ids=PHASES)
+def test_phase(world, phase):
+    assert pod_status(world, NOW)["phase"] == phase
+
+
+def state_of(world, index=0):
+    return pod_status(world, NOW)["containerStatuses"][index]
+
+
+def test_a_running_container():
+    status = state_of(seen(pod(), {"main": running(restarts=2)}, before={"main": ended(1, 90)}))
+
+    assert status == {
+        "name": "main",
+        "image": "python:3.11",
+        "imageID": "paceline://host",
+        "containerID": f"paceline://{UID}/main/2",
+        "ready": True,
+        "started": True,
+        "restartCount": 2,
+        "state": {"running": {"startedAt": "2030-01-01T11:59:00Z"}},
+        "lastState": {
+            "terminated": {
+                "exitCode": 1,
+                "reason": "Error",
+                "startedAt": "2030-01-01T11:58:00Z",
+                "finishedAt": "2030-01-01T11:58:30Z",
+                "containerID": f"paceline://{UID}/main/1",
+            }
+        },
+    }
+
+
+def test_an_ended_container_says_how_and_when():
+    status = state_of(seen(pod(), {"main": done(42, 10, ran=20)}))
+
+    assert status["state"] == {
+        "terminated": {
+            "exitCode": 42,
+            "reason": "Error",
+            "startedAt": "2030-01-01T11:59:30Z",
+            "finishedAt": "2030-01-01T11:59:50Z",
+            "containerID": f"paceline://{UID}/main/0",
+        }
+    }
+    assert (status["ready"], status["started"]) == (False, False)
+
+
+def test_a_container_that_has_not_started_says_why():
+    blocked = Problem(reason="ErrImagePull", message="map it")
+
+    assert state_of(seen(pod()))["state"] == {"waiting": {"reason": "ContainerCreating"}}
+    assert state_of(seen(pod(initContainers=INIT)))["state"] == {"waiting": {"reason": "PodInitializing"}}
+    assert state_of(seen(pod(), problems={"main": blocked}))["state"] == {
+        "waiting": {"reason": "ErrImagePull", "message": "map it"}
+    }
+
+
+def test_a_container_between_two_tries_backs_off():
+    status = state_of(seen(pod(policy="Always"), {"main": done(1, restarts=1)}))
+
+    assert status["state"]["waiting"]["reason"] == "CrashLoopBackOff"
+    assert status["state"]["waiting"]["message"].startswith(
+        "back-off 10s restarting failed container=main pod=demo_team"
+    )
+    assert status["lastState"]["terminated"]["exitCode"] == 1
+
+
+def test_the_status_tells_addresses_and_since_when():
+    status = pod_status(seen(pod(), {"main": running()}), NOW)
+
+    assert (status["podIP"], status["podIPs"]) == ("127.200.0.1", [{"ip": "127.200.0.1"}])
+    assert (status["hostIP"], status["hostIPs"]) == ("127.0.0.1", [{"ip": "127.0.0.1"}])
+    # Not when it was first reported: the container had been started a minute before.
+    assert status["startTime"] == "2030-01-01T11:59:00Z"
+    assert pod_status(seen(pod(status={"startTime": "then"})), NOW)["startTime"] == "then"
+
+
+def conditions(status):
+    return {each["type"]: (each["status"], each.get("reason", "")) for each in status["conditions"]}
+
+
+def test_conditions_follow_the_containers():
+    waiting = conditions(pod_status(seen(pod()), NOW))
+    ready = conditions(pod_status(seen(pod(), {"main": running()}), NOW))
+    over = conditions(pod_status(seen(pod(), {"main": done(0)}), NOW))
+    failed = conditions(pod_status(seen(pod(), {"main": done(1)}), NOW))
+
+    assert waiting["Ready"] == waiting["ContainersReady"] == ("False", "ContainersNotReady")
+    assert ready["Ready"] == ready["ContainersReady"] == ready["Initialized"] == ("True", "")
+    assert over["Ready"] == over["ContainersReady"] == ("False", "PodCompleted")
+    assert failed["Ready"] == ("False", "PodFailed")
+    assert conditions(pod_status(seen(pod(initContainers=INIT)), NOW))["Initialized"] == (
+        "False",
+        "ContainersNotInitialized",
+    )
+
+
+def test_a_conditions_moment_changes_only_with_the_condition():
+    then = "2030-01-01T00:00:00Z"
+    old = {
+        "conditions": [
+            {"type": "PodScheduled", "status": "True", "lastTransitionTime": then},
+            {"type": "Ready", "status": "False", "lastTransitionTime": then},
+            {"type": "Initialized", "status": "True", "lastTransitionTime": then},
+        ]
+    }
+    status = pod_status(seen(pod(status=old), {"main": running()}), NOW)
+    since = {each["type"]: each["lastTransitionTime"] for each in status["conditions"]}
+
+    assert since["PodScheduled"] == since["Initialized"] == then
+    assert since["Ready"] == "2030-01-01T12:00:00Z"
+
+
+def told(*worlds):
+    """Report one world after the other, and give the events of the last step."""
+    old = {}
+    for world in worlds:
+        new = pod_status(world, NOW)
+        found = [(story.reason, story.is_warning) for story in stories(old, new)]
+        old = new
+    return found
+
+
+def test_a_start_is_told_in_three_words():
+    assert told(seen(pod(), {"main": running()})) == [("Pulled", False), ("Created", False), ("Started", False)]
+
+
+def test_nothing_is_told_twice():
+    again = seen(pod(), {"main": running()})
+
+    assert told(again, again) == []
+    assert told(again, seen(pod(), {"main": done(0)})) == []
+
+
+def test_a_program_that_could_not_start_did_not_start():
+    failed = seen(pod(), {"main": Try(restarts=0, started=started(), ended=ended(128, reason="StartError"))})
+
+    assert told(failed) == [("Pulled", False), ("Created", False), ("Failed", True)]
+
+
+@pytest.mark.parametrize(
+    ("reason", "event"),
+    [
+        ("ErrImagePull", "Failed"),
+        ("FailedMount", "FailedMount"),
+        ("SandboxMissing", "FailedCreatePodSandBox"),
+        ("CreateContainerConfigError", "Failed"),
+    ],
+)
+def test_what_keeps_a_container_from_starting_is_a_warning(reason, event):
+    blocked = seen(pod(), problems={"main": Problem(reason=reason, message="do this")})
+
+    assert told(seen(pod()), blocked) == [(event, True)]
+    assert told(blocked, blocked) == []
+
+
+def test_backing_off_is_a_warning():
+    assert told(
+        seen(pod(policy="Always"), {"main": running(restarts=1)}),
+        seen(pod(policy="Always"), {"main": done(1, restarts=1)}),
+    ) == [("BackOff", True)]
+
+
+def test_the_environment_of_an_image_is_said():
+    status = pod_status(seen(pod(), {"main": running()}), NOW)
+
+    assert stories({}, status)[0].message == ('Container image "python:3.11" is the environment "host" on this machine')
