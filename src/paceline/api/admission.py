@@ -20,7 +20,7 @@ from paceline.objects.names import (
     service_problem,
     subdomain_problem,
 )
-from paceline.objects.schema import Shapes, prune
+from paceline.objects.schema import Shape, Shapes, prune
 from paceline.objects.scheme import Resource, Scheme
 from paceline.store.store import Store
 
@@ -39,17 +39,21 @@ class Admission:
         self._scheme = scheme
         self._store = store
         self._validators = Validators(scheme)
-        self._shapes = Shapes(scheme.components)
+        self._all_shapes = Shapes(scheme.components)
+        # By kind, hence as many as the scheme has.
+        self._shapes: dict[tuple[str, str, str], Shape] = {}
 
     def clean(self, resource: Resource, obj: Object, *, body: bytes = b"") -> tuple[str, ...]:
         """Take out, in place, what the kind does not have; give what has to be said about it."""
         twice = tuple(f'duplicate field "{path}"' for path in duplicates(body, obj)) if body else ()
-        unknown = prune(obj, self._shapes.of_object(resource.schema))
-        said = [str(field) for _, field in zip(range(MAX_FAULTS), unknown, strict=False)]
-        # What is left after the bound must go too, unnamed.
-        for _ in unknown:
-            pass
-        return (*twice, *said)
+        unknown = prune(obj, self._shape(resource))
+        return (*twice, *map(str, unknown[:MAX_FAULTS]))
+
+    def _shape(self, resource: Resource) -> Shape:
+        key = (resource.group, resource.version, resource.kind)
+        if key not in self._shapes:
+            self._shapes[key] = self._all_shapes.of_object(resource.schema)
+        return self._shapes[key]
 
     def check(self, resource: Resource, obj: Object, old: Object | None = None) -> None:
         """Refuse an object that breaks a rule, naming every one it breaks."""

@@ -12,7 +12,7 @@ from paceline.api.body import read_json, read_options
 from paceline.api.exchange import Answer, Request, answer
 from paceline.api.paths import Target, names_in, prefix_for
 from paceline.api.read import number_of
-from paceline.api.render import answer_one, list_of
+from paceline.api.render import list_of, one_of
 from paceline.api.select import selection_of
 from paceline.api.server import Server
 from paceline.api.write import MAX_TRIES
@@ -51,7 +51,7 @@ class Deletes:
         """Remove one object, or begin to."""
         stored, gone = await self._delete(target, _wish_of(request))
         if not gone or (target.resource.kind in _SHOWN and change.is_builtin(target.resource)):
-            return answer_one(request, self._server, target.resource, stored)
+            return Answer(body=one_of(request, target.resource, stored, clock=self._server.clock))
         group = target.resource.group
         details = {"name": target.name, **({"group": group} if group else {}), "kind": target.resource.plural}
         details["uid"] = uid_of(change.read(stored.value))

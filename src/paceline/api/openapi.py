@@ -5,14 +5,16 @@ from typing import Any
 
 import orjson
 
+from paceline.api.change import is_builtin
 from paceline.api.exchange import Answer, Request, answer
 from paceline.api.refusal import no_such_path
+from paceline.api.write import JSON_PATCH, MERGE, STRATEGIC
 from paceline.objects.meta import Object
 from paceline.objects.schema import META, REF, reachable
 from paceline.objects.scheme import Resource, Scheme
 
 _JSON = "application/json"
-_PATCHES = ("application/json-patch+json", "application/merge-patch+json")
+_PATCHES = (JSON_PATCH, MERGE)
 
 
 class OpenApi:
@@ -116,7 +118,7 @@ def _changing(resource: Resource) -> Object:
     return {
         "get": _operation(resource, "get"),
         "put": _operation(resource, "put", body=(_JSON,)),
-        "patch": _operation(resource, "patch", body=_PATCHES),
+        "patch": _operation(resource, "patch", body=(*_PATCHES, STRATEGIC) if is_builtin(resource) else _PATCHES),
     }
 
 

@@ -12,7 +12,7 @@ import orjson
 from paceline.api import refusal
 from paceline.api.exchange import Answer, Request
 from paceline.api.paths import Target
-from paceline.api.render import Form, Tables, answer_one, form_of, list_of, partial_list_of
+from paceline.api.render import Form, Tables, form_of, list_of, one_of, partial_list_of
 from paceline.api.select import Selection, selection_of
 from paceline.api.server import Server
 from paceline.objects.meta import Object
@@ -95,7 +95,7 @@ class Reads:
         stored = self._server.store.get(target.key)
         if stored is None:
             raise refusal.not_found(target.resource, target.name)
-        return answer_one(request, self._server, target.resource, stored)
+        return Answer(body=one_of(request, target.resource, stored, clock=self._server.clock))
 
     async def list(self, request: Request, target: Target) -> Answer:
         """Answer with all objects that are meant, or with a page of them."""
@@ -124,7 +124,7 @@ class Reads:
         values = (stored.value for stored in page)
         match form:
             case Form.TABLE:
-                return Tables(request, self._server, target.resource).of(values, metadata)
+                return Tables(request, target.resource, self._server.clock).of(values, metadata)
             case Form.METADATA:
                 return partial_list_of(values, metadata)
             case Form.OBJECT:

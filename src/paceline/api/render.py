@@ -7,14 +7,14 @@ from typing import Any
 import orjson
 
 from paceline.api.change import read
-from paceline.api.exchange import Answer, Request
+from paceline.api.exchange import Request
 from paceline.api.refusal import bad_request, not_acceptable
-from paceline.api.server import Server
 from paceline.objects.meta import Object
 from paceline.objects.scheme import Resource
 from paceline.objects.table import cells_of, columns_of, definition_of
 from paceline.objects.times import to_wire
 from paceline.store.store import Stored
+from paceline.world import Clock
 
 META_API = "meta.k8s.io/v1"
 _OFFERED = "application/json, application/json;stream=watch"
@@ -48,24 +48,16 @@ def form_of(request: Request) -> Form:
     raise not_acceptable(_OFFERED)
 
 
-def answer_one(
-    request: Request,
-    server: Server,
-    resource: Resource,
-    stored: Stored,
-    *,
-    code: int = 200,
-    warnings: tuple[str, ...] = (),
-) -> Answer:
-    """Answer with one object in the form that was asked for."""
-    form = form_of(request)
-    if form is Form.OBJECT:
-        return Answer(code=code, body=stored.value, warnings=warnings)
-    if form is Form.METADATA:
-        return Answer(code=code, body=orjson.dumps(partial_of(read(stored.value))), warnings=warnings)
-    revision = str(read(stored.value)["metadata"].get("resourceVersion") or "")
-    table = Tables(request, server, resource)
-    return Answer(code=code, body=table.of((stored.value,), {"resourceVersion": revision}), warnings=warnings)
+def one_of(request: Request, resource: Resource, stored: Stored, *, clock: Clock) -> bytes:
+    """Write one object in the form that was asked for."""
+    match form_of(request):
+        case Form.OBJECT:
+            return stored.value
+        case Form.METADATA:
+            return orjson.dumps(partial_of(read(stored.value)))
+        case Form.TABLE:
+            revision = str(read(stored.value)["metadata"].get("resourceVersion") or "")
+            return Tables(request, resource, clock).of((stored.value,), {"resourceVersion": revision})
 
 
 def partial_of(obj: Object) -> Object:
@@ -93,9 +85,9 @@ def partial_list_of(values: Iterable[bytes], metadata: Object) -> bytes:
 class Tables:
     """Tables of one kind, as one request wants them."""
 
-    def __init__(self, request: Request, server: Server, resource: Resource) -> None:
+    def __init__(self, request: Request, resource: Resource, clock: Clock) -> None:
         self._resource = resource
-        self._clock = server.clock
+        self._clock = clock
         self._include = request.query.get("includeObject", "")
         if self._include not in _INCLUDES:
             raise bad_request(f'includeObject must be None, Metadata or Object, not "{self._include}"')

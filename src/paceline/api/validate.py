@@ -8,7 +8,7 @@ from jsonschema_rs import Draft7Validator, ValidationError
 from paceline.objects.faults import FieldFault, Problem, invalid, required, unsupported
 from paceline.objects.meta import Object
 from paceline.objects.quantity import RULE, is_quantity
-from paceline.objects.schema import META, REF, as_json_schema
+from paceline.objects.schema import META, REF, as_json_schema, spell
 from paceline.objects.scheme import Resource, Scheme
 
 # More would not help anyone, and a hostile object could have millions.
@@ -142,14 +142,3 @@ def type_of(value: Any) -> str:
             return "array"
         case _:
             return "object"
-
-
-def spell(path: list[str | int]) -> str:
-    """Spell a path as Kubernetes does: spec.containers[0].name."""
-    spelled = ""
-    for step in path:
-        if isinstance(step, int):
-            spelled += f"[{step}]"
-        else:
-            spelled += f".{step}" if spelled else step
-    return spelled

@@ -83,7 +83,7 @@ class Changes:
         self._server = server
         self._resource = target.resource
         self._form = form_of(request)
-        self._tables = Tables(request, server, target.resource)
+        self._tables = Tables(request, target.resource, server.clock)
         self._bookmarks = request.flag("allowWatchBookmarks")
         self._seconds = min(float(number_of(request, "timeoutSeconds") or DEFAULT_SECONDS), MAX_SECONDS)
         selection = selection_of(request, target)

@@ -11,16 +11,19 @@ from paceline.api.admission import Admission, refuse_unknown
 from paceline.api.body import MAX_DEPTH, check_depth, read_json, read_object, read_options
 from paceline.api.exchange import Answer, Options, Request
 from paceline.api.paths import Target, key_for
-from paceline.api.render import answer_one
+from paceline.api.render import one_of
 from paceline.api.server import Server
 from paceline.errors import Conflict, Exists, Malformed, Missing
 from paceline.objects.faults import FieldFault
 from paceline.objects.meta import Object, is_deleting, name_of
 from paceline.objects.patch import Unfit, apply_operations, merge
+from paceline.objects.scheme import Resource
+from paceline.objects.strategic import Strategic
 from paceline.store.store import Stored
 
 MERGE = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
 
 # A change that another write overtook is made again on the new state; a guarded one is refused by its guard.
 MAX_TRIES = 8
@@ -36,6 +39,7 @@ class Writes:
     def __init__(self, server: Server, admission: Admission) -> None:
         self._server = server
         self._admission = admission
+        self._strategic = Strategic(server.scheme.components)
 
     async def create(self, request: Request, target: Target) -> Answer:
         """Store a new object."""
@@ -48,7 +52,7 @@ class Writes:
         said = self._cleaned(obj, target, body=request.body, validation=options.validation)
         self._check_namespace(target, name_of(obj))
         stored = await self._create(obj, target, options=options)
-        return answer_one(request, self._server, target.resource, stored, code=201, warnings=said)
+        return Answer(code=201, body=self._shown(request, target, stored), warnings=said)
 
     async def _create(self, obj: Object, target: Target, *, options: Options) -> Stored:
         resource, chosen = target.resource, bool(obj["metadata"].get("name"))
@@ -88,12 +92,12 @@ class Writes:
             return obj
 
         stored = await self.change(target, edit, options=options)
-        return answer_one(request, self._server, target.resource, stored, warnings=said)
+        return Answer(body=self._shown(request, target, stored), warnings=said)
 
     async def patch(self, request: Request, target: Target) -> Answer:
         """Change parts of an object."""
         options = read_options(request, "PatchOptions")
-        apply = _patch_of(request)
+        apply = self._patch_of(request, target.resource)
         said: tuple[str, ...] = ()
 
         def edit(old: Object) -> Object:
@@ -117,7 +121,7 @@ class Writes:
 
         stored = await self.change(target, edit, options=options)
         warnings = said if options.validation == "Warn" else ()
-        return answer_one(request, self._server, target.resource, stored, warnings=warnings)
+        return Answer(body=self._shown(request, target, stored), warnings=warnings)
 
     async def change(self, target: Target, edit: Edit, *, options: Options) -> Stored:
         """Edit the object that is there and store what becomes of it; again if another write came between."""
@@ -150,6 +154,9 @@ class Writes:
         if stored is None:
             raise refusal.not_found(target.resource, target.name)
         return stored
+
+    def _shown(self, request: Request, target: Target, stored: Stored) -> bytes:
+        return one_of(request, target.resource, stored, clock=self._server.clock)
 
     async def _store(self, new: Object, stored: Stored) -> Stored:
         render = partial(change.write, new)
@@ -192,6 +199,21 @@ class Writes:
             }
             raise refusal.forbidden(target.resource, name, why, causes=(cause,))
 
+    def _patch_of(self, request: Request, resource: Resource) -> Callable[[Object], Any]:
+        sort = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        # Only the schemas of Kubernetes' own kinds say how their lists are merged.
+        offered = (JSON_PATCH, MERGE, STRATEGIC) if change.is_builtin(resource) else (JSON_PATCH, MERGE)
+        if sort not in offered:
+            raise refusal.unreadable(", ".join(offered))
+        patch = read_json(request.body, "error decoding patch")
+        if sort == JSON_PATCH:
+            return partial(_fitted, lambda old: apply_operations(old, patch))
+        if not isinstance(patch, dict):
+            raise refusal.bad_request("error decoding patch: a JSON object is wanted")
+        if sort == MERGE:
+            return lambda old: merge(old, patch)
+        return partial(_fitted, lambda old: self._strategic.apply(old, patch, resource.schema))
+
     def _refuse_patch(self, request: Request, target: Target, said: tuple[str, ...]) -> None:
         shown = request.body[:_MAX_PATCH_SHOWN].decode(errors="replace")
         fault = FieldFault("patch", shown, f"strict decoding error: {', '.join(said)}")
@@ -206,22 +228,9 @@ def _is_released(obj: Object) -> bool:
     return not held and not kept
 
 
-def _patch_of(request: Request) -> Callable[[Any], Any]:
-    sort = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if sort == MERGE:
-        patch = read_json(request.body, "error decoding patch")
-        if not isinstance(patch, dict):
-            raise refusal.bad_request("error decoding patch: a merge patch is a JSON object")
-        return lambda old: merge(old, patch)
-    if sort == JSON_PATCH:
-        operations = read_json(request.body, "error decoding patch")
-        return partial(_operate, operations)
-    raise refusal.unreadable(f"{JSON_PATCH}, {MERGE}")
-
-
-def _operate(operations: Any, old: Object) -> Any:
+def _fitted(apply: Callable[[Object], Any], old: Object) -> Any:
     try:
-        return apply_operations(old, operations)
+        return apply(old)
     except Unfit as error:
         status = refusal.Status(code=422, reason="Invalid", message=str(error), details={})
         raise refusal.Refusal(status) from error

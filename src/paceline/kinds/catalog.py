@@ -55,9 +55,7 @@ def faults(obj: Object) -> tuple[Fault, ...]:
         return (*error.faults, *_name_faults(obj, 0))
     if wrong := kind.check(spec, "spec"):
         return (*wrong, *_name_faults(obj, 0))
-    site = Site(job="", namespace="", stem="", ports=dict(kind.ports))
-    longest = max(len(site.pod(member.place)) for member in kind.expand(spec, site).members)
-    return _name_faults(obj, longest)
+    return _name_faults(obj, max(len(f"-{place}") for place in kind.places(spec)))
 
 
 def expand(obj: Object, ports: Mapping[str, int], *, is_resumed: bool = False) -> tuple[Site, Gang]:

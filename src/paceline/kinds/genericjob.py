@@ -114,7 +114,7 @@ def expand(job: GenericJob, site: Site) -> Gang:
             template=_template(job, specs[place.role].template, site=site, place=place),
             restart=RestartPolicy(restarts[place.role].policy),
         )
-        for place in places_of(job.replica_specs)
+        for place in places(job)
     )
     return Gang(
         members=members,
@@ -126,6 +126,11 @@ def expand(job: GenericJob, site: Site) -> Gang:
         role_limits={role: restart.limit for role, restart in restarts.items()},
         clean_up=clean_up(job.clean_up_policy),
     )
+
+
+def places(job: GenericJob) -> tuple[Place, ...]:
+    """Give every place of the job, types in the order they are written."""
+    return places_of(job.replica_specs)
 
 
 def templates(job: GenericJob, path: str) -> tuple[Located, ...]:
@@ -140,6 +145,7 @@ KIND = JobKind(
     spec=GenericJob,
     check=check,
     expand=expand,
+    places=places,
     templates=templates,
 )
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from paceline.errors import Fault
-from paceline.objects.gang import Gang, Site
+from paceline.objects.gang import Gang, Place, Site
 from paceline.objects.scheme import Column
 
 GROUP = "batch.tensorstack.dev"
@@ -40,6 +40,7 @@ class JobKind:
     check: Callable[[Any, str], tuple[Fault, ...]]
     # The only place that knows the framework.
     expand: Callable[[Any, Site], Gang]
+    places: Callable[[Any], tuple[Place, ...]]
     templates: Callable[[Any, str], tuple[Located, ...]]
     # Ports that must be chosen before any member is made, because every member is told of them: name → usual number.
     ports: tuple[tuple[str, int], ...] = ()

@@ -92,8 +92,7 @@ def check(job: PyTorchTrainingJob, path: str) -> tuple[Fault, ...]:
 
 def expand(job: PyTorchTrainingJob, site: Site) -> Gang:
     """Spell out the members; ranks count through the types in the order they are written."""
-    places = places_of(job.replica_specs)
-    crew = _Crew(site=site, places=places)
+    crew = _Crew(site=site, places=places(job))
     specs = {spec.type: spec for spec in job.replica_specs}
     policy = job.run_policy or RunPolicy()
     scope = job.restart_scope or _usual_scope(job)
@@ -103,20 +102,26 @@ def expand(job: PyTorchTrainingJob, site: Site) -> Gang:
             template=_template(job, specs[place.role].template, crew=crew, rank=rank),
             restart=specs[place.role].restart_policy,
         )
-        for rank, place in enumerate(places)
+        for rank, place in enumerate(crew.places)
     )
     # One try of a gang is one training: it is lost with any member. Alone, only the master decides, as T9k has it.
-    deciding = places if scope is RestartScope.GANG else places[:1]
+    leader = crew.places[0]
+    deciding = crew.places if scope is RestartScope.GANG else (leader,)
     return Gang(
         members=members,
-        leader=places[0],
-        success=((places[0],),),
+        leader=leader,
+        success=((leader,),),
         failure=tuple((place,) for place in deciding),
         scope=scope,
         backoff_limit=policy.backoff_limit,
         clean_up=clean_up(policy.clean_up_policy),
         active_deadline_seconds=policy.active_deadline_seconds,
     )
+
+
+def places(job: PyTorchTrainingJob) -> tuple[Place, ...]:
+    """Give every place of the job, types in the order they are written."""
+    return places_of(job.replica_specs)
 
 
 def templates(job: PyTorchTrainingJob, path: str) -> tuple[Located, ...]:
@@ -131,6 +136,7 @@ KIND = JobKind(
     spec=PyTorchTrainingJob,
     check=check,
     expand=expand,
+    places=places,
     templates=templates,
     ports=((PORT, USUAL_PORT),),
     mutable=("runMode.pause.enabled", "elastic.expectedReplicas"),

@@ -1,10 +1,11 @@
 """Schemas of kinds: following references, finding fields that nobody knows, forms that validators take."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from paceline.objects.faults import did_you_mean
+from paceline.objects.meta import Object
 
 REF = "#/components/schemas/"
 META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
@@ -29,12 +30,12 @@ class UnknownField:
 
 
 @dataclass(slots=True, eq=False)
-class _Shape:
+class Shape:
     """Which fields may be where; None means that anything may."""
 
-    fields: "dict[str, _Shape] | None" = None
-    items: "_Shape | None" = None
-    values: "_Shape | None" = None
+    fields: "dict[str, Shape] | None" = None
+    items: "Shape | None" = None
+    values: "Shape | None" = None
     nullable: bool = False
 
 
@@ -43,30 +44,30 @@ class Shapes:
     """The shapes of schemas, each worked out once. Schemas may refer to themselves."""
 
     components: Mapping[str, Any]
-    _by_name: dict[str, _Shape] = field(default_factory=dict)
+    _by_name: dict[str, Shape] = field(default_factory=dict)
 
-    def of_object(self, schema: Schema) -> _Shape:
+    def of_object(self, schema: Schema) -> Shape:
         """Work out the shape of a whole object: its metadata is always that of Kubernetes."""
         shape = self._shape(schema)
         if shape.fields is None:
             return shape
-        fields = {"apiVersion": _Shape(), "kind": _Shape(), **shape.fields}
+        fields = {"apiVersion": Shape(), "kind": Shape(), **shape.fields}
         if META in self.components:
             fields["metadata"] = self._shape({"$ref": REF + META})
-        return _Shape(fields=fields)
+        return Shape(fields=fields)
 
-    def _shape(self, schema: Schema) -> _Shape:
+    def _shape(self, schema: Schema) -> Shape:
         if reference := reference_of(schema):
             if reference not in self._by_name:
                 # Entered before it is filled, so that a schema that holds itself finds this one.
-                self._by_name[reference] = shape = _Shape()
+                self._by_name[reference] = shape = Shape()
                 self._fill(shape, self.components.get(reference, {}))
             return self._by_name[reference]
-        shape = _Shape()
+        shape = Shape()
         self._fill(shape, schema)
         return shape
 
-    def _fill(self, shape: _Shape, schema: Schema) -> None:
+    def _fill(self, shape: Shape, schema: Schema) -> None:
         if reference_of(schema):
             known = self._shape(schema)
             shape.fields, shape.items = known.fields, known.items
@@ -83,35 +84,67 @@ class Shapes:
                 shape.fields[name] = self._shape(inner)
 
 
-def prune(value: Any, shape: _Shape, path: str = "") -> Iterator[UnknownField]:
+def prune(obj: Object, shape: Shape) -> tuple[UnknownField, ...]:
     """Take out, in place, every field that the shape does not have, and name each.
 
     A null where the schema allows none counts as not being there, as in Kubernetes.
     """
-    if isinstance(value, dict):
-        for name in tuple(value):
-            inner = _inner(shape, name)
-            if inner is None:
-                del value[name]
-                suggestion = did_you_mean(name, shape.fields or ())
-                yield UnknownField(path=f"{path}.{name}" if path else name, suggestion=suggestion)
-            elif value[name] is None and inner is not _ANYTHING and not inner.nullable:
-                del value[name]
-            elif isinstance(value[name], (dict, list)):
-                yield from prune(value[name], inner, f"{path}.{name}" if path else name)
-    elif isinstance(value, list) and shape.items is not None:
-        for index, item in enumerate(value):
-            if isinstance(item, (dict, list)):
-                yield from prune(item, shape.items, f"{path}[{index}]")
+    found: list[UnknownField] = []
+    _prune_fields(obj, shape, [], found)
+    return tuple(found)
 
 
-_ANYTHING = _Shape()
+# Steps from the object to a value; spelled only when there is something to say.
+_Trail = list[str | int]
 
 
-def _inner(shape: _Shape, name: str) -> _Shape | None:
-    if shape.fields is not None:
-        return shape.fields.get(name)
-    return shape.values or _ANYTHING
+def _prune_fields(holder: Object, shape: Shape, trail: _Trail, found: list[UnknownField]) -> None:
+    fields, values = shape.fields, shape.values or _ANYTHING
+    for name in tuple(holder):
+        inner = values if fields is None else fields.get(name)
+        value = holder[name]
+        if inner is None:
+            del holder[name]
+            found.append(UnknownField(path=spell((*trail, name)), suggestion=did_you_mean(name, fields or ())))
+        elif value is None:
+            if inner is not _ANYTHING and not inner.nullable:
+                del holder[name]
+        elif isinstance(value, dict):
+            trail.append(name)
+            _prune_fields(value, inner, trail, found)
+            trail.pop()
+        elif isinstance(value, list):
+            trail.append(name)
+            _prune_items(value, inner, trail, found)
+            trail.pop()
+
+
+def _prune_items(holder: list[Any], shape: Shape, trail: _Trail, found: list[UnknownField]) -> None:
+    if shape.items is None:
+        return
+    for index, value in enumerate(holder):
+        if isinstance(value, dict):
+            trail.append(index)
+            _prune_fields(value, shape.items, trail, found)
+            trail.pop()
+        elif isinstance(value, list):
+            trail.append(index)
+            _prune_items(value, shape.items, trail, found)
+            trail.pop()
+
+
+_ANYTHING = Shape()
+
+
+def spell(path: Iterable[str | int]) -> str:
+    """Spell a path as Kubernetes does: spec.containers[0].name."""
+    spelled = ""
+    for step in path:
+        if isinstance(step, int):
+            spelled += f"[{step}]"
+        else:
+            spelled += f".{step}" if spelled else step
+    return spelled
 
 
 def _is_open(schema: Schema) -> bool:

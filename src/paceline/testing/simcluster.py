@@ -105,6 +105,7 @@ class SimCluster:
     async def kill_control(self) -> None:
         """Kill the control process; what the operating system had already taken is kept."""
         if self.control is not None:
+            self.network.app, self.network.group = None, None
             await self.control.kill()
             self.control = None
             self.log.close()

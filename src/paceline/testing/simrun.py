@@ -48,9 +48,12 @@ class _WatchedLog(SimLog):
         super().__init__()
         self.tell: Callable[[tuple[Record, ...]], None] = lambda _batch: None
 
-    def append(self, batch: tuple[Record, ...]) -> None:
-        super().append(batch)
-        self.tell(batch)
+    def sync(self) -> None:
+        """Bring what was written to the disk, and say so, also when the caller is told otherwise."""
+        batches = tuple(self._cache)
+        super().sync()
+        for batch in batches:
+            self.tell(batch)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -16,6 +16,13 @@ from paceline.store.store import Store
 from paceline.testing.world import SimBlocking, sim_world
 from tests.unit.api.client import HOST, TOKEN, Client
 
+
+def widget_faults(obj, lookup):
+    name = obj["spec"].get("config")
+    known = lookup("configmaps", obj["metadata"]["namespace"])
+    return () if name is None or name in known else (not_found("spec.config", name),)
+
+
 WIDGET = Resource(
     group="toys.test",
     version="v1",
@@ -57,15 +64,9 @@ WIDGET = Resource(
         },
     },
     columns=(Column(name="Phase", path=".status.phase"), Column(name="Size", path=".spec.size", type="integer")),
-    check=lambda obj, lookup: widget_faults(obj, lookup),
+    check=widget_faults,
     mutable=("paused",),
 )
-
-
-def widget_faults(obj, lookup):
-    name = obj["spec"].get("config")
-    known = lookup("configmaps", obj["metadata"]["namespace"])
-    return () if name is None or name in known else (not_found("spec.config", name),)
 
 
 class Nodes:
@@ -73,11 +74,13 @@ class Nodes:
 
     def __init__(self):
         self.asked = []
+        self.was_asked = asyncio.Event()
         self.closed = asyncio.Event()
         self.queue = asyncio.Queue()
 
     async def logs(self, namespace, pod, query):
         self.asked.append((namespace, pod["metadata"]["name"], dict(query)))
+        self.was_asked.set()
         try:
             while (chunk := await self.queue.get()) is not None:
                 if isinstance(chunk, Exception):

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from tests.unit.api.client import CONFIG_MAPS, PODS, config_map, pod
+from tests.unit.api.client import CONFIG_MAPS, PODS, config_map, pod, scope_of
 
 
 async def test_a_bug_is_answered_without_its_traceback_and_the_server_lives(client, store, monkeypatch, caplog):
@@ -44,8 +44,6 @@ async def test_a_client_that_hangs_up_in_the_middle_of_its_body_is_forgotten(cli
 
     async def send(message):
         sent.append(message)
-
-    from tests.unit.api.client import scope_of
 
     await client.app(scope_of(method, f"{CONFIG_MAPS}/a"), receive, send)
 

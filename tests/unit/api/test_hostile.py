@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from paceline.api.body import MAX_DEPTH
-from tests.unit.api.client import CONFIG_MAPS, JSON_PATCH, PODS, WIDGETS, config_map, pod, widget
+from tests.unit.api.client import CONFIG_MAPS, JSON_PATCH, PODS, STRATEGIC, WIDGETS, config_map, pod, widget
 
 DOCUMENTS = {
     "nothing": b"",
@@ -52,7 +52,7 @@ async def test_a_hostile_document_is_refused(client, store, document):
     assert store.revision == before
 
 
-@pytest.mark.parametrize("sort", ["application/merge-patch+json", JSON_PATCH])
+@pytest.mark.parametrize("sort", ["application/merge-patch+json", STRATEGIC, JSON_PATCH])
 @pytest.mark.parametrize("document", DOCUMENTS.values(), ids=DOCUMENTS)
 async def test_a_hostile_patch_is_refused_or_harmless(client, document, sort):
     await client.post(CONFIG_MAPS, config_map("a"))

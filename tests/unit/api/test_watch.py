@@ -197,7 +197,7 @@ async def test_a_watch_ends_when_the_store_closes(client, store):
         assert await stream.chunk() is None
 
 
-async def test_what_waits_goes_into_one_write(client, store):
+async def test_what_waits_goes_into_one_write(client):
     async with client.stream(CONFIG_MAPS, resourceVersion="1", **LISTEN) as stream:
         await stream.chunk()
         before = stream.writes
@@ -214,7 +214,7 @@ async def test_tables_are_told_row_by_row_with_the_columns_once(client):
         await client.patch(f"{PODS}/p/status", {"status": {"phase": "Running"}})
         second = await stream.event()
 
-    assert [column["name"] for column in first["object"]["columnDefinitions"]][0] == "Name"
+    assert first["object"]["columnDefinitions"][0]["name"] == "Name"
     assert second["object"]["columnDefinitions"] == []
     assert (first["object"]["rows"][0]["cells"][2], second["object"]["rows"][0]["cells"][2]) == ("Pending", "Running")
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.unit.api.client import CONFIG_MAPS, JSON_PATCH, NAMESPACE, PODS, WIDGETS, config_map, pod, widget
+from tests.unit.api.client import CONFIG_MAPS, JSON_PATCH, NAMESPACE, PODS, STRATEGIC, WIDGETS, config_map, pod, widget
 
 
 async def test_a_new_object_gets_what_only_the_server_may_set(client):
@@ -106,8 +106,10 @@ REFUSED_CREATES = {
         pod("p"),
         (
             422,
-            'CreateOptions.meta.k8s.io "" is invalid: fieldValidation: Unsupported value: "Foo": supported values: '
-            '"", "Ignore", "Strict", "Warn"',
+            (
+                'CreateOptions.meta.k8s.io "" is invalid: fieldValidation: Unsupported value: "Foo": '
+                'supported values: "", "Ignore", "Strict", "Warn"'
+            ),
         ),
     ),
 }
@@ -233,6 +235,23 @@ async def test_a_json_patch_is_applied(client):
     assert said.json["data"] == {"old": "1", "new": "2"}
 
 
+async def test_lists_of_built_in_kinds_merge_by_their_keys(client):
+    await client.post(PODS, pod("p"))
+    containers = [{"name": "main", "image": "busybox:2"}]
+
+    said = await client.patch(f"{PODS}/p", {"spec": {"containers": containers}}, sort=STRATEGIC)
+
+    assert said.code == 200
+    assert said.json["spec"]["containers"][0]["image"] == "busybox:2"
+    assert said.json["spec"]["containers"][0]["terminationMessagePolicy"] == "File"
+
+
+async def test_kinds_of_ours_do_not_say_how_their_lists_merge(client):
+    await client.post(WIDGETS, widget("w"))
+
+    assert (await client.patch(f"{WIDGETS}/w", {}, sort=STRATEGIC)).code == 415
+
+
 REFUSED_PATCHES = {
     "of a missing object": ("nope", {}, {}, 404),
     "that is not JSON": ("a", b"{", {}, 400),
@@ -244,12 +263,19 @@ REFUSED_PATCHES = {
     "with an unknown field": ("a", {"dat": {}}, {"fieldValidation": "Strict"}, 422),
     "of a type that is not known": ("a", {}, {"sort": "application/apply-patch+yaml"}, 415),
     "of a type that only plain bodies have": ("a", {}, {"sort": "application/json"}, 415),
+    "that merges a list and names no key": (
+        "a",
+        {"metadata": {"ownerReferences": [{"name": "x"}]}},
+        {"sort": STRATEGIC},
+        422,
+    ),
     "by operations that do not fit": ("a", [{"op": "remove", "path": "/no"}], {"sort": JSON_PATCH}, 422),
 }
 
 
-@pytest.mark.parametrize(("name", "body", "how", "code"), REFUSED_PATCHES.values(), ids=REFUSED_PATCHES)
-async def test_a_patch_is_refused(client, store, name, body, how, code):
+@pytest.mark.parametrize("case", REFUSED_PATCHES.values(), ids=REFUSED_PATCHES)
+async def test_a_patch_is_refused(client, store, case):
+    name, body, how, code = case
     await client.post(CONFIG_MAPS, config_map("a"))
     before = store.revision
 

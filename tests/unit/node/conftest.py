@@ -1,8 +1,7 @@
 """A node agent in a simulated world, against our real API server in the same process."""
 
 import asyncio
-import json
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from paceline.client.local import IN_PROCESS, LocalCluster
 from paceline.errors import Missing
 from paceline.node.agent import Agent
 from paceline.node.host import Folders
-from paceline.objects.meta import name_of
 from paceline.store.memory import MemoryLog
 from paceline.store.store import Store
 from paceline.testing.simloop import SimLoop
@@ -39,11 +37,9 @@ class Place:
     sandbox: str | None = "/usr/bin/bwrap"
     agents: list = field(default_factory=list)
 
-    @asynccontextmanager
-    async def agent(self):
-        """Run the node agent; leaving ends it and nothing else."""
+    def make_agent(self):
         world = self.sim.world()
-        agent = Agent(
+        return Agent(
             cluster=self.cluster,
             world=world,
             blocking=SimBlocking(),
@@ -53,11 +49,23 @@ class Place:
             images=self.images,
             find_sandbox=lambda: self.sandbox,
         )
-        ready = asyncio.Event()
+
+    @asynccontextmanager
+    async def agent(self):
+        """Run the node agent; leaving ends it and nothing else."""
+        agent, ready = self.make_agent(), asyncio.Event()
         async with asyncio.TaskGroup() as group:
             task = group.create_task(agent.run(ready))
             await ready.wait()
             yield agent
+            task.cancel()
+
+    async def short_lived_agent(self, turns):
+        """Run an agent for so many turns of the loop, wherever that leaves it."""
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(self.make_agent().run(asyncio.Event()))
+            for _ in range(turns):
+                await asyncio.sleep(0)
             task.cancel()
 
     async def create(self, name="demo", **spec):

@@ -1,18 +1,22 @@
-"""The node agent from the pod's first sight to its end, and over its own deaths."""
+"""The node agent from a pod's first sight to its end, and over its own deaths."""
 
+import asyncio
 import json
 
 import pytest
 
-from paceline.client.cluster import CLAIMS, LEASES, NODES, VOLUMES
+from paceline.client.cluster import CLAIMS, CONFIG_MAPS, LEASES, NODES, PODS, VOLUMES
 from paceline.node import shim
-from paceline.node.seen import Start
 from paceline.testing.processes import Course
 from tests.unit.node.conftest import FOLDERS
 
 
 def terminated(pod):
     return pod["status"]["containerStatuses"][0]["state"]["terminated"]
+
+
+def always(course):
+    return lambda _intent: course
 
 
 @pytest.mark.parametrize(("code", "phase"), [(0, "Succeeded"), (3, "Failed")])
@@ -25,6 +29,423 @@ def test_a_pod_runs_and_its_end_is_reported(play, code, phase):
             place.sim.processes.finish(place.folder(), code)
             pod = await place.phase(phase)
             assert terminated(pod)["exitCode"] == code
+            await asyncio.sleep(1)
         assert await place.events() == {"Pulled": 1, "Created": 1, "Started": 1}
+
+    play(story)
+
+
+def test_a_program_that_is_not_there_was_never_running(play):
+    async def story(place):
+        place.sim.processes.script = always(Course(start_error="train: not found"))
+        async with place.agent():
+            await place.create()
+            pod = await place.phase("Running", "Failed")
+            assert terminated(pod)["reason"] == "StartError"
+            assert terminated(pod)["message"] == "train: not found"
+            await asyncio.sleep(1)
+            assert set(await place.events()) == {"Pulled", "Created", "Failed"}
+
+    play(story)
+
+
+def test_a_pod_that_is_deleted_is_asked_first_and_leaves_nothing(play):
+    async def story(place):
+        place.sim.processes.script = always(Course(on_term=0))
+        async with place.agent():
+            await place.create()
+            await place.phase("Running")
+            began = asyncio.get_running_loop().time()
+            await place.delete()
+            await place.gone()
+            assert asyncio.get_running_loop().time() - began < 1
+            await asyncio.sleep(1)
+        assert place.sim.processes.running() == {}
+        assert place.sim.files.names(FOLDERS.pods) == ()
+        assert (await place.events())["Killing"] == 1
+
+    play(story)
+
+
+def test_a_program_that_does_not_listen_is_killed_after_its_grace_period(play):
+    async def story(place):
+        place.sim.processes.script = always(Course(on_term=None))
+        async with place.agent():
+            await place.create()
+            await place.phase("Running")
+            began = asyncio.get_running_loop().time()
+            await place.delete(grace=20)
+            await asyncio.sleep(19)
+            assert place.sim.processes.running()
+            await place.gone()
+            assert 20 <= asyncio.get_running_loop().time() - began < 21
+
+    play(story)
+
+
+def test_a_grace_period_goes_on_while_the_agent_is_dead(play):
+    async def story(place):
+        place.sim.processes.script = always(Course(on_term=None))
+        async with place.agent():
+            await place.create()
+            await place.phase("Running")
+            await place.delete(grace=20)
+            await asyncio.sleep(5)
+        await asyncio.sleep(60)
+        assert place.sim.processes.running()
+        began = asyncio.get_running_loop().time()
+        async with place.agent():
+            await place.gone()
+        assert asyncio.get_running_loop().time() - began < 1
+        assert (await place.events())["Killing"] == 1
+
+    play(story)
+
+
+def test_a_pod_that_is_taken_away_by_force_is_ended_at_once(play):
+    async def story(place):
+        async with place.agent():
+            await place.create()
+            await place.phase("Running")
+            await place.delete(grace=0)
+            await asyncio.sleep(1)
+        assert place.sim.processes.running() == {}
+        assert place.sim.files.names(FOLDERS.pods) == ()
+
+    play(story)
+
+
+def test_a_pod_that_went_while_the_agent_was_dead_is_ended_by_the_next(play):
+    async def story(place):
+        async with place.agent():
+            await place.create()
+            await place.phase("Running")
+        await place.delete(grace=0)
+        async with place.agent():
+            await asyncio.sleep(1)
+        assert place.sim.processes.running() == {}
+        assert place.sim.files.names(FOLDERS.pods) == ()
+
+    play(story)
+
+
+def test_a_new_pod_by_the_same_name_is_another_pod(play):
+    async def story(place):
+        place.sim.processes.script = always(Course(on_term=None))
+        async with place.agent():
+            first = await place.create()
+            await place.phase("Running")
+            await place.delete(grace=0)
+            second = await place.create()
+            await place.phase("Running")
+            await asyncio.sleep(1)
+            (intent,) = place.sim.processes.running().values()
+            assert intent["pod"]["uid"] == second["metadata"]["uid"] != first["metadata"]["uid"]
+
+    play(story)
+
+
+def test_what_ends_while_the_agent_is_dead_is_reported_by_the_next(play):
+    async def story(place):
+        place.sim.processes.script = always(Course(seconds=30, exit_code=7))
+        async with place.agent():
+            await place.create()
+            await place.phase("Running")
+        await asyncio.sleep(600)
+        async with place.agent():
+            pod = await place.phase("Failed")
+        ended = terminated(pod)
+        assert (ended["exitCode"], ended["finishedAt"]) == (7, "2030-01-01T00:00:30Z")
+        assert len(place.sim.processes.ledger) == 1
+
+    play(story)
+
+
+def test_what_runs_on_is_followed_by_the_next_agent(play):
+    async def story(place):
+        async with place.agent():
+            await place.create()
+            await place.phase("Running")
+        async with place.agent():
+            await asyncio.sleep(1)
+            place.sim.processes.finish(place.folder(), 0)
+            await place.phase("Succeeded")
+        assert len(place.sim.processes.ledger) == 1
+        assert await place.events() == {"Pulled": 1, "Created": 1, "Started": 1}
+
+    play(story)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_an_agent_that_dies_at_any_moment_starts_nothing_twice(play, seed):
+    """Agents die one after the other, each a little later in its work; the pods come to their ends all the same."""
+
+    async def story(place):
+        place.sim.processes.script = always(Course(seconds=0.2))
+        names = [f"p{number}" for number in range(8)]
+        for turns in range(0, 400, 5):
+            if turns % 50 == 0:
+                await place.create(names[turns // 50])
+            await place.short_lived_agent(turns)
+        async with place.agent():
+            for name in names:
+                await place.phase("Succeeded", name=name)
+        assert len(place.sim.processes.ledger) == len(set(place.sim.processes.ledger)) == len(names)
+        for name in names:
+            assert set((await place.events(name)).values()) <= {1}
+
+    play(story, seed)
+
+
+def test_a_killed_shim_is_an_end_with_a_reason(play):
+    async def story(place):
+        async with place.agent():
+            await place.create()
+            await place.phase("Running")
+            place.sim.processes.lose(place.folder())
+            pod = await place.phase("Failed")
+            assert (terminated(pod)["exitCode"], terminated(pod)["reason"]) == (137, "ShimLost")
+
+    play(story)
+
+
+def test_a_power_cut_ends_every_try_with_that_reason(play):
+    async def story(place):
+        async with place.agent():
+            await place.create()
+            await place.phase("Running")
+        place.sim.files.crash()
+        place.sim.processes.reboot()
+        async with place.agent():
+            pod = await place.phase("Failed")
+        assert terminated(pod)["reason"] == "NodeRebooted"
+        assert len(place.sim.processes.ledger) == 1
+
+    play(story)
+
+
+def test_a_crash_loop_backs_off(play):
+    async def story(place):
+        place.sim.processes.script = always(Course(seconds=1, exit_code=1))
+        async with place.agent():
+            await place.create(restartPolicy="Always")
+            await place.waits("CrashLoopBackOff")
+            await asyncio.sleep(600)
+            pod = await place.pod()
+        # At once, then after 10, 20, 40, 80, 160 and 300 seconds: seven starts in ten minutes and a bit.
+        assert len(place.sim.processes.ledger) == 7
+        assert pod["status"]["containerStatuses"][0]["restartCount"] == 6
+        assert pod["status"]["phase"] == "Running"
+        uid = pod["metadata"]["uid"]
+        # Only the last try and the one before it, whose log people ask for, are kept.
+        assert place.sim.files.names(FOLDERS.container(uid, "main")) == ("5", "6")
+
+    play(story)
+
+
+def test_init_containers_run_before_the_others(play):
+    async def story(place):
+        place.sim.processes.script = always(Course(seconds=1))
+        init = [{"name": name, "image": "python", "command": ["x"]} for name in ("one", "two")]
+        async with place.agent():
+            await place.create(initContainers=init)
+            pod = await place.phase("Succeeded")
+        assert [folder.parent.name for folder in place.sim.processes.ledger] == ["one", "two", "main"]
+        assert [each["ready"] for each in pod["status"]["initContainerStatuses"]] == [True, True]
+
+    play(story)
+
+
+def test_without_a_sandbox_the_pod_waits_and_starts_when_it_is_there(play):
+    async def story(place):
+        place.sandbox = None
+        async with place.agent():
+            await place.create()
+            said = await place.waits("SandboxMissing")
+            assert "apt-get install bubblewrap" in said
+            assert (await place.pod())["status"]["phase"] == "Pending"
+            node = await place.cluster.get(NODES, "", "box")
+            ready = {each["type"]: each["status"] for each in node["status"]["conditions"]}
+            assert ready["SandboxReady"] == "False"
+            place.sandbox = "/usr/bin/bwrap"
+            await place.phase("Running")
+            await asyncio.sleep(15)
+            node = await place.cluster.get(NODES, "", "box")
+            ready = {each["type"]: each["status"] for each in node["status"]["conditions"]}
+            assert ready["SandboxReady"] == "True"
+        assert (await place.events())["FailedCreatePodSandBox"] == 1
+
+    play(story)
+
+
+def test_an_image_that_maps_to_nothing_waits_for_its_row(play):
+    async def story(place):
+        async with place.agent():
+            await place.create(container={"image": "acme/train:1"})
+            assert "paceline up --image 'acme/train:1=host'" in await place.waits("ErrImagePull")
+        assert place.sim.processes.ledger == []
+        place.images = (("acme/*", "host"),)
+        async with place.agent():
+            await place.phase("Running")
+
+    play(story)
+
+
+def test_a_claim_is_waited_for_and_then_mounted(play):
+    async def story(place):
+        volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+        mounts = {"volumeMounts": [{"name": "data", "mountPath": "/mnt/data"}]}
+        async with place.agent():
+            await place.create(container=mounts, volumes=volumes)
+            assert await place.waits("FailedMount") == 'persistentvolumeclaim "data" not found'
+            await make_claim(place)
+            await place.phase("Running")
+        options = next(iter(place.sim.processes.running().values()))["options"]
+        at = options.index("/mnt/data")
+        assert options[at - 2 : at] == ["--bind", "/disk/data"]
+        assert place.sim.files.exists(FOLDERS.root / "/disk/data")
+
+    play(story)
+
+
+async def make_claim(place):
+    size = {"storage": "1Gi"}
+    volume = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": "pv"},
+        "spec": {"capacity": size, "accessModes": ["ReadWriteMany"], "hostPath": {"path": "/disk/data"}},
+    }
+    await place.cluster.create(VOLUMES, volume)
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "namespace": "default"},
+        "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": size}, "volumeName": "pv"},
+    }
+    await place.cluster.create(CLAIMS, claim)
+    bound = {"status": {"phase": "Bound"}}
+    await place.cluster.patch(CLAIMS, ("default", "data"), bound, subresource="status")
+
+
+def test_values_from_a_config_map_reach_the_container(play):
+    async def story(place):
+        wire = [
+            {"name": "LR", "valueFrom": {"configMapKeyRef": {"name": "settings", "key": "lr"}}},
+            {"name": "ME", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+        ]
+        async with place.agent():
+            await place.create(container={"env": wire, "command": ["train", "--lr=$(LR)"]})
+            assert await place.waits("CreateContainerConfigError") == 'configmap "settings" not found'
+            settings = {"metadata": {"name": "settings", "namespace": "default"}, "data": {"lr": "0.1"}}
+            await place.cluster.create(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", **settings})
+            pod = await place.phase("Running")
+        (intent,) = place.sim.processes.running().values()
+        assert intent["argv"][-2:] == ["train", "--lr=0.1"]
+        at = intent["options"].index("ME")
+        assert intent["options"][at + 1] == pod["status"]["podIP"]
+
+    play(story)
+
+
+def test_peers_are_known_before_the_first_of_them_starts(play):
+    async def story(place):
+        async with place.agent() as agent:
+            # The second is not bound to any node yet.
+            await place.create("w-1", subdomain="job", nodeName="")
+            await place.create("w-0", subdomain="job")
+            pod = await place.phase("Running", name="w-0")
+            text = place.sim.files.read(agent.hosts.path(pod)).decode()
+            assert "w-1.job.default.svc.cluster.local" in text
+            assert "w-0.job" in text
+
+    play(story)
+
+
+def test_pods_of_other_nodes_are_left_alone(play):
+    async def story(place):
+        async with place.agent():
+            await place.create("elsewhere", nodeName="another")
+            await place.create()
+            await place.phase("Running")
+        assert len(place.sim.processes.ledger) == 1
+        assert (await place.pod("elsewhere"))["status"]["phase"] == "Pending"
+
+    play(story)
+
+
+def test_a_shim_that_cannot_begin_is_tried_again_later(play):
+    async def story(place):
+        class Exhausted(type(place.sim.processes)):
+            failures = 3
+
+            async def start(self, folder):
+                if self.failures:
+                    self.failures -= 1
+                else:
+                    await super().start(folder)
+
+        place.sim.processes.__class__ = Exhausted
+        async with place.agent():
+            await place.create()
+            await place.phase("Running")
+        assert len(place.sim.processes.ledger) == 1
+
+    play(story)
+
+
+def test_the_node_says_what_it_has_and_that_it_lives(play):
+    async def story(place):
+        async with place.agent():
+            node = await place.cluster.get(NODES, "", "box")
+            assert node["status"]["allocatable"] == {"cpu": "2", "memory": "8388608Ki", "pods": "1000"}
+            assert {"type": "Ready", "status": "True"}.items() <= node["status"]["conditions"][-1].items()
+            await asyncio.sleep(1)
+            first = await place.cluster.get(LEASES, "kube-node-lease", "box")
+            await asyncio.sleep(15)
+            later = await place.cluster.get(LEASES, "kube-node-lease", "box")
+            assert later["spec"]["renewTime"] > first["spec"]["renewTime"]
+            await place.cluster.delete(NODES, ("", "box"))
+            # With the next report, which comes every five minutes when there is nothing new to say.
+            await asyncio.sleep(320)
+            assert (await place.cluster.get(NODES, "", "box"))["status"]["capacity"]["cpu"] == "2"
+
+    play(story)
+
+
+def test_labels_that_people_put_on_the_node_stay(play):
+    async def story(place):
+        async with place.agent():
+            await place.cluster.patch(NODES, ("", "box"), {"metadata": {"labels": {"zone": "a"}}})
+        async with place.agent():
+            node = await place.cluster.get(NODES, "", "box")
+            assert node["metadata"]["labels"]["zone"] == "a"
+
+    play(story)
+
+
+def test_the_intent_is_for_its_owner_only_and_gone_after_the_start(play):
+    async def story(place):
+        async with place.agent():
+            await place.create(container={"env": [{"name": "TOKEN", "value": "canary"}]})
+            await place.phase("Running")
+        path = place.folder() / shim.INTENT
+        assert place.sim.files.modes[path] == 0o600
+        assert not place.sim.files.exists(path)
+        assert "canary" not in json.dumps((await place.pod())["status"])
+
+    play(story)
+
+
+def test_nothing_is_written_when_nothing_has_changed(play):
+    async def story(place):
+        async with place.agent():
+            await place.create()
+            before = await place.phase("Running")
+            await place.cluster.patch(PODS, ("default", "demo"), {"metadata": {"labels": {"touched": "yes"}}})
+            await asyncio.sleep(5)
+            after = await place.pod()
+        assert before["status"] == after["status"]
+        assert int(after["metadata"]["resourceVersion"]) - int(before["metadata"]["resourceVersion"]) < 8
 
     play(story)

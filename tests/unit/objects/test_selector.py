@@ -88,7 +88,7 @@ def test_a_field_that_is_not_known_is_refused(text):
 
 def test_other_kinds_are_selected_by_their_names_only():
     assert parse_fields("metadata.name=a", group="toys.test", kind="Widget")
-    with pytest.raises(Malformed, match="field label not supported: spec.nodeName"):
+    with pytest.raises(Malformed, match=r"field label not supported: spec\.nodeName"):
         parse_fields("spec.nodeName=a", group="toys.test", kind="Widget")
 
 

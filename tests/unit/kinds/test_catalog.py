@@ -1,0 +1,148 @@
+"""The list of kinds, and what the rest of the house asks of it."""
+
+import pytest
+
+from paceline.errors import Invalid
+from paceline.kinds import catalog
+from paceline.objects.gang import Place
+from tests.unit.kinds.manifests import PORTS, generic, one_fault, pytorch, replica, said, template
+
+DATA = {"name": "data", "persistentVolumeClaim": {"claimName": "digits"}}
+SCRATCH = {"name": "scratch", "emptyDir": {}}
+KINDS = {kind.kind: kind for kind in catalog.KINDS}
+
+
+def test_names_are_t9ks():
+    names = {kind.kind: (kind.plural, kind.short_names) for kind in catalog.KINDS}
+
+    assert names["PyTorchTrainingJob"] == ("pytorchtrainingjobs", ("pj",))
+    assert names["GenericJob"] == ("genericjobs", ("gj",))
+
+
+def test_an_object_is_of_its_kind():
+    assert catalog.kind_of(pytorch()) is KINDS["PyTorchTrainingJob"]
+    assert catalog.kind_of({"apiVersion": "v1", "kind": "Pod"}) is None
+    assert catalog.kind_of({**pytorch(), "kind": "PyTorchJob"}) is None
+
+
+def test_a_kind_nobody_knows_is_answered_with_the_nearest():
+    assert one_fault({**pytorch(), "kind": "PyTorchJob"}).endswith('did you mean "PyTorchTrainingJob"?')
+
+
+def test_an_object_of_another_group_is_no_job():
+    assert one_fault({**pytorch(), "apiVersion": "kubeflow.org/v1"}) == (
+        "apiVersion: 'kubeflow.org/v1' is not allowed; jobs are of batch.tensorstack.dev/v1beta1"
+    )
+
+
+def test_reading_a_spec_that_does_not_fit_names_every_misfit():
+    with pytest.raises(Invalid) as refused:
+        catalog.read(pytorch(replica(replicas=0), zz=1))
+
+    assert [fault.path for fault in refused.value.faults] == ["spec.zz", "spec.replicaSpecs[0].replicas"]
+
+
+def test_the_stem_is_the_name_and_five_digits_of_the_incarnation():
+    """T9k: all replicas of one incarnation share it, the next one of the same name has another."""
+    first, second = pytorch(), pytorch()
+    second["metadata"]["uid"] = "another"
+    site, gang = catalog.expand(first, PORTS)
+
+    assert site.stem == "demo-666ff"
+    assert [site.pod(member.place) for member in gang.members] == ["demo-666ff-worker-0", "demo-666ff-worker-1"]
+    assert catalog.stem_of(second) != site.stem
+    assert (site.job, site.namespace) == ("demo", "default")
+
+
+NAMES = {
+    "capitals and underscores": ("My_Job", 'did you mean "my-job"?'),
+    "a dot": ("my.job", 'did you mean "my-job"?'),
+    "a digit first, since the job's service has its name": ("2024-run", "start with an alphabetic character"),
+    "too many characters": ("j" * 44, "use at most 43 characters: its pods' names add to it and may have 63"),
+    "far too many characters": ("j" * 64, "must be no more than 63 bytes"),
+    "no name": (None, "give the job a name"),
+}
+
+
+@pytest.mark.parametrize(("name", "hint"), NAMES.values(), ids=NAMES)
+def test_a_name_is_refused_for(name, hint):
+    fault = one_fault(pytorch(name=name))
+
+    assert fault.startswith("metadata.name: ")
+    assert hint in fault
+
+
+def test_the_longest_name_leaves_room_for_every_pod_and_attempt():
+    job = pytorch(replica(replicas=2), name="j" * 43)
+
+    assert catalog.faults(job) == ()
+    assert len(catalog.expand(job, PORTS)[0].pod(Place("worker", 1), 999)) == 63
+    assert catalog.faults(pytorch(replica(replicas=11), name="j" * 43)) != ()
+
+
+def test_a_bad_name_and_a_bad_spec_are_named_together():
+    assert [fault.path for fault in catalog.faults(pytorch(name="My_Job", zz=1))] == ["spec.zz", "metadata.name"]
+    assert [fault.path for fault in catalog.faults(pytorch(replica(), replica(), name="My_Job"))] == [
+        "spec.replicaSpecs[1].type",
+        "metadata.name",
+    ]
+
+
+def test_claims_are_found_where_they_are_mounted():
+    job = generic(replica(template=template(volumes=[SCRATCH, DATA])), replica("ps"))
+
+    assert catalog.claims_of(job) == (
+        ("spec.replicaSpecs[0].template.spec.volumes[1].persistentVolumeClaim.claimName", "digits"),
+    )
+
+
+def checked(job, *claims):
+    (resource,) = [each for each in catalog.resources({}) if each.kind == job["kind"]]
+    asked = []
+
+    def lookup(plural, namespace):
+        asked.append((plural, namespace))
+        return claims
+
+    return said(resource.check(job, lookup)), asked
+
+
+def test_a_claim_that_is_there_is_fine():
+    assert checked(pytorch(replica(template=template(volumes=[DATA]))), "digits") == (
+        [],
+        [("persistentvolumeclaims", "default")],
+    )
+
+
+CLAIMS = {
+    "misspelled": (("digitz", "other"), 'namespace default has no such claim, did you mean "digitz"?'),
+    "unlike any": (("mnist",), "namespace default has no such claim; there are: mnist; create it first"),
+    "the first": ((), "namespace default has no such claim; there are: none; create it first"),
+}
+
+
+@pytest.mark.parametrize(("claims", "hint"), CLAIMS.values(), ids=CLAIMS)
+def test_a_missing_claim_is_named(claims, hint):
+    faults, _ = checked(pytorch(replica(template=template(volumes=[DATA]))), *claims)
+
+    path = "spec.replicaSpecs[0].template.spec.volumes[0].persistentVolumeClaim.claimName"
+    assert faults == [f"{path}: 'digits' is not allowed; {hint}"]
+
+
+def test_a_job_without_claims_asks_nobody():
+    assert checked(pytorch()) == ([], [])
+
+
+def test_the_server_hears_of_every_fault():
+    faults, _ = checked(pytorch(replica(replicas=0)))
+
+    assert faults == ["spec.replicaSpecs[0].replicas: 0 is not allowed; ask for at least 1"]
+
+
+@pytest.mark.parametrize("resource", catalog.resources({}), ids=lambda each: each.kind)
+def test_a_served_kind_is_whole(resource):
+    assert resource.api_version == "batch.tensorstack.dev/v1beta1"
+    assert resource.has_status
+    assert [column.name for column in resource.columns if not column.priority] == ["Phase", "Age"]
+    assert "runMode.pause.enabled" in resource.mutable
+    assert resource.schema_name == f"dev.tensorstack.batch.v1beta1.{resource.kind}"
