@@ -7,8 +7,9 @@ SHELL := bash
 WORKERS ?= 2
 PYTEST := .venv/bin/pytest -n $(WORKERS)
 CODE := src tests examples tools bench
-# In both: a real kube-apiserver and PyTorch, so that no test has to be skipped.
-FOR_TESTS := KUBEBUILDER_ASSETS=$$(tools/setup kube); PACELINE_PYTORCH=$$(tools/setup torch); export KUBEBUILDER_ASSETS PACELINE_PYTORCH
+# A real kube-apiserver, kubectl and PyTorch, so that no test has to be skipped.
+FOR_TESTS := KUBEBUILDER_ASSETS=$$(tools/setup kube); PACELINE_PYTORCH=$$(tools/setup torch); \
+	export KUBEBUILDER_ASSETS PACELINE_PYTORCH PATH=$$KUBEBUILDER_ASSETS:$$PATH
 
 help: ## list these verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

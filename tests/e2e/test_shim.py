@@ -88,8 +88,8 @@ def container(world, tmp_path):
     """Makes the folder of a container that runs a command, and ends what a failed test leaves."""
     made = []
 
-    def make(*command, name="0", **launch):
-        made.append(prepare(world, tmp_path, tuple(command), name=name, **launch))
+    def make(*command, name="0", root=tmp_path, **launch):
+        made.append(prepare(world, root, tuple(command), name=name, **launch))
         return made[-1]
 
     yield make
@@ -415,7 +415,10 @@ async def test_the_container_gets_the_usual_signals_and_rights(container):
 async def test_a_container_runs_as_the_user_it_asks_for(container):
     if not HOST.is_root:
         return  # Only root can become another user.
-    code = "import os; print(os.getuid(), os.getgid(), os.getgroups(), open('/proc/self/status').read())"
+    code = (
+        "import os, pathlib; print(os.getuid(), os.getgid(), os.getgroups(), open('/proc/self/status').read());"
+        "print(open('/etc/hosts').read()); pathlib.Path.home().joinpath('mine').touch()"
+    )
     box = await container(*python(code), user=sandbox.User(uid=1234, gid=5678)).start()
     ended = await box.end()
     said = (await box.output()).decode()
@@ -452,18 +455,18 @@ def small_disk(tmp_path):
     try:
         yield disk, lambda: subprocess.run(["mount", "-o", "remount,size=64m", disk], check=True)
     finally:
-        subprocess.run(["umount", disk], check=True)
+        # Lazily: a test that failed must not leave it behind.
+        subprocess.run(["umount", "-l", disk], check=True)
 
 
-async def test_a_full_disk_stops_the_program_and_loses_nothing(world, small_disk):
+async def test_a_full_disk_stops_the_program_and_loses_nothing(container, small_disk):
     """The program waits until there is room again; its output and its end are complete."""
     if small_disk is None:
         return
     disk, enlarge = small_disk
-    box = prepare(world, disk, python("for i in range(100_000): print(i)"))
-    await box.start()
+    box = await container(*python("for i in range(100_000): print(i)"), root=disk).start()
     await until(lambda: not os.statvfs(disk).f_bavail)
-    assert world.processes.alive(box.identity)
+    assert box.world.processes.alive(box.identity)
 
     enlarge()
 
@@ -482,12 +485,12 @@ def fill(path):
         os.close(fd)
 
 
-async def test_the_end_is_on_record_although_the_disk_is_full(world, small_disk):
+async def test_the_end_is_on_record_although_the_disk_is_full(container, small_disk):
     """The room for the record is taken at the start."""
     if small_disk is None:
         return
     disk, _ = small_disk
-    box = await prepare(world, disk, ("sh", "-c", "exec sleep 3600")).start()
+    box = await container("sleep", "3600", root=disk).start()
     fill(disk / "ballast")
 
     box.signal(signal.SIGQUIT)

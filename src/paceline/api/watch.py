@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 import orjson
 
 from paceline.api import refusal
 from paceline.api.change import read
+from paceline.api.change import write as write_object
 from paceline.api.exchange import Request, Write
 from paceline.api.paths import Target
 from paceline.api.read import number_of, revision_of
@@ -31,47 +31,26 @@ CHUNK_BYTES = 256 * 1024
 _INITIAL_END = "k8s.io/initial-events-end"
 
 
-@dataclass(slots=True, kw_only=True)
-class Selected:
-    """Which objects a watcher has been told of, so that one that leaves the selection is told as gone.
+def change_of(record: Record, selection: Selection) -> bytes | None:
+    """Tell what a record is to whoever follows a selection: entering it is being added, leaving it is being deleted."""
+    if selection.is_fixed:
+        if not selection.takes_key(record.key):
+            return None
+        return {Op.CREATE: ADDED, Op.REPLACE: MODIFIED, Op.DELETE: DELETED}[record.op]
+    now = record.op is not Op.DELETE and selection.takes(record.key, record.value)
+    if now:
+        return MODIFIED if _was_in(record, selection) else ADDED
+    return DELETED if _was_in(record, selection) else None
 
-    Of what was changed between the revision that a watch starts after and the start itself, the earlier state is not
-    known; it counts as told: a DELETED too many is harmless, one too few is not.
-    """
 
-    selection: Selection
-    since: int = 0
-    started: int = 0
-    keys: set[str] = field(default_factory=set)
-    # Keys of the records between `since` and `started` that were met already.
-    met: set[str] = field(default_factory=set)
-
-    def begin(self, items: tuple[Stored, ...], *, since: int, started: int) -> None:
-        """Note what the watcher knows already."""
-        self.since, self.started = since, started
-        if not self.selection.is_fixed:
-            known = (stored for stored in items if stored.revision <= since)
-            self.keys = {stored.key for stored in known if self.selection.takes(stored.key, stored.value)}
-
-    def change(self, record: Record) -> bytes | None:
-        """Tell what a record is for this watcher, if anything."""
-        if self.selection.is_fixed:
-            if not self.selection.takes_key(record.key):
-                return None
-            return {Op.CREATE: ADDED, Op.REPLACE: MODIFIED, Op.DELETE: DELETED}[record.op]
-        was = self._was_told(record)
-        now = record.op is not Op.DELETE and self.selection.takes(record.key, record.value)
-        if now:
-            self.keys.add(record.key)
-            return MODIFIED if was else ADDED
-        self.keys.discard(record.key)
-        return DELETED if was else None
-
-    def _was_told(self, record: Record) -> bool:
-        if record.revision > self.started or record.key in self.met:
-            return record.key in self.keys
-        self.met.add(record.key)
-        return record.created <= self.since and self.selection.takes_key(record.key)
+def _was_in(record: Record, selection: Selection) -> bool:
+    if record.op is Op.CREATE:
+        return False
+    if record.previous is None:
+        # Right after a start, what came before the kept history is not known: a DELETED too many is harmless, one too
+        # few is not.
+        return selection.takes_key(record.key)
+    return selection.takes(record.key, record.previous)
 
 
 class Changes:
@@ -86,9 +65,8 @@ class Changes:
         self._tables = Tables(request, target.resource, server.clock)
         self._bookmarks = request.flag("allowWatchBookmarks")
         self._seconds = min(float(number_of(request, "timeoutSeconds") or DEFAULT_SECONDS), MAX_SECONDS)
-        selection = selection_of(request, target)
-        self._selected = Selected(selection=selection)
-        self._prefix = selection.prefix(target)
+        self._selection = selection_of(request, target)
+        self._prefix = self._selection.prefix(target)
         self._since = revision_of(request)
         self._sends_initial = self._wants_initial(request)
         self._told_bookmark = 0
@@ -131,18 +109,15 @@ class Changes:
             watch = store.watch(self._prefix, since)
         except Ahead as error:
             raise refusal.too_new(since, store.revision) from error
-        items = store.list(self._prefix)
-        self._selected.begin(items, since=since, started=store.revision)
-        return watch, items
+        return watch, store.list(self._prefix) if self._sends_initial else ()
 
     def _initial(self, items: tuple[Stored, ...], revision: int) -> Iterator[bytes]:
         if not self._sends_initial:
             return
         lines: list[bytes] = []
         size = 0
-        selection = self._selected.selection
         for stored in items:
-            if selection.takes(stored.key, stored.value):
+            if self._selection.takes(stored.key, stored.value):
                 lines.append(self._line(ADDED, stored.value))
                 size += len(lines[-1])
             if size > CHUNK_BYTES:
@@ -167,9 +142,9 @@ class Changes:
             if not records:
                 return
             lines = [
-                self._line(change, record.value)
+                self._line(change, _last(record) if change == DELETED else record.value)
                 for record in records
-                if (change := self._selected.change(record)) is not None
+                if (change := change_of(record, self._selection)) is not None
             ]
             if lines:
                 await write(b"".join(lines))
@@ -197,3 +172,10 @@ class Changes:
 
 def _event(change: bytes, obj: bytes) -> bytes:
     return b'{"type":"%b","object":%b}\n' % (change, obj)
+
+
+def _last(record: Record) -> bytes:
+    """Give what a watcher is told of an object that is gone for it: as it last knew it, at the revision of the end."""
+    if record.op is Op.DELETE or record.previous is None:
+        return record.value
+    return write_object(read(record.previous), record.revision)

@@ -6,14 +6,13 @@ import os
 import random
 import secrets
 import shutil
-import time
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
+from paceline.assembly.clock import RealClock
 from paceline.assembly.processes import RealProcesses
 from paceline.node import shim
 from paceline.world import World
@@ -36,18 +35,6 @@ def real_world(mark: str = "") -> World:
         files=RealFiles(),
         processes=RealProcesses(mark),
     )
-
-
-class RealClock:
-    """The machine's clock."""
-
-    def now(self) -> datetime:
-        """Tell the wall-clock time in UTC."""
-        return datetime.now(UTC)
-
-    def monotonic(self) -> float:
-        """Tell seconds that never run backwards."""
-        return time.monotonic()
 
 
 class RealIds:

@@ -4,28 +4,47 @@ from paceline.cli import failures, show
 from paceline.cli.listing import Listing
 from paceline.cli.output import out
 from paceline.cli.table import aligned, widest
-from paceline.objects.meta import Object
+from paceline.objects.meta import Object, key_of
 from paceline.sdk.discovery import Kind
-from paceline.sdk.session import Session
+from paceline.sdk.session import News, Session
 
 
 def print_changes(session: Session, kinds: tuple[Kind, ...], listing: Listing) -> int:
     """Print a line for everything that is there, and for every change, until Ctrl-C."""
     question, to = listing.question, out()
-    widths: list[int] = []
+    lines = Lines(listing)
     for news in session.watch(kinds, name=question.name, everywhere=question.everywhere):
         if question.output in ("json", "yaml", "name"):
             to.document(as_text(news.kind, news.object, question.output))
-            continue
-        found = listing.row_of(news.kind, news.object, is_gone=news.is_gone)
-        if found is None:
-            continue
-        header, row = found
-        lines = [row] if widths else [header, row]
-        # Columns grow with what has been seen; what is printed already stays.
-        widths = [max(pair) for pair in zip(widest([header, row]), widths or [0] * len(row), strict=True)]
-        to.lines(aligned(line, widths, to.width) for line in lines)
+        else:
+            to.lines(lines.of(news, to.width))
     return failures.OK
+
+
+class Lines:
+    """Rows one after another in columns that only grow; a change that no cell shows is not printed again."""
+
+    def __init__(self, listing: Listing) -> None:
+        self._listing = listing
+        self._widths: list[int] = []
+        self._last: dict[tuple[str, ...], tuple[str, ...]] = {}
+
+    def of(self, news: News, width: int | None) -> list[str]:
+        """Give the lines to print for one object: the header before the first, none when it looks as before."""
+        found = self._listing.row_of(news.kind, news.object, is_gone=news.is_gone)
+        if found is None:
+            return []
+        header, row = found
+        shown = tuple(cell for name, cell in zip(header, row, strict=True) if name not in ("AGE", "LAST SEEN"))
+        key = (news.kind.where.plural, *key_of(news.object))
+        if self._last.get(key) == shown:
+            return []
+        self._last[key] = shown
+        lines = [row] if self._widths else [header, row]
+        if not self._widths:
+            self._widths = widest([header, *self._listing.rows()])
+        self._widths = [max(pair) for pair in zip(widest([row]), self._widths, strict=True)]
+        return [aligned(line, self._widths, width) for line in lines]
 
 
 def as_text(kind: Kind, obj: Object, output: str) -> str:

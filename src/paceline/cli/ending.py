@@ -10,7 +10,7 @@ from paceline.errors import PacelineError
 from paceline.objects.meta import Object
 from paceline.objects.status import Phase
 from paceline.sdk.exits import exit_words
-from paceline.sdk.facts import duration_of, reason_of, status_of
+from paceline.sdk.facts import PLAIN_REASONS, duration_of, reason_of, status_of
 from paceline.sdk.job import JobRef
 from paceline.sdk.members import MemberPod, first_failed
 from paceline.sdk.session import Session
@@ -33,25 +33,26 @@ def say_ending(session: Session, ref: JobRef, job: Object, *, to: Output, now: d
             f"  next: paceline logs {ref.name}  ·  paceline describe {ref.name}  ·  paceline delete {ref.name}", "dim"
         )
         return
-    to.line(f"✗ {ref.name} failed{f' after {short(lasted)}' if lasted is not None else ''}: {reason_of(job)}", "red")
-    say_failure(ref, job, to=to)
-    failed = failed_pod(ref, job)
+    to.line(f"✗ {ref.name} failed{f' after {short(lasted)}' if lasted is not None else ''}", "red")
+    failed = say_failure(ref, job, to=to)
     whose = f" --role {failed.place.role} --index {failed.place.index}" if failed else ""
     to.line(f"  look at: paceline logs {ref.name}{whose}  ·  paceline describe {ref.name}", "dim")
 
 
-def say_failure(ref: JobRef, job: Object, *, to: Output) -> None:
-    """Say which pod failed, how, and what it wrote last."""
-    pod = failed_pod(ref, job)
+def say_failure(ref: JobRef, job: Object, *, to: Output) -> MemberPod | None:
+    """Say why the job failed, which pod it was, and what that wrote last."""
+    pod, reason = failed_pod(ref, job), reason_of(job)
+    if reason and (pod is None or pod.name not in reason):
+        to.line(f"  {reason}")
     if pod is None:
-        return
-    to.line(f"  {pod.name} ended with {exit_words(pod.exit_code)}" + (f": {pod.reason}" if pod.reason else ""))
-    if pod.message:
-        to.line(f"  {pod.message}")
+        return None
+    why = f" ({pod.reason})" if pod.reason not in PLAIN_REASONS else ""
+    to.line(f"  {pod.name} ended with {exit_words(pod.exit_code)}{why}{': ' + pod.message if pod.message else ''}")
     last = last_lines(ref, pod)
     if last:
         to.line(f"  the last lines of {pod.place}:")
         to.log(b"".join(b"    " + line + b"\n" for line in last))
+    return pod
 
 
 def failed_pod(ref: JobRef, job: Object) -> MemberPod | None:

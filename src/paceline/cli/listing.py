@@ -42,13 +42,20 @@ class Listing:
         """Print what is there now."""
         if self._output in ("json", "yaml", "name"):
             return self._print_objects()
-        header, rows = self._job_rows(self._objects()) if self._are_jobs else self._table()
+        header, rows = self._rows()
         if not rows:
             what = "jobs" if self._are_jobs else self._kinds[0].where.plural
             err().line(f"No {what} found" + ("." if self._everywhere else f" in namespace {self._reader.namespace}."))
             return failures.OK
         self._print_rows(header, rows)
         return failures.OK
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Give the cells of everything that is there now."""
+        return self._rows()[1]
+
+    def _rows(self) -> Rows:
+        return self._job_rows(self._objects()) if self._are_jobs else self._table()
 
     @property
     def _are_jobs(self) -> bool:

@@ -20,6 +20,8 @@ VERBS = {
     "get": ("get", "List jobs, or objects of any kind."),
     "describe": ("describe", "Show one job in full: replicas, conditions, events, failure."),
     "logs": ("logs", "Print or follow the log of a job."),
+    "pause": ("pause", "Stop a job's processes and keep the job."),
+    "resume": ("resume", "Let a paused job run on."),
     "delete": ("delete", "Delete jobs or other objects."),
     "completion": ("completion", "Print the script that completes words in your shell."),
     "version": ("version", "Print the versions of this command and of the cluster."),

@@ -28,6 +28,4 @@ def remove_and_wait(session: Session, kind: Kind, metadata: dict[str, Any]) -> N
         remove(session, kind, found)
     except Missing:
         return
-    for news in session.watch((kind,), name=name):
-        if news.is_gone or uid_of(news.object) != uid_of(found):
-            return
+    session.wait_gone(kind, found)

@@ -7,7 +7,7 @@ from paceline.cli.output import Output
 from paceline.cli.table import columns, cut
 
 CLEAR = "\r\x1b[2K"
-# A flood of lines redraws the bottom line this often, not once per chunk.
+# Ticks and changes redraw a line that stands no more often than this.
 REDRAW_SECONDS = 0.1
 
 
@@ -16,7 +16,6 @@ class Screen:
 
     def __init__(self, out: Output, err: Output, monotonic: Callable[[], float]) -> None:
         self._out, self._err, self._monotonic = out, err, monotonic
-        self._bottom = ""
         self._is_drawn = False
         self._drawn_at = float("-inf")
 
@@ -31,40 +30,33 @@ class Screen:
         return self._err
 
     def log(self, data: bytes) -> None:
-        """Print log lines above the status line."""
+        """Print log lines where the status line was; it is drawn again below them."""
         self._wipe()
         self._out.log(data)
-        self._redraw()
 
     def note(self, text: str, colour: str = "") -> None:
-        """Print a line about the job above the status line."""
+        """Print a line about the job where the status line was."""
         self._wipe()
         self._err.line(text, colour)
-        self._redraw()
 
     def bottom(self, text: str) -> None:
-        """Change the status line; `text` is safe already and may carry colours after its plain part."""
-        self._bottom = text
-        self._redraw()
+        """Draw the status line, whose parts are safe already; a line that stands is not redrawn all the time."""
+        if not self.is_live:
+            return
+        now = self._monotonic()
+        if self._is_drawn and now - self._drawn_at < REDRAW_SECONDS:
+            return
+        self._err.raw((CLEAR if self._is_drawn else "") + text)
+        self._is_drawn, self._drawn_at = True, now
 
     def close(self) -> None:
         """Take the status line away."""
-        self._bottom = ""
         self._wipe()
 
     def _wipe(self) -> None:
         if self._is_drawn:
             self._err.raw(CLEAR)
             self._is_drawn = False
-
-    def _redraw(self) -> None:
-        if not self.is_live or not self._bottom:
-            return
-        now = self._monotonic()
-        if self._is_drawn and now - self._drawn_at < REDRAW_SECONDS:
-            return
-        self._err.raw(("" if not self._is_drawn else CLEAR) + self._bottom)
-        self._is_drawn, self._drawn_at = True, now
 
 
 def fit(parts: list[tuple[str, str]], out: Output) -> str:

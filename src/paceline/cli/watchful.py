@@ -55,7 +55,7 @@ class Watcher:
                 self._pods = event.pods
                 self._note_state()
             case Lost():
-                self._say_lost(event.message)
+                self._say_lost()
             case Tick():
                 self._turn += 1
             case Ended():
@@ -65,7 +65,7 @@ class Watcher:
         self._draw()
 
     def _log(self, place: Place, text: bytes) -> None:
-        self._told.is_lost = False
+        self._say_found()
         self._progress = latest(text[-WINDOW:].decode(errors="replace"), self._progress)
         self._screen.log(prefixed(text, f"{place} │ ".encode()) if self._has_prefix else text)
         found = self._progress
@@ -76,7 +76,7 @@ class Watcher:
 
     def _note_state(self) -> None:
         """Note what there is to say about the job; it is said at once, or when it has lasted."""
-        self._told.is_lost = False
+        self._say_found()
         phase = phase_of(self._job)
         why = reason_of(self._job) or (waiting_of(self._pods) if phase is Phase.PENDING else "")
         state = f"{phase.value}: {why}" if why else phase.value
@@ -98,10 +98,15 @@ class Watcher:
         colour = "yellow" if has_reason else PHASES.get(phase.value, "")
         self._screen.note(f"• {self._name} is {self._state}{counted}", colour)
 
-    def _say_lost(self, message: str) -> None:
+    def _say_lost(self) -> None:
         if not self._told.is_lost:
             self._told.is_lost = True
-            self._screen.note(f"• connection lost, trying again ({message})", "yellow")
+            self._screen.note("• the cluster does not answer; trying again (the job runs on meanwhile)", "yellow")
+
+    def _say_found(self) -> None:
+        if self._told.is_lost:
+            self._told.is_lost = False
+            self._screen.note("• the cluster answers again", "green")
 
     def _draw(self) -> None:
         if not self._screen.is_live:

@@ -61,8 +61,11 @@ class HttpTransport:
         async with self._answer(request, patience) as answer:
             if answer.status >= 400:
                 raise error_of(await _whole(answer))
-            async for chunk in answer.content.iter_any():
-                yield chunk
+            try:
+                async for chunk in answer.content.iter_any():
+                    yield chunk
+            finally:
+                _hang_up(answer)
 
     async def close(self) -> None:
         """Hang up all connections."""
@@ -144,6 +147,12 @@ class HttpCluster(Verbs):
     async def close(self) -> None:
         """Hang up all connections."""
         await self._http.close()
+
+
+def _hang_up(answer: aiohttp.ClientResponse) -> None:
+    """Cut a stream that has not ended; a polite end of TLS would wait for a server that may not notice."""
+    if answer.connection is not None and answer.connection.transport is not None:
+        answer.connection.transport.abort()
 
 
 async def _whole(answer: aiohttp.ClientResponse) -> Response:

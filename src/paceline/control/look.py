@@ -8,6 +8,7 @@ from paceline.objects import labels
 from paceline.objects.gang import Place
 from paceline.objects.meta import Object, is_deleting, labels_of, name_of, uid_of
 from paceline.objects.status import JobStatus
+from paceline.objects.times import from_wire
 from paceline.plan.seen import ContainerSeen, PodPhase, PodSeen, Seen
 
 
@@ -60,6 +61,7 @@ def _container(wire: dict[str, Any]) -> ContainerSeen:
             exit_code=told.get("exitCode"),
             reason=str(told.get("reason") or ""),
             message=str(told.get("message") or ""),
+            finished_at=from_wire(told["finishedAt"]) if told.get("finishedAt") else None,
         )
     return ContainerSeen(name=str(wire.get("name", "")), state="Unknown")
 

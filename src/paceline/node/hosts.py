@@ -128,13 +128,14 @@ class Hosts:
 
     def flush(self) -> None:
         """Bring the hosts files up to date, in place: running pods have them mounted."""
-        while self._changed:
-            group = self._changed.pop()
+        for group in tuple(self._changed):
             if names := self._groups.get(group):
                 members = {name: IPv4Address(self._addresses[name]) for name in names}
                 self.files.overwrite(self._file(group), hosts_text(members).encode())
             else:
                 self.files.remove(self._file(group))
+            # Only now: what a full disk refused is tried again.
+            self._changed.discard(group)
 
     @property
     def _journal(self) -> Path:

@@ -136,7 +136,9 @@ class Registration:
 
     async def arrive(self) -> None:
         """Register, however long it takes until the server answers."""
-        while not await self._try_register():
+        while True:
+            if await self._try_register():
+                return
             await asyncio.sleep(RETRY_SECONDS)
 
     async def _try_register(self) -> bool:

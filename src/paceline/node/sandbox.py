@@ -127,7 +127,9 @@ def _machine(launch: Launch, host: Host) -> Iterator[str]:
         yield from ("--symlink", target, name)
     for folder in host.folders:
         yield from ("--ro-bind", folder, folder)
-    yield from ("--ro-bind-try", "/sys", "/sys", "--dir", "/root", "--dir", "/run", "--dir", "/var")
+    yield from ("--ro-bind-try", "/sys", "/sys")
+    for folder in ("/etc", "/root", "/run", "/var"):
+        yield from ("--dir", folder)
     for folder in launch.environment.folders:
         if not any(PurePosixPath(folder).is_relative_to(seen) for seen in host.folders):
             yield from (*_parents(folder), "--ro-bind", folder, folder)

@@ -15,7 +15,7 @@ _UNITS = {
     **{f"{unit}i": Decimal(1024) ** power for power, unit in enumerate("KMGTPE", start=1)},
 }
 # What no machine has; Kubernetes holds amounts in 64 bits.
-_LARGEST = Decimal(2**63 - 1)
+_LARGEST = 2**63 - 1
 _MAX_CHARS = 64
 
 

@@ -9,6 +9,7 @@ from paceline.objects.meta import Object
 
 REF = "#/components/schemas/"
 META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+MOST = 9 * 10**18
 QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 
 Schema = Mapping[str, Any]
@@ -189,7 +190,10 @@ def as_json_schema(schema: Schema, components: Mapping[str, Any]) -> dict[str, A
     needed = reachable(schema, components)
     shared = {name: _rewritten(each) for name, each in needed.items()}
     if QUANTITY in shared:
-        shared[QUANTITY] = {"type": ["string", "number"], "format": "quantity"}
+        # A format is about text only, so a bare number has bounds: a little less than what text may say, because
+        # writing a number as text rounds it.
+        bounds = {"minimum": -MOST, "maximum": MOST}
+        shared[QUANTITY] = {"type": ["string", "number"], "format": "quantity", **bounds}
     return {"allOf": [_rewritten(schema)], "components": {"schemas": shared}}
 
 

@@ -7,6 +7,8 @@ from paceline.objects.status import ConditionType, JobStatus, Phase
 from paceline.objects.times import from_wire
 from paceline.sdk.exits import exit_words
 
+# Reasons that say no more than the exit code does.
+PLAIN_REASONS = ("", "Error", "-")
 ALIVE = ("creating", "pending", "running")
 
 
@@ -66,11 +68,13 @@ def is_running(job: Object) -> bool:
 
 
 def _failure(status: JobStatus) -> str:
+    """Say what failed: the pod when it was a pod, and else what the job was judged by."""
     failed = status.condition(ConditionType.FAILED)
     told = failed.message if failed and failed.status else ""
-    if status.failure is None:
+    failure = status.failure
+    if failure is None or (told and failure.pod not in told):
         return told
-    if told:
-        return told
-    words = f"{status.failure.pod}: {exit_words(status.failure.exit_code)}"
-    return f"{words}, {status.failure.reason}" if status.failure.reason else words
+    words = f"{failure.pod}: {exit_words(failure.exit_code)}"
+    if failure.reason not in PLAIN_REASONS:
+        words += f", {failure.reason}"
+    return f"{words}: {failure.message}" if failure.message else words

@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from paceline.client.cluster import PODS, Change, Collection, Select
+from paceline.client.cluster import PODS, Collection, Select
 from paceline.objects import labels
 from paceline.objects.gang import Place
 from paceline.objects.meta import Object, controller_of, key_of, name_of, uid_of
 from paceline.sdk.facts import phase_of
 from paceline.sdk.feed import Feed, Line
 from paceline.sdk.members import MemberPod, leader_place, member_pods
-from paceline.sdk.sources import Changed, Listed, LogAsk, LogTry, Lost, Read, Said, reading, watching
+from paceline.sdk.sources import Changed, Listed, LogAsk, LogTry, Lost, Read, Said, apply_news, reading, watching
 
 # How long the last lines may take after the job has ended.
 LAST_LINES_SECONDS = 10.0
@@ -24,16 +24,15 @@ class Choice:
     role: str = ""
     index: int | None = None
 
-    def places(self, pods: Iterable[MemberPod]) -> frozenset[Place]:
+    def places(self, pods: Iterable[MemberPod], leader: Place | None) -> frozenset[Place]:
         """Give the places that are meant, of those that have a pod."""
         known = frozenset(pod.place for pod in pods)
         if self.is_all:
             return known
-        leader = leader_place(pods)
         if leader is None:
             return frozenset()
         if not self.role and self.index is None:
-            return frozenset({leader})
+            return known & {leader}
         role = self.role or leader.role
         return frozenset(p for p in known if p.role == role and self.index in (None, p.index))
 
@@ -110,6 +109,7 @@ class Follower:
         self._job = job
         self._pods: dict[str, Object] = {}
         self._members: tuple[MemberPod, ...] = ()
+        self._leader: Place | None = None
         self._reads = Reads()
         self._is_gone = self._is_late = False
         self._has_last_pods = wish.log is None
@@ -173,6 +173,9 @@ class Follower:
     def _pod_news(self) -> Iterator[Event]:
         mine = (pod for pod in self._pods.values() if (controller_of(pod) or {}).get("uid") == self._uid)
         self._members = member_pods(mine)
+        # Who led once leads on: when its pod is cleaned away, another one's log is not what was asked for.
+        if self._leader is None or any(pod.is_leader for pod in self._members):
+            self._leader = leader_place(self._members)
         yield PodsChanged(pods=self._members)
         self._read_on()
 
@@ -180,7 +183,9 @@ class Follower:
         """Begin the logs that can be read now: of every chosen member one at a time, in the order of its tries."""
         if self._wish.log is None:
             return
-        for member, read in self._reads.next(self._members, self._namespace, self._wish):
+        meant = self._wish.choice.places(self._members, self._leader)
+        pods = [pod for pod in self._members if pod.place in meant]
+        for member, read in self._reads.next(pods, self._namespace, has_earlier=self._wish.has_earlier_tries):
             self._reads.begin(member.place, read)
             self._feed.start(reading(read, self._wish.log), f"log of {read.pod}")
 
@@ -212,29 +217,16 @@ class Reads:
         """Tell whose log it is."""
         return self._begun[read]
 
-    def next(self, pods: tuple[MemberPod, ...], namespace: str, wish: Wish) -> list[tuple[MemberPod, LogTry]]:
-        """Give the logs to begin now."""
+    def next(self, pods: Iterable[MemberPod], namespace: str, *, has_earlier: bool) -> list[tuple[MemberPod, LogTry]]:
+        """Give the logs to begin now: of every place at most one, and none while another of it is read."""
         found: dict[Place, tuple[MemberPod, LogTry]] = {}
         for pod in pods:
             read = LogTry(namespace=namespace, pod=pod.name, restarts=pod.restarts)
             if not pod.has_started or read in self._begun or pod.place in self.open:
                 continue
-            if pod.place not in wish.choice.places(pods):
-                continue
-            was_heard = pod.place in self._begun.values()
-            if wish.has_earlier_tries or was_heard:
+            if has_earlier or pod.place in self._begun.values():
                 found.setdefault(pod.place, (pod, read))
             else:
                 # Nobody listened yet: the last try is the one that is wanted.
                 found[pod.place] = (pod, read)
         return list(found.values())
-
-
-def apply_news(known: dict[str, Object], item: Listed | Changed) -> dict[str, Object]:
-    """Give what is there after a list or a change, by name."""
-    if isinstance(item, Listed):
-        return {name_of(obj): obj for obj in item.items}
-    obj = item.happened.object
-    if item.happened.change is Change.DELETED:
-        return {name: each for name, each in known.items() if name != name_of(obj)}
-    return {**known, name_of(obj): obj}

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from paceline.client.cluster import EVENTS, PODS, Select
 from paceline.client.direct import DirectCluster
-from paceline.errors import Missing
+from paceline.errors import Missing, NotOffered
 from paceline.objects import labels
 from paceline.objects.meta import Object, controller_of, revision_of, uid_of
 from paceline.objects.status import JobStatus, Phase
@@ -16,7 +16,7 @@ from paceline.sdk.facts import phase_of, status_of
 from paceline.sdk.feed import Feed
 from paceline.sdk.follow import Choice, Ended, Event, Follower, JobChanged, Logged, PodsChanged, Wish
 from paceline.sdk.lines import whole_lines
-from paceline.sdk.members import MemberPod, last_tries, member_pods, no_log, previous_tries
+from paceline.sdk.members import MemberPod, last_tries, leader_place, member_pods, no_log, previous_tries
 from paceline.sdk.sources import LogAsk
 
 
@@ -72,15 +72,17 @@ class JobRef:
                 return status_of(event.job)
         raise Missing(f"{self} was deleted")
 
-    def wait_stopped(self, timeout: float | None = None) -> None:
-        """Wait until no pod of a stopped, ended or deleted job runs; TimeoutError after `timeout`."""
-        is_quiet = False
+    def wait_quiet(self, timeout: float | None = None) -> None:
+        """Wait until no pod of a paused, ended or deleted job runs; TimeoutError after `timeout`."""
+        is_paused, pods = False, None
         for event in self._news(timeout):
             match event:
                 case JobChanged():
-                    is_quiet = phase_of(event.job) is Phase.PAUSED
-                case PodsChanged() if is_quiet and all(pod.is_final for pod in event.pods):
-                    return
+                    is_paused = phase_of(event.job) is Phase.PAUSED
+                case PodsChanged():
+                    pods = event.pods
+            if is_paused and pods is not None and all(pod.is_final for pod in pods):
+                return
 
     def _news(self, timeout: float | None) -> Generator[Event, None, None]:
         with Feed(self.dial) as feed:
@@ -104,7 +106,8 @@ class JobRef:
 
     def _as_now(self, choice: Choice, ask: LogAsk) -> Iterator[Logged]:
         pods = self.pods()
-        meant = [pod for pod in pods if pod.place in choice.places(pods)]
+        places = choice.places(pods, leader_place(pods))
+        meant = [pod for pod in pods if pod.place in places]
         tries = previous_tries(meant) if ask.is_previous else last_tries(meant)
         if not tries:
             raise Missing(no_log(str(self), pods, meant, is_previous=ask.is_previous))
@@ -124,10 +127,19 @@ class JobRef:
             if isinstance(event, Logged):
                 yield event
 
-    def stop(self) -> None:
-        """End the job's processes and keep the job: it is paused, and can be resumed."""
-        pause = {"spec": {"runMode": {"pause": {"enabled": True}}}}
-        self.cluster.patch(self.kind.where, (self.namespace, self.name), pause)
+    def pause(self) -> None:
+        """End the job's processes and keep the job; `resume` starts them again."""
+        self._set_paused(is_paused=True)
+
+    def resume(self) -> None:
+        """Let a paused job run on."""
+        self._set_paused(is_paused=False)
+
+    def _set_paused(self, *, is_paused: bool) -> None:
+        if (phase := self.status().phase).is_final:
+            raise NotOffered(f"{self} has ended ({phase.value}); only a job that has not can be paused or resumed")
+        change = {"spec": {"runMode": {"pause": {"enabled": is_paused}}}}
+        self.cluster.patch(self.kind.where, (self.namespace, self.name), change)
 
     def delete(self) -> None:
         """Ask for the job and its pods to go; what they wrote on claims stays."""

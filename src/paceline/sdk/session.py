@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline.client.cluster import EVENTS, PODS, Change, Select
-from paceline.errors import Malformed, Missing
+from paceline.errors import Fault, Invalid, Malformed, Missing
 from paceline.objects.meta import Object, name_of, namespace_of, uid_of
 from paceline.sdk.dial import Dial
 from paceline.sdk.discovery import Kind
@@ -15,7 +15,7 @@ from paceline.sdk.document import Document, checked, with_namespace
 from paceline.sdk.feed import Feed
 from paceline.sdk.job import JobRef
 from paceline.sdk.reader import Reader
-from paceline.sdk.sources import Changed, Listed, watching
+from paceline.sdk.sources import Changed, Listed, apply_news, watching
 from paceline.sdk.submit import Created, Maker
 
 
@@ -65,16 +65,20 @@ class Session(Reader):
         select = Select(namespace="" if everywhere else self.namespace)
         return tuple(job for kind in self.kinds.jobs() for job in self.cluster.list(kind.where, select).items)
 
-    def job(self, name: str, *, kind: Kind | None = None) -> JobRef:
-        """Find a job by its name; Missing suggests close names, Malformed says when two kinds have the name."""
+    def job(self, name: str) -> JobRef:
+        """Find a job by NAME or KIND/NAME; Missing suggests close names, Malformed says when two have the name."""
+        word, slash, rest = name.rpartition("/")
+        kinds, name = ((self.kinds.named(word),), rest) if slash else (self.kinds.jobs(), name)
+        if slash and not kinds[0].is_job:
+            raise Invalid((Fault("kind", word, f"{kinds[0].kind} is not a kind of job"),))
         found = []
-        for each in (kind,) if kind else self.kinds.jobs():
+        for each in kinds:
             try:
                 found.append((each, self.cluster.get(each.where, self.namespace, name)))
             except Missing:
                 continue
         if not found:
-            raise Missing(self._no_job(name))
+            raise Missing(self._no_job(name, has_kind=bool(slash)))
         if len(found) > 1:
             choices = " or ".join(f"{each.singular}/{name}" for each, _ in found)
             raise Malformed(f"there are several jobs named {name!r}; say {choices}")
@@ -122,10 +126,22 @@ class Session(Reader):
                             is_gone=changed.happened.change is Change.DELETED,
                         )
 
-    def _no_job(self, name: str) -> str:
+    def wait_gone(self, kind: Kind, obj: Object) -> None:
+        """Wait until an object that was read is there no more."""
+        select = Select(namespace=namespace_of(obj), fields=f"metadata.name={name_of(obj)}")
+        known = {name_of(obj): obj}
+        with Feed(self.dial) as feed:
+            feed.start(watching(kind.where, select), f"watch {name_of(obj)}")
+            while uid_of(known.get(name_of(obj), {})) == uid_of(obj):
+                item = feed.take()
+                if isinstance(item, Listed | Changed):
+                    known = apply_news(known, item)
+
+    def _no_job(self, name: str, *, has_kind: bool) -> str:
         if not self.kinds.jobs():
             return "this cluster has no job kinds: Paceline is not installed in it"
-        names = [name_of(job) for job in self.jobs()]
-        close = difflib.get_close_matches(name, names, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else "`paceline get jobs` lists them"
+        known = {name_of(job): str(job.get("kind", "")) for job in self.jobs()}
+        close = difflib.get_close_matches(name, known, n=1)
+        meant = f"{known[close[0]].lower()}/{close[0]}" if close and has_kind else "".join(close)
+        hint = f"did you mean {meant}?" if close else "`paceline get jobs` lists them"
         return f"there is no job named {name!r} in namespace {self.namespace!r}; {hint}"

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from paceline.client.cluster import PODS, Change, Collection, Happened, Select
 from paceline.errors import Busy, Expired, Malformed, Missing
-from paceline.objects.meta import Object, revision_of
+from paceline.objects.meta import Object, name_of, revision_of
 from paceline.sdk.feed import Line, Source
 from paceline.sdk.lines import LogLines
 
@@ -114,6 +114,16 @@ def watching(where: Collection, select: Select) -> Source:
                 line.pause(pause_after(failures))
 
     return source
+
+
+def apply_news(known: dict[str, Object], item: Listed | Changed) -> dict[str, Object]:
+    """Give what is there after a list or a change, by name."""
+    if isinstance(item, Listed):
+        return {name_of(obj): obj for obj in item.items}
+    obj = item.happened.object
+    if item.happened.change is Change.DELETED:
+        return {name: each for name, each in known.items() if name != name_of(obj)}
+    return {**known, name_of(obj): obj}
 
 
 def reading(read: LogTry, ask: LogAsk) -> Source:

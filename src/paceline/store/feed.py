@@ -3,12 +3,13 @@
 import asyncio
 from collections import deque
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
 from paceline.errors import Busy, Expired
 from paceline.store.limits import Limits
-from paceline.store.log import Record
+from paceline.store.log import Op, Record
 
 
 class Ahead(Busy):
@@ -121,7 +122,7 @@ class Feed:
     def load(self, records: Iterable[Record], *, floor: int, revision: int) -> None:
         """Begin with the history that the log kept after `floor`, up to its last revision."""
         self.floor = floor
-        self.publish(records)
+        self.publish(_with_previous(records))
         self.revision = revision
 
     def publish(self, records: Iterable[Record]) -> None:
@@ -195,3 +196,12 @@ class Feed:
                 del self._behind[watch]
             elif watch.oldest <= self.floor:
                 watch.cut()
+
+
+def _with_previous(records: Iterable[Record]) -> Iterator[Record]:
+    """Give each record with what its key held before, as far as the records themselves tell."""
+    held: dict[str, bytes] = {}
+    for record in records:
+        previous = held.get(record.key) if record.op is not Op.CREATE else None
+        held[record.key] = record.value
+        yield record if previous is None else replace(record, previous=previous)

@@ -1,7 +1,7 @@
 """What a store needs from the disk, and the types that cross that border."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
@@ -25,6 +25,8 @@ class Record:
     value: bytes
     # The revision at which the key was created.
     created: int
+    # What the key held before, for watchers that care who left; not kept in the log, None when it is not known.
+    previous: bytes | None = field(default=None, compare=False, repr=False)
 
 
 class Log(Protocol):

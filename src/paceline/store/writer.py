@@ -187,8 +187,8 @@ class Writer:
             value = write.render(revision)
         except PacelineError as refused:
             return refused
-        created = found.created if found else revision
-        return Record(revision=revision, key=write.key, op=write.op, value=value, created=created)
+        created, previous = (found.created, found.value) if found else (revision, None)
+        return Record(revision=revision, key=write.key, op=write.op, value=value, created=created, previous=previous)
 
     async def _commit(self) -> None:
         batch = self._batch

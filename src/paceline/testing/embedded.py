@@ -7,13 +7,22 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
+from paceline.assembly.hold import holder
+from paceline.assembly.settings import Settings
 from paceline.errors import Unavailable
+from paceline.node.shim import start_ticks
 
 COMMAND_SECONDS = 120.0
+WAIT_SECONDS = 60.0
+LOOK_SECONDS = 0.02
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +46,21 @@ class Embedded:
     def kubeconfig(self) -> Path:
         """Where kubectl finds the cluster."""
         return self.home / "kubeconfig"
+
+    @property
+    def settings(self) -> Settings:
+        """Where the cluster keeps what."""
+        return Settings(home=self.home)
+
+    @property
+    def control_pid(self) -> int | None:
+        """The control process, while it lives."""
+        return holder(self.settings.lock)
+
+    @property
+    def agent_pid(self) -> int | None:
+        """The node agent, while it lives."""
+        return holder(self.settings.agent / "lock")
 
     def environment(self) -> dict[str, str]:
         """Give the environment in which commands talk to this cluster."""
@@ -74,33 +98,72 @@ def paceline_command() -> str:
 
 
 @contextlib.contextmanager
-def embedded(*up: str, env: dict[str, str] | None = None) -> Iterator[Embedded]:
+def embedded(*up: str, env: dict[str, str] | None = None, home: Path | None = None) -> Iterator[Embedded]:
     """Start a cluster with `paceline up -d`, and leave no process of it behind."""
-    # A short path: Unix sockets lie below it.
-    home = Path(tempfile.mkdtemp(prefix="pl-"))
-    cluster = Embedded(home=home, env=env or {})
-    try:
+    with folder_for_cluster(env=env, home=home) as cluster:
         started = cluster.paceline("up", "-d", *up)
         if started.code != 0:
             raise Unavailable(f"paceline up -d failed ({started.code}):\n{started.out}{started.err}")
         yield cluster
+
+
+@contextlib.contextmanager
+def folder_for_cluster(*, env: dict[str, str] | None = None, home: Path | None = None) -> Iterator[Embedded]:
+    """Give a cluster that is not started yet, and in the end remove its folder and whatever runs from it."""
+    # A short path: Unix sockets lie below it.
+    home = home or Path(tempfile.mkdtemp(prefix="pl-"))
+    try:
+        yield Embedded(home=home, env=env or {})
     finally:
-        cluster.paceline("down", "--keep-jobs")
-        for pid in leftovers(home):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        wait_until(f"all processes of {home} end", lambda: not end_all(home))
         shutil.rmtree(home, ignore_errors=True)
 
 
+def end_all(home: Path) -> tuple[int, ...]:
+    """Kill whatever runs from a folder, and give what was found: a killed process may have had time for a child."""
+    found = leftovers(home)
+    for pid in found:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return found
+
+
 def leftovers(home: Path) -> tuple[int, ...]:
-    """Find the live processes that were started for this folder: they name it in their arguments or environment."""
-    marks = (str(home).encode(), f"PACELINE_HOME={home}".encode())
+    """Find the live processes of a cluster: its own, which name its folder, and its pods', which have it mounted."""
+    # By its last part: where a mount shows it depends on how the machine mounts what is above.
+    named, mounted = str(home).encode(), f"{home.name}/agent/".encode()
+    here = Path("/proc/self/ns/mnt").readlink()
     found = []
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
-            continue
+    for entry in _processes():
         with contextlib.suppress(OSError):
-            told = (entry / "cmdline").read_bytes()
-            if any(mark in told for mark in marks):
+            is_ours = named in (entry / "cmdline").read_bytes()
+            is_pod = (entry / "ns/mnt").readlink() != here and mounted in (entry / "mountinfo").read_bytes()
+            if (is_ours or is_pod) and start_ticks(int(entry.name)) is not None:
                 found.append(int(entry.name))
     return tuple(found)
+
+
+def processes_with(mark: str) -> frozenset[tuple[int, int]]:
+    """Find the live processes that have a word among their arguments: pid and start time."""
+    found = set()
+    for entry in _processes():
+        with contextlib.suppress(OSError):
+            if mark.encode() in (entry / "cmdline").read_bytes().split(b"\0"):
+                ticks = start_ticks(int(entry.name))
+                found |= set() if ticks is None else {(int(entry.name), ticks)}
+    return frozenset(found)
+
+
+def _processes() -> Iterator[Path]:
+    return (each for each in Path("/proc").iterdir() if each.name.isdigit() and int(each.name) != os.getpid())
+
+
+def wait_until(what: str, look: Callable[[], T], seconds: float = WAIT_SECONDS) -> T:
+    """Look again and again until there is something to see, and give it; AssertionError says what never came."""
+    deadline = time.monotonic() + seconds
+    while True:
+        if found := look():
+            return found
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {seconds:g} s in vain until {what}")
+        time.sleep(LOOK_SECONDS)

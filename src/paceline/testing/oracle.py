@@ -8,7 +8,7 @@ from typing import Any
 from paceline.kinds import catalog
 from paceline.objects import labels
 from paceline.objects.gang import RestartScope
-from paceline.objects.meta import Object, controller_of, labels_of, name_of, uid_of
+from paceline.objects.meta import Object, annotations_of, controller_of, labels_of, name_of, uid_of
 from paceline.store.log import Op, Record
 from paceline.testing.simcluster import SimCluster
 
@@ -33,6 +33,8 @@ class Oracle:
     _final: dict[str, str] = field(default_factory=dict)
     _counts: dict[str, tuple[int, int]] = field(default_factory=dict)
     _executed: int = 0
+    # Every pod there ever was, by uid.
+    _ever: dict[str, Object] = field(default_factory=dict)
 
     def say(self, text: str) -> None:
         """Put a line into the trace, with the virtual time."""
@@ -51,6 +53,8 @@ class Oracle:
                 self.objects.pop(record.key, None)
                 continue
             self.objects[record.key] = obj
+            if record.key.startswith("/core/pods/"):
+                self._ever[uid_of(obj)] = obj
             self._check_final(obj)
             if "/batch.tensorstack.dev/" in record.key:
                 self._check_job(obj)
@@ -64,8 +68,26 @@ class Oracle:
             self.say(f"execute {folder}")
             if ledger.count(folder) > 1:
                 raise Broken(f"I4: {folder} was executed {ledger.count(folder)} times")
+            self._check_gang(folder)
         self._executed = len(ledger)
         self._check_overlap()
+
+    def _check_gang(self, folder: Path) -> None:
+        """No member starts before all pods of its gang are there."""
+        pod = self.pod(folder)
+        owner = controller_of(pod) if pod else None
+        if pod is None or owner is None:
+            return
+        attempt = int(labels_of(pod)[labels.ATTEMPT])
+        mates = [
+            mate
+            for mate in self._ever.values()
+            if (controller_of(mate) or {}).get("uid") == owner["uid"]
+            and int(labels_of(mate)[labels.ATTEMPT]) >= attempt
+        ]
+        size = int(annotations_of(pod)[labels.GANG_SIZE])
+        if len({labels_of(mate)[labels.REPLICA_INDEX] for mate in mates}) < size:
+            raise Broken(f"gang: {name_of(pod)} started before all {size} pods of its gang were there")
 
     def _check_final(self, obj: Object) -> None:
         """I6: terminal is terminal, with exit codes and times."""
@@ -86,8 +108,10 @@ class Oracle:
         self._counts[uid_of(job)] = counts
         _, gang = catalog.expand(job, {"master": 1})
         limit = gang.backoff_limit if gang.backoff_limit is not None else sum(gang.role_limits.values())
-        if counts[0] > limit:
-            raise Broken(f"I7: {name_of(job)} restarted {counts[0]} times, allowed are {limit}")
+        alone = max((status.get("memberAttempts") or {"": 0}).values())
+        tries = max(counts[0], counts[1] - int(status.get("resumes") or 0), alone)
+        if tries > limit:
+            raise Broken(f"I7: {name_of(job)} restarted {tries} times, allowed are {limit}")
         mine = set((status.get("ports") or {}).values())
         for other in self.jobs():
             told = other.get("status") or {}

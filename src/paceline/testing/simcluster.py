@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
@@ -19,6 +19,7 @@ from paceline.errors import Busy
 from paceline.node.agent import Agent
 from paceline.node.host import Folders, Host
 from paceline.objects.meta import Object
+from paceline.store.limits import DEFAULTS, Limits
 from paceline.store.log import Log
 from paceline.store.store import Store
 from paceline.testing.grip import Grip, Killed
@@ -30,6 +31,13 @@ from paceline.world import World
 TOKEN = "simulated"
 HOST = Host(name="sim", is_root=False, uid=1000, gid=1000, cpus=4, memory_bytes=8 << 30)
 ROOT = Path("/sim/agent")
+
+# What stands between a component, named first, and a part of the world that it touches.
+Seam = Callable[[str, Any], Any]
+
+
+def _nothing_between(_component: str, part: Any) -> Any:
+    return part
 
 
 class NoLogs:
@@ -62,6 +70,8 @@ class SimCluster:
     """The machine, the disk, the network and the two processes of one simulated cluster."""
 
     seed: int
+    seam: Seam = _nothing_between
+    limits: Limits = DEFAULTS
     sim: SimWorld = field(init=False)
     log: SimLog = field(init=False)
     network: Network = field(init=False)
@@ -82,7 +92,7 @@ class SimCluster:
 
     def start_control(self) -> Component:
         """Start the control process: store, API, controllers."""
-        ready, log = asyncio.Event(), Grip(self.log)
+        ready, log = asyncio.Event(), Grip(self.seam("control", self.log))
         task = asyncio.get_running_loop().create_task(self._control(cast("Log", log), ready), name="control")
         self.control = Component(task=task, grips=(log,), ready=ready)
         return self.control
@@ -90,7 +100,8 @@ class SimCluster:
     def start_agent(self) -> Component:
         """Start the agent process."""
         ready = asyncio.Event()
-        files, processes = Grip(self.sim.files), Grip(self.sim.processes)
+        parts = (self.sim.files, self.sim.processes, Wire(self.network, token=TOKEN))
+        files, processes, wire = (Grip(self.seam("agent", part)) for part in parts)
         world = World(
             clock=self.sim.clock,
             ids=self.sim.ids,
@@ -98,8 +109,9 @@ class SimCluster:
             files=cast("Any", files),
             processes=cast("Any", processes),
         )
-        task = asyncio.get_running_loop().create_task(self._agent(world, ready), name="agent")
-        self.agent = Component(task=task, grips=(files, processes), ready=ready)
+        cluster = Verbs(cast("Any", wire), on_warning=_ignore)
+        task = asyncio.get_running_loop().create_task(self._agent(world, cluster, ready), name="agent")
+        self.agent = Component(task=task, grips=(files, processes, wire), ready=ready)
         return self.agent
 
     async def kill_control(self) -> None:
@@ -133,14 +145,15 @@ class SimCluster:
 
     async def _control(self, log: Log, ready: asyncio.Event) -> None:
         world = self.sim.world()
-        store = Store(log, SimBlocking())
+        store = Store(log, SimBlocking(), limits=self.limits)
         await store.open()
         gate = Gate(tokens={hashed(TOKEN): "admin"}, hosts=frozenset({IN_PROCESS}))
         app = make_app(
             Server(store=store, scheme=full_scheme(), clock=world.clock, ids=world.ids, gate=gate, nodes=NoLogs())
         )
         try:
-            async with asyncio.TaskGroup() as group, LocalCluster(app, token=TOKEN, on_warning=_ignore) as cluster:
+            local = LocalCluster(self.seam("control", app), token=TOKEN, on_warning=_ignore)
+            async with asyncio.TaskGroup() as group, local as cluster:
                 group.create_task(store.run())
                 await make_namespaces(cluster)
                 self.store, self.network.app, self.network.group = store, app, group
@@ -150,8 +163,7 @@ class SimCluster:
         finally:
             self.store, self.network.app, self.network.group = None, None, None
 
-    async def _agent(self, world: World, ready: asyncio.Event) -> None:
-        cluster = self.client()
+    async def _agent(self, world: World, cluster: Verbs, ready: asyncio.Event) -> None:
         agent = Agent(
             cluster=cluster,
             world=world,

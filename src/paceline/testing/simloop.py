@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import random
 import selectors
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from paceline.testing.grip import Killed
@@ -53,6 +53,8 @@ class SimLoop(asyncio.SelectorEventLoop):
     def __init__(self, seed: int) -> None:
         self._virtual = 0.0
         self._turns = 0
+        # Told before every turn, for whoever has something happen between two of them.
+        self.on_turn: Callable[[], None] = lambda: None
         self._dice = random.Random(f"loop {seed}")  # noqa: S311 - repeatable on purpose
         super().__init__(_Selector(self))
         numbers = itertools.count()
@@ -69,6 +71,7 @@ class SimLoop(asyncio.SelectorEventLoop):
             self._turns = 0
 
     def _run_once(self) -> None:
+        self.on_turn()
         self._turns += 1
         if self._turns > MAX_TURNS_AT_ONE_MOMENT:
             raise Stuck(f"{MAX_TURNS_AT_ONE_MOMENT} turns at {self._virtual:.3f} s: somebody spins")

@@ -1,13 +1,13 @@
 """Hostile documents and requests: a clear 4xx, never a 5xx, never a crash."""
 
-import json
+import copy
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from paceline.api.body import MAX_DEPTH
-from tests.unit.api.client import CONFIG_MAPS, JSON_PATCH, PODS, STRATEGIC, WIDGETS, config_map, pod, widget
+from tests.unit.api.client import CONFIG_MAPS, JSON_PATCH, MERGE, PODS, STRATEGIC, WIDGETS, config_map, pod, widget
 
 DOCUMENTS = {
     "nothing": b"",
@@ -52,7 +52,7 @@ async def test_a_hostile_document_is_refused(client, store, document):
     assert store.revision == before
 
 
-@pytest.mark.parametrize("sort", ["application/merge-patch+json", STRATEGIC, JSON_PATCH])
+@pytest.mark.parametrize("sort", [MERGE, STRATEGIC, JSON_PATCH])
 @pytest.mark.parametrize("document", DOCUMENTS.values(), ids=DOCUMENTS)
 async def test_a_hostile_patch_is_refused_or_harmless(client, document, sort):
     await client.post(CONFIG_MAPS, config_map("a"))
@@ -160,39 +160,98 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=8,
 )
-PLACES = [
-    ("metadata",),
-    ("metadata", "labels"),
-    ("metadata", "ownerReferences"),
-    ("metadata", "finalizers"),
-    ("spec",),
-    ("spec", "containers"),
-    ("spec", "containers", 0),
-    ("spec", "containers", 0, "name"),
-    ("spec", "containers", 0, "image"),
-    ("spec", "containers", 0, "ports"),
-    ("spec", "containers", 0, "env"),
-    ("spec", "containers", 0, "resources"),
-    ("spec", "containers", 0, "volumeMounts"),
-    ("spec", "containers", 0, "livenessProbe"),
-    ("spec", "initContainers"),
-    ("spec", "volumes"),
-    ("spec", "restartPolicy"),
-    ("spec", "terminationGracePeriodSeconds"),
-    ("status",),
-    ("kind",),
-]
+NAMESPACED = "/api/v1/namespaces/default"
+SAMPLES = {
+    PODS: pod(
+        "p",
+        volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}],
+        initContainers=[
+            {"name": "i", "image": "x", "env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "b"}}}]}
+        ],
+        containers=[
+            {
+                "name": "c",
+                "image": "x",
+                "ports": [{"containerPort": 1, "name": "a"}],
+                "volumeMounts": [{"name": "v", "mountPath": "/m", "subPath": "s"}],
+                "resources": {"limits": {"cpu": "1"}, "requests": {"cpu": "1"}},
+                "livenessProbe": {"httpGet": {"port": 80}},
+            }
+        ],
+    ),
+    WIDGETS: widget("w", parts=[{"name": "a", "count": 1}], limits={"cpu": "1"}, anything={"a": [1]}, config="c"),
+    CONFIG_MAPS: config_map("c", labels={"a": "b"}, k="v"),
+    f"{NAMESPACED}/secrets": {"metadata": {"name": "s"}, "data": {"a": "YQ=="}, "stringData": {"b": "c"}},
+    f"{NAMESPACED}/services": {
+        "metadata": {"name": "s"},
+        "spec": {"type": "ClusterIP", "clusterIP": "None", "selector": {"a": "b"}, "ports": [{"port": 1, "name": "a"}]},
+    },
+    f"{NAMESPACED}/persistentvolumeclaims": {
+        "metadata": {"name": "s", "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}]},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    },
+    f"{NAMESPACED}/events": {
+        "metadata": {"name": "e", "finalizers": ["a/b"]},
+        "involvedObject": {"kind": "Pod", "namespace": "default"},
+        "count": 1,
+    },
+    "/apis/coordination.k8s.io/v1/namespaces/default/leases": {
+        "metadata": {"name": "l"},
+        "spec": {"leaseDurationSeconds": 5, "renewTime": "2030-01-01T00:00:00.000000Z"},
+    },
+    "/api/v1/nodes": {
+        "metadata": {"name": "n", "annotations": {"a": "b"}},
+        "spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]},
+    },
+    "/api/v1/namespaces": {"metadata": {"name": "n"}, "spec": {"finalizers": ["kubernetes"]}},
+    "/api/v1/persistentvolumes": {
+        "metadata": {"name": "v"},
+        "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"}},
+    },
+}
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(place=st.sampled_from(PLACES), value=JSON)
-async def test_any_value_anywhere_in_a_pod_is_taken_or_refused(client, place, value):
-    body = pod("p", volumes=[{"name": "v"}])
+def places(value, path=()):
+    """Every place in a document."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, inner in inside:
+        yield (*path, step)
+        yield from places(inner, (*path, step))
+
+
+PLACES = [(path, place) for path, sample in SAMPLES.items() for place in places(sample)]
+FUZZ = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def mutated(sample, place, value):
+    """A copy of a sample with another value at a place."""
+    body = copy.deepcopy(sample)
     holder = body
     for step in place[:-1]:
         holder = holder[step]
     holder[place[-1]] = value
+    return body
 
-    said = await client.post(PODS, json.dumps(body).encode(), dryRun="All")
 
-    assert said.code in {201, 400, 422}, (body, said.body)
+@FUZZ
+@given(where=st.sampled_from(PLACES), value=JSON)
+async def test_any_value_anywhere_in_an_object_is_taken_or_refused(client, where, value):
+    path, place = where
+
+    said = await client.post(path, mutated(SAMPLES[path], place, value), dryRun="All")
+
+    assert said.code in {201, 400, 409, 422}, (place, value, said.body)
+
+
+@FUZZ
+@given(where=st.sampled_from(PLACES), value=JSON, sort=st.sampled_from([MERGE, STRATEGIC]))
+async def test_any_value_anywhere_in_a_patch_is_taken_or_refused(client, where, value, sort):
+    path, place = where
+    await client.post(CONFIG_MAPS, config_map("c"))
+    made = await client.post(path, SAMPLES[path])
+    name = SAMPLES[path]["metadata"]["name"]
+    assert made.code in {201, 409}
+
+    said = await client.patch(f"{path}/{name}", mutated(SAMPLES[path], place, value), sort=sort, dryRun="All")
+
+    assert said.code in {200, 400, 409, 415, 422}, (place, value, said.body)

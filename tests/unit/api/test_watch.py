@@ -2,9 +2,14 @@
 
 import asyncio
 
+import orjson
 import pytest
 
 from paceline.api import watch
+from paceline.api.select import Selection
+from paceline.objects.selector import parse_labels
+from paceline.store.feed import Feed
+from paceline.store.log import Op, Record
 from tests.unit.api.client import CONFIG_MAPS, PODS, TABLE, config_map, pod
 
 LISTEN = {"watch": "1"}
@@ -86,6 +91,30 @@ async def test_what_left_the_selection_between_list_and_watch_is_told_as_deleted
         await client.delete(f"{CONFIG_MAPS}/stays")
 
         assert await stream.told(1) == [("DELETED", "stays")]
+
+
+async def test_what_leaves_the_selection_is_told_as_it_last_was_in_it(client):
+    made = (await client.post(CONFIG_MAPS, config_map("a", labels={"team": "a"}))).json
+    since = made["metadata"]["resourceVersion"]
+    async with client.stream(CONFIG_MAPS, labelSelector="team=a", resourceVersion=since, **LISTEN) as stream:
+        left = (await client.patch(f"{CONFIG_MAPS}/a", {"metadata": {"labels": {"team": "b"}}})).json
+        told = (await stream.event())["object"]["metadata"]
+
+    assert told["labels"] == {"team": "a"}
+    assert told["resourceVersion"] == left["metadata"]["resourceVersion"]
+
+
+async def test_what_a_start_forgot_counts_as_known_once(limits):
+    """After a restart the kept history begins somewhere: a DELETED too many is harmless, one too few is not."""
+    selection = Selection(labels=parse_labels("team=a"))
+    blue = orjson.dumps(config_map("x", labels={"team": "b"}))
+    feed = Feed(limits)
+    steps = [Record(revision=n, key="/core/configmaps/default/x", op=Op.REPLACE, value=blue, created=1) for n in (5, 6)]
+
+    feed.load(steps, floor=4, revision=6)
+    records = await feed.watch("/core/", 4).take()
+
+    assert [watch.change_of(record, selection) for record in records] == [b"DELETED", None]
 
 
 async def test_fields_are_followed_too(client):

@@ -152,6 +152,7 @@ def wires():
             thread.start()
             # A shutdown wakes the thread that accepts; closing alone would not.
             stack.callback(thread.join, 5)
+            stack.callback(wire.over.set)
             stack.callback(listener.close)
             stack.callback(listener.shutdown, socket.SHUT_RDWR)
             return wire

@@ -1,6 +1,6 @@
 """A cache never goes back in time, and everybody is told everything."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paceline.client.cache import Cache
@@ -78,6 +78,7 @@ STEPS = st.lists(
 
 
 @given(steps=STEPS)
+@settings(deadline=None)
 def test_who_only_listens_knows_as_much_as_who_looks(steps):
     """Handlers see changes that fit together, and the index by owner is the objects' own."""
     cache, told = Cache(), {}

@@ -58,7 +58,7 @@ TURNS = st.lists(st.tuples(st.floats(0, 2), st.sampled_from([None, Busy, Conflic
 
 
 @given(events=EVENTS, turns=TURNS)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_no_key_runs_beside_itself_and_none_is_forgotten(hurry, events, turns):
     """Whatever comes when and whatever fails: one run at a time, and one that begins after each add."""
     turns = iter(turns)

@@ -1,6 +1,7 @@
 """Both ways over the wire, with and without a loop, behave alike."""
 
 import asyncio
+import gc
 import socket
 import ssl
 from contextlib import aclosing, closing
@@ -15,7 +16,7 @@ from paceline.client.direct import DirectCluster
 from paceline.client.http import HttpCluster
 from paceline.client.transport import Unreached
 from paceline.errors import Exists, Unavailable
-from tests.unit.client.wire import DROP, OK, Closes, Stays, answer, chunked
+from tests.unit.client.wire import DROP, OK, Closes, Ignores, Stays, answer, chunked
 
 POD = {"metadata": {"namespace": "team", "name": "a"}}
 TAKEN = orjson.dumps({"kind": "Status", "code": 409, "reason": "AlreadyExists", "message": "taken"})
@@ -280,6 +281,23 @@ def test_a_client_is_known_by_its_certificate(dial, secure, tls_files, identitie
     known = replace(access, client_certificate=identities.client, client_key=identities.client_key)
 
     assert dial(known).get(PODS, "team", "a") == {}
+
+
+def test_hanging_up_leaves_nothing_behind_even_if_the_server_does_not_notice(secure, chance):
+    """A polite end of TLS waits for an answer; one that is still waited for when the loop ends is a leak."""
+    wire, access = secure
+    wire.answers = [Ignores(chunked(ADDED, ends=False))]
+
+    async def main():
+        async with (
+            HttpCluster(access, chance) as cluster,
+            aclosing(cluster.watch(PODS, Select(), since="5")) as events,
+        ):
+            await anext(events)
+
+    asyncio.run(main())
+    # The leak would be a warning here, and warnings are errors.
+    gc.collect()
 
 
 STRANGERS = {

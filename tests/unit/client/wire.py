@@ -28,6 +28,13 @@ class Stays:
 
 
 @dataclass(frozen=True)
+class Ignores:
+    """An answer after which the server stays and does not even notice that the other side hangs up."""
+
+    said: bytes
+
+
+@dataclass(frozen=True)
 class Closes:
     """An answer after which the server closes without having said so."""
 
@@ -47,6 +54,8 @@ class Wire:
     hung_up: SimpleQueue = field(default_factory=SimpleQueue)
     # Gets an item whenever a connection has been closed from this side.
     closed: SimpleQueue = field(default_factory=SimpleQueue)
+    # Set when the test is over.
+    over: threading.Event = field(default_factory=threading.Event)
 
     def serve(self):
         while True:
@@ -77,8 +86,10 @@ class Wire:
             conn.recv(1)
             self.hung_up.put("hung up")
             return False
-        if isinstance(said, Closes):
+        if isinstance(said, Closes | Ignores):
             conn.sendall(said.said)
+            if isinstance(said, Ignores):
+                self.over.wait()
             return False
         conn.sendall(said)
         # A stream that has not ended is cut off.

@@ -129,6 +129,22 @@ def test_names_that_want_the_same_address_keep_theirs_over_a_power_cut(monkeypat
     assert [after.address(each) for each in pods] == addresses
 
 
+def test_an_address_that_is_written_down_waits_for_its_name(monkeypatch):
+    """After a restart pods are seen in any order; the first to come must not take what another has had."""
+    wanted = {"w-0": module.FIRST, "w-1": module.FIRST, "w-2": module.FIRST + 1}
+    monkeypatch.setattr(module, "natural_address", lambda name: wanted[name.hostname])
+    files = SimFiles()
+    before = hosts(files)
+    before.add(pod("w-0"))
+    before.add(pod("w-1"))
+    after = hosts(files)
+    for name in ("w-2", "w-1", "w-0"):
+        after.add(pod(name))
+
+    assert after.address(pod("w-1")) == before.address(pod("w-1"))
+    assert after.address(pod("w-0")) == before.address(pod("w-0"))
+
+
 def test_an_address_is_free_again_when_its_last_pod_is_gone(monkeypatch):
     collide(monkeypatch)
     subject = hosts()

@@ -154,6 +154,26 @@ async def test_a_follower_sees_what_comes_and_ends_with_the_container():
     assert [chunk async for chunk in follower] == [b"bye\n"]
 
 
+async def test_the_last_words_are_seen_although_the_end_comes_between_two_looks():
+    class Sudden(SimFiles):
+        """The container says a last word and ends right after it was found to have nothing to say."""
+
+        def read_range(self, path, offset, limit):
+            data = super().read_range(path, offset, limit)
+            if not data and not self.exists(FOLDER / shim.EXIT):
+                self.append(path, written(b"bye\n"))
+                self.write(FOLDER / shim.EXIT, b"{}")
+            return data
+
+    files = Sudden()
+    files.make_folder(FOLDER)
+    files.overwrite(FOLDER / shim.LOG, written(b"one\n"))
+
+    chunks = [chunk async for chunk in read_log(files, FOLDER, LogQuery(follow=True))]
+
+    assert chunks == [b"one\n", b"bye\n"]
+
+
 def test_the_query_is_read_as_kubernetes_spells_it():
     query = {"follow": "true", "tailLines": "5", "limitBytes": "9", "timestamps": "true", "previous": "false"}
 

@@ -105,7 +105,7 @@ VALUES = {
     "at least": ({"type": "number", "minimum": 0, "exclusiveMinimum": False}, [0], [-1]),
     "a number or text": ({"x-kubernetes-int-or-string": True}, [1, "a"], [1.5, [], None]),
     "a port": ({"$ref": f"{REF}io.k8s.apimachinery.pkg.util.intstr.IntOrString"}, [80, "http"], [{}]),
-    "an amount": ({"$ref": f"{REF}{QUANTITY}"}, ["1Gi", 2, 0.5], ["1x", [], True]),
+    "an amount": ({"$ref": f"{REF}{QUANTITY}"}, ["1Gi", 2, 0.5], ["1x", [], True, 1e20, -1e20, "1e20"]),
     "a time": ({"$ref": f"{REF}io.k8s.apimachinery.pkg.apis.meta.v1.Time"}, ["2030-01-01T00:00:00Z"], ["soon"]),
     "metadata": ({"$ref": f"{REF}{META}"}, [{"name": "a", "labels": {"a": "b"}}], [{"labels": {"a": 1}}]),
 }

@@ -18,6 +18,7 @@ from paceline.sdk.session import Session
 GROUP = "/apis/batch.tensorstack.dev"
 JOBS = f"{GROUP}/v1beta1/namespaces/default/pytorchtrainingjobs"
 PODS = "/api/v1/namespaces/default/pods"
+CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 ANSWERS = {
     GROUP: {"name": "batch.tensorstack.dev", "preferredVersion": {"groupVersion": "batch.tensorstack.dev/v1beta1"}},
     f"{GROUP}/v1beta1": {
@@ -37,6 +38,13 @@ ANSWERS = {
         "groupVersion": "v1",
         "resources": [
             {"name": "pods", "singularName": "pod", "kind": "Pod", "namespaced": True, "shortNames": ["po"]},
+            {
+                "name": "persistentvolumeclaims",
+                "singularName": "persistentvolumeclaim",
+                "kind": "PersistentVolumeClaim",
+                "namespaced": True,
+                "shortNames": ["pvc"],
+            },
             {"name": "nodes", "singularName": "node", "kind": "Node", "namespaced": False, "shortNames": ["no"]},
         ],
     },
@@ -54,6 +62,7 @@ class Stage:
         self.asked = queue.SimpleQueue()
         self.revision = 0
         self.history = []
+        self.refused, self.deleted, self.patched = set(), [], []
         self.port = 0
         self.lock = threading.Lock()
 
@@ -124,19 +133,53 @@ class Handler(BaseHTTPRequestHandler):
             self._watch(url.path, query["resourceVersion"])
         elif url.path in ANSWERS:
             self._json(ANSWERS[url.path])
-        elif url.path in (JOBS, PODS):
+        elif url.path in (JOBS, PODS, CLAIMS):
             with self.stage.lock:
                 self._json(self.stage.list(url.path))
         else:
             parent, _, name = url.path.rpartition("/")
             found = self.stage.objects.get((parent, name))
-            self._json(
-                found or {"kind": "Status", "reason": "NotFound", "message": name, "code": 404}, is_there=bool(found)
-            )
+            if found:
+                self._json(found)
+            else:
+                self._refuse(404, "NotFound", f"{name} not found")
 
-    def _json(self, body, *, is_there=True):
+    def do_POST(self):
+        sent = self._sent()
+        name = sent["metadata"]["name"]
+        path = urlsplit(self.path).path
+        with self.stage.lock:
+            is_taken = (path, name) in self.stage.objects
+        if is_taken:
+            self._refuse(409, "AlreadyExists", f"{name} already exists")
+        elif name in self.stage.refused:
+            cause = {"field": "spec.replicas", "message": "Invalid value: 0: ask for at least 1"}
+            self._refuse(422, "Invalid", "no", details={"name": name, "causes": [cause]})
+        else:
+            sent["metadata"]["uid"] = f"uid-of-{name}"
+            self.stage.put(path, sent)
+            self._json(sent)
+
+    def do_DELETE(self):
+        self.stage.deleted.append((self.path, self._sent()))
+        self.stage.drop(*self.path.rsplit("/", 1))
+        self._json({"kind": "Status"})
+
+    def do_PATCH(self):
+        path, name = urlsplit(self.path).path.rsplit("/", 1)
+        self.stage.patched.append(self._sent())
+        self._json(self.stage.objects[path, name])
+
+    def _sent(self):
+        return json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+
+    def _refuse(self, code, reason, message, **more):
+        status = {"kind": "Status", "code": code, "reason": reason, "message": message, **more}
+        self._json(status, status=code)
+
+    def _json(self, body, *, status=200):
         data = json.dumps(body).encode()
-        self.send_response(200 if is_there else 404)
+        self.send_response(status)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
@@ -206,9 +249,9 @@ def job_object():
 
 @pytest.fixture
 def pod_object():
-    def make(index=0, attempt=0, phase="Running", *, owner="uid-1", restarts=0, code=0):
+    def make(index=0, attempt=0, phase="Running", *, owner="uid-1", code=0):
         state = {"running": {}} if phase == "Running" else {"terminated": {"exitCode": code}}
-        statuses = [] if phase == "Pending" else [{"name": "main", "state": state, "restartCount": restarts}]
+        statuses = [] if phase == "Pending" else [{"name": "main", "state": state, "restartCount": 0}]
         labels = {"replica-type": "worker", "replica-index": str(index), "paceline.dev/attempt": str(attempt)}
         return {
             "metadata": {

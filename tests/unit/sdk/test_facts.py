@@ -31,6 +31,26 @@ REASONS = {
         job("Failed", conditions=[condition("Failed", message="worker-1 ended with exit code 1")]),
         "worker-1 ended with exit code 1",
     ),
+    "a failed pod is named with its code alone": (
+        job(
+            "Failed",
+            conditions=[condition("Failed", message="failure rule holds: pod a-worker-1 failed with exit code 1")],
+            failure={"pod": "a-worker-1", "exitCode": 1, "reason": "Error"},
+        ),
+        "a-worker-1: exit code 1",
+    ),
+    "what ended the job goes before an older failure": (
+        job(
+            "Failed",
+            conditions=[condition("Failed", message="it ran longer than 60 s")],
+            failure={"pod": "a-worker-1", "exitCode": 1, "reason": "Error"},
+        ),
+        "it ran longer than 60 s",
+    ),
+    "a program that could not be started is named": (
+        job("Failed", failure={"pod": "a-worker-1", "exitCode": 127, "reason": "StartError", "message": "no torchrun"}),
+        "a-worker-1: exit code 127, StartError: no torchrun",
+    ),
     "without a message the pod and its code are named": (
         job("Failed", failure={"pod": "a-worker-1", "exitCode": 137, "reason": "OOMKilled"}),
         "a-worker-1: exit code 137 (SIGKILL), OOMKilled",

@@ -105,6 +105,22 @@ def test_pods_of_an_older_job_of_the_same_name_are_not_heard(stage, session, job
     assert texts(session.job("digits").follow()) == []
 
 
+def test_who_led_leads_on_when_its_pod_is_cleaned_away(stage, session, job_object, pod_object):
+    stage.put(JOBS, job_object(phase="Running"))
+    stage.put(PODS, pod_object(0))
+    stage.put(PODS, pod_object(1))
+
+    def end():
+        stage.drop(PODS, NAME)
+        stage.put(PODS, pod_object(1, phase="Failed", code=1))
+        stage.put(JOBS, job_object(phase="Failed"))
+
+    stage.logs[NAME].append([stamped(1, b"leader"), end])
+    stage.logs["digits-1a2b3-worker-1"].append([stamped(1, b"other")])
+
+    assert texts(session.job("digits").follow()) == [b"leader\n"]
+
+
 def test_all_members_are_heard_when_all_are_wanted(stage, session, job_object, pod_object):
     stage.put(JOBS, job_object(phase="Succeeded"))
     for index in (0, 1):
@@ -208,3 +224,16 @@ def test_a_followed_pod_ends_with_its_process(stage, session, pod_object):
     stage.logs[NAME].append([stamped(1, b"one")])
 
     assert b"".join(pod_log(session, NAME, LogAsk())) == b"one\n"
+
+
+def test_who_stops_listening_leaves_no_thread_behind(stage, session, job_object, pod_object):
+    stage.put(JOBS, job_object(phase="Running"))
+    stage.put(PODS, pod_object())
+    blocked = threading.Event()
+    stage.logs[NAME].append([stamped(1, b"one"), blocked.wait])
+    events = session.job("digits").follow()
+    next(event for event in events if isinstance(event, Logged))
+    events.close()
+    blocked.set()
+
+    assert [thread.name for thread in threading.enumerate() if "digits" in thread.name] == []

@@ -173,11 +173,11 @@ CHOICES = {
 def test_whose_log_is_meant(choice, places):
     pods = [pod("chief", 0, is_leader=True), pod("worker", 0), pod("worker", 1)]
 
-    assert sorted(map(str, choice.places(pods))) == places
+    assert sorted(map(str, choice.places(pods, leader_place(pods)))) == places
 
 
 def test_no_pods_means_no_choice():
-    assert Choice(role="worker").places([]) == frozenset()
+    assert Choice(role="worker").places([], None) == frozenset()
 
 
 EXITS = {

@@ -87,7 +87,7 @@ def ask(jobs: list[JobRef]) -> str | None:
 def stop_jobs(jobs: list[JobRef]) -> None:
     """Stop all jobs, then wait until none of them has a process."""
     for ref in jobs:
-        ref.stop()
+        ref.pause()
     for ref in jobs:
         err().line(f"stopping {ref} …", "dim")
-        ref.wait_stopped()
+        ref.wait_quiet()

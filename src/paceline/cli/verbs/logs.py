@@ -18,6 +18,8 @@ from paceline.sdk.pods import pod_log
 from paceline.sdk.session import Session
 from paceline.sdk.sources import LogAsk
 
+PODS = ("pod", "pods", "po")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
@@ -92,9 +94,8 @@ def command(*, reach: Reach, name: str, **options: Any) -> int:
 def chunks(session: Session, name: str, wanted: Wanted) -> Iterator[tuple[str, bytes]]:
     """Give the pieces of the log, each with the member it is from where several are shown."""
     kind, slash, rest = name.partition("/")
-    is_pod = slash and kind in ("pod", "pods", "po")
     try:
-        ref = None if is_pod else session.job(rest or name, kind=session.kinds.named(kind) if slash else None)
+        ref = None if slash and kind in PODS else session.job(name)
     except Missing:
         if slash or not session.has_pod(name):
             raise

@@ -136,8 +136,10 @@ def interrupted(ref: JobRef) -> int | None:
     }
     match choose(f"{ref.name} is still running. What now?", choices, "detach"):
         case "stop":
-            ref.stop()
-            err().line(f"{ref.name} is being stopped; paceline delete {ref.name} removes it for good")
+            ref.pause()
+            err().line(
+                f"{ref.name} is being stopped; paceline resume {ref.name} starts it again, paceline delete ends it"
+            )
         case "keep":
             return None
         case _:

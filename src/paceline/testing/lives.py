@@ -1,0 +1,374 @@
+"""Lives that can be lived again: the same people, the same programs, with a crash somewhere, and the same end.
+
+In     a Life: what people do, and how every program runs, as a function of its name and try and of nothing else.
+Out    the Outcome: what is there when everything has come to rest, in words that do not depend on when it happened.
+Never  helps a component: whoever was killed is started again, and that is all.
+"""
+
+import asyncio
+import json
+import re
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from paceline.client.cluster import Collection
+from paceline.errors import Conflict, Exists, Missing, PacelineError
+from paceline.kinds.catalog import stem_of
+from paceline.kinds.kind import GROUP
+from paceline.objects.meta import Object, name_of, uid_of
+from paceline.store.limits import DEFAULTS, Limits
+from paceline.store.log import Op, Record
+from paceline.testing.crashes import Crash, Taps, Write
+from paceline.testing.logs import SimLog
+from paceline.testing.oracle import Broken, Oracle
+from paceline.testing.processes import Course, Intent
+from paceline.testing.simcluster import ROOT, Component, SimCluster
+from paceline.testing.simloop import SimLoop, run_simulated
+
+SEED = 1
+COMPONENTS = ("control", "agent")
+# How long people wait for what must happen, in virtual seconds.
+PATIENCE_SECONDS = 300.0
+# After so long without anybody doing anything, everything has come to rest.
+REST_SECONDS = 15.0
+
+Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Life:
+    """What happens in one run, whoever is killed in it."""
+
+    name: str
+    act: Callable[["Stage"], Awaitable[None]]
+    # Given the container's name, that of its pod without what is drawn by lot, and which try of it this is.
+    course: Callable[[str, str, int], Course]
+    # What an earlier version of the product has stored: key and object.
+    stored: tuple[tuple[str, Object], ...] = ()
+    limits: Limits = DEFAULTS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What was there in the end, and how it came to it."""
+
+    # Everything that the store holds, but for events; times, ids, revisions and names drawn by lot are taken out.
+    objects: dict[str, Any]
+    # Every program that was executed: pod, container, try.
+    executed: Counter[str]
+    running: Counter[str]
+    # The files in the agent's folder.
+    files: Counter[str]
+    # About what, reason and message: how often it was told.
+    events: dict[tuple[str, str, str], int]
+    writes: tuple[Write, ...]
+    turns: int
+    # The first write and the first turn after both components were up.
+    first: dict[str, int]
+    done: tuple[Crash, ...]
+
+
+class _Disk(SimLog):
+    """Tells of everything that becomes durable."""
+
+    def __init__(self, tell: Callable[[tuple[Record, ...]], None]) -> None:
+        super().__init__()
+        self._tell = tell
+
+    def sync(self) -> None:
+        """Bring what was written to the disk, and say so."""
+        batches = tuple(self._cache)
+        super().sync()
+        for batch in batches:
+            self._tell(batch)
+
+
+class Stage:
+    """One life on one simulated cluster."""
+
+    def __init__(self, life: Life, crashes: tuple[Crash, ...] = (), *, down_seconds: float = 1.0) -> None:
+        self._life = life
+        self._down_seconds = down_seconds
+        self.taps = Taps(on_crash=self._fall, crashes=crashes)
+        self.cluster = SimCluster(seed=SEED, seam=self.taps.between, limits=life.limits)
+        self.cluster.log = _Disk(self._recorded)
+        self.cluster.sim.processes.script = self._course
+        self.oracle = Oracle(cluster=self.cluster)
+        self.names = Names()
+        self._fault: Broken | None = None
+        self._news = asyncio.Event()
+        # Bounded by the crashes that were chosen.
+        self._fallen: asyncio.Queue[str] = asyncio.Queue()
+        self._down: set[str] = set()
+        self._tries: Counter[tuple[str, str]] = Counter()
+        self._first: dict[str, int] = {}
+
+    async def live(self) -> Outcome:
+        """Live to the end, then look at what is there."""
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, SimLoop)
+        loop.on_turn = self.taps.turn
+        self._store()
+        async with asyncio.TaskGroup() as group:
+            keeper = group.create_task(self._keep())
+            for component in COMPONENTS:
+                self._start(component)
+            await self._up()
+            self._first = {each: 1 + sum(w.component == each for w in self.taps.writes) for each in COMPONENTS}
+            self._first["turn"] = self.taps.turns
+            await self._life.act(self)
+            await self._rest()
+            keeper.cancel()
+        loop.on_turn = lambda: None
+        self.oracle.executed()
+        self.oracle.at_rest()
+        outcome = self._outcome()
+        await self.cluster.kill_agent()
+        await self.cluster.kill_control()
+        return outcome
+
+    # People
+
+    async def create(self, where: Collection, obj: Object) -> None:
+        """Create an object, and ask again until the answer is that it is there."""
+        await self._insist(lambda: self.cluster.client().create(where, obj), fine=Exists)
+
+    async def delete(self, where: Collection, name: str) -> None:
+        """Delete an object, and ask again until the answer is that it is gone or going."""
+        await self._insist(lambda: self.cluster.client().delete(where, ("default", name)), fine=Missing)
+
+    async def patch(self, where: Collection, name: str, patch: Object) -> None:
+        """Change an object, and ask again until it is changed."""
+        await self._insist(lambda: self.cluster.client().patch(where, ("default", name), patch), fine=Exists)
+
+    async def until(self, what: str, holds: Callable[["Stage"], object]) -> None:
+        """Wait until something holds of what is stored."""
+        deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
+        while not holds(self):
+            self._check()
+            try:
+                async with asyncio.timeout_at(deadline):
+                    await self._news.wait()
+            except TimeoutError:
+                raise Broken(f"I13: waited {PATIENCE_SECONDS:.0f} s for: {what}") from None
+            self._news.clear()
+        self._check()
+
+    def find(self, plural: str, name: str) -> Object | None:
+        """Give an object as it is stored; a pod goes by its name without what is drawn by lot."""
+        for key, obj in self.oracle.objects.items():
+            if key.split("/")[2] == plural and self.names.plain(name_of(obj)) == name:
+                return obj
+        return None
+
+    def phase(self, plural: str, name: str) -> str:
+        """Give the phase of an object, or nothing."""
+        found = self.find(plural, name) or {}
+        return str((found.get("status") or {}).get("phase") or "")
+
+    def lose_shim(self, pod: str) -> None:
+        """Kill the shims of a pod, as a stranger could."""
+        for folder in tuple(self.cluster.sim.processes.running()):
+            if self.names.plain(str(folder)).find(f"/{pod}/") >= 0:
+                self.cluster.sim.processes.lose(folder)
+
+    async def _insist(self, ask: Callable[[], Awaitable[Any]], *, fine: type[PacelineError]) -> None:
+        while True:
+            try:
+                await ask()
+            except fine:
+                return
+            except PacelineError as error:
+                if not error.retry or isinstance(error, Conflict):
+                    raise
+                await asyncio.sleep(0.5)
+            else:
+                return
+
+    # The machine
+
+    def _store(self) -> None:
+        log = self.cluster.log
+        log.open()
+        for revision, (key, obj) in enumerate(self._life.stored, start=1):
+            metadata = {**obj["metadata"], "resourceVersion": str(revision)}
+            value = json.dumps({**obj, "metadata": metadata}).encode()
+            log.append((Record(revision=revision, key=key, op=Op.CREATE, value=value, created=revision),))
+        log.close()
+
+    def _start(self, component: str) -> None:
+        self.taps.start(component)
+        start = self.cluster.start_control if component == "control" else self.cluster.start_agent
+        start()
+
+    def _fall(self, component: str) -> None:
+        """Cut a component off at once; what it still tries has no effect any more."""
+        fallen = self._component(component)
+        if component == "control":
+            self.cluster.network.app, self.cluster.network.group = None, None
+        self._down.add(component)
+        if fallen is not None:
+            fallen.task.cancel()
+        self._fallen.put_nowait(component)
+
+    async def _keep(self) -> None:
+        """Start again what was killed."""
+        while True:
+            component = await self._fallen.get()
+            kill = self.cluster.kill_control if component == "control" else self.cluster.kill_agent
+            await kill()
+            await asyncio.sleep(self._down_seconds)
+            self._start(component)
+            self._down.discard(component)
+
+    def _component(self, name: str) -> Component | None:
+        return self.cluster.control if name == "control" else self.cluster.agent
+
+    async def _up(self) -> None:
+        for component in COMPONENTS:
+            deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
+            while component in self._down or not (found := self._component(component)) or not found.ready.is_set():
+                self._check()
+                if asyncio.get_running_loop().time() > deadline:
+                    raise Broken(f"I13: waited {PATIENCE_SECONDS:.0f} s for {component} to come up")
+                await asyncio.sleep(0.05)
+
+    async def _rest(self) -> None:
+        """Wait until nobody was killed for a while."""
+        crashes = -1
+        while crashes != len(self.taps.done):
+            crashes = len(self.taps.done)
+            await self._up()
+            await asyncio.sleep(REST_SECONDS)
+        self._check()
+
+    def _check(self) -> None:
+        if self._fault is not None:
+            raise self._fault
+        error = None if self._down else self.cluster.broken()
+        if error is not None:
+            raise Broken(f"a component ended by itself: {error!r}") from error
+
+    def _recorded(self, batch: tuple[Record, ...]) -> None:
+        self.names.learn(batch)
+        try:
+            self.oracle.recorded(batch)
+            self.oracle.executed()
+        except Broken as error:
+            self._fault = self._fault or error
+        self._news.set()
+
+    def _course(self, intent: Intent) -> Course:
+        pod, container = intent["pod"], str(intent["container"])
+        tried = self._tries[pod["uid"], container]
+        self._tries[pod["uid"], container] += 1
+        return self._life.course(container, self.names.plain(str(pod["name"])), tried)
+
+    def _outcome(self) -> Outcome:
+        plain, processes = self.names.plain, self.cluster.sim.processes
+        events = {}
+        objects = {}
+        for key, obj in self.oracle.objects.items():
+            if key.startswith("/core/events/"):
+                about = obj["involvedObject"]
+                what = plain(f"{about['kind']} {about['name']}"), obj["reason"], plain(obj["message"])
+                events[what] = events.get(what, 0) + int(obj.get("count", 1))
+            else:
+                objects[plain(key)] = self.names.picture(obj)
+        return Outcome(
+            objects=objects,
+            executed=Counter(plain("/".join(folder.parts[-4:])) for folder in processes.ledger),
+            running=Counter(plain("/".join(folder.parts[-4:])) for folder in processes.running()),
+            files=Counter(plain(str(path)) for path in _tree(self.cluster, ROOT / "pods")),
+            events=events,
+            writes=tuple(self.taps.writes),
+            turns=self.taps.turns,
+            first=self._first,
+            done=tuple(self.taps.done),
+        )
+
+
+def _tree(cluster: SimCluster, folder: Path) -> Iterator[Path]:
+    for name in cluster.sim.files.names(folder):
+        yield folder / name
+        yield from _tree(cluster, folder / name)
+
+
+_UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+_ADDRESS = re.compile(r"127\.(1[3-9]|[2-9])\d+\.\d+\.\d+|127\.12[89]\.\d+\.\d+")
+_BY_LOT = frozenset({"resourceVersion", "pausedSeconds", "ports"})
+
+
+@dataclass(slots=True)
+class Names:
+    """Takes out of names and texts what depends on the order in which things happened."""
+
+    _uids: dict[str, str] = field(default_factory=dict)
+    _lots: dict[str, str] = field(default_factory=dict)
+
+    def learn(self, batch: tuple[Record, ...]) -> None:
+        """Take note of the objects that there are."""
+        for record in batch:
+            obj = json.loads(record.value)
+            uid = uid_of(obj)
+            if uid in self._uids:
+                continue
+            if f"/{GROUP}/" in record.key:
+                self._lots[stem_of(obj)] = name_of(obj)
+            self._lots[uid[:8]] = "UID"
+            self._uids[uid] = self.plain(name_of(obj))
+
+    def plain(self, text: str) -> str:
+        """Give a text without uids, times, addresses and what is drawn by lot."""
+        text = _UID.sub(lambda found: self._uids.get(found[0], "UID"), text)
+        for lot, name in self._lots.items():
+            if lot in text:
+                text = text.replace(lot, name)
+        return _ADDRESS.sub("ADDRESS", _TIME.sub("TIME", text))
+
+    def picture(self, value: Any) -> Any:
+        """Give an object with all of its texts plain."""
+        if isinstance(value, dict):
+            return {key: self.picture(each) for key, each in value.items() if key not in _BY_LOT}
+        if isinstance(value, list):
+            return [self.picture(each) for each in value]
+        return self.plain(value) if isinstance(value, str) else value
+
+
+def live(life: Life, crashes: tuple[Crash, ...] = (), *, down_seconds: float = 1.0) -> Outcome:
+    """Live a life once."""
+
+    async def main() -> Outcome:
+        return await Stage(life, crashes, down_seconds=down_seconds).live()
+
+    return run_simulated(SEED, main())
+
+
+def differences(told: Outcome, seen: Outcome) -> Iterator[str]:
+    """Say in which ways a life that was broken off ended otherwise than one that was not."""
+    for key in sorted({*told.objects, *seen.objects}):
+        yield from _between(key, told.objects.get(key), seen.objects.get(key))
+    counts = (("executed", told.executed, seen.executed), ("running", told.running, seen.running))
+    for what, before, after in (*counts, ("file", told.files, seen.files)):
+        for each in sorted({*before, *after}):
+            if before[each] != after[each]:
+                yield f"{what} {each}: {before[each]} times, now {after[each]}"
+    # Who dies between a write and its story does not tell it; but nobody tells a story twice, or another one.
+    for what, times in sorted(seen.events.items()):
+        if what[0].split()[0].endswith("Job") and times > told.events.get(what, 0):
+            yield f"event {what}: {told.events.get(what, 0)} times, now {times}"
+
+
+def _between(path: str, before: Any, after: Any) -> Iterator[str]:
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in sorted({*before, *after}):
+            yield from _between(f"{path}.{key}", before.get(key), after.get(key))
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for index, (old, new) in enumerate(zip(before, after, strict=True)):
+            yield from _between(f"{path}[{index}]", old, new)
+    elif before != after:
+        yield f"{path}: {before!r}, now {after!r}"

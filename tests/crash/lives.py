@@ -1,0 +1,232 @@
+"""The lives that the crash tests go through: together they make every write of store/, node/ and control/."""
+
+from typing import Any
+
+from paceline.client.cluster import CLAIMS, CONFIG_MAPS, PODS, Collection
+from paceline.kinds.kind import GROUP, VERSION
+from paceline.node.hosts import StableName, natural_address
+from paceline.objects.meta import Object
+from paceline.store.limits import Limits
+from paceline.testing.lives import Life, Stage
+from paceline.testing.processes import Course
+
+GENERIC = Collection(group=GROUP, version=VERSION, plural="genericjobs")
+PYTORCH = Collection(group=GROUP, version=VERSION, plural="pytorchtrainingjobs")
+SECRETS = Collection(group="", version="v1", plural="secrets")
+
+
+def named(kind: str, name: str, **parts: Any) -> Object:
+    return {"kind": kind, "metadata": {"name": name, "namespace": "default"}, "apiVersion": "v1", **parts}
+
+
+def template(container: str, *, image: str = "python:3", **spec: Any) -> Object:
+    main = {"name": container, "image": image, "command": ["true"], **spec.pop("main", {})}
+    return {"spec": {"terminationGracePeriodSeconds": 2, "containers": [main], **spec}}
+
+
+def generic(name: str, *, replicas: int = 1, limit: int = 0, spec: Object | None = None, **pod: Any) -> Object:
+    replica = {
+        "type": "worker",
+        "replicas": replicas,
+        "restartPolicy": {"policy": "OnFailure", "limit": limit},
+        "template": template("main", **pod),
+    }
+    rules = {"successRules": [{"worker": list(range(replicas))}], "failureRules": [{"worker": [0]}]}
+    body = {"replicaSpecs": [replica], **rules, **(spec or {})}
+    return named("GenericJob", name, spec=body) | {"apiVersion": f"{GROUP}/{VERSION}"}
+
+
+def pause(*, enabled: bool) -> Object:
+    return {"spec": {"runMode": {"pause": {"enabled": enabled}}}}
+
+
+def is_waiting(stage: Stage, pod: str, reason: str) -> bool:
+    status = (stage.find("pods", pod) or {}).get("status") or {}
+    states = [each["state"].get("waiting") or {} for each in status.get("containerStatuses") or ()]
+    conditions = [each.get("reason") for each in status.get("conditions") or ()]
+    return reason in conditions or any(each.get("reason") == reason for each in states)
+
+
+# A claim, and a gang that mounts it: one member fails, all are tried again, and the job succeeds.
+
+
+async def train(stage: Stage) -> None:
+    spec = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
+    await stage.create(CLAIMS, named("PersistentVolumeClaim", "data", spec=spec))
+    replica = {
+        "type": "worker",
+        "replicas": 2,
+        "restartPolicy": "OnFailure",
+        "template": template(
+            "pytorch",
+            main={"volumeMounts": [{"name": "data", "mountPath": "/data"}]},
+            volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
+        ),
+    }
+    job = named("PyTorchTrainingJob", "train", spec={"replicaSpecs": [replica]})
+    await stage.create(PYTORCH, job | {"apiVersion": f"{GROUP}/{VERSION}"})
+    await stage.until("train succeeds", lambda now: now.phase("pytorchtrainingjobs", "train") == "Succeeded")
+
+
+def train_course(_container: str, pod: str, _tried: int) -> Course:
+    match pod:
+        case "train-worker-1":
+            return Course(seconds=3, exit_code=1)
+        case "train-worker-0-r1":
+            return Course(seconds=8)
+        case "train-worker-1-r1":
+            return Course(seconds=5)
+    return Course()
+
+
+# Members that are tried again alone; all pods go in the end.
+
+
+async def sweep(stage: Stage) -> None:
+    await stage.create(GENERIC, generic("sweep", replicas=2, limit=2, spec={"cleanUpPolicy": "All"}))
+    await stage.until("sweep succeeds", lambda now: now.phase("genericjobs", "sweep") == "Succeeded")
+    await stage.until("its pods are gone", lambda now: not now.oracle.pods())
+
+
+def sweep_course(_container: str, pod: str, _tried: int) -> Course:
+    return Course(seconds=2, exit_code=1) if pod == "sweep-worker-1" else Course(seconds=6)
+
+
+# A job that is paused and goes on, and one that is deleted while it runs and does not want to stop.
+
+
+async def rest(stage: Stage) -> None:
+    await stage.create(GENERIC, generic("nap"))
+    await stage.create(GENERIC, generic("stubborn"))
+    for name in ("nap", "stubborn"):
+        await stage.until(f"{name} runs", lambda now, name=name: now.phase("genericjobs", name) == "Running")
+    await stage.patch(GENERIC, "nap", pause(enabled=True))
+    await stage.delete(GENERIC, "stubborn")
+    await stage.until("nap is paused", lambda now: now.phase("genericjobs", "nap") == "Paused")
+    await stage.until("all pods are gone", lambda now: not now.oracle.pods())
+    await stage.patch(GENERIC, "nap", pause(enabled=False))
+    await stage.until("nap succeeds", lambda now: now.phase("genericjobs", "nap") == "Succeeded")
+
+
+def rest_course(_container: str, pod: str, _tried: int) -> Course:
+    match pod:
+        case "stubborn-worker-0":
+            return Course(on_term=None)
+        case "nap-worker-0-r1":
+            return Course(seconds=4)
+    return Course()
+
+
+# Jobs that cannot start, each for its own reason, and one that asks for more CPUs than there are.
+
+
+async def wait(stage: Stage) -> None:
+    await stage.create(GENERIC, generic("alien", image="nobody/knows:1"))
+    await stage.create(GENERIC, generic("giant", main={"resources": {"requests": {"memory": "1Ti"}}}))
+    await stage.create(GENERIC, generic("greedy", main={"resources": {"requests": {"cpu": "100"}}}))
+    await stage.until("alien waits", lambda now: is_waiting(now, "alien-worker-0", "ErrImagePull"))
+    await stage.until("giant waits", lambda now: is_waiting(now, "giant-worker-0", "Unschedulable"))
+    await stage.delete(GENERIC, "alien")
+    await stage.delete(GENERIC, "giant")
+    await stage.until("greedy succeeds", lambda now: now.phase("genericjobs", "greedy") == "Succeeded")
+    await stage.until("the others are gone", lambda now: len(now.oracle.pods()) == 1)
+
+
+def wait_course(_container: str, _pod: str, _tried: int) -> Course:
+    return Course(seconds=6)
+
+
+# Pods without a job: volumes of every sort, containers that are tried again, names that want the same address.
+
+
+def cousins() -> tuple[str, str]:
+    """Give two host names that fall on the same address."""
+    seen: dict[int, str] = {}
+    number = 0
+    while True:
+        name = f"cousin-{number}"
+        other = seen.setdefault(natural_address(StableName("default", "", name)), name)
+        if other != name:
+            return other, name
+        number += 1
+
+
+FIRST, SECOND = cousins()
+
+
+async def pods(stage: Stage) -> None:
+    await stage.create(CONFIG_MAPS, named("ConfigMap", "settings", data={"a": "1"}))
+    volumes = [
+        {"name": "settings", "configMap": {"name": "settings"}},
+        {"name": "scratch", "emptyDir": {}},
+        {"name": "host", "hostPath": {"path": "/sim/host", "type": "DirectoryOrCreate"}},
+    ]
+    mounts = [
+        {"name": "settings", "mountPath": "/settings"},
+        {"name": "scratch", "mountPath": "/scratch", "subPath": "deep/below"},
+        {"name": "host", "mountPath": "/host"},
+    ]
+    init = [{"name": "first", "image": "python:3", "command": ["true"]}]
+    first = template("main", main={"volumeMounts": mounts}, volumes=volumes, initContainers=init, hostname=FIRST)
+    await stage.create(PODS, named("Pod", "again", **first) | {"spec": first["spec"] | {"restartPolicy": "OnFailure"}})
+    second = template("main", hostname=SECOND, restartPolicy="Never")
+    await stage.create(PODS, named("Pod", "lost", **second))
+    await stage.until("lost runs", lambda now: now.phase("pods", "lost") == "Running")
+    stage.lose_shim("lost")
+    await stage.until("lost has failed", lambda now: now.phase("pods", "lost") == "Failed")
+    await stage.until("again succeeds", lambda now: now.phase("pods", "again") == "Succeeded")
+    await stage.delete(PODS, "again")
+    await stage.until("again is gone", lambda now: now.find("pods", "again") is None)
+
+
+def pods_course(container: str, pod: str, tried: int) -> Course:
+    if container == "first":
+        return Course(seconds=1)
+    if pod == "lost":
+        return Course()
+    return Course(seconds=2, exit_code=1 if tried < 2 else 0)
+
+
+# A job that an older version let in and this one refuses; and a history so short that it is cleared away all the time.
+
+OLD = generic("old", spec={"successRules": [{"worker": [7]}]})
+OLD["metadata"] |= {
+    "uid": "00000000-0000-4000-8000-000000000001",
+    "generation": 1,
+    "creationTimestamp": "2029-12-31T00:00:00Z",
+}
+
+
+async def refuse(stage: Stage) -> None:
+    def is_refused(now: Stage) -> bool:
+        conditions = ((now.find("genericjobs", "old") or {}).get("status") or {}).get("conditions") or ()
+        return any(each["reason"] == "Invalid" for each in conditions)
+
+    await stage.until("old is refused", is_refused)
+    await stage.create(GENERIC, generic("short"))
+    await stage.until("short succeeds", lambda now: now.phase("genericjobs", "short") == "Succeeded")
+    await stage.delete(GENERIC, "old")
+    await stage.until("old is gone", lambda now: now.find("genericjobs", "old") is None)
+
+
+def refuse_course(_container: str, _pod: str, _tried: int) -> Course:
+    return Course(seconds=3)
+
+
+LIVES = {
+    life.name: life
+    for life in (
+        Life(name="train", act=train, course=train_course),
+        Life(name="sweep", act=sweep, course=sweep_course),
+        Life(name="rest", act=rest, course=rest_course),
+        Life(name="wait", act=wait, course=wait_course),
+        Life(name="pods", act=pods, course=pods_course),
+        Life(
+            name="refuse",
+            act=refuse,
+            course=refuse_course,
+            stored=((f"/{GROUP}/genericjobs/default/old", OLD),),
+            limits=Limits(history=24, slack=4),
+        ),
+    )
+}

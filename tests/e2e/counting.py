@@ -1,0 +1,142 @@
+"""A job of two members that count, as the tests of crashes see it: from the API, from its folders, from the machine."""
+
+import json
+import uuid
+import zlib
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from paceline.testing.embedded import Embedded, processes_with, wait_until
+from tests.e2e.manifests import claim, pytorch, text
+
+SCRIPT = (Path(__file__).parent / "jobs" / "count.py").read_text()
+MEMBERS = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counting:
+    """One counting job. Its name is also the mark in the arguments of its processes."""
+
+    cluster: Embedded
+    lines: int = 100
+    code: int = 0
+    # Whether the members wait for `let_go` before they end.
+    is_held: bool = False
+    restart: str = "Never"
+    name: str = field(default_factory=lambda: f"count-{uuid.uuid4().hex[:8]}")
+
+    def submit(self) -> None:
+        """Create the claim and the job; what is there already is fine."""
+        created = self.cluster.kubectl("create", "-f", "-", stdin=self.manifest())
+        assert created.code == 0 or "AlreadyExists" in created.err, created.err
+
+    def manifest(self) -> str:
+        words = [
+            "python",
+            "-c",
+            SCRIPT,
+            self.name,
+            str(self.lines),
+            str(self.code),
+            *(["hold"] if self.is_held else []),
+        ]
+        field_of = {"POD_UID": "metadata.uid", "ATTEMPT": "metadata.labels['paceline.dev/attempt']"}
+        job = pytorch(
+            self.name,
+            command=words,
+            workers=MEMBERS,
+            env=[{"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}} for name, path in field_of.items()],
+            volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": self.name}}],
+            volumeMounts=[{"name": "data", "mountPath": "/mnt"}],
+            restartPolicy=self.restart,
+        )
+        return text(claim(self.name), job)
+
+    def let_go(self) -> None:
+        (self.volume() / "go").touch()
+
+    # What the API says.
+
+    def read(self, *what: str) -> dict[str, Any]:
+        found = self.cluster.kubectl("get", *what, "-o", "json")
+        assert found.code == 0, found.err
+        return json.loads(found.out)
+
+    def status(self) -> dict[str, Any]:
+        return self.read("pj", self.name).get("status", {})
+
+    def wait(self, phase: str) -> dict[str, Any]:
+        """Wait until the job is in a phase, and give its status."""
+        waited = self.cluster.kubectl(
+            "wait", f"--for=jsonpath={{.status.phase}}={phase}", f"pj/{self.name}", "--timeout=60s"
+        )
+        status = self.status()
+        assert waited.code == 0, f"{waited.err}{json.dumps(status, indent=1)}"
+        return status
+
+    def pods(self) -> dict[str, dict[str, Any]]:
+        """The job's pods by name."""
+        items = self.read("pods", "-l", f"tensorstack.dev/owner-name={self.name}")["items"]
+        return {pod["metadata"]["name"]: pod for pod in items}
+
+    def logs(self) -> dict[str, str]:
+        """The whole log of each pod."""
+        found = {pod: self.cluster.kubectl("logs", pod) for pod in self.pods()}
+        assert all(each.code == 0 for each in found.values()), found
+        return {pod: each.out for pod, each in found.items()}
+
+    def printed(self) -> list[str]:
+        """What the members print in all, one text per member."""
+        return [printed_by(rank, self.lines) for rank in range(MEMBERS)]
+
+    def told(self) -> Counter[tuple[str, str, str]]:
+        """How often each event was told: about whom, why, and in which words."""
+        events = self.read("events")["items"]
+        mine = [each for each in events if each["involvedObject"]["name"].startswith(self.name)]
+        counted: Counter[tuple[str, str, str]] = Counter()
+        for each in mine:
+            counted[each["involvedObject"]["name"], each["reason"], each["message"]] += each["count"]
+        return counted
+
+    # What the machine says.
+
+    def processes(self) -> frozenset[tuple[int, int]]:
+        """The members' own processes (not bubblewrap's, which have the same arguments): pid and start time."""
+        marked = processes_with(self.name)
+        return frozenset(each for each in marked if not is_sandbox(each[0]))
+
+    def wait_running(self) -> frozenset[tuple[int, int]]:
+        """Wait until every member has begun to print, and give their processes."""
+        self.wait("Running")
+        wait_until("every member counts", lambda: len(self.ledger()) == MEMBERS)
+        return wait_until(
+            "both members have a process", lambda: self.processes() if len(self.processes()) == MEMBERS else None
+        )
+
+    def volume(self) -> Path:
+        """The folder behind the job's claim."""
+        volume = self.read("pvc", self.name)["spec"]["volumeName"]
+        return Path(self.read("pv", volume)["spec"]["hostPath"]["path"])
+
+    def ledger(self) -> list[tuple[str, str, str]]:
+        """Who entered: uid of the pod, attempt, start time of the process."""
+        path = self.volume() / "ledger"
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [(uid, attempt, started) for uid, attempt, started in (line.split() for line in lines)]
+
+
+def printed_by(rank: int, lines: int) -> str:
+    said = [f"rank {rank} line {number}" for number in range(lines)]
+    total = 0
+    for line in said:
+        total = zlib.crc32(line.encode(), total)
+    return "".join(f"{line}\n" for line in [*said, f"rank {rank} crc {total:08x}"])
+
+
+def is_sandbox(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip() == "bwrap"
+    except OSError:
+        return False

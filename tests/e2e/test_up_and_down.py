@@ -1,0 +1,238 @@
+"""`paceline up` and `paceline down` with running jobs: nothing is ended by surprise, and what was kept is found again."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from paceline.testing.embedded import (
+    Embedded,
+    Ran,
+    embedded,
+    folder_for_cluster,
+    leftovers,
+    paceline_command,
+    wait_until,
+)
+from tests.e2e.counting import Counting
+
+
+@pytest.fixture
+def cluster() -> Iterator[Embedded]:
+    """A cluster of its own for every test: each of them stops it."""
+    with embedded() as running:
+        yield running
+
+
+@pytest.fixture
+def job(cluster: Embedded) -> Counting:
+    """A job that runs until it is let go."""
+    return Counting(cluster=cluster, lines=3, is_held=True)
+
+
+def up(cluster: Embedded) -> None:
+    started = cluster.paceline("up", "-d")
+    assert started.code == 0, started.err
+
+
+def on_terminal(cluster: Embedded, *args: str, typed: str) -> Ran:
+    """Run our command as a person does, who types an answer once there is a question."""
+    ours, theirs = pty.openpty()
+    # A terminal that a test can read: no colours.
+    env = {**cluster.environment(), "TERM": "dumb"}
+    process = subprocess.Popen([paceline_command(), *args], stdin=theirs, stdout=theirs, stderr=theirs, env=env)
+    os.close(theirs)
+    said, is_answered = "", False
+    while True:
+        try:
+            said += os.read(ours, 4096).decode()
+        except OSError:
+            break  # The other end is closed: the command has ended.
+        if said.rstrip().endswith(">") and not is_answered:
+            is_answered = True
+            os.write(ours, f"{typed}\n".encode())
+    os.close(ours)
+    return Ran(code=process.wait(timeout=60), out=said, err="")
+
+
+def test_down_refuses_when_jobs_run_and_nobody_can_be_asked(cluster: Embedded, job: Counting) -> None:
+    job.submit()
+    running = job.wait_running()
+
+    down = cluster.paceline("down")
+
+    assert down.code == 2
+    assert job.name in down.err
+    assert "--keep-jobs" in down.err
+    assert "--stop-jobs" in down.err
+    assert cluster.control_pid is not None
+    assert job.processes() == running
+    assert job.status()["phase"] == "Running"
+
+
+def test_kept_jobs_run_on_and_are_found_again(cluster: Embedded, job: Counting) -> None:
+    job.submit()
+    running = job.wait_running()
+
+    down = cluster.paceline("down", "--keep-jobs")
+
+    assert down.code == 0, down.err
+    assert cluster.control_pid is None
+    assert cluster.agent_pid is None
+    assert job.processes() == running
+    up(cluster)
+    assert job.processes() == running
+    job.let_go()
+    status = job.wait("Succeeded")
+    assert (status["attempt"], status["backoffCount"]) == (0, 0)
+    assert sorted(job.logs().values()) == job.printed()
+
+
+def test_stopped_jobs_are_paused_and_leave_no_process(cluster: Embedded, job: Counting) -> None:
+    job.submit()
+    job.wait_running()
+
+    down = cluster.paceline("down", "--stop-jobs")
+
+    assert down.code == 0, down.err
+    assert leftovers(cluster.home) == ()
+    assert job.processes() == frozenset()
+    up(cluster)
+    assert job.status()["phase"] == "Paused"
+    assert job.processes() == frozenset()
+    # A pause is no end: the job goes on when it is told to.
+    go_on = json.dumps({"spec": {"runMode": {"pause": {"enabled": False}}}})
+    assert cluster.kubectl("patch", "pj", job.name, "--type=merge", "-p", go_on).code == 0
+    job.let_go()
+    assert job.wait("Succeeded")["backoffCount"] == 0
+
+
+def test_a_person_is_asked_and_the_answer_is_done(cluster: Embedded, job: Counting) -> None:
+    job.submit()
+    running = job.wait_running()
+
+    cancelled = on_terminal(cluster, "down", typed="c")
+    assert job.name in cancelled.out
+    assert cancelled.code == 1
+    assert cluster.control_pid is not None
+    assert job.processes() == running
+
+    kept = on_terminal(cluster, "down", typed="k")
+    assert kept.code == 0, kept.out
+    assert cluster.control_pid is None
+    assert job.processes() == running
+
+    up(cluster)
+    stopped = on_terminal(cluster, "down", typed="s")
+    assert stopped.code == 0, stopped.out
+    assert leftovers(cluster.home) == ()
+    up(cluster)
+    assert job.status()["phase"] == "Paused"
+
+
+def test_enter_leaves_everything_as_it_is(cluster: Embedded, job: Counting) -> None:
+    job.submit()
+    running = job.wait_running()
+
+    assert on_terminal(cluster, "down", typed="").code == 1
+    assert cluster.control_pid is not None
+    assert job.processes() == running
+
+
+def test_down_asks_nothing_when_no_job_runs(cluster: Embedded) -> None:
+    done = Counting(cluster=cluster, lines=1)
+    done.submit()
+    done.wait("Succeeded")
+
+    down = cluster.paceline("down")
+
+    assert (down.code, down.out, down.err) == (0, "The cluster has stopped.\n", "")
+    assert leftovers(cluster.home) == ()
+    again = cluster.paceline("down")
+    assert again.code == 0
+    assert f"No cluster is running in {cluster.home}" in again.err
+
+
+def test_up_twice_says_that_it_runs_and_changes_nothing(cluster: Embedded) -> None:
+    control = cluster.control_pid
+
+    again = cluster.paceline("up", "-d")
+
+    assert again.code == 0, again.err
+    assert "runs already" in again.out
+    assert cluster.control_pid == control
+
+
+def test_up_in_front_on_a_folder_that_is_in_use_is_refused_and_names_the_process(cluster: Embedded) -> None:
+    control = cluster.control_pid
+
+    again = cluster.paceline("up")
+
+    assert again.code != 0
+    assert str(control) in again.err
+    assert str(cluster.home) in again.err
+    assert cluster.control_pid == control
+
+
+def test_up_keeps_the_images_of_the_last_start(tmp_path: Path) -> None:
+    environment = tmp_path / "venv"
+    (environment / "bin").mkdir(parents=True)
+    with embedded("--image", f"acme/*={environment}") as cluster:
+        assert cluster.paceline("down").code == 0
+        up(cluster)
+
+        images = json.loads((cluster.home / "settings.json").read_text())["images"]
+        assert images == [["acme/*", str(environment)]]
+        job = Counting(cluster=cluster, lines=1)
+        manifest = json.loads(job.manifest().split("---\n")[2])
+        manifest["spec"]["replicaSpecs"][0]["template"]["spec"]["containers"][0] |= {
+            "image": "acme/trainer:1",
+            "command": ["no-such-program"],
+        }
+        cluster.kubectl("create", "-f", "-", stdin=job.manifest().split("---\n")[1])
+        cluster.kubectl("create", "-f", "-", stdin=json.dumps(manifest))
+        # The program is looked for in that very environment.
+        assert str(environment) in job.wait("Failed")["failure"]["message"]
+
+
+def test_ctrl_c_ends_a_cluster_in_front_and_jobs_run_on() -> None:
+    with folder_for_cluster() as cluster:
+        with in_front(cluster) as process:
+            job = Counting(cluster=cluster, lines=3, is_held=True)
+            job.submit()
+            running = job.wait_running()
+            volume = job.volume()
+            # As a terminal does it: to the whole process group.
+            os.killpg(process.pid, signal.SIGINT)
+            said = process.communicate(timeout=60)
+
+        assert process.returncode == 0, said
+        assert "The cluster has stopped." in said[1]
+        assert "Traceback" not in said[0] + said[1]
+        assert "WARNING" not in said[1]
+        assert cluster.control_pid is None
+        wait_until("the agent has gone", lambda: cluster.agent_pid is None)
+        assert job.processes() == running
+        (volume / "go").touch()
+        up(cluster)
+        assert job.wait("Succeeded")["attempt"] == 0
+        assert sorted(job.logs().values()) == job.printed()
+
+
+def in_front(cluster: Embedded) -> subprocess.Popen[str]:
+    """Start `paceline up` as a terminal does, in a process group of its own, and wait until it says that it is ready."""
+    process = subprocess.Popen(
+        [paceline_command(), "up"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=cluster.environment(),
+        process_group=0,
+    )
+    assert "ready" in process.stdout.readline()
+    return process

@@ -1,0 +1,135 @@
+"""Bugs to plant: each is one change somebody could make by mistake, by name. The simulation must find every one."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from paceline.control import jobs as control_jobs
+from paceline.control import owners, scheduler
+from paceline.errors import Missing
+from paceline.node import agent, decide as node_decide
+from paceline.objects.meta import Object
+from paceline.objects.status import Phase
+from paceline.plan import decide as plan_decide
+from paceline.plan import place as plan_place
+from paceline.store import writer
+from paceline.testing import simrun
+from paceline.testing.logs import SimLog
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def the_disk_answers_before_it_has_synced(patch: pytest.MonkeyPatch) -> None:
+    made = SimLog.__init__
+
+    def lazy(self: SimLog, **options: Any) -> None:
+        made(self, **options)
+        self.lazy = True
+
+    patch.setattr(SimLog, "__init__", lazy)
+
+
+def the_store_does_not_check_the_revision(patch: pytest.MonkeyPatch) -> None:
+    write = writer.Writer.write
+
+    async def unguarded(self: Any, op: Any, key: str, *, render: Any, expected: int | None = None) -> Any:
+        return await write(self, op, key, render=render)
+
+    patch.setattr(writer.Writer, "write", unguarded)
+
+
+def restarts_are_not_counted(patch: pytest.MonkeyPatch) -> None:
+    restarted = plan_decide.restarted
+
+    def uncounted(status: Any, *rest: Any) -> Any:
+        return replace(restarted(status, *rest), backoff_count=0, role_restarts={})
+
+    patch.setattr(plan_decide, "restarted", uncounted)
+
+
+def ports_are_chosen_without_looking_at_others(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(control_jobs.Jobs, "_taken", lambda _self: frozenset())
+
+
+def owners_are_told_apart_by_name(patch: pytest.MonkeyPatch) -> None:
+    async def is_there(self: owners.Owners, owner: Object, namespace: str) -> bool:
+        where = self.kinds[str(owner["apiVersion"]), str(owner["kind"])]
+        try:
+            await self.cluster.get(where, namespace, str(owner["name"]))
+        except Missing:
+            return False
+        return True
+
+    patch.setattr(owners.Owners, "_is_there", is_there)
+
+
+def a_failed_job_is_taken_up_again(patch: pytest.MonkeyPatch) -> None:
+    def again(seen: Any, now: Any) -> Any:
+        status = seen.status
+        if status.phase is Phase.FAILED:
+            seen = replace(seen, status=replace(status, phase=Phase.RUNNING))
+        return plan_decide.decide(seen, now)
+
+    patch.setattr(control_jobs, "decide", again)
+
+
+def new_tries_do_not_wait_for_old_ones(patch: pytest.MonkeyPatch) -> None:
+    missing = plan_decide._missing
+    patch.setattr(plan_decide, "_missing", lambda seen, tries, _old: missing(seen, tries, ()))
+
+
+def a_deleted_pod_is_not_stopped(patch: pytest.MonkeyPatch) -> None:
+    async def stop(_self: Any, _seen: Any, _plan: Any) -> None:
+        return
+
+    patch.setattr(agent.Agent, "_stop", stop)
+
+
+def half_a_gang_is_placed(patch: pytest.MonkeyPatch) -> None:
+    asks_of = scheduler.asks_of
+    patch.setattr(scheduler, "asks_of", lambda pods: tuple(replace(gang, size=1) for gang in asks_of(pods)))
+    patch.setattr(plan_place, "_not_yet", lambda _gang, _kept: "")
+
+
+def a_job_is_announced_again_and_again(patch: pytest.MonkeyPatch) -> None:
+    births = plan_decide._births
+
+    def twice(seen: Any, tries: Any) -> Any:
+        return births(replace(seen, status=replace(seen.status, conditions=())), tries)
+
+    patch.setattr(plan_decide, "_births", twice)
+
+
+def a_lost_container_is_never_noticed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(node_decide, "_lost", lambda _seen, _now: ())
+
+
+def the_agent_does_not_look_for_what_it_left_behind(patch: pytest.MonkeyPatch) -> None:
+    async def clear(_self: Any, _uid: str) -> None:
+        return
+
+    patch.setattr(agent.Agent, "_clear", clear)
+    patch.setattr(agent.Agent, "_follow", lambda _self, _uid, _tries: None)
+
+
+PLANTS: dict[str, Plant] = {
+    plant.__name__.replace("_", " "): plant
+    for plant in (
+        the_disk_answers_before_it_has_synced,
+        the_store_does_not_check_the_revision,
+        restarts_are_not_counted,
+        ports_are_chosen_without_looking_at_others,
+        owners_are_told_apart_by_name,
+        a_failed_job_is_taken_up_again,
+        new_tries_do_not_wait_for_old_ones,
+        a_deleted_pod_is_not_stopped,
+        half_a_gang_is_placed,
+        a_job_is_announced_again_and_again,
+        a_lost_container_is_never_noticed,
+        the_agent_does_not_look_for_what_it_left_behind,
+    )
+}
+
+__all__ = ["PLANTS", "simrun"]

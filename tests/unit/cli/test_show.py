@@ -1,0 +1,140 @@
+"""Objects as rows, as the server's own tables, and as text for programs."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from paceline.cli import show
+from paceline.cli.describing import events_table, job_facts, replicas_table
+from paceline.cli.verbs.down import ask
+from paceline.objects.gang import Place
+from paceline.sdk.facts import status_of
+from paceline.sdk.job import in_order
+from paceline.sdk.members import MemberPod
+
+NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
+
+
+def job(phase="Running", **status):
+    return {
+        "kind": "PyTorchTrainingJob",
+        "apiVersion": "batch.tensorstack.dev/v1beta1",
+        "metadata": {"name": "digits", "namespace": "default", "creationTimestamp": "2030-01-01T11:59:00Z"},
+        "spec": {"replicaSpecs": [{"replicas": 2}]},
+        "status": {"phase": phase, "aggregate": {"running": 1, "pending": 1}, **status},
+    }
+
+
+def test_a_job_in_a_row():
+    assert show.job_row(job(waiting="for worker-1"), NOON) == (
+        "digits",
+        "PyTorchTrainingJob",
+        "Running",
+        "1/2",
+        "60s",
+        "for worker-1",
+    )
+
+
+def test_a_wide_row_tells_restarts_and_duration():
+    row = show.job_row(job(startTime="2030-01-01T11:59:30Z", attempt=2), NOON, is_wide=True)
+
+    assert len(row) == len(show.WIDE_JOB_HEADER)
+    assert row[4:6] == ("2", "30s")
+
+
+def test_a_job_that_goes_says_so():
+    going = job()
+    going["metadata"]["deletionTimestamp"] = "2030-01-01T12:00:00Z"
+
+    assert show.job_row(going, NOON)[2] == "Deleting"
+
+
+TABLE = {
+    "kind": "Table",
+    "columnDefinitions": [{"name": "Name"}, {"name": "Ready", "priority": 0}, {"name": "Node", "priority": 1}],
+    "rows": [{"cells": ["a", True, None], "object": {"metadata": {"namespace": "team"}}}],
+}
+TABLES = {
+    "the server's columns are shown": ((False, False), ("NAME", "READY"), [("a", "true")]),
+    "more of them when asked": ((True, False), ("NAME", "READY", "NODE"), [("a", "true", "<none>")]),
+    "with namespaces when they differ": ((False, True), ("NAMESPACE", "NAME", "READY"), [("team", "a", "true")]),
+}
+
+
+@pytest.mark.parametrize(("asked", "header", "rows"), TABLES.values(), ids=TABLES)
+def test_tables_of_the_server(asked, header, rows):
+    is_wide, has_namespace = asked
+
+    assert show.table_rows(TABLE, NOON, is_wide=is_wide, has_namespace=has_namespace) == (header, rows)
+
+
+def test_a_server_without_tables_gives_names_and_ages():
+    thing = {"metadata": {"name": "a", "creationTimestamp": "2030-01-01T11:00:00Z"}}
+
+    for answer in ({"items": [thing]}, thing):
+        assert show.table_rows(answer, NOON, is_wide=False, has_namespace=False) == (("NAME", "AGE"), [("a", "60m")])
+
+
+def test_one_object_is_shown_bare_and_several_as_a_list():
+    assert show.listed([{"a": 1}], is_one=True) == {"a": 1}
+    assert show.listed([{"a": 1}], is_one=False)["items"] == [{"a": 1}]
+
+
+def test_yaml_keeps_order_and_writes_scripts_as_blocks():
+    text = show.as_yaml({"z": 1, "a": "one\ntwo\n", "list": [{"b": "训练"}]})
+
+    assert text == "z: 1\na: |\n  one\n  two\nlist:\n- b: 训练\n"
+
+
+def test_yaml_cannot_order_a_terminal_about():
+    assert "\x1b" not in show.as_yaml({"a": "\x1b[2J"})
+    assert "\x1b" not in show.as_json({"a": "\x1b[2J"})
+
+
+def test_facts_of_a_job_leave_out_what_is_not_there():
+    facts = dict(job_facts(job(), status_of(job()), NOON))
+
+    assert facts["Replicas"] == "1 of 2 (1 running, 1 pending)"
+    assert facts["Created"] == "2030-01-01 11:59:00 UTC (60s ago)"
+    assert facts["Ended"] == facts["Attempt"] == ""
+
+
+def test_replicas_name_the_leader_and_how_each_ended():
+    pods = [
+        MemberPod(name="d-w-0", place=Place("worker", 0), attempt=0, phase="Running", is_leader=True),
+        MemberPod(name="d-w-1", place=Place("worker", 1), attempt=0, phase="Failed", exit_code=0, reason="OOMKilled"),
+    ]
+    lines = replicas_table(pods, NOON)
+
+    assert lines[1].split() == ["worker-0", "*", "d-w-0", "Running", "0"]
+    assert lines[2].split() == ["worker-1", "d-w-1", "Failed", "0", "0", "OOMKilled"]
+
+
+def test_events_come_in_their_order_and_are_counted():
+    def event(reason, when, revision, count=1):
+        meta = {"resourceVersion": revision}
+        return {"reason": reason, "lastTimestamp": when, "count": count, "metadata": meta, "message": "m\n"}
+
+    events = [
+        event("Third", "2030-01-01T11:59:59Z", "2"),
+        event("Second", "2030-01-01T11:59:58Z", "10", count=3),
+        event("First", "2030-01-01T11:59:58Z", "9"),
+    ]
+    lines = events_table(in_order(events), NOON)
+
+    assert [line.split()[-3] for line in lines[1:]] == ["First", "Second", "Third"]
+    assert "2s (x3)" in lines[2]
+
+
+def test_down_names_the_jobs_and_the_flags_when_nobody_can_be_asked(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
+
+    class Ref:
+        name = "digits"
+
+    assert ask([Ref()] * 7) is None
+    told = capsys.readouterr().err
+    assert "7 jobs are still running: digits, digits, digits, digits, digits and 2 more" in told
+    assert "--keep-jobs" in told
+    assert "--stop-jobs" in told

@@ -1,0 +1,167 @@
+"""The sandbox as options of bubblewrap: what is seen, who it is, in which order."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from paceline.node.host import Blocked
+from paceline.node.images import Environment
+from paceline.node.sandbox import Launch, User, command, group_text, options, passwd_text, user_of
+from paceline.node.start import not_found
+from paceline.node.volumes import Mount, Volume
+from tests.unit.node.pods import HOST, container, pod
+
+PLAIN = Launch(
+    hostname="demo-0",
+    environment=Environment(name="/env", path=("/env/bin", "/usr/bin"), folders=("/env", "/usr/lib/python3", "/a/b")),
+    env=(("LR", "0.1"),),
+    command=("python", "train.py"),
+    mounts=(),
+    etc=Path("/agent/etc"),
+    hosts=Path("/agent/hosts/1"),
+    message=Path("/agent/message"),
+)
+UNPRIVILEGED = replace(HOST, is_root=False, uid=1000, gid=1000)
+
+
+def words(launch, host=HOST):
+    return " ".join(options(launch, host))
+
+
+def test_the_root_is_empty_and_writable_so_that_a_mount_can_be_anywhere():
+    assert options(PLAIN, HOST)[:2] == ("--tmpfs", "/")
+    assert "--ro-bind / /" not in words(PLAIN)
+
+
+def test_programs_of_the_machine_are_seen_but_cannot_be_changed():
+    assert "--ro-bind /usr /usr" in words(PLAIN)
+    assert "--symlink usr/bin /bin" in words(PLAIN)
+
+
+def test_the_environment_is_seen_once_and_its_parents_are_open_to_every_user():
+    said = words(PLAIN)
+
+    assert "--ro-bind /env /env" in said
+    assert "--dir /a --ro-bind /a/b /a/b" in said
+    assert "/usr/lib/python3" not in said
+
+
+def test_nothing_is_shared_that_need_not_be():
+    said = words(PLAIN)
+
+    for word in ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--hostname demo-0", "--die-with-parent"):
+        assert word in said
+    assert "--new-session" in said
+
+
+def test_root_keeps_no_capability_and_others_have_none_to_drop():
+    assert "--cap-drop ALL" in words(PLAIN)
+    assert "--cap-add" not in words(PLAIN)
+    assert "--cap-drop" not in words(PLAIN, UNPRIVILEGED)
+
+
+def test_another_user_is_become_inside_and_with_two_capabilities_only():
+    launch = replace(PLAIN, user=User(uid=1001, gid=7))
+
+    assert words(launch).count("--cap-add") == 2
+    assert "--cap-drop ALL --cap-add CAP_SETUID --cap-add CAP_SETGID" in words(launch)
+    assert command(launch, HOST) == (
+        *("/usr/bin/setpriv", "--reuid", "1001", "--regid", "7", "--clear-groups", "--"),
+        *("python", "train.py"),
+    )
+    assert command(PLAIN, HOST) == ("python", "train.py")
+
+
+def variables(launch, host=HOST):
+    said = options(launch, host)
+    start = said.index("--clearenv")
+    assert "--setenv" not in said[:start]
+    return dict(zip(said[start + 2 :: 3], said[start + 3 :: 3], strict=True))
+
+
+def test_the_environment_holds_what_is_said_and_nothing_else():
+    assert variables(PLAIN) == {
+        "PATH": "/env/bin:/usr/bin",
+        "HOME": "/root",
+        "LANG": "C.UTF-8",
+        "HOSTNAME": "demo-0",
+        "LR": "0.1",
+    }
+
+
+def test_the_containers_own_variables_win():
+    found = variables(replace(PLAIN, env=(("PATH", "/mine"), ("HOME", "/h"))))
+
+    assert (found["PATH"], found["HOME"]) == ("/mine", "/h")
+
+
+def test_a_user_without_a_home_gets_one_to_write_to():
+    assert variables(replace(PLAIN, user=User(uid=5, gid=5)))["HOME"] == "/tmp"
+    assert variables(PLAIN, UNPRIVILEGED)["HOME"] == "/tmp"
+
+
+def test_mounts_lie_over_everything_else_and_memory_may_have_a_size():
+    mounts = (
+        Mount(target="/dev/shm", volume=Volume(source=None, size=1024)),
+        Mount(target="/data/in", volume=Volume(source=Path("/disk")), sub_path="a", read_only=True),
+        Mount(target="/tmp", volume=Volume(source=Path("/scratch"))),
+    )
+    said = words(replace(PLAIN, mounts=mounts))
+
+    assert "--perms 1777 --size 1024 --tmpfs /dev/shm" in said
+    assert "--dir /data --ro-bind /disk/a /data/in" in said
+    assert said.index("--bind /scratch /tmp") > said.index("--tmpfs /tmp")
+
+
+def test_a_working_directory_is_made_and_entered():
+    assert "--dir /work --chdir /work" in words(replace(PLAIN, working_dir="/work"))
+    assert words(PLAIN).count("--chdir /") == 1
+
+
+def test_names_and_last_words_have_their_files():
+    said = words(PLAIN)
+
+    assert "--ro-bind /agent/hosts/1 /etc/hosts" in said
+    assert "--ro-bind /agent/etc/passwd /etc/passwd" in said
+    assert "--bind /agent/message /dev/termination-log" in said
+    assert "/etc/shadow" not in said
+
+
+def as_user(host=HOST, *, of_pod=None, of_container=None):
+    subject = pod(container(securityContext=of_container or {}), securityContext=of_pod or {})
+    return user_of(subject, subject["spec"]["containers"][0], host)
+
+
+def test_the_user_is_the_containers_choice_before_the_pods():
+    assert as_user() is None
+    assert as_user(of_pod={"runAsUser": 1, "runAsGroup": 2}) == User(uid=1, gid=2)
+    assert as_user(of_pod={"runAsUser": 1}, of_container={"runAsUser": 3}) == User(uid=3, gid=0)
+
+
+@pytest.mark.parametrize("context", [{"runAsNonRoot": True}, {"runAsNonRoot": True, "runAsUser": 0}])
+def test_who_must_not_be_root_is_not_started_as_root(context):
+    with pytest.raises(Blocked, match="runAsNonRoot") as caught:
+        as_user(of_pod=context)
+    assert caught.value.reason == "CreateContainerConfigError"
+    assert as_user(of_pod={**context, "runAsUser": 9}) == User(uid=9, gid=0)
+
+
+def test_an_agent_that_is_not_root_cannot_become_another_user_and_says_so():
+    assert as_user(UNPRIVILEGED, of_pod={"runAsUser": 1000}) is None
+    with pytest.raises(Blocked, match="need a node agent that runs as root; this one runs as 1000:1000"):
+        as_user(UNPRIVILEGED, of_pod={"runAsUser": 1})
+
+
+def test_the_container_finds_itself_in_passwd_and_group():
+    assert "user:x:1001:7:" in passwd_text(User(uid=1001, gid=7))
+    assert "user:x:7:" in group_text(User(uid=1001, gid=7))
+    assert passwd_text(User(uid=0, gid=0)).count("root") == 3
+
+
+def test_a_missing_program_is_said_with_the_way_to_get_it():
+    said = not_found("torchrun", environment="host", image="pytorch/pytorch:2")
+
+    assert said.startswith("torchrun: not found in environment host; install PyTorch there or map the image")
+    assert "--image 'pytorch/pytorch:2=FOLDER'" in said
+    assert "install it there" in not_found("/usr/bin/foo", environment="/env", image="x")

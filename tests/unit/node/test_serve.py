@@ -1,0 +1,113 @@
+"""The agent's own API, asked as the API server asks it."""
+
+import asyncio
+import json
+from pathlib import Path
+
+from paceline.node import shim
+from paceline.node.host import Folders
+from paceline.node.serve import Kubelet
+from paceline.testing.world import sim_world
+from tests.unit.node.pods import HOST, UID, container, pod
+
+FOLDERS = Folders(root=Path("/agent"))
+LINE = b"2030-01-01T00:00:00.000000000Z stdout F "
+
+
+def kubelet(**logs):
+    """An API over one pod whose containers have these tries: name → texts, the last one the latest."""
+    sim = sim_world()
+    for name, texts in logs.items():
+        for number, text in enumerate(texts):
+            folder = FOLDERS.attempt(UID, name, number)
+            sim.files.make_folder(folder)
+            sim.files.write(folder / shim.STARTED, b"{}")
+            sim.files.write(folder / shim.LOG, b"".join(LINE + line.encode() + b"\n" for line in text.split()))
+            if number < len(texts) - 1:
+                sim.files.write(folder / shim.EXIT, b"{}")
+    subject = pod(container(), container("side"))
+    return Kubelet(world=sim.world(), host=HOST, folders=FOLDERS, pods={("team", "demo"): subject})
+
+
+async def ask(app, path, query="", *, method="GET", hang_up_after=None):
+    """Send one request; give the status and the body."""
+    sent, gone = [], asyncio.Event()
+
+    async def receive():
+        await gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message):
+        sent.append(message)
+        bodies = [each for each in sent if each.get("body")]
+        if hang_up_after is not None and len(bodies) >= hang_up_after:
+            gone.set()
+
+    scope = {"type": "http", "method": method, "path": path, "raw_path": path.encode(), "query_string": query.encode()}
+    async with asyncio.timeout(10):
+        await app(scope, receive, send)
+    return sent[0]["status"], b"".join(each.get("body", b"") for each in sent)
+
+
+async def test_a_containers_log_is_given():
+    app = kubelet(main=["a b"])
+
+    assert await ask(app, "/containerLogs/team/demo/main") == (200, b"a\nb\n")
+    assert await ask(app, "/containerLogs/team/demo/main", "tailLines=1") == (200, b"b\n")
+
+
+async def test_the_log_of_the_try_before_is_given_when_asked_for():
+    app = kubelet(main=["old", "new"])
+
+    assert await ask(app, "/containerLogs/team/demo/main", "previous=true") == (200, b"old\n")
+    assert await ask(app, "/containerLogs/team/demo/main") == (200, b"new\n")
+
+
+async def refused(app, path, query=""):
+    status, body = await ask(app, path, query)
+    said = json.loads(body)
+    assert (said["kind"], said["code"]) == ("Status", status)
+    return status, said["message"]
+
+
+async def test_what_is_not_there_is_said_in_kubernetes_words():
+    app = kubelet(main=["a"])
+
+    assert await refused(app, "/containerLogs/team/nobody/main") == (404, 'pods "nobody" not found')
+    assert await refused(app, "/containerLogs/team/demo/no") == (
+        400,
+        "container no is not valid for pod demo; it has: main, side",
+    )
+    assert await refused(app, "/containerLogs/team/demo/side") == (
+        400,
+        'container "side" in pod "demo" is waiting to start: ContainerCreating',
+    )
+    assert await refused(app, "/containerLogs/team/demo/main", "previous=true") == (
+        400,
+        'previous terminated container "main" in pod "demo" not found',
+    )
+    assert (await refused(app, "/containerLogs/team/demo/main", "tailLines=x"))[0] == 400
+    assert (await refused(app, "/exec/team/demo/main"))[0] == 404
+
+
+async def test_a_quoted_slash_does_not_lead_anywhere():
+    assert (await refused(kubelet(main=["a"]), "/containerLogs/team/demo/main%2F..%2F..%2Fx"))[0] == 400
+
+
+async def test_only_reading_is_offered():
+    assert (await ask(kubelet(), "/pods", method="DELETE"))[0] == 405
+
+
+async def test_a_follower_that_hangs_up_is_let_go():
+    """The container never ends; the request does."""
+    app = kubelet(main=["a"])
+
+    assert await ask(app, "/containerLogs/team/demo/main", "follow=true", hang_up_after=1) == (200, b"a\n")
+
+
+async def test_it_says_that_it_lives_and_which_pods_are_here():
+    app = kubelet()
+
+    assert await ask(app, "/healthz") == (200, b"ok")
+    _, body = await ask(app, "/pods")
+    assert [each["metadata"]["name"] for each in json.loads(body)["items"]] == ["demo"]

@@ -1,0 +1,184 @@
+"""Submitting, finding and ending jobs through a session."""
+
+import pytest
+from tests.unit.sdk.conftest import CLAIMS, JOBS, PODS
+
+from paceline.errors import Exists, Invalid, Malformed, Missing, NotOffered
+from paceline.sdk.document import Document
+from paceline.sdk.manifest import read_text
+
+CLAIM = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}}
+YAML = b"""
+apiVersion: batch.tensorstack.dev/v1beta1
+kind: PyTorchTrainingJob
+metadata: {name: digits}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+"""
+
+
+def documents():
+    return read_text(YAML, "job.yaml")
+
+
+def test_claims_are_made_before_the_jobs_that_need_them(stage, session):
+    made = session.create(documents())
+
+    assert [str(each) for each in made] == ["persistentvolumeclaim/data created", "pytorchtrainingjob/digits created"]
+    assert [path for _, path, _ in stage.history] == [CLAIMS, JOBS]
+    assert made[1].job.uid == "uid-of-digits"
+    assert stage.objects[JOBS, "digits"]["metadata"]["namespace"] == "default"
+
+
+def test_a_claim_that_exists_is_used(stage, session):
+    stage.put(CLAIMS, {"metadata": {"name": "data", "namespace": "default"}})
+
+    assert str(session.create(documents())[0]) == "persistentvolumeclaim/data exists"
+
+
+def test_a_job_that_exists_is_not_touched_and_nothing_else_stays(stage, session, job_object):
+    stage.put(JOBS, job_object())
+
+    with pytest.raises(Exists, match=r"job.yaml:2: pytorchtrainingjob/digits exists already"):
+        session.create(documents())
+    assert set(stage.objects) == {(JOBS, "digits")}
+
+
+def test_a_refused_job_leaves_nothing_behind(stage, session):
+    stage.refused.add("digits")
+
+    with pytest.raises(Invalid) as refusal:
+        session.create(documents())
+
+    assert refusal.value.what == "job.yaml:2: pytorchtrainingjob/digits"
+    assert [(fault.path, fault.value, fault.hint) for fault in refusal.value.faults] == [
+        ("spec.replicas", 0, "ask for at least 1")
+    ]
+    assert stage.objects == {}
+    assert stage.deleted[0][1]["preconditions"] == {"uid": "uid-of-data"}
+
+
+def test_what_was_there_before_stays_after_a_refusal(stage, session):
+    stage.refused.add("digits")
+    stage.put(CLAIMS, {"metadata": {"name": "data", "namespace": "default"}})
+
+    with pytest.raises(Invalid):
+        session.create(documents())
+    assert set(stage.objects) == {(CLAIMS, "data")}
+
+
+def test_an_unknown_kind_is_noticed_before_anything_is_made(stage, session):
+    odd = Document(object={"apiVersion": "v1", "kind": "Podd", "metadata": {"name": "x"}}, place="job.yaml:9")
+
+    with pytest.raises(Invalid) as refusal:
+        session.create((*documents(), odd))
+    assert refusal.value.what == "job.yaml:9"
+    assert stage.objects == {}
+
+
+def test_submit_takes_a_file_or_a_dict(session, tmp_path):
+    (tmp_path / "job.yaml").write_bytes(YAML)
+    assert str(session.submit(tmp_path / "job.yaml")) == "pytorchtrainingjob/digits"
+
+    manifest = {"apiVersion": "batch.tensorstack.dev/v1beta1", "kind": "PyTorchTrainingJob", "metadata": {"name": "b"}}
+    assert session.submit(manifest).name == "b"
+
+
+def test_submit_is_about_one_job(session):
+    with pytest.raises(Malformed, match="0 jobs were created"):
+        session.submit(CLAIM)
+    with pytest.raises(Malformed, match="kind is missing"):
+        session.submit({"apiVersion": "v1"})
+
+
+def test_a_job_is_found_by_name_or_kind_and_name(stage, session, job_object):
+    stage.put(JOBS, job_object())
+
+    assert session.job("digits") == session.job("pj/digits")
+
+
+def test_a_wrong_name_suggests_a_close_one(stage, session, job_object):
+    stage.put(JOBS, job_object())
+
+    with pytest.raises(Missing, match=r"did you mean digits\?"):
+        session.job("digitz")
+    with pytest.raises(Missing, match=r"did you mean pytorchtrainingjob/digits\?"):
+        session.job("pj/digitz")
+    with pytest.raises(Missing, match="lists them"):
+        session.job("other")
+
+
+def test_only_jobs_are_jobs(session):
+    with pytest.raises(Invalid, match="is not a kind of job"):
+        session.job("pods/x")
+
+
+def test_a_handle_knows_when_another_job_took_the_name(stage, session, job_object):
+    stage.put(JOBS, job_object())
+    ref = session.job("digits")
+    stage.put(JOBS, job_object(uid="uid-2"))
+
+    with pytest.raises(Missing, match="another job has its name"):
+        ref.status()
+
+
+def test_delete_means_this_very_job(stage, session, job_object):
+    stage.put(JOBS, job_object())
+    session.job("digits").delete()
+
+    assert stage.deleted[0][1]["preconditions"] == {"uid": "uid-1"}
+    assert stage.objects == {}
+
+
+def test_pause_and_resume_change_one_field(stage, session, job_object):
+    stage.put(JOBS, job_object(phase="Running"))
+    ref = session.job("digits")
+    ref.pause()
+    ref.resume()
+
+    assert [each["spec"]["runMode"]["pause"]["enabled"] for each in stage.patched] == [True, False]
+
+
+def test_what_has_ended_cannot_be_paused(stage, session, job_object):
+    stage.put(JOBS, job_object(phase="Failed"))
+
+    with pytest.raises(NotOffered, match="has ended"):
+        session.job("digits").pause()
+    assert stage.patched == []
+
+
+def test_a_job_is_quiet_when_paused_and_its_pods_have_ended(stage, session, job_object, pod_object):
+    stage.put(JOBS, job_object(phase="Paused"))
+    stage.put(PODS, pod_object(phase="Running"))
+    ref = session.job("digits")
+
+    with pytest.raises(TimeoutError):
+        ref.wait_quiet(timeout=0.1)
+    stage.drop(PODS, "digits-1a2b3-worker-0")
+    ref.wait_quiet(timeout=10)
+
+
+def test_gone_is_gone_also_when_the_name_is_taken_again(stage, session, job_object):
+    stage.put(JOBS, job_object())
+    kind, old = session.kinds.named("pj"), stage.objects[JOBS, "digits"]
+    stage.drop(JOBS, "digits")
+    session.wait_gone(kind, old)
+
+    stage.put(JOBS, job_object(uid="uid-2"))
+    session.wait_gone(kind, old)
+
+
+def test_a_watch_gives_what_is_there_and_then_every_change(stage, session, job_object):
+    stage.put(JOBS, job_object())
+    seen = []
+    for news in session.watch(session.kinds.jobs()):
+        seen.append((news.object["status"]["phase"], news.is_gone))
+        if len(seen) == 1:
+            stage.put(JOBS, job_object(phase="Running"))
+            stage.drop(JOBS, "digits")
+        if news.is_gone:
+            break
+
+    assert seen == [("Pending", False), ("Running", False), ("Running", True)]
