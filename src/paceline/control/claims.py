@@ -86,9 +86,10 @@ class Claims:
         if not claim["spec"].get("volumeName"):
             guarded = {"metadata": {"resourceVersion": claim["metadata"]["resourceVersion"]}}
             claim = await self.cluster.patch(CLAIMS, key_of(claim), {**guarded, "spec": {"volumeName": name}})
+        await self.cluster.patch(VOLUMES, ("", name), {"status": {"phase": "Bound"}}, subresource="status")
+        # Last, because a claim that says so is not looked at again.
         bound = {"phase": "Bound", "accessModes": volume["spec"]["accessModes"], "capacity": volume["spec"]["capacity"]}
         await self.cluster.patch(CLAIMS, key_of(claim), {"status": bound}, subresource="status")
-        await self.cluster.patch(VOLUMES, ("", name), {"status": {"phase": "Bound"}}, subresource="status")
 
     def _changed(self, _change: Change, _old: Object | None, new: Object | None) -> None:
         if new is not None:

@@ -8,7 +8,7 @@ from paceline.client.events import Recorder
 from paceline.client.informer import Informer
 from paceline.client.queue import WorkQueue, run
 from paceline.errors import Conflict, Missing
-from paceline.objects.meta import Key, Object, revision_of
+from paceline.objects.meta import Object, key_of, revision_of
 from paceline.objects.times import to_wire
 from paceline.plan.place import place
 from paceline.plan.room import asks_of, rooms_of
@@ -55,13 +55,14 @@ class Scheduler:
         if not gangs:
             return
         plan = place(gangs, rooms_of(self._nodes.cache.values(), pods.values()))
+        seen = {key: pods[key] for key in (*plan.bind, *plan.waits)}
         for key, node in plan.bind.items():
-            await self._bind(key, node, plan.warn.get(key, ""))
+            await self._bind(seen[key], node, plan.warn.get(key, ""))
         for key, why in plan.waits.items():
-            await self._say_why(key, why)
+            await self._say_why(seen[key], why)
 
-    async def _bind(self, key: Key, node: str, warning: str) -> None:
-        pod = self._pods.cache[key]
+    async def _bind(self, pod: Object, node: str, warning: str) -> None:
+        key = key_of(pod)
         binding = {
             "apiVersion": "v1",
             "kind": "Binding",
@@ -78,8 +79,8 @@ class Scheduler:
         if warning:
             await self.recorder.record(pod, "Overcommitted", message=warning, is_warning=True)
 
-    async def _say_why(self, key: Key, why: str) -> None:
-        pod = self._pods.cache[key]
+    async def _say_why(self, pod: Object, why: str) -> None:
+        key = key_of(pod)
         if _reason_of(pod) == why:
             return
         condition = {

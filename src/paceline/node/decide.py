@@ -68,7 +68,9 @@ def _step(seen: Seen, name: str, now: datetime, *, is_init: bool = False) -> Ite
         yield _Step(at=now + MOMENT) if each.is_held else _Step(start=again)
     elif each.ended is not None and comes_again(seen.pod, each.ended, is_init=is_init):
         yield _Step(
-            start=Start(container=name, restarts=each.restarts + 1), at=each.ended.finished_at + pause_after(each)
+            # Not counted from a moment yet to come: the clock may have been set back since.
+            start=Start(container=name, restarts=each.restarts + 1),
+            at=min(each.ended.finished_at, now) + pause_after(each),
         )
 
 
@@ -77,8 +79,10 @@ def _stop(seen: Seen, held: dict[str, Try], now: datetime) -> Plan:
     if not held:
         return Plan(status=pod_status(seen, now), remove=True)
     grace = timedelta(seconds=grace_seconds(seen.pod))
-    ask = tuple(name for name, each in held.items() if each.asked_at is None and grace)
-    ends = {name: (each.asked_at or now) + grace for name, each in held.items()}
+    # Asked in the future: the clock was set back, and the grace period begins again.
+    asked = {name: each.asked_at for name, each in held.items() if each.asked_at is not None and each.asked_at <= now}
+    ask = tuple(name for name in held if name not in asked and grace)
+    ends = {name: asked.get(name, now) + grace for name in held}
     kill = tuple(name for name, end in ends.items() if end <= now)
     waits = [end for end in ends.values() if end > now]
     return Plan(ask=ask, kill=kill, status=pod_status(seen, now), wake_at=min(waits, default=None))

@@ -11,7 +11,7 @@ from paceline.plan.conditions import INITIALIZED, NONE, REPLICA_FAILURE, RUNNING
 from paceline.plan.deadline import EXCEEDED, deadline_of
 from paceline.plan.pause import pause, resume, stay_paused
 from paceline.plan.plan import NewPod, Plan, Tell
-from paceline.plan.restart import Verdict, failed_first, judge, restarted
+from paceline.plan.restart import Verdict, failed_first, held_until, judge, restarted
 from paceline.plan.seen import PodSeen, Seen
 from paceline.plan.success import holding, is_hopeless, say
 from paceline.plan.tasks import with_tasks
@@ -110,11 +110,9 @@ def _restart(seen: Seen, tries: tuple[Try, ...], verdict: Verdict, *, now: datet
 def _go_on(seen: Seen, tries: tuple[Try, ...], now: datetime) -> Plan:
     """Make what is missing, once what is old has gone, and say how far the job is."""
     old = tuple(pod for pod in older_pods(seen, tries) if not pod.phase.is_final)
-    is_held = seen.status.start_after is not None and now < seen.status.start_after
-    create = () if is_held else _missing(seen, tries, old)
-    status = _observed(seen, tries)
-    if not is_held:
-        status = status.but(start_after=None)
+    held = held_until(seen.status, now)
+    create = () if held else _missing(seen, tries, old)
+    status = _observed(seen, tries).but(start_after=held)
     status = _with_failures(_started(status, tries, now), tries, now, cause=None)
     status = _hold(status, now, tries=tries, old=old)
     deadline = deadline_of(seen.gang, status)

@@ -72,6 +72,16 @@ def pause_after(count: int) -> timedelta:
     return min(PAUSE * (1 << doublings), LONGEST_PAUSE)
 
 
+def held_until(status: JobStatus, now: datetime) -> datetime | None:
+    """Say until when nothing is made, if anything is held back at all.
+
+    A clock that was set back must not make a short pause long: no pause lasts longer than it was meant to.
+    """
+    if status.start_after is None or now >= status.start_after:
+        return None
+    return min(status.start_after, now + pause_after(max(status.backoff_count, 1)))
+
+
 def _gang_again(seen: Seen, over: list[Try]) -> Iterator[Try]:
     """Give the failed try that restarts the gang, if its policy and the limits let it.
 

@@ -1,5 +1,7 @@
 """Following a job: every line once, in the order of the tries, and an end that comes when everything is read."""
 
+import threading
+
 import pytest
 from tests.unit.sdk.conftest import JOBS, PODS
 
