@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline.testing.embedded import Embedded, processes_with, wait_until
-from tests.e2e.manifests import claim, pytorch, text
+from tests.e2e.manifests import claim, generic, text
 
 SCRIPT = (Path(__file__).parent / "jobs" / "count.py").read_text()
 MEMBERS = 2
@@ -33,26 +33,27 @@ class Counting:
         assert created.code == 0 or "AlreadyExists" in created.err, created.err
 
     def manifest(self) -> str:
-        words = [
-            "python",
-            "-c",
-            SCRIPT,
-            self.name,
-            str(self.lines),
-            str(self.code),
-            *(["hold"] if self.is_held else []),
-        ]
-        field_of = {"POD_UID": "metadata.uid", "ATTEMPT": "metadata.labels['paceline.dev/attempt']"}
-        job = pytorch(
-            self.name,
-            command=words,
-            workers=MEMBERS,
-            env=[{"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}} for name, path in field_of.items()],
-            volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": self.name}}],
-            volumeMounts=[{"name": "data", "mountPath": "/mnt"}],
-            restartPolicy=self.restart,
-        )
-        return text(claim(self.name), job)
+        return text(claim(self.name), self.job())
+
+    def job(self) -> dict[str, Any]:
+        """The job is done when every member is, and fails when every member has."""
+        fields = {
+            "POD_UID": "metadata.uid",
+            "ATTEMPT": "metadata.labels['paceline.dev/attempt']",
+            "RANK": "metadata.labels['replica-index']",
+        }
+        words = [self.name, str(self.lines), str(self.code), *(["hold"] if self.is_held else [])]
+        job = generic(self.name, command=["python", "-c", SCRIPT, *words], replicas=MEMBERS)
+        spec = job["spec"]
+        spec["failureRules"] = spec["successRules"]
+        (replicas,) = spec["replicaSpecs"]
+        replicas["restartPolicy"] = {"policy": self.restart, "limit": 3}
+        replicas["template"]["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": self.name}}]
+        replicas["template"]["spec"]["containers"][0] |= {
+            "env": [{"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}} for name, path in fields.items()],
+            "volumeMounts": [{"name": "data", "mountPath": "/mnt"}],
+        }
+        return job
 
     def let_go(self) -> None:
         (self.volume() / "go").touch()
@@ -65,12 +66,12 @@ class Counting:
         return json.loads(found.out)
 
     def status(self) -> dict[str, Any]:
-        return self.read("pj", self.name).get("status", {})
+        return self.read("gj", self.name).get("status", {})
 
     def wait(self, phase: str) -> dict[str, Any]:
         """Wait until the job is in a phase, and give its status."""
         waited = self.cluster.kubectl(
-            "wait", f"--for=jsonpath={{.status.phase}}={phase}", f"pj/{self.name}", "--timeout=60s"
+            "wait", f"--for=jsonpath={{.status.phase}}={phase}", f"gj/{self.name}", "--timeout=60s"
         )
         status = self.status()
         assert waited.code == 0, f"{waited.err}{json.dumps(status, indent=1)}"

@@ -105,14 +105,15 @@ DOCUMENTS = {
     "two megabytes are too much": ("x: " + "y" * 2_000_000, ["MiB"]),
     "an alias bomb does not go off": (BOMB, ["alias"]),
     "the same key twice is named": ("kind: A\nkind: B\n", ["kind", "line 2"]),
-    "an unknown kind is named": ("apiVersion: batch.tensorstack.dev/v1beta1\nkind: PyTorchJob\nmetadata: {name: x}\n", ["PyTorchJob", "PyTorchTrainingJob"]),
+    "an unknown kind is named": (
+        "apiVersion: batch.tensorstack.dev/v1beta1\nkind: PyTorchJob\nmetadata: {name: x}\n",
+        ["PyTorchJob", "PyTorchTrainingJob"],
+    ),
 }
 
 
 @pytest.mark.parametrize(("document", "named"), DOCUMENTS.values(), ids=DOCUMENTS)
-def test_the_command_refuses_a_document(
-    cluster: Embedded, tmp_path: Path, document: str, named: list[str]
-) -> None:
+def test_the_command_refuses_a_document(cluster: Embedded, tmp_path: Path, document: str, named: list[str]) -> None:
     path = tmp_path / "job.yaml"
     path.write_text(document)
 

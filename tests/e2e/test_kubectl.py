@@ -52,7 +52,7 @@ def test_a_watch_shows_every_phase_as_it_comes(cluster: Embedded) -> None:
     program = [sys.executable, "-c", "import shutil; print(shutil.which('kubectl'))"]
     kubectl = subprocess.run(program, capture_output=True, text=True, check=True).stdout.strip()
     watch = subprocess.Popen(
-        [kubectl, "get", "pytorchtrainingjobs", "-w", "-o", "jsonpath={.metadata.name} {.status.phase}{\"\\n\"}"],
+        [kubectl, "get", "pytorchtrainingjobs", "-w", "-o", 'jsonpath={.metadata.name} {.status.phase}{"\\n"}'],
         stdout=subprocess.PIPE,
         text=True,
         env=cluster.environment(),
@@ -80,3 +80,31 @@ def test_explain_knows_the_fields_of_a_job_down_to_the_container(cluster: Embedd
 
     assert explained.code == 0, explained.err
     assert "FIELD: command" in explained.out
+
+
+def test_a_foreground_delete_waits_for_what_the_job_owns(cluster: Embedded) -> None:
+    job = pytorch("fore", command=["python", "-c", "import time; time.sleep(1000)"], workers=2)
+    assert cluster.kubectl("create", "-f", "-", stdin=text(job)).code == 0
+    running = cluster.kubectl("wait", "--for=jsonpath={.status.phase}=Running", "pj/fore", "--timeout=60s")
+    assert running.code == 0, running.err
+
+    deleted = cluster.kubectl("delete", "pj", "fore", "--cascade=foreground", "--timeout=60s")
+
+    assert deleted.code == 0, deleted.err
+    left = cluster.kubectl("get", "pods", "-l", "tensorstack.dev/owner-name=fore", "-o", "name")
+    assert left.out == ""
+
+
+def test_an_orphaned_pod_outlives_its_job(cluster: Embedded) -> None:
+    job = pytorch("orphan", command=["python", "-c", "import time; time.sleep(1000)"], workers=1)
+    assert cluster.kubectl("create", "-f", "-", stdin=text(job)).code == 0
+    running = cluster.kubectl("wait", "--for=jsonpath={.status.phase}=Running", "pj/orphan", "--timeout=60s")
+    assert running.code == 0, running.err
+
+    deleted = cluster.kubectl("delete", "pj", "orphan", "--cascade=orphan", "--timeout=60s")
+
+    assert deleted.code == 0, deleted.err
+    selected = ("-l", "tensorstack.dev/owner-name=orphan")
+    left = json.loads(cluster.kubectl("get", "pods", *selected, "-o", "json").out)["items"]
+    assert [(pod["status"]["phase"], pod["metadata"].get("ownerReferences")) for pod in left] == [("Running", None)]
+    assert cluster.kubectl("delete", "pods", *selected, "--now").code == 0

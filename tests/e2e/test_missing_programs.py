@@ -30,9 +30,7 @@ def test_without_bubblewrap_the_job_waits_and_says_what_to_install(
         job.write_text(text(generic("walled", command=["true"])))
         assert cluster.paceline("submit", str(job)).code == 0
 
-        waited = cluster.kubectl(
-            "wait", "--for=jsonpath={.status.waiting}", "gj/walled", "--timeout=30s"
-        )
+        waited = cluster.kubectl("wait", "--for=jsonpath={.status.waiting}", "gj/walled", "--timeout=30s")
         assert waited.code == 0, waited.err
         status = json.loads(cluster.kubectl("get", "gj", "walled", "-o", "json").out)["status"]
         assert status["phase"] == "Pending"

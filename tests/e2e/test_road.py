@@ -98,15 +98,15 @@ def test_a_failed_job_says_which_pod_and_why_and_exits_1(cluster: Embedded, tmp_
 
 def test_deleting_a_running_job_leaves_no_process(cluster: Embedded, tmp_path: Path) -> None:
     # The trap keeps its marks in the command line, so that the processes can be found from outside.
-    job = generic("long", command=["python", "-c", "import time; print('up', flush=True); time.sleep(1000)"], replicas=2)
+    job = generic(
+        "long", command=["python", "-c", "import time; print('up', flush=True); time.sleep(1000)"], replicas=2
+    )
     assert cluster.paceline("submit", written(tmp_path, "job.yaml", text(job))).code == 0
     waited = cluster.kubectl("wait", "--for=jsonpath={.status.phase}=Running", "gj/long", "--timeout=60s")
     assert waited.code == 0, waited.err
 
     assert cluster.kubectl("delete", "gj", "long", "--wait=true").code == 0
-    gone = cluster.kubectl(
-        "wait", "--for=delete", "pods", "-l", "tensorstack.dev/owner-name=long", "--timeout=60s"
-    )
+    gone = cluster.kubectl("wait", "--for=delete", "pods", "-l", "tensorstack.dev/owner-name=long", "--timeout=60s")
     assert gone.code == 0, gone.err
     running = [pid for pid in leftovers(cluster.home) if b"shim" in Path(f"/proc/{pid}/cmdline").read_bytes()]
     assert running == []

@@ -1,4 +1,4 @@
-"""`paceline up` and `paceline down` with running jobs: nothing is ended by surprise, and what was kept is found again."""
+"""`paceline up` and `down` with running jobs: nothing is ended by surprise, and what was kept is found again."""
 
 import json
 import os
@@ -20,6 +20,7 @@ from paceline.testing.embedded import (
     wait_until,
 )
 from tests.e2e.counting import Counting
+from tests.e2e.manifests import claim, text
 
 
 @pytest.fixture
@@ -107,7 +108,7 @@ def test_stopped_jobs_are_paused_and_leave_no_process(cluster: Embedded, job: Co
     assert job.processes() == frozenset()
     # A pause is no end: the job goes on when it is told to.
     go_on = json.dumps({"spec": {"runMode": {"pause": {"enabled": False}}}})
-    assert cluster.kubectl("patch", "pj", job.name, "--type=merge", "-p", go_on).code == 0
+    assert cluster.kubectl("patch", "gj", job.name, "--type=merge", "-p", go_on).code == 0
     job.let_go()
     assert job.wait("Succeeded")["backoffCount"] == 0
 
@@ -189,13 +190,13 @@ def test_up_keeps_the_images_of_the_last_start(tmp_path: Path) -> None:
         images = json.loads((cluster.home / "settings.json").read_text())["images"]
         assert images == [["acme/*", str(environment)]]
         job = Counting(cluster=cluster, lines=1)
-        manifest = json.loads(job.manifest().split("---\n")[2])
+        manifest = job.job()
         manifest["spec"]["replicaSpecs"][0]["template"]["spec"]["containers"][0] |= {
             "image": "acme/trainer:1",
             "command": ["no-such-program"],
         }
-        cluster.kubectl("create", "-f", "-", stdin=job.manifest().split("---\n")[1])
-        cluster.kubectl("create", "-f", "-", stdin=json.dumps(manifest))
+        created = cluster.kubectl("create", "-f", "-", stdin=text(claim(job.name), manifest))
+        assert created.code == 0, created.err
         # The program is looked for in that very environment.
         assert str(environment) in job.wait("Failed")["failure"]["message"]
 
@@ -225,7 +226,7 @@ def test_ctrl_c_ends_a_cluster_in_front_and_jobs_run_on() -> None:
 
 
 def in_front(cluster: Embedded) -> subprocess.Popen[str]:
-    """Start `paceline up` as a terminal does, in a process group of its own, and wait until it says that it is ready."""
+    """Start `paceline up` as a terminal does, in a process group of its own, and wait until it is ready."""
     process = subprocess.Popen(
         [paceline_command(), "up"],
         stdout=subprocess.PIPE,

@@ -1,7 +1,6 @@
 """Owner cleanup: what a gone object owned goes too. A real cluster has its own; the embedded one has this."""
 
 import asyncio
-import logging
 from dataclasses import dataclass, field
 
 from paceline.client.cache import Handler
@@ -9,16 +8,16 @@ from paceline.client.cluster import CLAIMS, CONFIG_MAPS, PODS, SERVICES, Change,
 from paceline.client.informer import Informer
 from paceline.client.queue import WorkQueue, run
 from paceline.errors import Conflict, Missing
-from paceline.objects.meta import Object, key_of, namespace_of, uid_of
+from paceline.objects.meta import Object, is_deleting, key_of, namespace_of, revision_of, uid_of
 from paceline.world import Chance
-
-log = logging.getLogger(__name__)
 
 # What may be owned.
 DEPENDENTS = (PODS, SERVICES, CLAIMS, CONFIG_MAPS)
+# An object deleted with `--cascade=foreground` or `--cascade=orphan` waits with one of these.
+FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 
-# (plural, namespace, name) of a dependent.
-DependentKey = tuple[str, str, str]
+# (plural, namespace, name) of any object that is followed here.
+OwnedKey = tuple[str, str, str]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -29,46 +28,78 @@ class Owners:
     chance: Chance
     # (apiVersion, kind) → where such owners lie.
     kinds: dict[tuple[str, str], Collection]
-    queue: WorkQueue[DependentKey] = field(init=False)
-    _dependents: dict[str, Informer] = field(init=False)
-    _owners: dict[str, Informer] = field(init=False)
+    queue: WorkQueue[OwnedKey] = field(init=False)
+    _where: dict[str, Collection] = field(init=False)
+    _informers: dict[str, Informer] = field(init=False)
 
     def __post_init__(self) -> None:
         """Set up the caches; nothing runs before `run`."""
         self.queue = WorkQueue(self.chance)
-        self._dependents = {
-            where.plural: self._informer(where, self._dependent_changed(where.plural)) for where in DEPENDENTS
-        }
-        self._owners = {
-            where.plural: self._informer(where, self._owner_changed)
-            for where in self.kinds.values()
-            if where.plural not in self._dependents
+        self._where = {where.plural: where for where in (*DEPENDENTS, *self.kinds.values())}
+        self._informers = {
+            plural: Informer(self.cluster, where, chance=self.chance, on_change=self._changed(plural))
+            for plural, where in self._where.items()
         }
 
     async def run(self, synced: asyncio.Event) -> None:
         """Work until cancelled; `synced` is set once every cache has been filled."""
-        informers = (*self._dependents.values(), *self._owners.values())
         async with asyncio.TaskGroup() as group:
-            for informer in informers:
+            for informer in self._informers.values():
                 group.create_task(informer.run())
-            for informer in informers:
+            for informer in self._informers.values():
                 await informer.has_synced.wait()
             synced.set()
             await run(self.queue, self.reconcile, workers=2)
 
-    async def reconcile(self, key: DependentKey) -> None:
-        """Delete one dependent if every owner it names is gone."""
+    async def reconcile(self, key: OwnedKey) -> None:
+        """Delete one object if every owner it names is gone; if it waits for what it owns, see to that."""
         plural, namespace, name = key
-        found = self._dependents[plural].cache.get((namespace, name))
+        found = self._informers[plural].cache.get((namespace, name))
         if found is None:
             return
-        for owner in found["metadata"].get("ownerReferences") or ():
+        if is_deleting(found) and _waits_with(found, FOREGROUND, ORPHAN):
+            await self._drain(plural, found)
+        owners = found["metadata"].get("ownerReferences") or ()
+        if not owners:
+            return
+        for owner in owners:
             if await self._is_there(owner, namespace):
                 return
-        where = next(each for each in DEPENDENTS if each.plural == plural)
-        options = {"preconditions": {"uid": uid_of(found)}, "propagationPolicy": "Background"}
+        await self._delete(plural, found)
+
+    async def _drain(self, plural: str, owner: Object) -> None:
+        """Delete what a foreground-deleted object owns, or set it free; then let the object go."""
+        owned = [(where.plural, each) for where in DEPENDENTS for each in self._owned(where, owner)]
+        if _waits_with(owner, ORPHAN):
+            for its_plural, each in owned:
+                await self._set_free(its_plural, each, uid_of(owner))
+        elif owned:
+            for its_plural, each in owned:
+                if not is_deleting(each):
+                    await self._delete(its_plural, each)
+            # The last of them to go brings the owner back here.
+            return
+        kept = [name for name in owner["metadata"]["finalizers"] if name not in (FOREGROUND, ORPHAN)]
+        await self._patch(plural, owner, {"finalizers": kept})
+
+    def _owned(self, where: Collection, owner: Object) -> tuple[Object, ...]:
+        return self._informers[where.plural].owned(uid_of(owner))
+
+    async def _set_free(self, plural: str, owned: Object, uid: str) -> None:
+        others = [each for each in owned["metadata"]["ownerReferences"] if each.get("uid") != uid]
+        await self._patch(plural, owned, {"ownerReferences": others})
+
+    async def _patch(self, plural: str, obj: Object, metadata: dict[str, object]) -> None:
+        guarded = {"metadata": {"resourceVersion": revision_of(obj), **metadata}}
         try:
-            await self.cluster.delete(where, (namespace, name), options)
+            await self.cluster.patch(self._where[plural], key_of(obj), guarded)
+        except Missing:
+            return
+
+    async def _delete(self, plural: str, obj: Object) -> None:
+        options = {"preconditions": {"uid": uid_of(obj)}, "propagationPolicy": "Background"}
+        try:
+            await self.cluster.delete(self._where[plural], key_of(obj), options)
         except (Missing, Conflict):
             # Gone already, or another object has the name by now: both are what was wanted.
             return
@@ -85,23 +116,29 @@ class Owners:
             return False
         return uid_of(found) == owner.get("uid")
 
-    def _informer(self, where: Collection, changed: Handler) -> Informer:
-        return Informer(self.cluster, where, chance=self.chance, on_change=changed)
-
-    def _dependent_changed(self, plural: str) -> Handler:
-        def changed(change: Change, old: Object | None, new: Object | None) -> None:
+    def _changed(self, plural: str) -> Handler:
+        def changed(_change: Change, old: Object | None, new: Object | None) -> None:
             if new is None:
-                self._owner_changed(change, old, new)
-            elif new["metadata"].get("ownerReferences"):
-                known = old is not None and old["metadata"].get("ownerReferences") == new["metadata"]["ownerReferences"]
-                if not known:
-                    self.queue.add((plural, *key_of(new)))
+                self._gone(old or {})
+            elif is_deleting(new) or _owners_of(new) != _owners_of(old):
+                self.queue.add((plural, *key_of(new)))
 
         return changed
 
-    def _owner_changed(self, _change: Change, old: Object | None, new: Object | None) -> None:
-        if new is not None or old is None:
-            return
-        for plural, informer in self._dependents.items():
-            for dependent in informer.owned(uid_of(old)):
-                self.queue.add((plural, namespace_of(dependent), key_of(dependent)[1]))
+    def _gone(self, old: Object) -> None:
+        """Look at what a gone object owned, and at owners that may have waited for it to go."""
+        for where in DEPENDENTS:
+            for dependent in self._owned(where, old):
+                self.queue.add((where.plural, *key_of(dependent)))
+        for owner in _owners_of(old):
+            its = self.kinds.get((str(owner.get("apiVersion")), str(owner.get("kind"))))
+            if its is not None:
+                self.queue.add((its.plural, namespace_of(old), str(owner["name"])))
+
+
+def _owners_of(obj: Object | None) -> list[Object]:
+    return list(((obj or {}).get("metadata") or {}).get("ownerReferences") or ())
+
+
+def _waits_with(obj: Object, *finalizers: str) -> bool:
+    return any(name in finalizers for name in obj["metadata"].get("finalizers") or ())

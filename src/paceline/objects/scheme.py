@@ -90,19 +90,21 @@ class Scheme:
 
     resources: tuple[Resource, ...]
     components: Mapping[str, Any]
+    _by_path: Mapping[tuple[str, str, str], Resource] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Index the resources by path, once."""
+        object.__setattr__(self, "_by_path", {(r.group, r.version, r.plural): r for r in self.resources})
 
     def find(self, group: str, version: str, plural: str) -> Resource | None:
         """Find what a path names."""
-        return self._by_path().get((group, version, plural))
+        return self._by_path.get((group, version, plural))
 
     def of(self, api_version: str, kind: str) -> Resource | None:
         """Find what an object says it is."""
         group, _, version = api_version.rpartition("/")
         wanted = (group, version, kind)
         return next((r for r in self.resources if (r.group, r.version, r.kind) == wanted), None)
-
-    def _by_path(self) -> dict[tuple[str, str, str], Resource]:
-        return {(r.group, r.version, r.plural): r for r in self.resources}
 
     def groups(self) -> Iterable[tuple[str, str]]:
         """Give every served (group, version) once, in the order of the resources."""

@@ -97,6 +97,6 @@ def whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _moment(stamp: bytes) -> tuple[bytes, bytes]:
-    """Give a stamp in a form that sorts: fractions of a second may be written with fewer digits."""
+    """Give a stamp in a form that sorts: fractions of a second may be written with fewer digits, before a Z."""
     seconds, _, fraction = stamp.strip().rstrip(b"Z").partition(b".")
-    return seconds, fraction.ljust(9, b"0")
+    return seconds, fraction

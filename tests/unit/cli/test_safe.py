@@ -41,6 +41,7 @@ CELLS = {
     "even colours go": ("\x1b[31mred\x1b[0m", "red"),
     "a cell is one line": ("two\nlines\tand tabs", "two lines and tabs"),
     "a carriage return is shown": ("evil\rgood", "evil^Mgood"),
+    "a sequence that does not end takes only its line": ("\x1b]0;evil\nnext", " next"),
     "titles go": ("\x1b]0;t\x07name", "name"),
 }
 

@@ -90,6 +90,29 @@ def test_a_restarted_member_is_heard_try_by_try(stage, session, job_object, pod_
     assert texts(seen) == [b"first try\n", b"second try\n"]
 
 
+def test_the_next_try_is_not_heard_before_the_one_before_has_ended(stage, session, job_object, pod_object):
+    stage.put(JOBS, job_object(phase="Running"))
+    stage.put(PODS, pod_object())
+    is_asked, early = threading.Event(), []
+
+    def restart():
+        stage.put(PODS, pod_object(attempt=1))
+        early.append(is_asked.wait(0.3))
+        stage.put(PODS, pod_object(phase="Failed", code=1))
+
+    def end():
+        stage.put(PODS, pod_object(attempt=1, phase="Succeeded"))
+        stage.put(JOBS, job_object(phase="Succeeded"))
+
+    stage.logs[NAME].append([stamped(1, b"first"), restart, stamped(2, b"last of first")])
+    stage.logs[f"{NAME}-r1"].append([is_asked.set, stamped(3, b"second"), end])
+
+    seen = list(session.job("digits").follow(Wish(has_earlier_tries=True)))
+
+    assert texts(seen) == [b"first\n", b"last of first\n", b"second\n"]
+    assert early == [False]
+
+
 def test_who_comes_late_hears_the_last_try_alone(stage, session, job_object, pod_object):
     stage.put(JOBS, job_object(phase="Succeeded"))
     stage.put(PODS, pod_object(phase="Failed", code=1))
