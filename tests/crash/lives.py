@@ -8,6 +8,7 @@ from paceline.node.hosts import StableName, natural_address
 from paceline.objects.meta import Object
 from paceline.store.limits import Limits
 from paceline.testing.lives import Life, Stage
+from paceline.testing.logs import Fault
 from paceline.testing.processes import Course
 
 GENERIC = Collection(group=GROUP, version=VERSION, plural="genericjobs")
@@ -117,6 +118,23 @@ def rest_course(_container: str, pod: str, _tried: int) -> Course:
     return Course()
 
 
+# A job that goes after its pods, and one that goes without them.
+
+
+async def leave(stage: Stage) -> None:
+    await stage.create(GENERIC, generic("parent"))
+    await stage.create(GENERIC, generic("first"))
+    await stage.until("parent succeeds", lambda now: now.phase("genericjobs", "parent") == "Succeeded")
+    await stage.until("first runs", lambda now: now.phase("genericjobs", "first") == "Running")
+    await stage.delete(GENERIC, "first", policy="Foreground")
+    await stage.delete(GENERIC, "parent", policy="Orphan")
+    await stage.until("both are gone", lambda now: not now.oracle.jobs())
+
+
+def leave_course(_container: str, pod: str, _tried: int) -> Course:
+    return Course(seconds=2) if pod == "parent-worker-0" else Course()
+
+
 # Jobs that cannot start, each for its own reason, and one that asks for more CPUs than there are.
 
 
@@ -187,7 +205,8 @@ def pods_course(container: str, pod: str, tried: int) -> Course:
     return Course(seconds=2, exit_code=1 if tried < 2 else 0)
 
 
-# A job that an older version let in and this one refuses; and a history so short that it is cleared away all the time.
+# A job that an older version let in and this one refuses; a history so short that it is cleared away all the time; and
+# a disk that does what it is asked, once, and says that it did not.
 
 OLD = generic("old", spec={"successRules": [{"worker": [7]}]})
 OLD["metadata"] |= {
@@ -203,6 +222,7 @@ async def refuse(stage: Stage) -> None:
         return any(each["reason"] == "Invalid" for each in conditions)
 
     await stage.until("old is refused", is_refused)
+    stage.cluster.log.fail("append", Fault.LOST_REPLY)
     await stage.create(GENERIC, generic("short"))
     await stage.until("short succeeds", lambda now: now.phase("genericjobs", "short") == "Succeeded")
     await stage.delete(GENERIC, "old")
@@ -216,9 +236,10 @@ def refuse_course(_container: str, _pod: str, _tried: int) -> Course:
 LIVES = {
     life.name: life
     for life in (
-        Life(name="train", act=train, course=train_course),
+        Life(name="train", act=train, course=train_course, may_say=frozenset({"FailedMount"})),
         Life(name="sweep", act=sweep, course=sweep_course),
         Life(name="rest", act=rest, course=rest_course),
+        Life(name="leave", act=leave, course=leave_course),
         Life(name="wait", act=wait, course=wait_course),
         Life(name="pods", act=pods, course=pods_course),
         Life(

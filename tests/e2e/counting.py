@@ -92,15 +92,6 @@ class Counting:
         """What the members print in all, one text per member."""
         return [printed_by(rank, self.lines) for rank in range(MEMBERS)]
 
-    def told(self) -> Counter[tuple[str, str, str]]:
-        """How often each event was told: about whom, why, and in which words."""
-        events = self.read("events")["items"]
-        mine = [each for each in events if each["involvedObject"]["name"].startswith(self.name)]
-        counted: Counter[tuple[str, str, str]] = Counter()
-        for each in mine:
-            counted[each["involvedObject"]["name"], each["reason"], each["message"]] += each["count"]
-        return counted
-
     # What the machine says.
 
     def processes(self) -> frozenset[tuple[int, int]]:
@@ -126,6 +117,18 @@ class Counting:
         path = self.volume() / "ledger"
         lines = path.read_text().splitlines() if path.exists() else []
         return [(uid, attempt, started) for uid, attempt, started in (line.split() for line in lines)]
+
+
+def told_about(cluster: Embedded, job: str) -> Counter[tuple[str, str, str]]:
+    """How often each event of a job and its pods was told: about whom, why, and in which words."""
+    listed = cluster.kubectl("get", "events", "-o", "json")
+    assert listed.code == 0, listed.err
+    counted: Counter[tuple[str, str, str]] = Counter()
+    for each in json.loads(listed.out)["items"]:
+        about = each["involvedObject"]["name"]
+        if about == job or about.startswith(f"{job}-"):
+            counted[about, each["reason"], each["message"]] += each["count"]
+    return counted
 
 
 def printed_by(rank: int, lines: int) -> str:

@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,21 +17,22 @@ import pytest
 import yaml
 
 from paceline.testing.embedded import Embedded, embedded, paceline_command, processes_with, wait_until
-from tests.e2e.counting import MEMBERS, Counting, is_sandbox
+from tests.e2e.counting import MEMBERS, Counting, is_sandbox, told_about
 
 log = logging.getLogger(__name__)
 
 TARGETS = ("control", "agent", "both")
-ROUNDS, MANY_ROUNDS = 5, 20
+# Moments at which each of them is killed, in `make test` and in `make soak`.
+FEW, MANY = 5, 20
 EXAMPLE = Path(__file__).parents[2] / "examples" / "01-digits"
 
 
-def rounds() -> list:
-    """Each target at so many moments; those beyond the first few only when there is time."""
+def rounds(few: int, many: int) -> list:
+    """Every target so many times; a soak has more rounds of its own."""
     return [
-        pytest.param(target, number, marks=[] if number < ROUNDS else [pytest.mark.soak])
+        pytest.param(target, number, marks=[] if number < few else [pytest.mark.soak])
         for target in TARGETS
-        for number in range(MANY_ROUNDS)
+        for number in range(few + many)
     ]
 
 
@@ -93,7 +95,7 @@ def kill_and_bring_back(cluster: Embedded, target: str) -> None:
     bring_back(cluster, target, agent)
 
 
-@pytest.mark.parametrize(("target", "number"), rounds())
+@pytest.mark.parametrize(("target", "number"), rounds(FEW, MANY))
 def test_a_job_does_not_notice_a_kill_at_any_moment(
     cluster: Embedded, dice: random.Random, target: str, number: int
 ) -> None:
@@ -118,7 +120,7 @@ def test_a_job_does_not_notice_a_kill_at_any_moment(
     assert (status["attempt"], status["backoffCount"]) == (0, 0)
     assert_ran_once(job, running)
     assert sorted(job.logs().values()) == job.printed()
-    assert_told_once(job)
+    assert_told_once(cluster, job.name)
 
 
 def assert_ran_once(job: Counting, running: frozenset[tuple[int, int]]) -> None:
@@ -129,12 +131,17 @@ def assert_ran_once(job: Counting, running: frozenset[tuple[int, int]]) -> None:
     assert {str(ticks) for _, ticks in running} <= {started for _, _, started in ledger}
 
 
-def assert_told_once(job: Counting) -> None:
+def assert_told_once(cluster: Embedded, job: str) -> None:
+    """What happened is told, and nothing of it twice."""
     told = wait_until(
-        "the end is told", lambda: job.told() if "Succeeded" in {each[1] for each in job.told()} else None
+        "the end is told", lambda: found if "Succeeded" in reasons(found := told_about(cluster, job)) else None
     )
     assert {story: count for story, count in told.items() if count != 1} == {}
-    assert {"Created", "Succeeded"} <= {reason for _, reason, _ in told}
+    assert "Created" in reasons(told)
+
+
+def reasons(told: Counter[tuple[str, str, str]]) -> set[str]:
+    return {reason for _, reason, _ in told}
 
 
 @pytest.mark.parametrize(("code", "phase"), [(0, "Succeeded"), (7, "Failed")])
@@ -229,16 +236,13 @@ class Demo:
         return sum(each.read_bytes().count(b" F epoch ") for folder in folders for each in logs_in(folder))
 
 
-@pytest.mark.parametrize(
-    ("target", "number"),
-    [pytest.param(t, n, marks=[pytest.mark.soak] if n else []) for t in TARGETS for n in range(MANY_ROUNDS // ROUNDS)],
-)
+@pytest.mark.parametrize(("target", "number"), rounds(1, MANY // FEW))
 def test_training_does_not_notice_kills_at_random_moments(
     torch_cluster: Embedded, dice: random.Random, target: str, number: int
 ) -> None:
     job = Demo(cluster=torch_cluster, name=f"demo-{target}-{number}", epochs=30)
     before = pod_folders(torch_cluster)
-    moments = sorted(dice.randrange(job.epochs) for _ in range(ROUNDS))
+    moments = sorted(dice.randrange(job.epochs) for _ in range(FEW))
     log.info("round %d: %s is killed after these epochs: %s", number, target, moments)
     job.submit()
     running = wait_until("both workers run", lambda: found if len(found := job.processes()) == 2 else None)
@@ -260,3 +264,4 @@ def test_training_does_not_notice_kills_at_random_moments(
     assert re.findall(r"^epoch (\d+)/", said, re.MULTILINE) == [str(epoch + 1) for epoch in range(job.epochs)]
     assert len(re.findall(rf"^accuracy 0\.9\d+  model /mnt/{job.name}/model.pt$", said, re.MULTILINE)) == 1
     assert len(said.splitlines()) == job.epochs + 1
+    assert_told_once(torch_cluster, job.name)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from paceline.assembly.hold import is_ready
 from paceline.testing.embedded import (
     Embedded,
     Ran,
@@ -237,3 +238,42 @@ def in_front(cluster: Embedded) -> subprocess.Popen[str]:
     )
     assert "ready" in process.stdout.readline()
     return process
+
+
+def test_starts_at_once_make_one_cluster_and_all_wait_until_it_is_ready() -> None:
+    with folder_for_cluster() as cluster:
+        starts = [start(cluster) for _ in range(2)]
+        wait_until("one of them is under way", lambda: cluster.control_pid)
+        starts.append(start(cluster))
+        # The last first: it must not answer for a cluster that others are still starting.
+        for each in reversed(starts):
+            _, said = each.communicate(timeout=60)
+            assert each.returncode == 0, said
+            assert is_ready(cluster.settings.lock)
+        controls = [pid for pid in leftovers(cluster.home) if b"paceline.assembly.control" in arguments_of(pid)]
+        assert controls == [cluster.control_pid]
+
+
+def start(cluster: Embedded) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [paceline_command(), "up", "-d"], env=cluster.environment(), stderr=subprocess.PIPE, text=True
+    )
+
+
+def arguments_of(pid: int) -> list[bytes]:
+    return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+
+
+@pytest.mark.parametrize(("name", "said"), [("a-file", "a-file"), ("x" * 100, "a shorter PACELINE_HOME")])
+def test_a_folder_that_cannot_be_used_is_said_at_once(tmp_path: Path, name: str, said: str) -> None:
+    (tmp_path / "a-file").touch()
+    with folder_for_cluster(home=tmp_path / name) as cluster:
+        for words in (["up", "-d"], ["up"]):
+            refused = cluster.paceline(*words, seconds=30)
+
+            assert refused.code != 0
+            assert said in refused.err
+            assert "PACELINE_HOME" in refused.err
+            assert "bug" not in refused.err
+            assert "Traceback" not in refused.err
+        assert cluster.paceline("down").code == 0

@@ -7,15 +7,13 @@ from typing import Any
 import pytest
 
 from paceline.control import jobs as control_jobs
-from paceline.control import owners, scheduler
+from paceline.control import owners
 from paceline.errors import Missing
 from paceline.node import agent, decide as node_decide
 from paceline.objects.meta import Object
 from paceline.objects.status import Phase
 from paceline.plan import decide as plan_decide
-from paceline.plan import place as plan_place
 from paceline.store import writer
-from paceline.testing import simrun
 from paceline.testing.logs import SimLog
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -80,19 +78,6 @@ def new_tries_do_not_wait_for_old_ones(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(plan_decide, "_missing", lambda seen, tries, _old: missing(seen, tries, ()))
 
 
-def a_deleted_pod_is_not_stopped(patch: pytest.MonkeyPatch) -> None:
-    async def stop(_self: Any, _seen: Any, _plan: Any) -> None:
-        return
-
-    patch.setattr(agent.Agent, "_stop", stop)
-
-
-def half_a_gang_is_placed(patch: pytest.MonkeyPatch) -> None:
-    asks_of = scheduler.asks_of
-    patch.setattr(scheduler, "asks_of", lambda pods: tuple(replace(gang, size=1) for gang in asks_of(pods)))
-    patch.setattr(plan_place, "_not_yet", lambda _gang, _kept: "")
-
-
 def a_job_is_announced_again_and_again(patch: pytest.MonkeyPatch) -> None:
     births = plan_decide._births
 
@@ -124,12 +109,8 @@ PLANTS: dict[str, Plant] = {
         owners_are_told_apart_by_name,
         a_failed_job_is_taken_up_again,
         new_tries_do_not_wait_for_old_ones,
-        a_deleted_pod_is_not_stopped,
-        half_a_gang_is_placed,
         a_job_is_announced_again_and_again,
         a_lost_container_is_never_noticed,
         the_agent_does_not_look_for_what_it_left_behind,
     )
 }
-
-__all__ = ["PLANTS", "simrun"]

@@ -1,7 +1,12 @@
-"""`python -m paceline.assembly.agent HOME`: the node agent's process; it ends when its standard input does."""
+"""`python -m paceline.assembly.agent HOME`: the node agent's process; it ends when its standard input does.
+
+On its standard output it says that it is ready, or why it is not.
+"""
 
 import asyncio
+import contextlib
 import gc
+import logging
 import os
 import signal
 import sys
@@ -11,9 +16,9 @@ import uvloop
 
 from paceline.assembly.daemon import recall
 from paceline.assembly.embedded import GC_THRESHOLD
-from paceline.assembly.hold import hold
+from paceline.assembly.hold import READY, hold
 from paceline.assembly.host import find_sandbox, look_at_host
-from paceline.assembly.journal import say_known, say_to_stderr
+from paceline.assembly.journal import known, say_to_stderr
 from paceline.assembly.listen import serve, unix_socket
 from paceline.assembly.machine import OneThread, real_world
 from paceline.assembly.settings import Settings
@@ -25,6 +30,8 @@ from paceline.node.agent import Agent
 from paceline.node.host import Folders
 from paceline.node.serve import make_app
 
+log = logging.getLogger(__name__)
+
 
 def main() -> int:
     """Run until told to stop or until the control process is gone; known errors are one line each."""
@@ -32,14 +39,22 @@ def main() -> int:
     settings = recall(Path(sys.argv[1]))
     gc.set_threshold(GC_THRESHOLD, 50, 50)
     settings.agent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    failed = False
+    failed = ""
     try:
-        with hold(settings.agent / "lock"):
+        with hold(settings.agent_lock):
             uvloop.run(_until_told(settings))
     except* PacelineError as errors:
-        failed = True
-        say_known(errors)
-    return int(failed)
+        failed = "; ".join(known(errors))
+    if failed:
+        log.error("%s", failed)
+        _answer(failed)
+    return 1 if failed else 0
+
+
+def _answer(text: str) -> None:
+    # The control process may have gone by now.
+    with contextlib.suppress(BrokenPipeError):
+        os.write(sys.stdout.fileno(), f"{text}\n".encode())
 
 
 async def _until_told(settings: Settings) -> None:
@@ -82,7 +97,7 @@ async def _run_agent(settings: Settings) -> None:
         await ready.wait()
         group.create_task(serve(make_app(agent), unix_socket(settings.agent_socket), tls=None, started=started))
         await started.wait()
-        os.write(sys.stdout.fileno(), b"ready\n")
+        _answer(READY)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
-"""`python -m paceline.assembly.control HOME [FD]`: the control process; a byte on FD says that it is ready."""
+"""`python -m paceline.assembly.control HOME [FD]`: the control process; on FD it says that it is ready, or why not."""
 
+import contextlib
 import logging
 import os
 import sys
@@ -7,7 +8,8 @@ from pathlib import Path
 
 from paceline.assembly.daemon import recall
 from paceline.assembly.embedded import run_control
-from paceline.assembly.journal import say_known, say_to_stderr
+from paceline.assembly.hold import READY
+from paceline.assembly.journal import known, say_to_stderr
 from paceline.errors import PacelineError
 
 log = logging.getLogger(__name__)
@@ -19,19 +21,28 @@ def main() -> int:
     settings = recall(Path(sys.argv[1]))
     fd = int(sys.argv[2]) if len(sys.argv) > 2 else None
 
+    def answer(text: str) -> None:
+        nonlocal fd
+        if fd is not None:
+            # Whoever started this may have gone; it runs on all the same.
+            with contextlib.suppress(BrokenPipeError):
+                os.write(fd, text.encode())
+            os.close(fd)
+            fd = None
+
     def ready() -> None:
         log.info("ready")
-        if fd is not None:
-            os.write(fd, b"ready")
-            os.close(fd)
+        answer(READY)
 
-    failed = False
+    failed = ""
     try:
         run_control(settings, ready)
     except* PacelineError as errors:
-        failed = True
-        say_known(errors)
-    return int(failed)
+        failed = "\n".join(known(errors))
+    if failed:
+        log.error("%s", failed)
+        answer(failed)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -6,16 +6,20 @@ import select
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from paceline.assembly.hold import holder
+from paceline.assembly.hold import READY, holder, is_ready
 from paceline.assembly.settings import Settings
 from paceline.errors import Unavailable
 
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
-LAST_LINES = 15
+LOOK_SECONDS = 0.02
+SAID_BYTES = 65536
 
 
 def is_running(settings: Settings) -> bool:
@@ -24,32 +28,26 @@ def is_running(settings: Settings) -> bool:
 
 
 def start_in_background(settings: Settings) -> None:
-    """Start the cluster and return once it is ready; Unavailable carries the last lines of its log if it is not."""
-    settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    """Start the cluster and return once it is ready; Unavailable says why it is not."""
     remember(settings)
-    read_end, write_end = os.pipe()
-    with settings.log.open("ab") as said:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "paceline.assembly.control", str(settings.home), str(write_end)],
-            stdin=subprocess.DEVNULL,
-            stdout=said,
-            stderr=said,
-            pass_fds=[write_end],
-            start_new_session=True,
-            cwd="/",
-        )
-    os.close(write_end)
-    try:
-        ready, _, _ = select.select([read_end], [], [], START_SECONDS)
-        if ready and os.read(read_end, 16):
-            return
-    finally:
-        os.close(read_end)
-    if process.poll() is None:
-        process.kill()
-        process.wait()
-    tail = settings.log.read_text(errors="replace").splitlines()[-LAST_LINES:]
-    raise Unavailable("the cluster did not start; its log ends with:\n  " + "\n  ".join(tail))
+    with _in_home(settings), settings.log.open("ab") as log:
+        said = _start(settings, log.fileno())
+    if said == READY:
+        return
+    if is_running(settings):
+        # Somebody else was a little quicker.
+        wait_ready(settings)
+        return
+    raise Unavailable(said or f"the cluster did not start: {_last_words(settings)}; all it said is in {settings.log}")
+
+
+def wait_ready(settings: Settings) -> None:
+    """Wait until a cluster that somebody has started is ready; Unavailable when it ends or takes too long."""
+    deadline = time.monotonic() + START_SECONDS
+    while not is_ready(settings.lock):
+        if not is_running(settings) or time.monotonic() > deadline:
+            raise Unavailable(f"the cluster did not start: {_last_words(settings)}; all it said is in {settings.log}")
+        time.sleep(LOOK_SECONDS)
 
 
 def stop(settings: Settings) -> bool:
@@ -74,9 +72,12 @@ def stop(settings: Settings) -> bool:
 
 def remember(settings: Settings) -> None:
     """Write down the choices of this start, for the processes it starts and for the next start by itself."""
-    settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
     chosen = {"images": [list(row) for row in settings.images], "port": settings.port, "sandbox": settings.has_sandbox}
-    settings.started_with.write_text(json.dumps(chosen, indent=2) + "\n")
+    with _in_home(settings):
+        settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        beside = settings.started_with.with_suffix(".new")
+        beside.write_text(json.dumps(chosen, indent=2) + "\n")
+        beside.replace(settings.started_with)
 
 
 def recall(home: Path) -> Settings:
@@ -92,3 +93,45 @@ def recall(home: Path) -> Settings:
         port=int(chosen.get("port", 0)),
         has_sandbox=bool(chosen.get("sandbox", True)),
     )
+
+
+def _start(settings: Settings, log: int) -> str:
+    """Start the control process and give what it says on its pipe: that it is ready, why it is not, or nothing."""
+    read_end, write_end = os.pipe()
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "paceline.assembly.control", str(settings.home), str(write_end)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            pass_fds=[write_end],
+            start_new_session=True,
+            cwd="/",
+        )
+        os.close(write_end)
+        answered, _, _ = select.select([read_end], [], [], START_SECONDS)
+        if answered:
+            return os.read(read_end, SAID_BYTES).decode(errors="replace")
+        process.kill()
+        process.wait()
+        return (
+            f"the cluster was not ready after {START_SECONDS:.0f} s and was stopped; {settings.log} says how far it got"
+        )
+    finally:
+        os.close(read_end)
+
+
+@contextmanager
+def _in_home(settings: Settings) -> Iterator[None]:
+    """Say what is wrong with the folder when it cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        hint = "PACELINE_HOME chooses another folder"
+        raise Unavailable(f"cannot write in {settings.home}: {error.strerror}; {hint}") from error
+
+
+def _last_words(settings: Settings) -> str:
+    """Give the last line of the log: of a bug, that is its name."""
+    lines = settings.log.read_text(errors="replace").split("\n")
+    return next((line for line in reversed(lines) if line.strip()), "it said nothing")

@@ -2,10 +2,7 @@
 
 import asyncio
 import gc
-import logging
-import os
 import signal
-import sys
 from collections.abc import Callable
 from pathlib import PurePosixPath
 
@@ -14,23 +11,23 @@ import uvloop
 from paceline.api.app import Server, make_app
 from paceline.api.gate import Gate
 from paceline.assembly.controllers import make_namespaces, start_controllers
-from paceline.assembly.hold import hold
-from paceline.assembly.keys import last_port, prepare_keys
+from paceline.assembly.hold import hold, say_ready
+from paceline.assembly.keep_agent import keep_agent
+from paceline.assembly.keys import Keys, last_port, prepare_keys
 from paceline.assembly.kinds import full_scheme
 from paceline.assembly.listen import loopback_socket, serve
 from paceline.assembly.machine import OneThread, real_world
+from paceline.assembly.mark import MarkedLog
 from paceline.assembly.settings import LOOPBACK, Settings
 from paceline.client.agent import AgentSocket
 from paceline.client.local import IN_PROCESS, LocalCluster
+from paceline.errors import Unavailable
 from paceline.store.sqlite import SqliteLog
 from paceline.store.store import Store
 from paceline.world import World
 
-log = logging.getLogger(__name__)
-
 # The caches hold many long-lived objects: collecting them again and again costs more than it finds.
 GC_THRESHOLD = 50_000
-AGENT_PAUSE_SECONDS = 1.0
 
 
 def run_control(settings: Settings, ready: Callable[[], None]) -> None:
@@ -56,9 +53,9 @@ async def run_cluster(settings: Settings, world: World, ready: Callable[[], None
     """Open the store, serve the API, run the controllers and the agent, all until cancelled."""
     sock = loopback_socket(settings.port or last_port(settings))
     port = sock.getsockname()[1]
-    keys = prepare_keys(settings, world, port)
-    world.files.make_folder(settings.store.parent)
-    store = Store(SqliteLog(settings.store), OneThread("store"))
+    keys = _prepare(settings, world, port)
+    log = MarkedLog(SqliteLog(settings.store), store=settings.store, mark=settings.mark)
+    store = Store(log, OneThread("store"))
     await store.open()
     nodes = AgentSocket(settings.agent_socket, world.chance)
     try:
@@ -81,34 +78,19 @@ async def run_cluster(settings: Settings, world: World, ready: Callable[[], None
             async with asyncio.TaskGroup() as controllers:
                 await start_controllers(controllers, cluster, world, volumes=PurePosixPath(settings.volumes))
                 agent_is_ready = asyncio.Event()
-                controllers.create_task(_keep_agent(settings, agent_is_ready))
+                controllers.create_task(keep_agent(settings, agent_is_ready))
                 await agent_is_ready.wait()
+                say_ready(settings.lock)
                 ready()
     finally:
         await nodes.close()
         await store.close()
 
 
-async def _keep_agent(settings: Settings, is_ready: asyncio.Event) -> None:
-    """Run the node agent as a process of its own, and again when it ends; it says on stdout when it is ready."""
-    while True:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "paceline.assembly.agent",
-            str(settings.home),
-            # The agent ends when this pipe does, so that a killed control process leaves no second agent behind.
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            env=dict(os.environ),
-        )
-        try:
-            if process.stdout is not None and await process.stdout.readline():
-                is_ready.set()
-            code = await process.wait()
-        except asyncio.CancelledError:
-            process.terminate()
-            await process.wait()
-            raise
-        log.warning("the node agent ended and is started again", extra={"exit_code": code})
-        await asyncio.sleep(AGENT_PAUSE_SECONDS)
+def _prepare(settings: Settings, world: World, port: int) -> Keys:
+    """Make the files that must be there before the first request; Unavailable says which one cannot be made."""
+    try:
+        world.files.make_folder(settings.store.parent)
+        return prepare_keys(settings, world, port)
+    except OSError as error:
+        raise Unavailable(f"{error.filename or settings.home} cannot be written: {error.strerror}") from error

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 
 from paceline.errors import PacelineError
 
-log = logging.getLogger(__name__)
-
 _ORDINARY = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
@@ -30,10 +28,9 @@ def say_to_stderr(process: str) -> None:
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
 
 
-def say_known(errors: BaseExceptionGroup[PacelineError]) -> None:
-    """Log each known error of a group as one line; known errors need no traceback."""
-    for error in _leaves(errors):
-        log.error("%s", error)
+def known(errors: BaseExceptionGroup[PacelineError]) -> tuple[str, ...]:
+    """Give what the known errors of a group say, each once; known errors need no traceback."""
+    return tuple(dict.fromkeys(str(error) for error in _leaves(errors)))
 
 
 def _leaves(errors: BaseExceptionGroup[PacelineError]) -> Iterator[BaseException]:

@@ -31,6 +31,11 @@ class Settings:
         return self.home / "store" / "objects.db"
 
     @property
+    def mark(self) -> Path:
+        """How far the store had come; apart from it, because it is there to notice that the store is gone."""
+        return self.home / "revision"
+
+    @property
     def keys(self) -> Path:
         """Where certificates and hashed tokens lie."""
         return self.home / "keys"
@@ -44,6 +49,11 @@ class Settings:
     def agent(self) -> Path:
         """Where the node agent keeps its pods."""
         return self.home / "agent"
+
+    @property
+    def agent_lock(self) -> Path:
+        """Held by the node agent while it runs."""
+        return self.agent / "lock"
 
     @property
     def agent_socket(self) -> Path:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from paceline.client.cluster import LEASES, NAMESPACES, NODES, Cluster
-from paceline.errors import Exists, Missing, PacelineError
+from paceline.errors import Busy, Exists, Missing, PacelineError
 from paceline.node.host import ADDRESS, Host
 from paceline.objects.meta import Object
 from paceline.objects.times import from_wire, to_wire, to_wire_micro
@@ -119,7 +119,13 @@ class Registration:
         except Exists:
             node = await self.cluster.get(NODES, "", self.host.name)
         self._status = node.get("status") or {}
-        await self._report()
+        try:
+            await self._report()
+        except Busy as error:
+            if not self._status:
+                raise
+            # It is known from before, so its pods can be looked after while the store takes no writes.
+            log.warning("node not reported", extra={"error": str(error)})
 
     async def keep(self) -> None:
         """Renew until cancelled; trouble with the server is waited out."""

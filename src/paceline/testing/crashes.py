@@ -5,13 +5,15 @@ Out    the same part, which counts the writes made through it and kills the comp
 Never  changes what a write does: it happened whole, or not at all.
 """
 
+import asyncio
 import functools
 import inspect
 import sys
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import paceline
@@ -37,7 +39,7 @@ WRITES: dict[type, tuple[str, tuple[str, ...]]] = {
 
 
 class Moment(StrEnum):
-    """When a component is killed: just before a write, just after it but before its answer, or at a turn of the loop."""
+    """When a component is killed: just before a write, just after it but before its answer, or between two turns."""
 
     BEFORE = "before"
     AFTER = "after"
@@ -95,8 +97,12 @@ class Taps:
     # Ends a component's tasks and has it started again; called once it can do nothing any more.
     on_crash: Callable[[str], None]
     crashes: tuple[Crash, ...] = ()
+    # Whether all components die when one does.
+    together: bool = False
     writes: list[Write] = field(default_factory=list)
     turns: int = 0
+    # Where tasks waited between two turns, and at which turn that was first so.
+    awaits: dict[Site, int] = field(default_factory=dict)
     # The crashes that have happened.
     done: list[Crash] = field(default_factory=list)
     _counts: dict[str, int] = field(default_factory=dict)
@@ -121,6 +127,9 @@ class Taps:
     def turn(self) -> None:
         """Take note that the loop begins another turn, and kill whoever dies at it."""
         self.turns += 1
+        if not self.crashes:
+            for site in _waiting():
+                self.awaits.setdefault(site, self.turns)
         for crash in self.crashes:
             if crash.moment is Moment.TURN and crash.number == self.turns and crash.component in self._born:
                 self._crash(crash)
@@ -141,11 +150,13 @@ class Taps:
             raise Killed(str(write))
 
     def _crash(self, crash: Crash) -> None:
-        born = self._born[crash.component]
-        if not born.is_over:
-            born.is_over = True
-            self.done.append(crash)
-            self.on_crash(crash.component)
+        if self._born[crash.component].is_over:
+            return
+        self.done.append(crash)
+        for component in tuple(self._born) if self.together else (crash.component,):
+            if not self._born[component].is_over:
+                self._born[component].is_over = True
+                self.on_crash(component)
 
 
 class _Tapped:
@@ -229,15 +240,31 @@ class _Tap:
 def _site() -> Site:
     """Find who in the product makes the write that is just being made."""
     found: Site | None = None
-    frame = sys._getframe(1)  # noqa: SLF001 - the only way to learn who calls
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the only way to learn who calls
     while frame is not None:
-        path = Path(frame.f_code.co_filename)
-        if path.is_relative_to(SOURCE):
-            file = path.relative_to(SOURCE)
-            site = Site(file=file.as_posix(), function=frame.f_code.co_qualname, line=frame.f_lineno)
-            if file.parts[0] in PACKAGES:
-                return site
-            if found is None and file.parts[0] in OTHERS:
-                found = site
-        frame = frame.f_back  # type: ignore[assignment]
+        file = _file(frame.f_code.co_filename)
+        package = file.partition("/")[0]
+        if package in PACKAGES or (package in OTHERS and found is None):
+            found = Site(file=file, function=frame.f_code.co_qualname, line=frame.f_lineno)
+            if package in PACKAGES:
+                return found
+        frame = frame.f_back
     return found or Site(file="", function="", line=0)
+
+
+def _waiting() -> Iterator[Site]:
+    """Find where in the product the tasks of the running loop wait."""
+    for task in asyncio.all_tasks(asyncio.get_event_loop()):
+        step: Any = task.get_coro()
+        while frame := getattr(step, "cr_frame", None):
+            file = _file(frame.f_code.co_filename)
+            if file.partition("/")[0] in PACKAGES:
+                yield Site(file=file, function=frame.f_code.co_qualname, line=frame.f_lineno)
+            step = step.cr_await
+
+
+@functools.cache
+def _file(path: str) -> str:
+    """Give the path of a file of the product from its root; nothing for other files."""
+    found = Path(path)
+    return found.relative_to(SOURCE).as_posix() if found.is_relative_to(SOURCE) else ""

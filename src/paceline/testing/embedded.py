@@ -60,7 +60,7 @@ class Embedded:
     @property
     def agent_pid(self) -> int | None:
         """The node agent, while it lives."""
-        return holder(self.settings.agent / "lock")
+        return holder(self.settings.agent_lock)
 
     def environment(self) -> dict[str, str]:
         """Give the environment in which commands talk to this cluster."""

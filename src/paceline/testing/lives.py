@@ -21,7 +21,7 @@ from paceline.kinds.kind import GROUP
 from paceline.objects.meta import Object, name_of, uid_of
 from paceline.store.limits import DEFAULTS, Limits
 from paceline.store.log import Op, Record
-from paceline.testing.crashes import Crash, Taps, Write
+from paceline.testing.crashes import Crash, Site, Taps, Write
 from paceline.testing.logs import SimLog
 from paceline.testing.oracle import Broken, Oracle
 from paceline.testing.processes import Course, Intent
@@ -49,6 +49,22 @@ class Life:
     # What an earlier version of the product has stored: key and object.
     stored: tuple[tuple[str, Object], ...] = ()
     limits: Limits = DEFAULTS
+    # Reasons of stories about jobs that depend on who is faster.
+    may_say: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Who is killed when, and for how long it is gone."""
+
+    crashes: tuple[Crash, ...] = ()
+    # Whether all components die when one does.
+    together: bool = False
+    down_seconds: float = 1.0
+
+    def __str__(self) -> str:
+        words = [str(crash) for crash in self.crashes]
+        return " ".join([*words, *(["together"] if self.together else []), f"down {self.down_seconds:g}"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,9 +82,11 @@ class Outcome:
     events: dict[tuple[str, str, str], int]
     writes: tuple[Write, ...]
     turns: int
+    awaits: dict[Site, int]
     # The first write and the first turn after both components were up.
     first: dict[str, int]
     done: tuple[Crash, ...]
+    trace: tuple[str, ...]
 
 
 class _Disk(SimLog):
@@ -89,16 +107,15 @@ class _Disk(SimLog):
 class Stage:
     """One life on one simulated cluster."""
 
-    def __init__(self, life: Life, crashes: tuple[Crash, ...] = (), *, down_seconds: float = 1.0) -> None:
+    def __init__(self, life: Life, plan: Plan) -> None:
         self._life = life
-        self._down_seconds = down_seconds
-        self.taps = Taps(on_crash=self._fall, crashes=crashes)
+        self._down_seconds = plan.down_seconds
+        self.taps = Taps(on_crash=self._fall, crashes=plan.crashes, together=plan.together)
         self.cluster = SimCluster(seed=SEED, seam=self.taps.between, limits=life.limits)
         self.cluster.log = _Disk(self._recorded)
         self.cluster.sim.processes.script = self._course
         self.oracle = Oracle(cluster=self.cluster)
         self.names = Names()
-        self._fault: Broken | None = None
         self._news = asyncio.Event()
         # Bounded by the crashes that were chosen.
         self._fallen: asyncio.Queue[str] = asyncio.Queue()
@@ -112,23 +129,29 @@ class Stage:
         assert isinstance(loop, SimLoop)
         loop.on_turn = self.taps.turn
         self._store()
-        async with asyncio.TaskGroup() as group:
-            keeper = group.create_task(self._keep())
-            for component in COMPONENTS:
-                self._start(component)
-            await self._up()
-            self._first = {each: 1 + sum(w.component == each for w in self.taps.writes) for each in COMPONENTS}
-            self._first["turn"] = self.taps.turns
-            await self._life.act(self)
-            await self._rest()
-            keeper.cancel()
+        try:
+            async with asyncio.TaskGroup() as group:
+                keeper = group.create_task(self._keep())
+                await self._live()
+                keeper.cancel()
+        except BaseExceptionGroup as error:
+            raise error.exceptions[0] from None
         loop.on_turn = lambda: None
-        self.oracle.executed()
-        self.oracle.at_rest()
         outcome = self._outcome()
         await self.cluster.kill_agent()
         await self.cluster.kill_control()
         return outcome
+
+    async def _live(self) -> None:
+        for component in COMPONENTS:
+            self._start(component)
+        await self._up()
+        self._first = {each: 1 + sum(w.component == each for w in self.taps.writes) for each in COMPONENTS}
+        self._first["turn"] = self.taps.turns
+        await self._life.act(self)
+        await self._rest()
+        self.oracle.executed()
+        self.oracle.at_rest()
 
     # People
 
@@ -136,9 +159,10 @@ class Stage:
         """Create an object, and ask again until the answer is that it is there."""
         await self._insist(lambda: self.cluster.client().create(where, obj), fine=Exists)
 
-    async def delete(self, where: Collection, name: str) -> None:
+    async def delete(self, where: Collection, name: str, *, policy: str = "Background") -> None:
         """Delete an object, and ask again until the answer is that it is gone or going."""
-        await self._insist(lambda: self.cluster.client().delete(where, ("default", name)), fine=Missing)
+        options = {"propagationPolicy": policy}
+        await self._insist(lambda: self.cluster.client().delete(where, ("default", name), options), fine=Missing)
 
     async def patch(self, where: Collection, name: str, patch: Object) -> None:
         """Change an object, and ask again until it is changed."""
@@ -153,6 +177,7 @@ class Stage:
                 async with asyncio.timeout_at(deadline):
                     await self._news.wait()
             except TimeoutError:
+                self._check()
                 raise Broken(f"I13: waited {PATIENCE_SECONDS:.0f} s for: {what}") from None
             self._news.clear()
         self._check()
@@ -246,19 +271,19 @@ class Stage:
         self._check()
 
     def _check(self) -> None:
-        if self._fault is not None:
-            raise self._fault
+        if self.oracle.found is not None:
+            raise self.oracle.found
         error = None if self._down else self.cluster.broken()
         if error is not None:
             raise Broken(f"a component ended by itself: {error!r}") from error
 
     def _recorded(self, batch: tuple[Record, ...]) -> None:
         self.names.learn(batch)
+        self.oracle.recorded(batch)
         try:
-            self.oracle.recorded(batch)
             self.oracle.executed()
         except Broken as error:
-            self._fault = self._fault or error
+            self.oracle.found = self.oracle.found or error
         self._news.set()
 
     def _course(self, intent: Intent) -> Course:
@@ -269,8 +294,8 @@ class Stage:
 
     def _outcome(self) -> Outcome:
         plain, processes = self.names.plain, self.cluster.sim.processes
-        events = {}
-        objects = {}
+        events: dict[tuple[str, str, str], int] = {}
+        objects: dict[str, Any] = {}
         for key, obj in self.oracle.objects.items():
             if key.startswith("/core/events/"):
                 about = obj["involvedObject"]
@@ -286,8 +311,10 @@ class Stage:
             events=events,
             writes=tuple(self.taps.writes),
             turns=self.taps.turns,
+            awaits=self.taps.awaits,
             first=self._first,
             done=tuple(self.taps.done),
+            trace=tuple(self.oracle.trace),
         )
 
 
@@ -339,16 +366,25 @@ class Names:
         return self.plain(value) if isinstance(value, str) else value
 
 
-def live(life: Life, crashes: tuple[Crash, ...] = (), *, down_seconds: float = 1.0) -> Outcome:
-    """Live a life once."""
+UNBROKEN = Plan()
+
+
+def live(life: Life, plan: Plan = UNBROKEN) -> Outcome:
+    """Live a life once; a broken invariant has the trace of the run among its notes."""
+    stages: list[Stage] = []
 
     async def main() -> Outcome:
-        return await Stage(life, crashes, down_seconds=down_seconds).live()
+        stages.append(Stage(life, plan))
+        return await stages[0].live()
 
-    return run_simulated(SEED, main())
+    try:
+        return run_simulated(SEED, main())
+    except Broken as error:
+        error.add_note("\n".join(stages[0].oracle.trace))
+        raise
 
 
-def differences(told: Outcome, seen: Outcome) -> Iterator[str]:
+def differences(life: Life, told: Outcome, seen: Outcome) -> Iterator[str]:
     """Say in which ways a life that was broken off ended otherwise than one that was not."""
     for key in sorted({*told.objects, *seen.objects}):
         yield from _between(key, told.objects.get(key), seen.objects.get(key))
@@ -357,10 +393,17 @@ def differences(told: Outcome, seen: Outcome) -> Iterator[str]:
         for each in sorted({*before, *after}):
             if before[each] != after[each]:
                 yield f"{what} {each}: {before[each]} times, now {after[each]}"
-    # Who dies between a write and its story does not tell it; but nobody tells a story twice, or another one.
-    for what, times in sorted(seen.events.items()):
-        if what[0].split()[0].endswith("Job") and times > told.events.get(what, 0):
-            yield f"event {what}: {told.events.get(what, 0)} times, now {times}"
+    yield from _stories(life, told, seen)
+
+
+def _stories(life: Life, told: Outcome, seen: Outcome) -> Iterator[str]:
+    """Who dies between a write and its story does not tell it; but nobody tells a story twice, or another one."""
+    for (about, reason, message), times in sorted(seen.events.items()):
+        if not about.split()[0].endswith("Job"):
+            continue
+        before = told.events.get((about, reason, message), reason in life.may_say)
+        if times > before:
+            yield f"event {reason} of {about}, {message!r}: {int(before)} times, now {times}"
 
 
 def _between(path: str, before: Any, after: Any) -> Iterator[str]:

@@ -23,10 +23,12 @@ class Broken(Exception):
 
 @dataclass(slots=True, kw_only=True)
 class Oracle:
-    """Remembers what it has seen, and raises Broken at the first thing that must not be."""
+    """Remembers what it has seen, and says at once when something must not be."""
 
     cluster: SimCluster
     trace: list[str] = field(default_factory=list)
+    # The first thing that must not be.
+    found: Broken | None = None
     _revision: int = 0
     # Every object as last recorded, by store key.
     objects: dict[str, Object] = field(default_factory=dict)
@@ -41,7 +43,16 @@ class Oracle:
         self.trace.append(f"{self.cluster.sim.clock.monotonic():.3f} {text}")
 
     def recorded(self, batch: tuple[Record, ...]) -> None:
-        """Check what has just become durable."""
+        """Check what has just become durable; what is wrong with it is kept in `found`.
+
+        Nothing is raised: this is called from the store's own disk, and the store must not be told.
+        """
+        try:
+            self._record(batch)
+        except Broken as error:
+            self.found = self.found or error
+
+    def _record(self, batch: tuple[Record, ...]) -> None:
         for record in batch:
             obj = json.loads(record.value)
             status = obj.get("status") or {}

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import random
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from paceline.errors import Busy
 from paceline.node.agent import Agent
 from paceline.node.host import Folders, Host
 from paceline.objects.meta import Object
+from paceline.objects.scheme import Scheme
 from paceline.store.limits import DEFAULTS, Limits
 from paceline.store.log import Log
 from paceline.store.store import Store
@@ -149,7 +151,7 @@ class SimCluster:
         await store.open()
         gate = Gate(tokens={hashed(TOKEN): "admin"}, hosts=frozenset({IN_PROCESS}))
         app = make_app(
-            Server(store=store, scheme=full_scheme(), clock=world.clock, ids=world.ids, gate=gate, nodes=NoLogs())
+            Server(store=store, scheme=_scheme(), clock=world.clock, ids=world.ids, gate=gate, nodes=NoLogs())
         )
         try:
             local = LocalCluster(self.seam("control", app), token=TOKEN, on_warning=_ignore)
@@ -175,6 +177,12 @@ class SimCluster:
             find_sandbox=lambda: "/usr/bin/bwrap",
         )
         await agent.run(ready)
+
+
+@functools.cache
+def _scheme() -> Scheme:
+    """Give the kinds that are served: the same for every start, and not quick to make."""
+    return full_scheme()
 
 
 def _ignore(_text: str) -> None:

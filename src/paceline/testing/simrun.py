@@ -95,7 +95,7 @@ class Run:
         return Report(seed=self.seed, events=len(self.oracle.trace), digest=digest, faults=self.faults)
 
     def _acts(self) -> list[Callable[[], Awaitable[None]]]:
-        return [self._submit, self._submit, self._submit, self._delete, self._delete_pod, self._pause_job]
+        return [self._submit] * 3 + [self._delete, self._replace, self._delete_pod, self._pause_job]
 
     def _choose_faults(self) -> list[Callable[[], Awaitable[None]]]:
         """Switch on some of the faults: each seed is broken in its own way."""
@@ -113,10 +113,12 @@ class Run:
         return [fault for fault in every if self.dice.random() < 0.5]
 
     async def _check(self) -> None:
+        if self.oracle.found is not None:
+            raise self.oracle.found
         self.oracle.executed()
         error = self.cluster.broken()
         if error is not None:
-            raise Broken("a component ended by itself") from error
+            raise Broken(f"a component ended by itself: {error!r}") from error
         store = self.cluster.store
         if store is not None and store.revision < self._acked_revision:
             raise Broken(f"I1: revision {store.revision} is older than {self._acked_revision}, which was acknowledged")
@@ -151,6 +153,22 @@ class Run:
         # From the moment it was asked for, the job may be gone, whatever the answer.
         self.acked.pop((where.plural, name_of(job)), None)
         await self._try(self.cluster.client().delete(where, (namespace_of(job), name_of(job))))
+
+    async def _replace(self) -> None:
+        """Delete a job and make another of the same name before anything that follows the deletion has happened."""
+        job = self._some_job()
+        if job is None:
+            return
+        where, make = (GENERIC, _generic) if job["kind"] == "GenericJob" else (PYTORCH, _pytorch)
+        self.acked.pop((where.plural, name_of(job)), None)
+        await self._try(self.cluster.client().delete(where, (namespace_of(job), name_of(job))))
+        self._happen("kill control")
+        await self.cluster.kill_control()
+        self.cluster.start_control()
+        while self.cluster.network.app is None:
+            await asyncio.sleep(0)
+            await self._check()
+        await self._ask(where, name_of(job), self.cluster.client().create(where, make(name_of(job), self.dice)))
 
     async def _delete_pod(self) -> None:
         pods = self.oracle.pods()

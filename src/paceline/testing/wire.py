@@ -2,9 +2,10 @@
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Coroutine
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from typing import Any
 
 from paceline.client.local import App, LocalTransport
 from paceline.client.requests import Request, Response
@@ -32,6 +33,15 @@ class Network:
     group: asyncio.TaskGroup | None = None
 
 
+def _begin(group: asyncio.TaskGroup, call: Coroutine[Any, Any, Response]) -> asyncio.Task[Response]:
+    try:
+        return group.create_task(call)
+    except RuntimeError:
+        # The group is being cancelled: the server dies at this very moment.
+        call.close()
+        raise Unreached("the simulated server died over a request") from None
+
+
 class Wire:
     """One client's way to the server."""
 
@@ -49,7 +59,7 @@ class Wire:
         group = network.group
         if group is None:
             raise Unreached("the simulated server is down")
-        handler = group.create_task(transport.send(request))
+        handler = _begin(group, transport.send(request))
         await asyncio.wait([handler])
         if handler.cancelled():
             raise Unreached("the simulated server died over a request")

@@ -18,7 +18,9 @@ KEEP, STOP, CANCEL = "keep", "stop", "cancel"
 
 @click.command()
 @click.option("--keep-jobs", "answer", flag_value=KEEP, help="Let running jobs run on without the cluster.")
-@click.option("--stop-jobs", "answer", flag_value=STOP, help="Stop running jobs first; they can be resumed.")
+@click.option(
+    "--stop-jobs", "answer", flag_value=STOP, help="Stop running jobs first; they are paused, and can be resumed."
+)
 def command(*, answer: str | None) -> int:
     """Stop the embedded cluster.
 
@@ -72,13 +74,15 @@ def running_jobs(session: Session) -> list[JobRef]:
 def ask(jobs: list[JobRef]) -> str | None:
     """Ask what becomes of the jobs; None when nobody is there to answer."""
     names = ", ".join(ref.name for ref in jobs[:5]) + (f" and {len(jobs) - 5} more" if len(jobs) > 5 else "")
-    told = f"{len(jobs)} job{' is' if len(jobs) == 1 else 's are'} still running: {names}"
+    one = len(jobs) == 1
+    told = f"{len(jobs)} job{' is' if one else 's are'} still running: {names}"
+    it, them = ("it runs", "it") if one else ("they run", "them")
     if not can_ask():
-        say_error(f"{told}; say --keep-jobs (they run on) or --stop-jobs (they are stopped first)")
+        say_error(f"{told}; say --keep-jobs ({it} on without the cluster) or --stop-jobs (pauses {them} first)")
         return None
     choices = {
-        KEEP: "keep them running; `paceline up` finds them again",
-        STOP: "stop them first; they can be resumed",
+        KEEP: f"keep {them} running; `paceline up` finds {them} again",
+        STOP: f"stop {them} first; a stopped job is paused and can be resumed",
         CANCEL: "cancel: leave everything as it is",
     }
     return choose(f"{told}.", choices, CANCEL)

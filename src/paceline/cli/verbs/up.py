@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import click
 
-from paceline.assembly.daemon import is_running, remember
+from paceline.assembly.daemon import remember
+from paceline.assembly.hold import holder
 from paceline.assembly.settings import Settings, image_row
 from paceline.cli import failures
-from paceline.cli.output import err, out
+from paceline.cli.output import err, out, say_error
 from paceline.cli.reach import settings as last_settings
-from paceline.cli.start import start
+from paceline.cli.start import ensure_running, start
 from paceline.errors import Unavailable
 
 
@@ -34,12 +35,14 @@ def command(*, detach: bool, images: tuple[str, ...], no_sandbox: bool) -> int:
     """
     before = last_settings()
     chosen = chosen_settings(before, images, no_sandbox=no_sandbox)
-    if is_running(before):
+    if pid := holder(before.lock):
+        there = f"a cluster runs already in {before.home} (pid {pid})"
         if chosen != before:
-            raise Unavailable("a cluster runs already, with other settings; `paceline down` stops it, then try again")
+            raise Unavailable(f"{there}, with other settings; `paceline down` stops it, then try again")
         if not detach:
-            raise Unavailable(f"a cluster runs already in {before.home}; `paceline down` stops it")
-        say_ready(chosen, "A cluster runs already.")
+            raise Unavailable(f"{there}; `paceline down` stops it")
+        ensure_running(chosen)
+        say_ready(chosen, f"A cluster runs already in {before.home}.")
         return failures.OK
     if detach:
         start(chosen)
@@ -61,20 +64,23 @@ def run_here(settings: Settings) -> int:
     import logging
 
     from paceline.assembly.embedded import run_control
-    from paceline.assembly.journal import say_known, say_to_stderr
+    from paceline.assembly.journal import known, say_to_stderr
     from paceline.errors import PacelineError
 
     say_to_stderr("control")
     logging.getLogger().setLevel(logging.WARNING)
     remember(settings)
-    failed = False
+    failed: tuple[str, ...] = ()
     try:
         run_control(settings, lambda: say_ready(settings, "The cluster is ready; Ctrl-C stops it, jobs run on."))
     except* PacelineError as errors:
-        failed = True
-        say_known(errors)
+        failed = known(errors)
+    for message in failed:
+        say_error(message)
+    if failed:
+        return failures.NOT_REACHED
     err().line("The cluster has stopped.")
-    return failures.NOT_REACHED if failed else failures.OK
+    return failures.OK
 
 
 def say_ready(settings: Settings, first: str) -> None:

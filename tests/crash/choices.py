@@ -1,0 +1,76 @@
+"""Which crashes the tests go through: every one there is in a soak, and a fixed part of them otherwise."""
+
+from collections.abc import Iterator
+
+from paceline.testing.crashes import Crash, Moment, Site, Write
+from paceline.testing.lives import Plan
+from tests.crash.lives import LIVES
+from tests.crash.replay import unbroken
+
+# Starting up is the same in every life that begins with nothing: it is gone through in one of them.
+FROM_THE_START = {next(iter(LIVES)), *(name for name, life in LIVES.items() if life.stored)}
+# Whose tasks wait in which package.
+HOME = {"store": "control", "control": "control", "node": "agent"}
+
+
+def writes_of(life: str, component: str) -> list[Write]:
+    start = 1 if life in FROM_THE_START else unbroken(life).first[component]
+    writes = (write for write in unbroken(life).writes if write.component == component)
+    return [write for write in writes if write.number >= start]
+
+
+def every_write(life: str, component: str) -> Iterator[Crash]:
+    for write in writes_of(life, component):
+        for moment in (Moment.BEFORE, Moment.AFTER):
+            yield Crash(component=component, moment=moment, number=write.number)
+
+
+def every_state(life: str, component: str) -> Iterator[Crash]:
+    """After every write that lasts, and before and after the first from each place in the code.
+
+    What the control plane asks of itself lasts once its log has it, and a file that is only overwritten may be lost
+    anyway: such writes are gone through once per place.
+    """
+    earlier = list(LIVES)[: list(LIVES).index(life)]
+    seen = {place_of(write) for name in earlier for write in unbroken(name).writes}
+    for write in writes_of(life, component):
+        is_new = place_of(write) not in seen
+        seen.add(place_of(write))
+        if is_new:
+            yield Crash(component=component, moment=Moment.BEFORE, number=write.number)
+        if is_new or lasts(write):
+            yield Crash(component=component, moment=Moment.AFTER, number=write.number)
+
+
+def place_of(write: Write) -> tuple[Site, str]:
+    return write.site, write.call.partition(" ")[0]
+
+
+def lasts(write: Write) -> bool:
+    if write.component == "control":
+        return write.call.startswith("log.")
+    return write.call not in ("files.overwrite", "files.make_folder")
+
+
+def every_await(life: str, component: str) -> Iterator[Crash]:
+    """At the first turn at which a task waited at each await of the component's packages."""
+    outcome = unbroken(life)
+    start = 1 if life in FROM_THE_START else outcome.first["turn"]
+    mine = {turn for site, turn in outcome.awaits.items() if HOME[site.file.partition("/")[0]] == component}
+    for turn in sorted(turn for turn in mine if turn >= start):
+        yield Crash(component=component, moment=Moment.TURN, number=turn)
+
+
+def every_turn(life: str, component: str) -> Iterator[Crash]:
+    for turn in range(1, unbroken(life).turns + 1):
+        yield Crash(component=component, moment=Moment.TURN, number=turn)
+
+
+def once(crash: Crash, **how: float) -> Plan:
+    return Plan(crashes=(crash,), **how)
+
+
+def again(crash: Crash, *, later: int) -> Plan:
+    """Killed once more so many writes later, while it is still coming back."""
+    second = Crash(component=crash.component, moment=Moment.AFTER, number=crash.number + later)
+    return Plan(crashes=(crash, second))

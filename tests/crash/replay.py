@@ -1,0 +1,86 @@
+"""One life with crashes in it: what went otherwise than without them, and the command that shows it again."""
+
+import logging
+import sys
+from collections.abc import Iterable
+from functools import cache
+
+from paceline.errors import PacelineError
+from paceline.testing.crashes import Crash, Moment, Write
+from paceline.testing.lives import COMPONENTS, Outcome, Plan, differences, live
+from paceline.testing.oracle import Broken
+from paceline.testing.simloop import Stuck
+from tests.crash.lives import LIVES
+
+MAX_SHOWN = 5
+MAX_LENGTH = 300
+
+
+@cache
+def unbroken(life: str) -> Outcome:
+    """The life in which nobody is killed."""
+    return live(LIVES[life])
+
+
+def troubles(life: str, plan: Plan) -> list[str]:
+    """Everything that went otherwise because somebody was killed; nothing may."""
+    try:
+        seen = live(LIVES[life], plan)
+    except (Broken, Stuck, PacelineError) as error:
+        return [f"{type(error).__name__}: {error}"]
+    if not seen.done:
+        return ["nobody was killed"]
+    return list(differences(LIVES[life], unbroken(life), seen))
+
+
+def write_of(life: str, crash: Crash) -> Write | None:
+    """The write at which a component is killed, as the life without crashes knows it."""
+    writes = (each for each in unbroken(life).writes if each.component == crash.component)
+    return next((each for each in writes if crash.moment is not Moment.TURN and each.number == crash.number), None)
+
+
+def check(life: str, plans: Iterable[Plan]) -> int:
+    """Go through all plans, name those that end otherwise, and count them."""
+    count, failed = 0, []
+    for plan in plans:
+        count += 1
+        if found := troubles(life, plan):
+            failed.append(told(life, plan, found))
+    assert not failed, f"{len(failed)} of {count} crashes left a trace:\n\n" + "\n\n".join(failed[:MAX_SHOWN])
+    return count
+
+
+def told(life: str, plan: Plan, found: list[str]) -> str:
+    killed = "\n".join(f"killed: {crash}; {write_of(life, crash) or 'between two turns'}" for crash in plan.crashes)
+    more = f"\n  … and {len(found) - MAX_SHOWN} more" if len(found) > MAX_SHOWN else ""
+    lines = "\n  ".join(shorten(each) for each in found[:MAX_SHOWN])
+    return f"{killed}\n  {lines}{more}\nsee it again: .venv/bin/python -m tests.crash.replay {life} {plan}"
+
+
+def shorten(text: str) -> str:
+    return text if len(text) <= MAX_LENGTH else f"{text[: MAX_LENGTH // 2]} … {text[-MAX_LENGTH // 2 :]}"
+
+
+def plan_of(words: list[str]) -> Plan:
+    """Read a plan as it is written: COMPONENT MOMENT NUMBER … [together] [down SECONDS]."""
+    crashes = tuple(
+        Crash(component=word, moment=Moment(words[at + 1]), number=int(words[at + 2]))
+        for at, word in enumerate(words)
+        if word in COMPONENTS
+    )
+    down = float(words[words.index("down") + 1]) if "down" in words else 1.0
+    return Plan(crashes=crashes, together="together" in words, down_seconds=down)
+
+
+def main() -> None:
+    logging.disable(logging.CRITICAL)
+    life, plan = sys.argv[1], plan_of(sys.argv[2:])
+    try:
+        trace = live(LIVES[life], plan).trace
+    except Broken as error:
+        trace = error.__notes__
+    sys.stdout.write("\n".join((*trace, "", told(life, plan, troubles(life, plan) or ["nothing went otherwise"]), "")))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,204 @@
+"""The enumeration misses nothing: every write of store/, node/ and control/ is one at which somebody is killed.
+
+In     the source of the three packages, and the lives of tests/crash/lives.py.
+Out    file:line of each write, and the name of each coroutine, that no life goes through.
+Never  a write left out because it is hard to reach: a life can be written for it.
+"""
+
+import ast
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from paceline.testing.crashes import PACKAGES, SOURCE, Site
+from tests.crash.choices import every_await, every_state
+from tests.crash.lives import LIVES
+from tests.crash.replay import unbroken
+
+TESTS = Path(__file__).parents[1]
+
+# What a write is asked of, in the words of the code, and the calls that write; each with what the seam sees of it.
+WRITES = {
+    "cluster": {"create": ["POST"], "post": ["POST"], "replace": ["PUT"], "patch": ["PATCH"], "delete": ["DELETE"]},
+    "recorder": {"record": ["POST", "PATCH"]},
+    "files": {name: [f"files.{name}"] for name in ("write", "overwrite", "make_folder", "remove")},
+    "processes": {name: [f"processes.{name}"] for name in ("start", "signal")},
+    "log": {name: [f"log.{name}"] for name in ("append", "compact")},
+}
+# Doors to the machine that no seam watches, and the files that have a reason to use them: where they are killed.
+DOORS = {"os", "shutil", "sqlite3", "subprocess", "tempfile", "open"}
+ELSEWHERE = {
+    "node/nursery.py": "e2e/test_shim.py",  # the real parent of all shims
+    "node/shim.py": "e2e/test_shim.py",  # runs beside a container, in a process of its own
+    "store/sqlite.py": "crash/test_sqlite_images.py",  # the real disk
+}
+# Coroutines that no life waits in, and why.
+NOT_WAITED_IN = {
+    "node/logs.py": "follows the log of a container; reads only",
+    "node/serve.py": "the agent's socket; reads only",
+    "control/owners.py Owners._is_there": "asks a server in the same process, which answers at once",
+    "store/feed.py Watch.__anext__": "the server takes all there is at once",
+    "store/store.py Store.close": "an orderly end is no crash",
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quiet() -> Iterator[None]:
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A write as it stands in the code: the statement's lines, and what the seam sees when it is made."""
+
+    file: str
+    line: int
+    first: int
+    last: int
+    text: str
+    seen: list[str]
+
+    def __str__(self):
+        return f"{self.file}:{self.line} {self.text}"
+
+    def is_at(self, site: Site, call: str) -> bool:
+        return site.file == self.file and self.first <= site.line <= self.last and verb_of(call) in self.seen
+
+
+def verb_of(call: str) -> str:
+    """What the seam sees, without the path of a request."""
+    return call.partition(" ")[0]
+
+
+@cache
+def trees():
+    paths = (path for package in PACKAGES for path in sorted((SOURCE / package).rglob("*.py")))
+    return {path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text()) for path in paths}
+
+
+@cache
+def places():
+    return tuple(
+        place for file, tree in trees().items() if file not in ELSEWHERE for place in places_in(file, tree, (1, 1))
+    )
+
+
+def places_in(file, node, lines) -> Iterator[Place]:
+    """Every write below a node; `lines` are those of the statement it is part of."""
+    if isinstance(node, ast.stmt):
+        body = getattr(node, "body", None)
+        lines = (node.lineno, max(node.lineno, body[0].lineno - 1) if body else node.end_lineno)
+    if isinstance(node, ast.Attribute):
+        asked = WRITES.get(name_of(node.value).lstrip("_"), {})
+        if node.attr in asked:
+            yield Place(
+                file=file,
+                line=node.lineno,
+                first=lines[0],
+                last=lines[1],
+                text=ast.unparse(node),
+                seen=asked[node.attr],
+            )
+    for child in ast.iter_child_nodes(node):
+        yield from places_in(file, child, lines)
+
+
+def name_of(node):
+    """The last word of `self.world.files`, of `files`."""
+    return getattr(node, "attr", None) or getattr(node, "id", "")
+
+
+@cache
+def killed_at():
+    """The writes before and after which a component is killed in `make test`, by where they stand."""
+    found = set()
+    for life in LIVES:
+        for component in ("control", "agent"):
+            numbers = {crash.number for crash in every_state(life, component)}
+            writes = (write for write in unbroken(life).writes if write.component == component)
+            found |= {(write.site, write.call) for write in writes if write.number in numbers}
+    return found
+
+
+def test_a_component_is_killed_at_every_write():
+    assert len(places()) > 50
+
+    missed = [str(place) for place in places() if not any(place.is_at(*killed) for killed in killed_at())]
+
+    assert not missed, "no life of tests/crash/lives.py makes these writes:\n" + "\n".join(missed)
+
+
+def test_every_write_that_is_made_was_counted():
+    """A write that the seam sees and the count does not would hide the next one of its sort."""
+    mine = {(site, verb_of(call)) for site, call in killed_at() if site.file.partition("/")[0] in PACKAGES}
+
+    unknown = [f"{site}: {call}" for site, call in mine if not any(place.is_at(site, call) for place in places())]
+
+    assert not unknown, "\n".join(sorted(unknown))
+
+
+def test_nothing_is_written_past_the_seams():
+    strays = [
+        f"{file}:{node.lineno} {node.id}"
+        for file, tree in trees().items()
+        if file not in ELSEWHERE
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and node.id in DOORS
+    ]
+
+    assert not strays, "no crash test sees what goes through these doors:\n" + "\n".join(strays)
+
+
+@pytest.mark.parametrize(("file", "test"), ELSEWHERE.items(), ids=ELSEWHERE)
+def test_what_is_killed_elsewhere_is_killed_there(file, test):
+    assert (SOURCE / file).exists()
+    assert (TESTS / test).exists()
+
+
+@cache
+def waited_in():
+    """The coroutines in which a task waits when its component is killed in `make test`."""
+    found = set()
+    for life in LIVES:
+        turns = {crash.number for component in ("control", "agent") for crash in every_await(life, component)}
+        found |= {f"{site.file} {site.function}" for site, turn in unbroken(life).awaits.items() if turn in turns}
+    return found
+
+
+def coroutines():
+    for file, tree in trees().items():
+        for node, name in functions_in(tree, ""):
+            if isinstance(node, ast.AsyncFunctionDef) and any(isinstance(each, ast.Await) for each in ast.walk(node)):
+                yield f"{file} {name}"
+
+
+def functions_in(node, prefix):
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.ClassDef):
+            yield from functions_in(child, f"{prefix}{child.name}.")
+        elif isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield child, f"{prefix}{child.name}"
+
+
+def is_excused(name):
+    return name in NOT_WAITED_IN or name.split()[0] in NOT_WAITED_IN
+
+
+def test_a_component_is_killed_while_it_waits_in_every_coroutine():
+    missed = [name for name in coroutines() if name not in waited_in() and not is_excused(name)]
+
+    assert not missed, "no life of tests/crash/lives.py waits in these:\n" + "\n".join(missed)
+
+
+def test_every_excuse_is_still_needed():
+    missed = {name for name in coroutines() if name not in waited_in()}
+
+    wrong = [excuse for excuse in NOT_WAITED_IN if not any(excuse in (name, name.split()[0]) for name in missed)]
+
+    assert not wrong, "\n".join(wrong)

@@ -1,0 +1,135 @@
+"""What was lost without anybody to record it: with the whole machine, or with the container's keeper alone."""
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paceline.testing.embedded import Embedded, embedded, wait_until
+from tests.e2e.counting import MEMBERS, Counting
+from tests.e2e.reboot import crash_machine, up_after_reboot
+
+
+@pytest.fixture
+def cluster() -> Iterator[Embedded]:
+    """A cluster of its own for every test: each of them is rebooted."""
+    with embedded() as running:
+        yield running
+
+
+def end_of(pod: dict[str, Any]) -> dict[str, Any]:
+    (container,) = pod["status"]["containerStatuses"]
+    return container["state"]["terminated"]
+
+
+def test_after_a_reboot_a_job_that_may_is_tried_again(cluster: Embedded, tmp_path: Path) -> None:
+    job = Counting(cluster=cluster, lines=3, is_held=True, restart="OnFailure")
+    job.submit()
+    before = job.wait_running()
+    first = job.pods()
+    crash_machine(cluster)
+
+    boot_id = up_after_reboot(cluster, tmp_path)
+
+    wait_until("both members are begun again", lambda: len(job.ledger()) == 2 * MEMBERS)
+    after = wait_until("both run", lambda: found if len(found := job.processes()) == MEMBERS else None)
+    assert not before & after
+    job.let_go()
+    status = job.wait("Succeeded")
+    assert status["backoffCount"] == MEMBERS
+    pods = job.pods()
+    for name, pod in pods.items():
+        if name in first:
+            assert pod["status"]["phase"] == "Failed"
+            assert end_of(pod)["reason"] == "NodeRebooted"
+            assert end_of(pod)["startedAt"] == running_since(first[name])
+        else:
+            assert pod["status"]["phase"] == "Succeeded"
+    assert len(pods) == 2 * MEMBERS
+    assert sorted(attempt for _, attempt, _ in job.ledger()) == ["0", "0", "1", "1"]
+    assert len({uid for uid, _, _ in job.ledger()}) == 2 * MEMBERS
+    node = job.read("nodes")["items"][0]
+    assert node["status"]["nodeInfo"]["bootID"] == boot_id
+
+
+def running_since(pod: dict[str, Any]) -> str:
+    (container,) = pod["status"]["containerStatuses"]
+    return container["state"]["running"]["startedAt"]
+
+
+def test_after_a_reboot_a_job_that_is_never_tried_again_has_failed_and_says_why(
+    cluster: Embedded, tmp_path: Path
+) -> None:
+    job = Counting(cluster=cluster, lines=3, is_held=True, restart="Never")
+    job.submit()
+    job.wait_running()
+    crash_machine(cluster)
+
+    up_after_reboot(cluster, tmp_path)
+
+    status = job.wait("Failed")
+    assert status["failure"]["reason"] == "NodeRebooted"
+    assert status["backoffCount"] == 0
+    assert job.processes() == frozenset()
+    described = cluster.paceline("describe", job.name).out
+    assert "NodeRebooted" in described
+    assert "machine" in described
+    # What they had printed is kept.
+    assert all("line 2" in said and "crc" not in said for said in job.logs().values())
+    assert sorted(attempt for _, attempt, _ in job.ledger()) == ["0", "0"]
+
+
+def test_what_had_ended_before_the_reboot_ended_as_it_did(cluster: Embedded, tmp_path: Path) -> None:
+    job = Counting(cluster=cluster, lines=3)
+    job.submit()
+    ended = job.wait("Succeeded")
+    pods = job.pods()
+    crash_machine(cluster)
+
+    up_after_reboot(cluster, tmp_path)
+
+    assert job.status() == ended
+    assert job.pods() == pods
+    assert sorted(job.logs().values()) == job.printed()
+
+
+@pytest.mark.parametrize(("restart", "phase"), [("OnFailure", "Succeeded"), ("Never", "Failed")])
+def test_a_killed_keeper_takes_its_container_along(cluster: Embedded, restart: str, phase: str) -> None:
+    job = Counting(cluster=cluster, lines=3, is_held=True, restart=restart)
+    job.submit()
+    before = job.wait_running()
+    victim = next(iter(job.pods().values()))
+    (record,) = cluster.settings.agent.glob(f"pods/{victim['metadata']['uid']}/containers/*/0/started.json")
+
+    os.kill(json.loads(record.read_text())["pid"], signal.SIGKILL)
+
+    pod = wait_until("the pod has failed", lambda: failed(job, victim["metadata"]["name"]))
+    assert end_of(pod)["reason"] == "ShimLost"
+    assert end_of(pod)["exitCode"] == 137
+    wait_until("its process is gone", lambda: len(before & job.processes()) == MEMBERS - 1)
+    if restart == "OnFailure":
+        wait_until("it is begun again", lambda: len(job.ledger()) == MEMBERS + 1)
+    job.let_go()
+    if restart == "Never":
+        # The other one need not end well for the job to be lost.
+        status = wait_until("the job is over", lambda: over(job))
+        assert status["phase"] == phase
+        assert status["failure"]["reason"] == "ShimLost"
+    else:
+        assert job.wait(phase)["backoffCount"] == 1
+    uids = [uid for uid, _, _ in job.ledger()]
+    assert len(uids) == len(set(uids))
+
+
+def failed(job: Counting, name: str) -> dict[str, Any] | None:
+    pod = job.pods()[name]
+    return pod if pod["status"]["phase"] == "Failed" else None
+
+
+def over(job: Counting) -> dict[str, Any] | None:
+    status = job.status()
+    return status if status["phase"] in ("Succeeded", "Failed") else None
