@@ -112,6 +112,8 @@ def test_a_job_does_not_notice_a_kill_at_any_moment(
     wait_until(f"{moment} has come", lambda: moment.has_come(pod_folders(cluster) - before))
     running = job.processes()
     kill_and_bring_back(cluster, target)
+    # What had begun goes on as the very same process; there is no second one beside it.
+    assert job.processes() <= running or len(running) < MEMBERS
     if submitting.wait(timeout=60) != 0:
         # Nobody was told that it is stored: the one who submits tries again.
         job.submit()

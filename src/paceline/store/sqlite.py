@@ -116,9 +116,7 @@ class SqliteLog:
                     db = self._connect(undo)
                     last = int(db.execute(READ_LAST).fetchone()[0])
             except OSError as error:
-                raise Unavailable(
-                    f"{self._path} cannot be opened for writing: {error.strerror}; mend that, then start again"
-                ) from error
+                raise Unavailable(f"{self._path}: {error.strerror}; make it writable, then start again") from error
             except Busy as error:
                 raise Unavailable(str(error)) from error
             self._release = undo.pop_all()

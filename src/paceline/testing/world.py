@@ -78,21 +78,22 @@ class SimFiles:
     """Files in RAM. `crash` is a power cut: only what was written durably is there afterwards."""
 
     def __init__(self) -> None:
-        self._seen: dict[Path, bytes] = {}
-        self._synced: dict[Path, bytes] = {}
-        self._folders: set[Path] = set()
+        # By path as text: a simulation asks for millions of them.
+        self._seen: dict[str, bytes] = {}
+        self._synced: dict[str, bytes] = {}
+        self._folders: set[str] = set()
         self.modes: dict[Path, int] = {}
 
     def crash(self) -> None:
         """Forget what was not synced."""
         self._seen = dict(self._synced)
-        self._folders = {folder for path in self._synced for folder in path.parents}
+        self._folders = {str(folder) for path in self._synced for folder in Path(path).parents}
 
     def read(self, path: Path) -> bytes:
         """Read a whole file."""
-        if path not in self._seen:
+        if str(path) not in self._seen:
             raise FileNotFoundError(path)
-        return self._seen[path]
+        return self._seen[str(path)]
 
     def read_range(self, path: Path, offset: int, limit: int) -> bytes:
         """Read at most `limit` bytes from `offset`."""
@@ -105,27 +106,28 @@ class SimFiles:
     def write(self, path: Path, data: bytes, mode: int = 0o600) -> None:
         """Replace a file durably."""
         self.overwrite(path, data, mode)
-        self._synced[path] = data
+        self._synced[str(path)] = data
 
     def overwrite(self, path: Path, data: bytes, mode: int = 0o644) -> None:
         """Rewrite a file; a crash may bring the old bytes back."""
-        if path.parent not in self._folders:
+        if str(path.parent) not in self._folders:
             raise FileNotFoundError(path.parent)
-        self._seen[path] = data
+        self._seen[str(path)] = data
         self.modes[path] = mode
 
     def append(self, path: Path, data: bytes) -> None:
         """Let a file grow, as the log of a running container does."""
-        self.overwrite(path, self._seen.get(path, b"") + data)
+        self.overwrite(path, self._seen.get(str(path), b"") + data)
 
     def make_folder(self, path: Path, mode: int = 0o700) -> None:
         """Make a folder and its parents."""
-        self._folders.update((path, *path.parents))
+        self._folders.update((str(path), *map(str, path.parents)))
 
     def names(self, path: Path) -> tuple[str, ...]:
         """List a folder's entries, sorted."""
-        known = (*self._seen, *self._folders)
-        return tuple(sorted({each.name for each in known if each.parent == path and each != path}))
+        inside = f"{path}/"
+        found = {each[len(inside) :] for each in (*self._seen, *self._folders) if each.startswith(inside)}
+        return tuple(sorted(name for name in found if "/" not in name))
 
     def resolve(self, path: Path) -> Path:
         """Give the path itself: there are no links here."""
@@ -133,14 +135,15 @@ class SimFiles:
 
     def exists(self, path: Path) -> bool:
         """Tell whether a file or a folder is at the path."""
-        return path in self._seen or path in self._folders
+        return str(path) in self._seen or str(path) in self._folders
 
     def remove(self, path: Path) -> None:
         """Remove a file or a whole folder."""
+        gone, inside = str(path), f"{path}/"
         for kept in (self._seen, self._synced):
-            for each in [p for p in kept if p == path or path in p.parents]:
+            for each in [each for each in kept if each == gone or each.startswith(inside)]:
                 del kept[each]
-        self._folders = {f for f in self._folders if f != path and path not in f.parents}
+        self._folders = {each for each in self._folders if each != gone and not each.startswith(inside)}
 
 
 class SimBlocking:

@@ -1,0 +1,64 @@
+"""One process per folder, and whoever only looks is in nobody's way."""
+
+import os
+import threading
+
+import pytest
+
+from paceline.assembly.hold import hold, holder, is_ready, say_ready
+from paceline.errors import Unavailable
+
+
+def test_the_holder_is_named_while_it_holds(tmp_path):
+    path = tmp_path / "lock"
+    assert holder(path) is None
+    with hold(path):
+        assert holder(path) == os.getpid()
+    assert holder(path) is None
+
+
+def test_a_second_holder_is_refused_and_told_who_the_first_is(tmp_path):
+    named = f"{tmp_path} \\(pid {os.getpid()}\\)"
+    with hold(tmp_path / "lock"), pytest.raises(Unavailable, match=named), hold(tmp_path / "lock"):
+        pass
+
+
+def test_ready_is_what_the_holder_says_and_ends_with_it(tmp_path):
+    path = tmp_path / "lock"
+    with hold(path):
+        assert not is_ready(path)
+        say_ready(path)
+        assert is_ready(path)
+        assert holder(path) == os.getpid()
+    assert not is_ready(path)
+    with hold(path):
+        assert not is_ready(path)
+
+
+def test_what_a_killed_holder_left_is_not_believed(tmp_path):
+    path = tmp_path / "lock"
+    path.write_text("999999999 ready\n")
+    assert holder(path) is None
+    assert not is_ready(path)
+    with hold(path):
+        assert path.read_text() == f"{os.getpid()}\n"
+
+
+def test_whoever_looks_all_the_time_does_not_keep_a_holder_out(tmp_path):
+    path = tmp_path / "lock"
+    path.touch()
+    is_over = threading.Event()
+
+    def look():
+        while not is_over.is_set():
+            holder(path)
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        for _ in range(50):
+            with hold(path):
+                pass
+    finally:
+        is_over.set()
+        looking.join()
