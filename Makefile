@@ -2,14 +2,14 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak check fmt bench up kube
+.PHONY: help setup demo test soak check fmt lock bench up kube
 
 WORKERS ?= 2
 PYTEST := .venv/bin/pytest -n $(WORKERS)
 CODE := src tests examples tools bench
-# A real kube-apiserver, kubectl and PyTorch, so that no test has to be skipped.
+# A real kube-apiserver, kubectl and PyTorch, so that no test has to be skipped; one order of sets, so that seeds repeat.
 FOR_TESTS := KUBEBUILDER_ASSETS=$$(tools/setup kube); PACELINE_PYTORCH=$$(tools/setup torch); \
-	export KUBEBUILDER_ASSETS PACELINE_PYTORCH PATH=$$KUBEBUILDER_ASSETS:$$PATH
+	export PYTHONHASHSEED=0 KUBEBUILDER_ASSETS PACELINE_PYTORCH PATH=$$KUBEBUILDER_ASSETS:$$PATH
 
 help: ## list these verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,11 +30,14 @@ check: setup ## format, lint, types, lock file
 	@.venv/bin/ruff format --quiet --check $(CODE) || { echo 'make check: type `make fmt`'; exit 1; }
 	@.venv/bin/ruff check --quiet $(CODE)
 	@.venv/bin/mypy
-	@$$(tools/setup uv) lock --quiet --check
+	@tools/setup lock --check
 
 fmt: setup ## format the code, and mend what can be mended
 	@.venv/bin/ruff check --quiet --fix-only $(CODE)
 	@.venv/bin/ruff format --quiet $(CODE)
+
+lock: ## choose the newest packages that fit, and write them into requirements.lock
+	@tools/setup lock --upgrade
 
 bench: setup ## measure, as ratios in one run
 	@PATH=$$(tools/setup kube):$$PATH .venv/bin/python bench/cold_start.py $(ARGS)

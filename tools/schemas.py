@@ -39,10 +39,7 @@ WANTED: dict[str, tuple[str, ...]] = {
                 "ServiceAccount",
             )
         ),
-        *(
-            META + kind
-            for kind in ("DeleteOptions", "LabelSelector", "ListMeta", "ObjectMeta", "Status")
-        ),
+        *(META + kind for kind in ("DeleteOptions", "LabelSelector", "ListMeta", "ObjectMeta", "Status")),
     ),
     "apiextensions.k8s.io/v1": (EXTENSIONS + "CustomResourceDefinition",),
     "authorization.k8s.io/v1": ("io.k8s.api.authorization.v1.SelfSubjectAccessReview",),
@@ -155,9 +152,7 @@ def resources(kube: RealKube) -> Json:
 
 def subresources_of(plural: str, listed: list[Json]) -> Json:
     return {
-        entry["name"].removeprefix(f"{plural}/"): {
-            key: entry[key] for key in SUBRESOURCE_FACTS if key in entry
-        }
+        entry["name"].removeprefix(f"{plural}/"): {key: entry[key] for key in SUBRESOURCE_FACTS if key in entry}
         for entry in listed
         if entry["name"].startswith(f"{plural}/")
     }

@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from paceline.api.app import make_app
-
 from paceline.api.gate import Gate, hashed
 from paceline.api.server import Server
 from paceline.assembly.keys import prepare_keys

@@ -38,8 +38,9 @@ def rounds(few: int, many: int) -> list:
 
 @pytest.fixture
 def dice(request: pytest.FixtureRequest) -> random.Random:
-    """Chance of this very test; `-p randomly_seed=N`, as the head of the run says, draws the same again."""
+    """Chance of this very test; the same seed draws the same again."""
     seed = request.config.getoption("randomly_seed")
+    log.info("to draw the same again: pytest --randomly-seed=%s '%s'", seed, request.node.nodeid)
     return random.Random(f"{seed} {request.node.name}")
 
 
@@ -176,6 +177,32 @@ def test_how_members_ended_while_nobody_watched_is_collected(cluster: Embedded, 
 def end_in(folder: Path) -> dict | None:
     found = tuple(folder.glob("containers/*/0/exit.json"))
     return json.loads(found[0].read_text()) if found else None
+
+
+def test_kills_in_the_midst_of_coming_back_do_no_harm(cluster: Embedded, dice: random.Random) -> None:
+    job = Counting(cluster=cluster, lines=20, is_held=True)
+    job.submit()
+    running = job.wait_running()
+    for target in dice.choices(("control", "agent"), k=2 * FEW):
+        starting = subprocess.Popen(
+            [paceline_command(), "up", "-d"], env=cluster.environment(), stderr=subprocess.PIPE, text=True
+        )
+        # As soon as it is there: that is long before it is ready.
+        pid = wait_until(f"a {target} is there", lambda t=target: getattr(cluster, f"{t}_pid"))
+        os.kill(pid, signal.SIGKILL)
+        _, said = starting.communicate(timeout=60)
+        assert "Traceback" not in said
+        assert job.processes() == running
+
+    up = cluster.paceline("up", "-d")
+    assert up.code == 0, up.err
+    assert job.processes() == running
+    job.let_go()
+    status = job.wait("Succeeded")
+    assert (status["attempt"], status["backoffCount"]) == (0, 0)
+    assert_ran_once(job, running)
+    assert sorted(job.logs().values()) == job.printed()
+    assert_told_once(cluster, job.name)
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -20,7 +20,7 @@ def member_logs(cluster: Embedded, job: str) -> str:
     return cluster.kubectl("logs", "-l", f"tensorstack.dev/owner-name={job}", "--tail=-1").out
 
 
-def test_two_jobs_at_once_do_not_disturb_each_other(cluster: Embedded, meet_script: str, tmp_path: Path) -> None:
+def test_two_jobs_at_once_do_not_disturb_each_other(cluster: Embedded, meet_script: str) -> None:
     jobs = [pytorch(name, command=["python", "-c", meet_script, name], workers=2) for name in ("left", "right")]
     created = cluster.kubectl("create", "-f", "-", stdin=text(*jobs))
     assert created.code == 0, created.err

@@ -9,7 +9,8 @@ import pytest
 from paceline.control import jobs as control_jobs
 from paceline.control import owners
 from paceline.errors import Missing
-from paceline.node import agent, decide as node_decide
+from paceline.node import agent
+from paceline.node import decide as node_decide
 from paceline.objects.meta import Object
 from paceline.objects.status import Phase
 from paceline.plan import decide as plan_decide
@@ -32,7 +33,7 @@ def the_disk_answers_before_it_has_synced(patch: pytest.MonkeyPatch) -> None:
 def the_store_does_not_check_the_revision(patch: pytest.MonkeyPatch) -> None:
     write = writer.Writer.write
 
-    async def unguarded(self: Any, op: Any, key: str, *, render: Any, expected: int | None = None) -> Any:
+    async def unguarded(self: Any, op: Any, key: str, *, render: Any, expected: int | None = None) -> Any:  # noqa: ARG001 - the bug
         return await write(self, op, key, render=render)
 
     patch.setattr(writer.Writer, "write", unguarded)

@@ -56,7 +56,6 @@ def test_a_planted_bug_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> N
     for seed in range(SEEDS_TO_FIND_A_BUG):
         try:
             simulate(seed, EVENTS)
-        except Failed as found:
-            assert "see it again" in str(found)
+        except Failed:
             return
     pytest.fail(f"{SEEDS_TO_FIND_A_BUG} seeds did not find that {name}")

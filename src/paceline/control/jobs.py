@@ -139,9 +139,7 @@ class Jobs:
         after = refused(status, str(error), self.clock.now())
         if after == status:
             return
-        written = await self.cluster.replace(
-            where, {**job, "status": after.to_wire()}, subresource="status"
-        )
+        written = await self.cluster.replace(where, {**job, "status": after.to_wire()}, subresource="status")
         self._jobs[where.plural].observe(written)
         await self.recorder.record(written, "Invalid", message=str(error), is_warning=True)
 

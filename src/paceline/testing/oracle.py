@@ -1,4 +1,4 @@
-"""The invariants of a simulated cluster, checked with every record that reaches the disk and every program that starts."""
+"""The invariants of a simulated cluster, checked with every record on its disk and every program that starts."""
 
 import json
 from dataclasses import dataclass, field

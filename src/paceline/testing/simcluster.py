@@ -30,7 +30,7 @@ from paceline.testing.wire import Network, Wire
 from paceline.testing.world import SimBlocking, SimWorld, sim_world
 from paceline.world import World
 
-TOKEN = "simulated"
+TOKEN = "simulated"  # noqa: S105 - opens nothing but a simulation
 HOST = Host(name="sim", is_root=False, uid=1000, gid=1000, cpus=4, memory_bytes=8 << 30)
 ROOT = Path("/sim/agent")
 
@@ -86,7 +86,7 @@ class SimCluster:
         """Make an empty machine; nothing runs yet."""
         self.sim = sim_world(self.seed, follows_loop=True)
         self.log = SimLog()
-        self.network = Network(dice=random.Random(f"network {self.seed}"))
+        self.network = Network(dice=random.Random(f"network {self.seed}")  # noqa: S311 - repeatable on purpose)
 
     def client(self) -> Verbs:
         """Give a client that reaches the cluster over the simulated network, as a user would."""

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import random
+import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,6 +26,9 @@ NAMES = ("ant", "bee", "cat", "dog", "eel")
 EXITS = (0, 0, 0, 0, 0, 1, 137, 138, 143)
 # After the faults have stopped, everything must have come to rest within this time.
 REST_SECONDS = 900.0
+
+
+Act = Callable[[], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +75,7 @@ class Run:
 
     def __post_init__(self) -> None:
         """Make the machine and whoever watches it."""
-        self.dice = random.Random(f"run {self.seed}")
+        self.dice = random.Random(f"run {self.seed}")  # noqa: S311 - repeatable on purpose
         self.cluster = SimCluster(seed=self.seed)
         log = self.cluster.log = _WatchedLog()
         self.oracle = Oracle(cluster=self.cluster)
@@ -94,10 +98,18 @@ class Run:
         digest = hashlib.sha256("\n".join(self.oracle.trace).encode()).hexdigest()
         return Report(seed=self.seed, events=len(self.oracle.trace), digest=digest, faults=self.faults)
 
-    def _acts(self) -> list[Callable[[], Awaitable[None]]]:
-        return [self._submit] * 3 + [self._delete, self._replace, self._delete_pod, self._pause_job]
+    def _acts(self) -> list[Act]:
+        return [
+            self._submit,
+            self._submit,
+            self._submit,
+            self._delete,
+            self._replace,
+            self._delete_pod,
+            self._pause_job,
+        ]
 
-    def _choose_faults(self) -> list[Callable[[], Awaitable[None]]]:
+    def _choose_faults(self) -> list[Act]:
         """Switch on some of the faults: each seed is broken in its own way."""
         every = (
             self._kill_control,
@@ -369,6 +381,4 @@ def simulate(seed: int, events: int) -> Report:
 
 
 if __name__ == "__main__":
-    import sys
-
-    print(simulate(int(sys.argv[1]), int(sys.argv[2])))
+    sys.stdout.write(f"{simulate(int(sys.argv[1]), int(sys.argv[2]))}\n")
