@@ -3,19 +3,29 @@
 from collections.abc import Iterator
 
 from paceline.testing.crashes import Crash, Moment, Site, Write
-from paceline.testing.lives import Plan
+from paceline.testing.lives import Outcome, Plan
 from tests.crash.lives import LIVES
 from tests.crash.replay import unbroken
 
 # Starting up is the same in every life that begins with nothing: it is gone through in one of them.
 FROM_THE_START = {next(iter(LIVES)), *(name for name, life in LIVES.items() if life.stored)}
-# Whose tasks wait in which package.
-HOME = {"store": "control", "control": "control", "node": "agent"}
+# Who is killed while its tasks wait in a package.
+HOME = {"store": "control", "control": "controllers", "node": "agent"}
+
+
+def alone(life: str, component: str) -> Outcome:
+    """The life in which nobody is killed, with the processes that there are when the component is one of its own."""
+    return unbroken(life, apart=is_apart(component))
+
+
+def is_apart(component: str) -> bool:
+    return component == "controllers"
 
 
 def writes_of(life: str, component: str) -> list[Write]:
-    start = 1 if life in FROM_THE_START else unbroken(life).first[component]
-    writes = (write for write in unbroken(life).writes if write.component == component)
+    outcome = alone(life, component)
+    start = 1 if life in FROM_THE_START else outcome.first[component]
+    writes = (write for write in outcome.writes if write.component == component)
     return [write for write in writes if write.number >= start]
 
 
@@ -29,12 +39,15 @@ def every_state(life: str, component: str) -> Iterator[Crash]:
     """After every write that lasts, and before and after the first from each place in the code.
 
     What the control plane asks of itself lasts once its log has it, and a file that is only overwritten may be lost
-    anyway: such writes are gone through once per place.
+    anyway: such writes are gone through once per place, in control/ with the controllers as a process of their own.
     """
     earlier = list(LIVES)[: list(LIVES).index(life)]
-    seen = {place_of(write) for name in earlier for write in unbroken(name).writes}
+    seen = {place_of(write) for name in earlier for write in alone(name, component).writes}
     for write in writes_of(life, component):
-        is_new = place_of(write) not in seen
+        is_new = place_of(write) not in seen and (component, write.site.file.partition("/")[0]) != (
+            "control",
+            "control",
+        )
         seen.add(place_of(write))
         if is_new:
             yield Crash(component=component, moment=Moment.BEFORE, number=write.number)
@@ -54,7 +67,7 @@ def lasts(write: Write) -> bool:
 
 def every_await(life: str, component: str) -> Iterator[Crash]:
     """At the first turn at which a task waited at each await of the component's packages."""
-    outcome = unbroken(life)
+    outcome = alone(life, component)
     start = 1 if life in FROM_THE_START else outcome.first["turn"]
     mine = {turn for site, turn in outcome.awaits.items() if HOME[site.file.partition("/")[0]] == component}
     for turn in sorted(turn for turn in mine if turn >= start):
@@ -62,15 +75,15 @@ def every_await(life: str, component: str) -> Iterator[Crash]:
 
 
 def every_turn(life: str, component: str) -> Iterator[Crash]:
-    for turn in range(1, unbroken(life).turns + 1):
+    for turn in range(1, alone(life, component).turns + 1):
         yield Crash(component=component, moment=Moment.TURN, number=turn)
 
 
 def once(crash: Crash, **how: float) -> Plan:
-    return Plan(crashes=(crash,), **how)
+    return Plan(crashes=(crash,), apart=is_apart(crash.component), **how)
 
 
 def again(crash: Crash, *, later: int) -> Plan:
     """Killed once more so many writes later, while it is still coming back."""
     second = Crash(component=crash.component, moment=Moment.AFTER, number=crash.number + later)
-    return Plan(crashes=(crash, second))
+    return Plan(crashes=(crash, second), apart=is_apart(crash.component))

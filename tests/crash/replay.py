@@ -17,9 +17,9 @@ MAX_LENGTH = 300
 
 
 @cache
-def unbroken(life: str) -> Outcome:
+def unbroken(life: str, *, apart: bool = False) -> Outcome:
     """The life in which nobody is killed."""
-    return live(LIVES[life])
+    return live(LIVES[life], Plan(apart=apart))
 
 
 def troubles(life: str, plan: Plan) -> list[str]:
@@ -30,12 +30,12 @@ def troubles(life: str, plan: Plan) -> list[str]:
         return [f"{type(error).__name__}: {error}"]
     if not seen.done:
         return ["nobody was killed"]
-    return list(differences(LIVES[life], unbroken(life), seen))
+    return list(differences(LIVES[life], unbroken(life, apart=plan.apart), seen))
 
 
-def write_of(life: str, crash: Crash) -> Write | None:
+def write_of(life: str, plan: Plan, crash: Crash) -> Write | None:
     """The write at which a component is killed, as the life without crashes knows it."""
-    writes = (each for each in unbroken(life).writes if each.component == crash.component)
+    writes = (each for each in unbroken(life, apart=plan.apart).writes if each.component == crash.component)
     return next((each for each in writes if crash.moment is not Moment.TURN and each.number == crash.number), None)
 
 
@@ -51,7 +51,9 @@ def check(life: str, plans: Iterable[Plan]) -> int:
 
 
 def told(life: str, plan: Plan, found: list[str]) -> str:
-    killed = "\n".join(f"killed: {crash}; {write_of(life, crash) or 'between two turns'}" for crash in plan.crashes)
+    killed = "\n".join(
+        f"killed: {crash}; {write_of(life, plan, crash) or 'between two turns'}" for crash in plan.crashes
+    )
     more = f"\n  … and {len(found) - MAX_SHOWN} more" if len(found) > MAX_SHOWN else ""
     lines = "\n  ".join(shorten(each) for each in found[:MAX_SHOWN])
     return f"{killed}\n  {lines}{more}\nsee it again: .venv/bin/python -m tests.crash.replay {life} {plan}"
@@ -69,7 +71,7 @@ def plan_of(words: list[str]) -> Plan:
         if word in COMPONENTS
     )
     down = float(words[words.index("down") + 1]) if "down" in words else 1.0
-    return Plan(crashes=crashes, together="together" in words, down_seconds=down)
+    return Plan(crashes=crashes, together="together" in words, apart="controllers" in words, down_seconds=down)
 
 
 def main() -> None:

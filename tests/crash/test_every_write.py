@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from paceline.testing.crashes import PACKAGES, SOURCE, Site
-from tests.crash.choices import every_await, every_state
+from paceline.testing.lives import COMPONENTS
+from tests.crash.choices import alone, every_await, every_state, writes_of
 from tests.crash.lives import LIVES
-from tests.crash.replay import unbroken
 
 TESTS = Path(__file__).parents[1]
 
@@ -40,7 +40,6 @@ ELSEWHERE = {
 NOT_WAITED_IN = {
     "node/logs.py": "follows the log of a container; reads only",
     "node/serve.py": "the agent's socket; reads only",
-    "control/owners.py Owners._is_there": "asks a server in the same process, which answers at once",
     "store/feed.py Watch.__anext__": "the server takes all there is at once",
     "store/store.py Store.close": "an orderly end is no crash",
 }
@@ -119,10 +118,10 @@ def killed_at():
     """The writes before and after which a component is killed in `make test`, by where they stand."""
     found = set()
     for life in LIVES:
-        for component in ("control", "agent"):
+        for component in COMPONENTS:
             numbers = {crash.number for crash in every_state(life, component)}
-            writes = (write for write in unbroken(life).writes if write.component == component)
-            found |= {(write.site, write.call) for write in writes if write.number in numbers}
+            writes = (write for write in writes_of(life, component) if write.number in numbers)
+            found |= {(write.site, write.call) for write in writes}
     return found
 
 
@@ -166,8 +165,10 @@ def waited_in():
     """The coroutines in which a task waits when its component is killed in `make test`."""
     found = set()
     for life in LIVES:
-        turns = {crash.number for component in ("control", "agent") for crash in every_await(life, component)}
-        found |= {f"{site.file} {site.function}" for site, turn in unbroken(life).awaits.items() if turn in turns}
+        for component in COMPONENTS:
+            turns = {crash.number for crash in every_await(life, component)}
+            awaits = alone(life, component).awaits
+            found |= {f"{site.file} {site.function}" for site, turn in awaits.items() if turn in turns}
     return found
 
 

@@ -8,6 +8,7 @@ Never  helps a component: whoever was killed is started again, and that is all.
 import asyncio
 import json
 import re
+import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
@@ -29,13 +30,16 @@ from paceline.testing.simcluster import ROOT, Component, SimCluster
 from paceline.testing.simloop import SimLoop, run_simulated
 
 SEED = 1
-COMPONENTS = ("control", "agent")
+# The components of an embedded cluster, and the one that is a process of its own beside another cluster.
+EMBEDDED = ("control", "agent")
+COMPONENTS = (*EMBEDDED, "controllers")
 # How long people wait for what must happen, in virtual seconds.
 PATIENCE_SECONDS = 300.0
 # After so long without anybody doing anything, everything has come to rest.
 REST_SECONDS = 15.0
 
-Key = tuple[str, str, str]
+# Who is away for so long misses nothing but what it had in hand: at most so many stories of one job.
+SHORT_SECONDS, IN_HAND = 1.0, 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +64,14 @@ class Plan:
     crashes: tuple[Crash, ...] = ()
     # Whether all components die when one does.
     together: bool = False
+    # Whether the controllers are a process of their own.
+    apart: bool = False
     down_seconds: float = 1.0
+
+    @property
+    def components(self) -> tuple[str, ...]:
+        """Name the processes that there are."""
+        return COMPONENTS if self.apart else EMBEDDED
 
     def __str__(self) -> str:
         words = [str(crash) for crash in self.crashes]
@@ -85,6 +96,7 @@ class Outcome:
     awaits: dict[Site, int]
     # The first write and the first turn after both components were up.
     first: dict[str, int]
+    plan: Plan
     done: tuple[Crash, ...]
     trace: tuple[str, ...]
 
@@ -109,9 +121,9 @@ class Stage:
 
     def __init__(self, life: Life, plan: Plan) -> None:
         self._life = life
-        self._down_seconds = plan.down_seconds
+        self._plan = plan
         self.taps = Taps(on_crash=self._fall, crashes=plan.crashes, together=plan.together)
-        self.cluster = SimCluster(seed=SEED, seam=self.taps.between, limits=life.limits)
+        self.cluster = SimCluster(seed=SEED, seam=self.taps.between, limits=life.limits, apart=plan.apart)
         self.cluster.log = _Disk(self._recorded)
         self.cluster.sim.processes.script = self._course
         self.oracle = Oracle(cluster=self.cluster)
@@ -138,15 +150,16 @@ class Stage:
             raise error.exceptions[0] from None
         loop.on_turn = lambda: None
         outcome = self._outcome()
-        await self.cluster.kill_agent()
-        await self.cluster.kill_control()
+        for component in reversed(self._plan.components):
+            await self._kill(component)
         return outcome
 
     async def _live(self) -> None:
-        for component in COMPONENTS:
+        components = self._plan.components
+        for component in components:
             self._start(component)
         await self._up()
-        self._first = {each: 1 + sum(w.component == each for w in self.taps.writes) for each in COMPONENTS}
+        self._first = {each: 1 + sum(w.component == each for w in self.taps.writes) for each in components}
         self._first["turn"] = self.taps.turns
         await self._life.act(self)
         await self._rest()
@@ -226,8 +239,18 @@ class Stage:
 
     def _start(self, component: str) -> None:
         self.taps.start(component)
-        start = self.cluster.start_control if component == "control" else self.cluster.start_agent
-        start()
+        cluster = self.cluster
+        starts = {
+            "control": cluster.start_control,
+            "agent": cluster.start_agent,
+            "controllers": cluster.start_controllers,
+        }
+        starts[component]()
+
+    async def _kill(self, component: str) -> None:
+        cluster = self.cluster
+        kills = {"control": cluster.kill_control, "agent": cluster.kill_agent, "controllers": cluster.kill_controllers}
+        await kills[component]()
 
     def _fall(self, component: str) -> None:
         """Cut a component off at once; what it still tries has no effect any more."""
@@ -243,17 +266,18 @@ class Stage:
         """Start again what was killed."""
         while True:
             component = await self._fallen.get()
-            kill = self.cluster.kill_control if component == "control" else self.cluster.kill_agent
-            await kill()
-            await asyncio.sleep(self._down_seconds)
+            await self._kill(component)
+            await asyncio.sleep(self._plan.down_seconds)
             self._start(component)
             self._down.discard(component)
 
     def _component(self, name: str) -> Component | None:
-        return self.cluster.control if name == "control" else self.cluster.agent
+        cluster = self.cluster
+        found = {"control": cluster.control, "agent": cluster.agent, "controllers": cluster.controllers}
+        return found[name]
 
     async def _up(self) -> None:
-        for component in COMPONENTS:
+        for component in self._plan.components:
             deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
             while component in self._down or not (found := self._component(component)) or not found.ready.is_set():
                 self._check()
@@ -313,6 +337,7 @@ class Stage:
             turns=self.taps.turns,
             awaits=self.taps.awaits,
             first=self._first,
+            plan=self._plan,
             done=tuple(self.taps.done),
             trace=tuple(self.oracle.trace),
         )
@@ -399,11 +424,25 @@ def differences(life: Life, told: Outcome, seen: Outcome) -> Iterator[str]:
 def _stories(life: Life, told: Outcome, seen: Outcome) -> Iterator[str]:
     """Who dies between a write and its story does not tell it; but nobody tells a story twice, or another one."""
     for (about, reason, message), times in sorted(seen.events.items()):
-        if not about.split()[0].endswith("Job"):
-            continue
         before = told.events.get((about, reason, message), reason in life.may_say)
-        if times > before:
+        if _is_job(about) and times > before:
             yield f"event {reason} of {about}, {message!r}: {int(before)} times, now {times}"
+    lost = Counter(story[0] for story, times in told.events.items() if seen.events.get(story, 0) < times)
+    for about, count in sorted(lost.items()):
+        if _is_job(about) and count > _may_lose(seen):
+            yield f"{count} events of {about} were never told"
+
+
+def _is_job(about: str) -> bool:
+    return about.partition(" ")[0].endswith("Job")
+
+
+def _may_lose(seen: Outcome) -> int:
+    """Say how many stories of one job may be lost: those that its controller had in hand."""
+    if seen.plan.down_seconds > SHORT_SECONDS:
+        return sys.maxsize  # What happens meanwhile is not seen happening.
+    kills = sum(crash.component != "agent" or seen.plan.together for crash in seen.done)
+    return kills * IN_HAND
 
 
 def _between(path: str, before: Any, after: Any) -> Iterator[str]:

@@ -33,6 +33,7 @@ from paceline.world import World
 TOKEN = "simulated"  # noqa: S105 - opens nothing but a simulation
 HOST = Host(name="sim", is_root=False, uid=1000, gid=1000, cpus=4, memory_bytes=8 << 30)
 ROOT = Path("/sim/agent")
+VOLUMES = PurePosixPath("/sim/volumes")
 
 # What stands between a component, named first, and a part of the world that it touches.
 Seam = Callable[[str, Any], Any]
@@ -69,16 +70,19 @@ class Component:
 
 @dataclass(slots=True, kw_only=True)
 class SimCluster:
-    """The machine, the disk, the network and the two processes of one simulated cluster."""
+    """The machine, the disk, the network and the processes of one simulated cluster."""
 
     seed: int
     seam: Seam = _nothing_between
     limits: Limits = DEFAULTS
+    # Whether the controllers are a process of their own, as they are beside a real Kubernetes.
+    apart: bool = False
     sim: SimWorld = field(init=False)
     log: SimLog = field(init=False)
     network: Network = field(init=False)
     control: Component | None = None
     agent: Component | None = None
+    controllers: Component | None = None
     # Set while the store is open, for checks that look at it directly.
     store: Store | None = None
 
@@ -86,7 +90,7 @@ class SimCluster:
         """Make an empty machine; nothing runs yet."""
         self.sim = sim_world(self.seed, follows_loop=True)
         self.log = SimLog()
-        self.network = Network(dice=random.Random(f"network {self.seed}")  # noqa: S311 - repeatable on purpose)
+        self.network = Network(dice=random.Random(f"network {self.seed}"))  # noqa: S311 - repeatable on purpose
 
     def client(self) -> Verbs:
         """Give a client that reaches the cluster over the simulated network, as a user would."""
@@ -116,6 +120,14 @@ class SimCluster:
         self.agent = Component(task=task, grips=(files, processes, wire), ready=ready)
         return self.agent
 
+    def start_controllers(self) -> Component:
+        """Start the controllers, where they are a process of their own."""
+        ready, wire = asyncio.Event(), Grip(self.seam("controllers", Wire(self.network, token=TOKEN)))
+        cluster = Verbs(cast("Any", wire), on_warning=_ignore)
+        task = asyncio.get_running_loop().create_task(self._controllers(cluster, ready), name="controllers")
+        self.controllers = Component(task=task, grips=(wire,), ready=ready)
+        return self.controllers
+
     async def kill_control(self) -> None:
         """Kill the control process; what the operating system had already taken is kept."""
         if self.control is not None:
@@ -130,17 +142,24 @@ class SimCluster:
             await self.agent.kill()
             self.agent = None
 
+    async def kill_controllers(self) -> None:
+        """Kill the controllers, where they are a process of their own; the server lives on."""
+        if self.controllers is not None:
+            await self.controllers.kill()
+            self.controllers = None
+
     async def cut_power(self) -> None:
         """Cut the machine's power: everything that runs is gone, and everything that was not synced."""
         await self.kill_control()
         await self.kill_agent()
+        await self.kill_controllers()
         self.log.crash()
         self.sim.files.crash()
         self.sim.processes.reboot()
 
     def broken(self) -> BaseException | None:
         """Give the bug that ended a component by itself, if one did."""
-        for component in (self.control, self.agent):
+        for component in (self.control, self.agent, self.controllers):
             if component is not None and component.task.done() and not component.task.cancelled():
                 return component.task.exception() or RuntimeError(f"{component.task.get_name()} ended by itself")
         return None
@@ -160,10 +179,16 @@ class SimCluster:
                 await make_namespaces(cluster)
                 self.store, self.network.app, self.network.group = store, app, group
                 async with asyncio.TaskGroup() as controllers:
-                    await start_controllers(controllers, cluster, world, volumes=PurePosixPath("/sim/volumes"))
+                    if not self.apart:
+                        await start_controllers(controllers, cluster, world, volumes=VOLUMES)
                     ready.set()
         finally:
             self.store, self.network.app, self.network.group = None, None, None
+
+    async def _controllers(self, cluster: Verbs, ready: asyncio.Event) -> None:
+        async with asyncio.TaskGroup() as group:
+            await start_controllers(group, cluster, self.sim.world(), volumes=VOLUMES)
+            ready.set()
 
     async def _agent(self, world: World, cluster: Verbs, ready: asyncio.Event) -> None:
         agent = Agent(
