@@ -6,7 +6,6 @@ Never  a write left out because it is hard to reach: a life can be written for i
 """
 
 import ast
-import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -43,13 +42,6 @@ NOT_WAITED_IN = {
     "store/feed.py Watch.__anext__": "the server takes all there is at once",
     "store/store.py Store.close": "an orderly end is no crash",
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quiet() -> Iterator[None]:
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
