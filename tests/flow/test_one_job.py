@@ -1,32 +1,12 @@
 """A job travels the whole road on a simulated machine, in virtual time."""
 
-import asyncio
-from typing import Any
-
 from paceline.client.cluster import PODS, Collection, Select
 from paceline.testing.processes import Course
-from paceline.testing.simcluster import SimCluster
 from paceline.testing.simloop import run_simulated
 from tests.e2e.manifests import generic
+from tests.flow.life import ended, phase_becomes, started
 
 JOBS = Collection(group="batch.tensorstack.dev", version="v1beta1", plural="genericjobs")
-
-
-async def phase_becomes(cluster: SimCluster, name: str, phase: str) -> dict[str, Any]:
-    client = cluster.client()
-    async with asyncio.timeout(600):
-        while True:
-            job = await client.get(JOBS, "default", name)
-            if (job.get("status") or {}).get("phase") == phase:
-                return job
-            await asyncio.sleep(0.1)
-
-
-async def started(seed: int) -> SimCluster:
-    cluster = SimCluster(seed=seed)
-    await asyncio.wait_for(cluster.start_control().ready.wait(), 60)
-    await asyncio.wait_for(cluster.start_agent().ready.wait(), 60)
-    return cluster
 
 
 def test_a_job_of_two_members_runs_and_succeeds() -> None:
@@ -36,14 +16,29 @@ def test_a_job_of_two_members_runs_and_succeeds() -> None:
         job = generic("hello", command=["true"], replicas=2)
         job["metadata"]["namespace"] = "default"
         await cluster.client().create(JOBS, job)
-        await phase_becomes(cluster, "hello", "Running")
+        await phase_becomes(cluster, JOBS, "hello", "Running")
         assert len(cluster.sim.processes.running()) == 2
-        await phase_becomes(cluster, "hello", "Succeeded")
+        await phase_becomes(cluster, JOBS, "hello", "Succeeded")
         assert cluster.sim.processes.running() == {}
         pods = await cluster.client().list(PODS, Select(namespace="default"))
         assert [pod["status"]["phase"] for pod in pods.items] == ["Succeeded", "Succeeded"]
-        assert cluster.broken() is None
-        await cluster.kill_agent()
-        await cluster.kill_control()
+        await ended(cluster)
 
     run_simulated(1, main())
+
+
+def test_a_failing_member_uses_up_its_restarts_and_fails_the_job() -> None:
+    async def main() -> None:
+        cluster = await started(2)
+        cluster.sim.processes.script = lambda _intent: Course(seconds=1, exit_code=9)
+        job = generic("breaks", command=["false"])
+        job["metadata"]["namespace"] = "default"
+        job["spec"]["replicaSpecs"][0]["restartPolicy"] = {"policy": "OnFailure", "limit": 2}
+        await cluster.client().create(JOBS, job)
+        over = await phase_becomes(cluster, JOBS, "breaks", "Failed")
+        assert over["status"]["backoffCount"] == 2
+        assert over["status"]["failure"]["exitCode"] == 9
+        assert len(cluster.sim.processes.ledger) == 3
+        await ended(cluster)
+
+    run_simulated(2, main())

@@ -1,13 +1,15 @@
 """The controllers of the embedded cluster, put together."""
 
 import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from paceline.assembly.settings import NAMESPACE
 from paceline.client.cluster import NAMESPACES, Cluster, Collection
 from paceline.client.events import Recorder
 from paceline.control.claims import Claims
-from paceline.control.jobs import Jobs, collection_of
+from paceline.control.jobs import PORTS, Jobs, collection_of
 from paceline.control.owners import Owners
 from paceline.control.scheduler import Scheduler
 from paceline.errors import Exists
@@ -26,12 +28,35 @@ async def make_namespaces(cluster: Cluster) -> None:
             continue
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """The ports of one machine: which are for jobs, and who says which of them are in use."""
+
+    for_jobs: range = PORTS
+    in_use: Callable[[], frozenset[int]] = frozenset
+
+
+ALL_PORTS = Ports()
+
+
 async def start_controllers(
-    group: asyncio.TaskGroup, cluster: Cluster, world: World, *, volumes: PurePosixPath
+    group: asyncio.TaskGroup,
+    cluster: Cluster,
+    world: World,
+    *,
+    volumes: PurePosixPath,
+    ports: Ports = ALL_PORTS,
 ) -> None:
     """Start every controller and wait until each has seen the cluster once."""
-    recorder = Recorder(cluster, world.clock, component="paceline-controller")
-    jobs = Jobs(cluster=cluster, clock=world.clock, chance=world.chance, recorder=recorder, shares_network=True)
+    jobs = Jobs(
+        cluster=cluster,
+        clock=world.clock,
+        chance=world.chance,
+        recorder=Recorder(cluster, world.clock, component="paceline-controller"),
+        shares_network=True,
+        ports=ports.for_jobs,
+        in_use=ports.in_use,
+    )
     scheduler = Scheduler(
         cluster=cluster,
         clock=world.clock,

@@ -5,22 +5,24 @@ import gc
 import signal
 from collections.abc import Callable
 from pathlib import PurePosixPath
+from zlib import crc32
 
 import uvloop
 
 from paceline.api.app import Server, make_app
 from paceline.api.gate import Gate
-from paceline.assembly.controllers import make_namespaces, start_controllers
+from paceline.assembly.controllers import Ports, make_namespaces, start_controllers
 from paceline.assembly.hold import hold, say_ready
 from paceline.assembly.keep_agent import keep_agent
 from paceline.assembly.keys import Keys, last_port, prepare_keys
 from paceline.assembly.kinds import full_scheme
-from paceline.assembly.listen import loopback_socket, serve
+from paceline.assembly.listen import listening_ports, loopback_socket, serve
 from paceline.assembly.machine import OneThread, real_world
 from paceline.assembly.mark import MarkedLog
 from paceline.assembly.settings import LOOPBACK, Settings
 from paceline.client.agent import AgentSocket
 from paceline.client.local import IN_PROCESS, LocalCluster
+from paceline.control.jobs import PORTS
 from paceline.errors import Unavailable
 from paceline.store.sqlite import SqliteLog
 from paceline.store.store import Store
@@ -76,7 +78,8 @@ async def run_cluster(settings: Settings, world: World, ready: Callable[[], None
             await started.wait()
             await make_namespaces(cluster)
             async with asyncio.TaskGroup() as controllers:
-                await start_controllers(controllers, cluster, world, volumes=PurePosixPath(settings.volumes))
+                volumes = PurePosixPath(settings.volumes)
+                await start_controllers(controllers, cluster, world, volumes=volumes, ports=_ports(settings))
                 agent_is_ready = asyncio.Event()
                 controllers.create_task(keep_agent(settings, agent_is_ready))
                 await agent_is_ready.wait()
@@ -85,6 +88,12 @@ async def run_cluster(settings: Settings, world: World, ready: Callable[[], None
     finally:
         await nodes.close()
         await store.close()
+
+
+def _ports(settings: Settings) -> Ports:
+    """Let the cluster of each folder begin at ports of its own: several may share this machine."""
+    begin = crc32(str(settings.home).encode()) % (len(PORTS) // 100) * 100
+    return Ports(for_jobs=PORTS[begin:], in_use=listening_ports)
 
 
 def _prepare(settings: Settings, world: World, port: int) -> Keys:

@@ -4,6 +4,7 @@ uvicorn's own server wakes ten times a second and takes over signals; its protoc
 """
 
 import asyncio
+import contextlib
 import functools
 import socket
 from pathlib import Path
@@ -18,6 +19,8 @@ from paceline.errors import Unavailable
 
 # Watches never end by themselves; when the server stops they are given this long to be told.
 GOODBYE_SECONDS = 1.0
+# As the kernel writes it in its tables.
+LISTENING = "0A"
 
 
 def loopback_socket(port: int) -> socket.socket:
@@ -35,6 +38,16 @@ def loopback_socket(port: int) -> socket.socket:
         sock.settimeout(0)
         return sock
     raise Unavailable(f"no free port on {LOOPBACK}")
+
+
+def listening_ports() -> frozenset[int]:
+    """Find the ports on which programs of this machine listen."""
+    found = set()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with contextlib.suppress(OSError):
+            rows = (row.split() for row in Path(table).read_text().splitlines()[1:])
+            found |= {int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == LISTENING}
+    return frozenset(found)
 
 
 def unix_socket(path: Path) -> socket.socket:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from paceline.client.cache import Handler
@@ -26,7 +27,7 @@ log = logging.getLogger(__name__)
 # (plural, namespace, name): which job of which kind.
 JobKey = tuple[str, str, str]
 
-PORTS_FROM, PORTS_COUNT = 23_500, 8_000
+PORTS = range(23_500, 31_500)
 WORKERS = 8
 
 
@@ -45,7 +46,11 @@ class Jobs:
     recorder: Recorder
     # Whether members share one network, so that every job needs ports of its own (design: hostNetwork, no privilege).
     shares_network: bool
+    # Which ports are handed out then, except those that other programs listen on.
+    ports: range = PORTS
+    in_use: Callable[[], frozenset[int]] = frozenset
     queue: WorkQueue[JobKey] = field(init=False)
+    _plurals: dict[tuple[str, str], str] = field(init=False)
     _jobs: dict[str, Informer] = field(init=False)
     _pods: Informer = field(init=False)
     _handing_out: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
@@ -53,6 +58,7 @@ class Jobs:
     def __post_init__(self) -> None:
         """Set up the caches; nothing runs before `run`."""
         self.queue = WorkQueue(self.chance)
+        self._plurals = {(f"{GROUP}/{VERSION}", kind.kind): kind.plural for kind in catalog.KINDS}
         self._jobs = {
             kind.plural: Informer(
                 self.cluster, collection_of(kind), chance=self.chance, on_change=self._job_changed(kind.plural)
@@ -110,7 +116,8 @@ class Jobs:
         # One at a time: the next choice must see this one.
         async with self._handing_out:
             if self.shares_network:
-                ports = hand_out(wanted, self._taken(), start=PORTS_FROM, size=PORTS_COUNT)
+                taken = self._taken() | self.in_use()
+                ports = hand_out(wanted, taken, start=self.ports.start, size=len(self.ports))
             else:
                 ports = dict(kind.ports)
             written = await self.cluster.replace(
@@ -154,9 +161,6 @@ class Jobs:
         owner = controller_of(pod)
         if owner is None:
             return
-        plural = _PLURALS.get((str(owner.get("apiVersion")), str(owner.get("kind"))))
+        plural = self._plurals.get((str(owner.get("apiVersion")), str(owner.get("kind"))))
         if plural is not None:
             self.queue.add((plural, key_of(pod)[0], str(owner["name"])))
-
-
-_PLURALS = {(f"{GROUP}/{VERSION}", kind.kind): kind.plural for kind in catalog.KINDS}
