@@ -64,14 +64,23 @@ def shorten(text: str) -> str:
 
 
 def plan_of(words: list[str]) -> Plan:
-    """Read a plan as it is written: COMPONENT MOMENT NUMBER … [together] [down SECONDS]."""
+    """Read a plan as it is written: COMPONENT MOMENT NUMBER … [together] [after-turns TURNS] [down SECONDS]."""
     crashes = tuple(
         Crash(component=word, moment=Moment(words[at + 1]), number=int(words[at + 2]))
         for at, word in enumerate(words)
         if word in COMPONENTS
     )
-    down = float(words[words.index("down") + 1]) if "down" in words else 1.0
-    return Plan(crashes=crashes, together="together" in words, apart="controllers" in words, down_seconds=down)
+    return Plan(
+        crashes=crashes,
+        together="together" in words,
+        apart="controllers" in words,
+        down_seconds=float(after(words, "down", "1")),
+        late_turns=int(after(words, "after-turns", "0")),
+    )
+
+
+def after(words: list[str], word: str, usual: str) -> str:
+    return words[words.index(word) + 1] if word in words else usual
 
 
 def main() -> None:

@@ -123,7 +123,16 @@ def test_a_job_does_not_notice_a_kill_at_any_moment(
     assert (status["attempt"], status["backoffCount"]) == (0, 0)
     assert_ran_once(job, running)
     assert sorted(job.logs().values()) == job.printed()
-    assert_told_once(cluster, job.name)
+    assert_told_once(cluster, job.name, at_least={"Created", "Succeeded"} - at_stake(moment, job.lines, target))
+
+
+def at_stake(moment: Moment, lines: int, target: str) -> set[str]:
+    """What the control process may just have been about to tell."""
+    if target == "agent":
+        return set()
+    if moment.what == "files":
+        return {"Created"}
+    return {"Succeeded"} if moment.number > MEMBERS * lines / 2 else set()
 
 
 def assert_ran_once(job: Counting, running: frozenset[tuple[int, int]]) -> None:
@@ -134,13 +143,12 @@ def assert_ran_once(job: Counting, running: frozenset[tuple[int, int]]) -> None:
     assert {str(ticks) for _, ticks in running} <= {started for _, _, started in ledger}
 
 
-def assert_told_once(cluster: Embedded, job: str) -> None:
-    """What happened is told, and nothing of it twice."""
+def assert_told_once(cluster: Embedded, job: str, *, at_least: set[str]) -> None:
+    """Nothing is told twice. What happens at the moment of a kill may go untold; the caller says what may not."""
     told = wait_until(
-        "the end is told", lambda: found if "Succeeded" in reasons(found := told_about(cluster, job)) else None
+        f"{at_least} are told", lambda: found if at_least <= reasons(found := told_about(cluster, job)) else None
     )
     assert {story: count for story, count in told.items() if count != 1} == {}
-    assert "Created" in reasons(told)
 
 
 def reasons(told: Counter[tuple[str, str, str]]) -> set[str]:
@@ -202,7 +210,23 @@ def test_kills_in_the_midst_of_coming_back_do_no_harm(cluster: Embedded, dice: r
     assert (status["attempt"], status["backoffCount"]) == (0, 0)
     assert_ran_once(job, running)
     assert sorted(job.logs().values()) == job.printed()
-    assert_told_once(cluster, job.name)
+    assert_told_once(cluster, job.name, at_least={"Created", "Running", "Succeeded"})
+
+
+def test_an_agent_that_hangs_is_ended_by_the_next_start(cluster: Embedded) -> None:
+    job = Counting(cluster=cluster, lines=3, is_held=True)
+    job.submit()
+    running = job.wait_running()
+    hung = cluster.agent_pid
+    os.kill(hung, signal.SIGSTOP)
+    kill(cluster, "control")
+
+    bring_back(cluster, "control", None)
+
+    assert cluster.agent_pid not in (None, hung)
+    assert job.processes() == running
+    job.let_go()
+    assert job.wait("Succeeded")["attempt"] == 0
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -293,4 +317,5 @@ def test_training_does_not_notice_kills_at_random_moments(
     assert re.findall(r"^epoch (\d+)/", said, re.MULTILINE) == [str(epoch + 1) for epoch in range(job.epochs)]
     assert len(re.findall(rf"^accuracy 0\.9\d+  model /mnt/{job.name}/model.pt$", said, re.MULTILINE)) == 1
     assert len(said.splitlines()) == job.epochs + 1
-    assert_told_once(torch_cluster, job.name)
+    is_certain = target == "agent" or moments[-1] < job.epochs / 2
+    assert_told_once(torch_cluster, job.name, at_least={"Created", "Succeeded"} if is_certain else {"Created"})

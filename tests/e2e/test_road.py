@@ -2,6 +2,7 @@
 
 import json
 import re
+import socket
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,19 @@ def test_two_jobs_at_once_do_not_disturb_each_other(cluster: Embedded, meet_scri
         assert waited.code == 0, cluster.kubectl("get", "pj", name, "-o", "yaml").out
         lines = sorted(member_logs(cluster, name).splitlines())
         assert lines == [f"job {name} rank {rank} of 2: sum 1" for rank in (0, 1)]
+
+
+def test_a_port_on_which_another_program_listens_is_not_handed_out(cluster: Embedded, meet_script: str) -> None:
+    def master_port(name: str) -> int:
+        job = pytorch(name, command=["python", "-c", meet_script, name], workers=2)
+        assert cluster.kubectl("create", "-f", "-", stdin=text(job)).code == 0
+        waited = cluster.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", f"pj/{name}", "--timeout=60s")
+        assert waited.code == 0, cluster.kubectl("get", "pj", name, "-o", "yaml").out
+        return int(json.loads(cluster.kubectl("get", "pj", name, "-o", "json").out)["status"]["ports"]["master"])
+
+    usual = master_port("usual")
+    with socket.create_server(("0.0.0.0", usual)):
+        assert master_port("other") != usual
 
 
 def test_our_command_and_kubectl_bring_the_same_result(cluster: Embedded, meet_script: str, tmp_path: Path) -> None:

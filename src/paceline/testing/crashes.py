@@ -9,7 +9,7 @@ import asyncio
 import functools
 import inspect
 import sys
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import Callable, Coroutine, Iterator, MutableMapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -29,6 +29,9 @@ SOURCE = Path(paceline.__file__).parent
 PACKAGES = ("store", "node", "control")
 OTHERS = ("assembly",)
 
+Send = Callable[[Request], Coroutine[Any, Any, Response]]
+App = Callable[..., Coroutine[Any, Any, None]]
+
 READING = frozenset({"GET", "HEAD"})
 # What counts as a write, by what it is asked of.
 WRITES: dict[type, tuple[str, tuple[str, ...]]] = {
@@ -39,10 +42,14 @@ WRITES: dict[type, tuple[str, tuple[str, ...]]] = {
 
 
 class Moment(StrEnum):
-    """When a component is killed: just before a write, just after it but before its answer, or between two turns."""
+    """When a component is killed: around one of its writes, or between two turns of the loop."""
 
+    # Just before it: it never happens.
     BEFORE = "before"
+    # Just after it, before the answer.
     AFTER = "after"
+    # Once it was asked for: it happens later, when the component may be back already.
+    LATE = "late"
     TURN = "turn"
 
 
@@ -96,6 +103,8 @@ class Taps:
 
     # Ends a component's tasks and has it started again; called once it can do nothing any more.
     on_crash: Callable[[str], None]
+    # Lets something happen later, whoever asked for it.
+    later: Callable[[Coroutine[Any, Any, Any]], None]
     crashes: tuple[Crash, ...] = ()
     # Whether all components die when one does.
     together: bool = False
@@ -144,10 +153,16 @@ class Taps:
 
     def check(self, write: Write, moment: Moment) -> None:
         """Kill the component if it is to die at this moment of this write."""
-        crash = Crash(component=write.component, moment=moment, number=write.number)
-        if crash in self.crashes:
-            self._crash(crash)
+        if self.falls(write, moment):
             raise Killed(str(write))
+
+    def falls(self, write: Write, moment: Moment) -> bool:
+        """Cut the component off if it is to die at this moment of this write, and tell whether it is."""
+        crash = Crash(component=write.component, moment=moment, number=write.number)
+        if crash not in self.crashes:
+            return False
+        self._crash(crash)
+        return True
 
     def _crash(self, crash: Crash) -> None:
         if self._born[crash.component].is_over:
@@ -198,7 +213,7 @@ class _Tap:
 
         return now
 
-    def send(self, send: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+    def send(self, send: Send) -> Send:
         """Tap the requests that change something."""
 
         async def tapped(request: Request) -> Response:
@@ -209,7 +224,7 @@ class _Tap:
 
         return tapped
 
-    def app(self, app: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+    def app(self, app: App) -> App:
         """Tap the requests that change something, where they go straight into the server."""
 
         async def tapped(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
@@ -220,12 +235,15 @@ class _Tap:
 
         return tapped
 
-    async def _around(self, name: str, call: Awaitable[Any]) -> Any:
+    async def _around(self, name: str, call: Coroutine[Any, Any, Any]) -> Any:
         try:
             write = self._begin(name)
         except Killed:
-            call.close()  # type: ignore[attr-defined]
+            call.close()
             raise
+        if self._taps.falls(write, Moment.LATE):
+            self._taps.later(call)
+            raise Killed(name)
         try:
             return await call
         finally:

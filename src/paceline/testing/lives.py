@@ -6,11 +6,12 @@ Never  helps a component: whoever was killed is started again, and that is all.
 """
 
 import asyncio
+import contextlib
 import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,8 @@ class Plan:
     # Whether the controllers are a process of their own.
     apart: bool = False
     down_seconds: float = 1.0
+    # How long what comes late takes.
+    late_turns: int = 0
 
     @property
     def components(self) -> tuple[str, ...]:
@@ -75,7 +78,9 @@ class Plan:
 
     def __str__(self) -> str:
         words = [str(crash) for crash in self.crashes]
-        return " ".join([*words, *(["together"] if self.together else []), f"down {self.down_seconds:g}"])
+        words += ["together"] if self.together else []
+        words += [f"after-turns {self.late_turns}"] if self.late_turns else []
+        return " ".join([*words, f"down {self.down_seconds:g}"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +127,7 @@ class Stage:
     def __init__(self, life: Life, plan: Plan) -> None:
         self._life = life
         self._plan = plan
-        self.taps = Taps(on_crash=self._fall, crashes=plan.crashes, together=plan.together)
+        self.taps = Taps(on_crash=self._fall, later=self._late, crashes=plan.crashes, together=plan.together)
         self.cluster = SimCluster(seed=SEED, seam=self.taps.between, limits=life.limits, apart=plan.apart)
         self.cluster.log = _Disk(self._recorded)
         self.cluster.sim.processes.script = self._course
@@ -134,6 +139,7 @@ class Stage:
         self._down: set[str] = set()
         self._tries: Counter[tuple[str, str]] = Counter()
         self._first: dict[str, int] = {}
+        self._group: asyncio.TaskGroup
 
     async def live(self) -> Outcome:
         """Live to the end, then look at what is there."""
@@ -143,6 +149,7 @@ class Stage:
         self._store()
         try:
             async with asyncio.TaskGroup() as group:
+                self._group = group
                 keeper = group.create_task(self._keep())
                 await self._live()
                 keeper.cancel()
@@ -261,6 +268,17 @@ class Stage:
         if fallen is not None:
             fallen.task.cancel()
         self._fallen.put_nowait(component)
+
+    def _late(self, call: Coroutine[Any, Any, Any]) -> None:
+        """Let what a dead component asked for happen after a while; nobody hears the answer."""
+
+        async def happen() -> None:
+            for _ in range(self._plan.late_turns):
+                await asyncio.sleep(0)
+            with contextlib.suppress(PacelineError):
+                await call
+
+        self._group.create_task(happen())
 
     async def _keep(self) -> None:
         """Start again what was killed."""

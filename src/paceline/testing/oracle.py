@@ -68,7 +68,7 @@ class Oracle:
             if record.key.startswith("/core/pods/"):
                 self._ever[uid_of(obj)] = obj
             self._check_final(obj)
-            if "/batch.tensorstack.dev/" in record.key:
+            if record.key.startswith("/batch.tensorstack.dev/"):
                 self._check_job(obj)
             elif record.key.startswith("/core/events/"):
                 self._check_event(obj)
@@ -82,8 +82,10 @@ class Oracle:
                 raise Broken(f"I4: {folder} was executed twice")
             self._ran.add(folder)
             self._check_gang(folder)
+        if len(ledger) > self._executed:
+            # Only a start can make two run at once.
+            self._check_overlap()
         self._executed = len(ledger)
-        self._check_overlap()
 
     def _check_gang(self, folder: Path) -> None:
         """No member starts before all pods of its gang are there."""
@@ -158,7 +160,7 @@ class Oracle:
 
     def jobs(self) -> tuple[Object, ...]:
         """Give all jobs as last recorded."""
-        return tuple(obj for key, obj in self.objects.items() if "/batch.tensorstack.dev/" in key)
+        return tuple(obj for key, obj in self.objects.items() if key.startswith("/batch.tensorstack.dev/"))
 
     def pods(self) -> tuple[Object, ...]:
         """Give all pods as last recorded."""

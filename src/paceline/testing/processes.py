@@ -58,6 +58,8 @@ class SimProcesses:
         self._files = files
         self._clock = clock
         self._live: dict[Path, Shim] = {}
+        # Shims that have their folder's lock and have not yet said who they are.
+        self._locked: set[Path] = set()
         self._boots = 1
         self._last_pid = 1000
 
@@ -66,10 +68,17 @@ class SimProcesses:
         return f"boot-{self._boots}"
 
     async def start(self, folder: Path) -> None:
-        """Run a container's script once, as the real shim would."""
+        """Have a shim started; it comes up also when the one who asked for it does not live to see that."""
+        await asyncio.shield(asyncio.get_running_loop().create_task(self._come_up(folder)))
+
+    async def _come_up(self, folder: Path) -> None:
+        """Run a container's script once, as the real shim would: lock, look, say who it is, begin."""
         await asyncio.sleep(0)
-        if folder in self._live or self._files.exists(folder / shim.STARTED):
+        if self.holds(folder) or self._files.exists(folder / shim.STARTED):
             return
+        self._locked.add(folder)
+        await asyncio.sleep(0)
+        self._locked.discard(folder)
         try:
             intent: Intent = json.loads(self._files.read(folder / shim.INTENT))
         except FileNotFoundError:
@@ -89,7 +98,7 @@ class SimProcesses:
 
     def holds(self, folder: Path) -> bool:
         """Tell whether a live shim has this folder."""
-        return folder in self._live
+        return folder in self._live or folder in self._locked
 
     def alive(self, who: Identity) -> bool:
         """Tell whether this shim still runs."""
@@ -147,6 +156,7 @@ class SimProcesses:
         """Let the machine come up again: no shim is left, and the boot is another one."""
         for folder in tuple(self._live):
             self.lose(folder)
+        self._locked.clear()
         self._boots += 1
 
     def say(self, folder: Path, text: str, *, stream: str = "stdout") -> None:
