@@ -5,7 +5,8 @@ SHELL := bash
 .PHONY: help setup demo test soak check fmt lock bench up kube
 
 WORKERS ?= 2
-PYTEST := .venv/bin/pytest -n $(WORKERS)
+# Stolen work: the last tests are the longest ones, and both workers should have some.
+PYTEST := .venv/bin/pytest -n $(WORKERS) --dist worksteal
 CODE := src tests examples tools bench
 # A real kube-apiserver, kubectl and PyTorch, so that no test has to be skipped; one order of sets, so that seeds repeat.
 FOR_TESTS := KUBEBUILDER_ASSETS=$$(tools/setup kube); PACELINE_PYTORCH=$$(tools/setup torch); \

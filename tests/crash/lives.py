@@ -199,7 +199,7 @@ async def pods(stage: Stage) -> None:
 
 def pods_course(container: str, pod: str, tried: int) -> Course:
     if container == "first":
-        return Course(seconds=1)
+        return Course(seconds=0)  # Over before anybody can look.
     if pod == "lost":
         return Course()
     return Course(seconds=2, exit_code=1 if tried < 2 else 0)

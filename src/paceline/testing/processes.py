@@ -77,12 +77,14 @@ class SimProcesses:
         if self.holds(folder) or self._files.exists(folder / shim.STARTED):
             return
         self._locked.add(folder)
-        await asyncio.sleep(0)
-        self._locked.discard(folder)
         try:
+            await asyncio.sleep(0)
             intent: Intent = json.loads(self._files.read(folder / shim.INTENT))
+            await asyncio.sleep(0)
         except FileNotFoundError:
             return
+        finally:
+            self._locked.discard(folder)
         self._last_pid += 1
         live = Shim(
             folder=folder,
