@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import functools
 import random
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
@@ -20,7 +19,6 @@ from paceline.errors import Busy
 from paceline.node.agent import Agent
 from paceline.node.host import Folders, Host
 from paceline.objects.meta import Object
-from paceline.objects.scheme import Scheme
 from paceline.store.limits import DEFAULTS, Limits
 from paceline.store.log import Log
 from paceline.store.store import Store
@@ -170,7 +168,7 @@ class SimCluster:
         await store.open()
         gate = Gate(tokens={hashed(TOKEN): "admin"}, hosts=frozenset({IN_PROCESS}))
         app = make_app(
-            Server(store=store, scheme=_scheme(), clock=world.clock, ids=world.ids, gate=gate, nodes=NoLogs())
+            Server(store=store, scheme=full_scheme(), clock=world.clock, ids=world.ids, gate=gate, nodes=NoLogs())
         )
         try:
             local = LocalCluster(self.seam("control", app), token=TOKEN, on_warning=_ignore)
@@ -202,12 +200,6 @@ class SimCluster:
             find_sandbox=lambda: "/usr/bin/bwrap",
         )
         await agent.run(ready)
-
-
-@functools.cache
-def _scheme() -> Scheme:
-    """Give the kinds that are served: the same for every start, and not quick to make."""
-    return full_scheme()
 
 
 def _ignore(_text: str) -> None:
