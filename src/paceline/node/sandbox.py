@@ -100,9 +100,10 @@ def options(launch: Launch, host: Host) -> tuple[str, ...]:
     return tuple(
         word
         for part in (
-            _machine(launch, host),
+            _machine(host),
             _etc(launch),
             _memory(),
+            _environment(launch, host),
             _mounts(launch),
             _isolation(launch, host),
             _env(launch, host),
@@ -120,7 +121,7 @@ def command(launch: Launch, host: Host) -> tuple[str, ...]:
     return (host.setpriv, *become, *launch.command)
 
 
-def _machine(launch: Launch, host: Host) -> Iterator[str]:
+def _machine(host: Host) -> Iterator[str]:
     """Programs and libraries. The root is empty memory, so that a mount can be made at any path."""
     yield from ("--tmpfs", "/")
     for name, target in host.links:
@@ -130,6 +131,10 @@ def _machine(launch: Launch, host: Host) -> Iterator[str]:
     yield from ("--ro-bind-try", "/sys", "/sys")
     for folder in ("/etc", "/root", "/run", "/var"):
         yield from ("--dir", folder)
+
+
+def _environment(launch: Launch, host: Host) -> Iterator[str]:
+    """The environment's folders, after the scratch memory: they may lie anywhere, below /tmp too."""
     for folder in launch.environment.folders:
         if not any(PurePosixPath(folder).is_relative_to(seen) for seen in host.folders):
             yield from (*_parents(folder), "--ro-bind", folder, folder)

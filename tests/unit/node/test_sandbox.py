@@ -165,3 +165,12 @@ def test_a_missing_program_is_said_with_the_way_to_get_it():
     assert said.startswith("torchrun: not found in environment host; install PyTorch there or map the image")
     assert "--image 'pytorch/pytorch:2=FOLDER'" in said
     assert "install it there" in not_found("/usr/bin/foo", environment="/env", image="x")
+
+
+def test_an_environment_below_tmp_is_not_covered_by_the_scratch_memory() -> None:
+    environment = replace(PLAIN.environment, folders=("/tmp/clone/.venv",))
+    said = options(replace(PLAIN, environment=environment), HOST)
+
+    bound = said.index("/tmp/clone/.venv")
+    assert said[bound - 1] == "--ro-bind"
+    assert bound > said.index("/tmp")
