@@ -95,6 +95,14 @@ def recall(home: Path) -> Settings:
     )
 
 
+def _see_off(process: subprocess.Popen[bytes], *, patience: float) -> None:
+    try:
+        process.wait(patience)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
 def _start(settings: Settings, log: int) -> str:
     """Start the control process and give what it says on its pipe: that it is ready, why it is not, or nothing."""
     read_end, write_end = os.pipe()
@@ -110,10 +118,12 @@ def _start(settings: Settings, log: int) -> str:
         )
         os.close(write_end)
         answered, _, _ = select.select([read_end], [], [], START_SECONDS)
-        if answered:
-            return os.read(read_end, SAID_BYTES).decode(errors="replace")
-        process.kill()
-        process.wait()
+        said = os.read(read_end, SAID_BYTES).decode(errors="replace") if answered else None
+        if said != READY:
+            # It is ending by itself, or too late: nothing of a start that failed is left when this returns.
+            _see_off(process, patience=STOP_SECONDS if answered else 0.0)
+        if said is not None:
+            return said
         return (
             f"the cluster was not ready after {START_SECONDS:.0f} s and was stopped; {settings.log} says how far it got"
         )
