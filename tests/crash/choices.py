@@ -3,12 +3,15 @@
 from collections.abc import Iterator
 
 from paceline.testing.crashes import Crash, Moment, Site, Write
-from paceline.testing.lives import Outcome, Plan
+from paceline.testing.lives import Outcome, Plan, live
 from tests.crash.lives import LIVES
 from tests.crash.replay import unbroken
 
 # Starting up is the same in every life that begins with nothing: it is gone through in one of them.
 FROM_THE_START = {next(iter(LIVES)), *(name for name, life in LIVES.items() if life.stored)}
+# So many turns after it was asked for, whatever it was, everybody has long given up; and so many before an agent starts
+# a container, it has not looked yet whether that runs already.
+NEVER, BEFOREHAND = 300, 5
 # Who is killed while its tasks wait in a package.
 HOME = {"store": "control", "control": "controllers", "node": "agent"}
 
@@ -66,17 +69,44 @@ def lasts(write: Write) -> bool:
 
 
 def every_await(life: str, component: str) -> Iterator[Crash]:
-    """At the first turn at which a task waited at each await of the component's packages."""
-    outcome = alone(life, component)
-    start = 1 if life in FROM_THE_START else outcome.first["turn"]
-    mine = {turn for site, turn in outcome.awaits.items() if HOME[site.file.partition("/")[0]] == component}
-    for turn in sorted(turn for turn in mine if turn >= start):
+    """At the first turn at which a task waited at each await of the component's packages; each await in one life."""
+    earlier = list(LIVES)[: list(LIVES).index(life)]
+    seen = {site for name in earlier for site in alone(name, component).awaits}
+    awaits = alone(life, component).awaits.items()
+    for turn in sorted({turn for site, turn in awaits if site not in seen and home_of(site) == component}):
         yield Crash(component=component, moment=Moment.TURN, number=turn)
+
+
+def home_of(site: Site) -> str:
+    return HOME[site.file.partition("/")[0]]
 
 
 def every_turn(life: str, component: str) -> Iterator[Crash]:
     for turn in range(1, alone(life, component).turns + 1):
         yield Crash(component=component, moment=Moment.TURN, number=turn)
+
+
+def every_request(life: str, component: str) -> Iterator[Crash]:
+    """What a component asks of others, who may do it when the one who asked is dead and back again."""
+    for write in writes_of(life, component):
+        if write.call.startswith(("POST", "PUT", "PATCH", "DELETE", "processes.start")):
+            yield Crash(component=component, moment=Moment.LATE, number=write.number)
+
+
+def late_starts(life: str) -> Iterator[Plan]:
+    """Shims that come up around the moment at which the next agent starts the same: it cannot know of them."""
+    for write in writes_of(life, "agent"):
+        if write.call == "processes.start":
+            crash = Crash(component="agent", moment=Moment.LATE, number=write.number)
+            again = turns_until_started_again(life, crash)
+            for turns in range(max(0, again - BEFOREHAND), again + 3):
+                yield Plan(crashes=(crash,), down_seconds=0.0, late_turns=turns)
+
+
+def turns_until_started_again(life: str, crash: Crash) -> int:
+    seen = live(LIVES[life], Plan(crashes=(crash,), down_seconds=0.0, late_turns=NEVER))
+    starts = [write for write in seen.writes if write.call == "processes.start" and write.number >= crash.number]
+    return starts[1].turn - starts[0].turn
 
 
 def once(crash: Crash, **how: float) -> Plan:

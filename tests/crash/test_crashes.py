@@ -7,59 +7,113 @@ job told twice; and all along the invariants of the simulation.
 import pytest
 
 from paceline.testing.lives import COMPONENTS
-from tests.crash.choices import again, every_await, every_state, every_turn, every_write, once
+from tests.crash.choices import (
+    again,
+    every_await,
+    every_request,
+    every_state,
+    every_turn,
+    every_write,
+    late_starts,
+    once,
+)
 from tests.crash.lives import LIVES
 from tests.crash.replay import check
 
 # Of the long lists, every so-many-th in `make test`; a soak goes through all of them.
-STRIDE = 40
+STRIDE = 60
 
-pytestmark = [
-    pytest.mark.timeout(300),
-    pytest.mark.parametrize("component", COMPONENTS),
-    pytest.mark.parametrize("life", LIVES),
-]
+pytestmark = pytest.mark.timeout(300)
+
+in_every_life = pytest.mark.parametrize("life", LIVES)
+every_component = pytest.mark.parametrize("component", COMPONENTS)
+those_who_ask = pytest.mark.parametrize("component", ["agent", "controllers"])
+soak = pytest.mark.soak
+long = pytest.mark.timeout(1800)
 
 
+@in_every_life
+@every_component
 def test_killed_at_a_write(life, component):
     assert check(life, map(once, every_state(life, component)))
 
 
-def test_killed_at_an_await(life, component):
-    assert check(life, map(once, every_await(life, component)))
+@every_component
+def test_killed_at_an_await(component):
+    assert sum(check(life, map(once, every_await(life, component))) for life in LIVES)
 
 
+@in_every_life
+@every_component
 def test_killed_together_with_the_other(life, component):
     crashes = list(every_write(life, component))[::STRIDE]
     assert check(life, (once(crash, together=True) for crash in crashes))
 
 
+@in_every_life
+@every_component
 def test_killed_again_while_coming_back(life, component):
     crashes = list(every_write(life, component))[::STRIDE]
     assert check(life, (again(crash, later=3) for crash in crashes))
 
 
-@pytest.mark.soak
-@pytest.mark.timeout(1800)
+@in_every_life
+@those_who_ask
+def test_what_was_asked_for_happens_after_the_next_start(life, component):
+    crashes = list(every_request(life, component))[:: STRIDE // 3]
+    assert check(life, (once(crash, down_seconds=0.0, late_turns=40) for crash in crashes))
+
+
+def test_no_program_runs_twice_when_its_start_comes_late():
+    assert check("pods", late_starts("pods"))
+
+
+@soak
+@long
+@in_every_life
+@every_component
 @pytest.mark.parametrize("down_seconds", [0.0, 1.0, 20.0])
 def test_killed_at_every_write(life, component, down_seconds):
     assert check(life, (once(crash, down_seconds=down_seconds) for crash in every_write(life, component)))
 
 
-@pytest.mark.soak
-@pytest.mark.timeout(1800)
+@soak
+@long
+@in_every_life
+@every_component
 def test_killed_at_every_turn(life, component):
     assert check(life, map(once, every_turn(life, component)))
 
 
-@pytest.mark.soak
-@pytest.mark.timeout(1800)
+@soak
+@long
+@in_every_life
+@every_component
 def test_killed_together_with_the_other_at_every_write(life, component):
     assert check(life, (once(crash, together=True) for crash in every_write(life, component)))
 
 
-@pytest.mark.soak
-@pytest.mark.timeout(1800)
+@soak
+@long
+@in_every_life
+@every_component
 @pytest.mark.parametrize("later", [1, 2, 5, 9])
 def test_killed_again_while_coming_back_from_every_write(life, component, later):
     assert check(life, (again(crash, later=later) for crash in every_write(life, component)))
+
+
+@soak
+@long
+@in_every_life
+@those_who_ask
+@pytest.mark.parametrize("late_turns", [0, 10, 20, 40, 80])
+def test_whatever_was_asked_for_happens_after_the_next_start(life, component, late_turns):
+    crashes = every_request(life, component)
+    assert check(life, (once(crash, down_seconds=0.0, late_turns=late_turns) for crash in crashes))
+
+
+@soak
+@long
+@in_every_life
+def test_no_program_of_any_life_runs_twice_when_its_start_comes_late(life):
+    assert check(life, late_starts(life))

@@ -73,6 +73,7 @@ class Write:
     number: int
     call: str
     site: Site
+    turn: int
 
     def __str__(self) -> str:
         return f"{self.component} write {self.number}: {self.call} at {self.site}"
@@ -146,7 +147,7 @@ class Taps:
     def begin(self, component: str, call: str) -> Write:
         """Give a write its number."""
         number = self._counts[component] = self._counts.get(component, 0) + 1
-        write = Write(component=component, number=number, call=call, site=_site())
+        write = Write(component=component, number=number, call=call, site=_site(), turn=self.turns)
         self.writes.append(write)
         self.check(write, Moment.BEFORE)
         return write

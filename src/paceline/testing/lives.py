@@ -92,6 +92,8 @@ class Outcome:
     # Every program that was executed: pod, container, try.
     executed: Counter[str]
     running: Counter[str]
+    # Every pod there ever was: its phase and the exit codes of its containers when it was last seen.
+    ends: dict[str, str]
     # The files in the agent's folder.
     files: Counter[str]
     # About what, reason and message: how often it was told.
@@ -138,6 +140,8 @@ class Stage:
         self._fallen: asyncio.Queue[str] = asyncio.Queue()
         self._down: set[str] = set()
         self._tries: Counter[tuple[str, str]] = Counter()
+        self._ends: dict[str, str] = {}
+        self._addresses: dict[str, str] = {}
         self._first: dict[str, int] = {}
         self._group: asyncio.TaskGroup
 
@@ -324,9 +328,24 @@ class Stage:
         self.oracle.recorded(batch)
         try:
             self.oracle.executed()
+            for record in batch:
+                if record.key.startswith("/core/pods/"):
+                    self._pod_recorded(json.loads(record.value))
         except Broken as error:
             self.oracle.found = self.oracle.found or error
         self._news.set()
+
+    def _pod_recorded(self, pod: Object) -> None:
+        status = pod.get("status") or {}
+        codes = {
+            str(each["name"]): state["exitCode"]
+            for each in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ()))
+            if (state := each["state"].get("terminated"))
+        }
+        self._ends[self.names.plain(name_of(pod))] = f"{status.get('phase')} {codes}"
+        address = status.get("podIP")
+        if address and self._addresses.setdefault(uid_of(pod), address) != address:
+            raise Broken(f"the address of {name_of(pod)} was {self._addresses[uid_of(pod)]}, is {address}")
 
     def _course(self, intent: Intent) -> Course:
         pod, container = intent["pod"], str(intent["container"])
@@ -349,6 +368,7 @@ class Stage:
             objects=objects,
             executed=Counter(plain("/".join(folder.parts[-4:])) for folder in processes.ledger),
             running=Counter(plain("/".join(folder.parts[-4:])) for folder in processes.running()),
+            ends=self._ends,
             files=Counter(plain(str(path)) for path in _tree(self.cluster, ROOT / "pods")),
             events=events,
             writes=tuple(self.taps.writes),
@@ -436,6 +456,8 @@ def differences(life: Life, told: Outcome, seen: Outcome) -> Iterator[str]:
         for each in sorted({*before, *after}):
             if before[each] != after[each]:
                 yield f"{what} {each}: {before[each]} times, now {after[each]}"
+    for pod in sorted({*told.ends, *seen.ends}):
+        yield from _between(f"the end of {pod}", told.ends.get(pod), seen.ends.get(pod))
     yield from _stories(life, told, seen)
 
 
