@@ -68,6 +68,9 @@ class Gang:
     role_limits: Mapping[str, int] = field(default_factory=dict)
     clean_up: CleanUp = CleanUp.NONE
     active_deadline_seconds: int | None = None
+    # The queue its pods wait in, and who goes first there; no queue means the cluster's own order.
+    queue: str = ""
+    priority: int = 0
 
     def member(self, place: Place) -> Member:
         """Find who runs at a place; KeyError when the gang has no such place."""

@@ -8,7 +8,13 @@ JOB_ROLE = "job-role"
 REPLICA_TYPE = "replica-type"
 REPLICA_INDEX = "replica-index"
 
+# What T9k's scheduler reads.
+QUEUE = "scheduler.tensorstack.dev/queue"
+QUEUE_GROUP = "scheduler.tensorstack.dev/group-name"
+
 # Which try of its member a pod is, counted from 0.
 ATTEMPT = "paceline.dev/attempt"
 # How many pods of one job must be placed together; none is placed before all are there (annotation).
 GANG_SIZE = "paceline.dev/gang-size"
+# Who goes first among jobs that wait for the same queue, from 0 to 100 (annotation).
+QUEUE_PRIORITY = "paceline.dev/queue-priority"

@@ -6,6 +6,7 @@ from decimal import Decimal
 
 from paceline.objects.meta import Key
 from paceline.plan.room import Amounts, Ask, GangAsk, Room, add
+from paceline.plan.wishes import objection
 
 # On one machine CPUs are shared: everything becomes slower, nothing breaks. Memory and devices are never shared.
 SHARED = frozenset({"cpu"})
@@ -87,7 +88,11 @@ def _has_room(room: Room, ask: Ask, shared: frozenset[str]) -> bool:
 
 
 def _matches(room: Room, ask: Ask) -> bool:
-    return ask.selector.items() <= room.labels.items()
+    return not _objection(room, ask)
+
+
+def _objection(room: Room, ask: Ask) -> str:
+    return objection(ask.wishes, node=room.node, labels=room.labels, taints=room.taints)
 
 
 def _short(room: Room, needs: Amounts, shared: frozenset[str]) -> list[str]:
@@ -100,8 +105,7 @@ def _lack(gang: GangAsk, rooms: tuple[Room, ...], shared: frozenset[str]) -> tup
         return "no node is ready", frozenset()
     homeless = [ask for ask in gang.asks if not any(_matches(room, ask) for room in rooms)]
     if homeless:
-        wanted = ", ".join(f"{name}={value}" for name, value in homeless[0].selector.items())
-        return f"no node has the labels {wanted}", frozenset()
+        return _objection(rooms[0], homeless[0]), frozenset()
     empty = tuple(replace(room, used={}) for room in rooms)
     is_possible = _fit(gang, empty, shared).stuck is None
     total, needs = _together(rooms), _needs(gang)

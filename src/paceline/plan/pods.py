@@ -23,7 +23,7 @@ def pod_manifest(site: Site, gang: Gang, new: NewPod, *, owner: Mapping[str, Any
             "name": site.pod(new.place, new.attempt),
             "namespace": site.namespace,
             "labels": {**(metadata.get("labels") or {}), **pod_labels(site, gang, new, owner=owner)},
-            "annotations": {**(metadata.get("annotations") or {}), labels.GANG_SIZE: str(_gang_size(gang, new))},
+            "annotations": {**(metadata.get("annotations") or {}), **_for_scheduler(gang, new)},
             "ownerReferences": [dict(owner)],
         },
         "spec": {
@@ -39,8 +39,10 @@ def pod_manifest(site: Site, gang: Gang, new: NewPod, *, owner: Mapping[str, Any
 def pod_labels(site: Site, gang: Gang, new: NewPod, *, owner: Mapping[str, Any]) -> dict[str, str]:
     """Write the labels by which a pod is found and told apart."""
     role = {labels.JOB_ROLE: LEADER_ROLE} if new.place == gang.leader else {}
+    queued = {labels.QUEUE: gang.queue, labels.QUEUE_GROUP: site.job} if gang.queue else {}
     return {
         **job_labels(site, owner),
+        **queued,
         **role,
         labels.REPLICA_TYPE: new.place.role,
         labels.REPLICA_INDEX: str(new.place.index),
@@ -77,6 +79,11 @@ def service_manifest(site: Site, *, owner: Mapping[str, Any]) -> Object:
             "selector": told,
         },
     }
+
+
+def _for_scheduler(gang: Gang, new: NewPod) -> dict[str, str]:
+    told = {labels.GANG_SIZE: str(_gang_size(gang, new))}
+    return {**told, labels.QUEUE_PRIORITY: str(gang.priority)} if gang.queue else told
 
 
 def _gang_size(gang: Gang, new: NewPod) -> int:

@@ -8,11 +8,14 @@ from typing import Any
 from paceline.objects import labels
 from paceline.objects.meta import Key, Object, annotations_of, controller_of, is_deleting, key_of, labels_of, uid_of
 from paceline.objects.quantity import parse
+from paceline.plan.wishes import Taint, Wishes, taints_of, wishes_of
 
 Amounts = Mapping[str, Decimal]
 
 PODS = "pods"
 FINAL = ("Succeeded", "Failed")
+# Priorities within a queue go from 0 to 100.
+QUEUE_STEPS = 101
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +24,7 @@ class Ask:
 
     key: Key
     requests: Amounts
-    selector: Mapping[str, str] = field(default_factory=dict)
+    wishes: Wishes = field(default_factory=Wishes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +48,7 @@ class Room:
     capacity: Amounts
     used: Amounts = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
 
     def free(self, resource: str) -> Decimal:
         """Tell how much is left of a resource; a node that counts no pods takes any number."""
@@ -66,6 +70,7 @@ def rooms_of(nodes: Iterable[Object], pods: Iterable[Object]) -> tuple[Room, ...
             capacity=_amounts((node.get("status") or {}).get("allocatable")),
             used=used.get(node["metadata"]["name"], {}),
             labels=labels_of(node),
+            taints=taints_of(node.get("spec") or {}),
         )
         for node in nodes
         if _takes_pods(node)
@@ -111,12 +116,20 @@ def _gangs(family: list[Object]) -> Iterable[GangAsk]:
             size=max(_size(pod) for pod in members),
             present=len({_place(pod) for pod in family if _attempt(pod) >= attempt}),
             since=min(str(pod["metadata"].get("creationTimestamp", "")) for pod in members),
+            priority=min(_priority(pod) for pod in members),
         )
 
 
 def _ask(pod: Object) -> Ask:
     spec = pod["spec"]
-    return Ask(key=key_of(pod), requests=requests_of(spec), selector=dict(spec.get("nodeSelector") or {}))
+    return Ask(key=key_of(pod), requests=requests_of(spec), wishes=wishes_of(spec))
+
+
+def _priority(pod: Object) -> int:
+    """Tell who goes first: Kubernetes' own number, and among equals that of the job's queue."""
+    said = pod["spec"].get("priority")
+    own = said if isinstance(said, int) else 0
+    return own * QUEUE_STEPS + _number(annotations_of(pod).get(labels.QUEUE_PRIORITY), otherwise=0)
 
 
 def _family(pod: Object) -> str:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from paceline.objects.quantity import parse
 from paceline.plan.place import place
 from paceline.plan.room import Ask, GangAsk, Room
+from paceline.plan.wishes import Wishes
 
 
 def amounts(**words):
@@ -18,7 +19,8 @@ def amounts(**words):
 
 def ask(name, *pods, selector=None, **more):
     asks = tuple(
-        Ask(key=("default", f"{name}-{index}"), requests=pod, selector=selector or {}) for index, pod in enumerate(pods)
+        Ask(key=("default", f"{name}-{index}"), requests=pod, wishes=Wishes(selector=selector or {}))
+        for index, pod in enumerate(pods)
     )
     return GangAsk(name=name, asks=asks, **{"size": len(pods), "present": len(pods), "since": "2030", **more})
 

@@ -1,5 +1,7 @@
 """What pods and services look like."""
 
+from dataclasses import replace
+
 import pytest
 
 from paceline.objects.gang import Gang, Member
@@ -103,3 +105,17 @@ def test_the_service_gives_every_member_a_name_before_it_is_ready():
     assert service["spec"]["publishNotReadyAddresses"]
     assert service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
     assert service["metadata"]["ownerReferences"] == [OWNER]
+
+
+def test_a_job_in_a_queue_tells_the_scheduler_so():
+    metadata = made(of=replace(TWO, queue="research", priority=7))["metadata"]
+
+    assert metadata["labels"]["scheduler.tensorstack.dev/queue"] == "research"
+    assert metadata["labels"]["scheduler.tensorstack.dev/group-name"] == "demo"
+    assert metadata["annotations"]["paceline.dev/queue-priority"] == "7"
+
+
+def test_a_job_without_a_queue_carries_no_word_of_one():
+    metadata = made()["metadata"]
+
+    assert not [name for name in (*metadata["labels"], *metadata["annotations"]) if "queue" in name]

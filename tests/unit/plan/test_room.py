@@ -116,7 +116,7 @@ def test_pods_of_one_job_are_one_gang():
     assert (gang.name, len(gang.asks), gang.size, gang.present) == ("a", 2, 2, 2)
     assert gang.since == "2030-01-01T00:00:00Z"
     assert (single.name, single.size, single.present) == ("other", 1, 1)
-    assert single.asks[0].selector == {"disk": "ssd"}
+    assert single.asks[0].wishes.selector == {"disk": "ssd"}
 
 
 def test_pods_of_a_replica_set_are_no_gang():
@@ -161,3 +161,12 @@ def test_a_node_that_counts_no_pods_takes_any_number():
     many = tuple(pod(f"p{index}", spec={"containers": [{"name": "main"}]}) for index in range(200))
 
     assert len(place(asks_of(many), rooms_of((uncounted,), ())).bind) == 200
+
+
+def test_who_goes_first_is_read_from_the_pods():
+    queued = pod("queued")
+    queued["metadata"]["annotations"]["paceline.dev/queue-priority"] = "7"
+
+    plain, urgent, first = asks_of((pod("plain"), pod("urgent", spec={"priority": 1}), queued))
+
+    assert urgent.priority > first.priority > plain.priority

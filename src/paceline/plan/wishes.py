@@ -1,0 +1,121 @@
+"""Which nodes a pod would go to: labels it asks for, affinity it requires, taints it tolerates."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+# A taint with another effect only discourages.
+HARD = frozenset({"NoSchedule", "NoExecute"})
+
+Terms = tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taint:
+    """What keeps pods from a node that do not tolerate it."""
+
+    key: str
+    value: str = ""
+    effect: str = "NoSchedule"
+
+    def __str__(self) -> str:
+        value = f"={self.value}" if self.value else ""
+        return f"{self.key}{value}:{self.effect}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What a pod says about the nodes it may run on."""
+
+    selector: Mapping[str, str] = field(default_factory=dict)
+    # One of these must hold; no terms at all hold everywhere.
+    terms: Terms = ()
+    tolerations: tuple[Mapping[str, Any], ...] = ()
+
+
+def wishes_of(spec: Mapping[str, Any]) -> Wishes:
+    """Read what a pod's spec asks of a node."""
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    return Wishes(
+        selector=dict(spec.get("nodeSelector") or {}),
+        terms=tuple(required.get("nodeSelectorTerms") or ()),
+        tolerations=tuple(spec.get("tolerations") or ()),
+    )
+
+
+def taints_of(spec: Mapping[str, Any]) -> tuple[Taint, ...]:
+    """Read the taints of a node's spec that keep pods away."""
+    taints = (
+        Taint(key=str(each["key"]), value=str(each.get("value") or ""), effect=str(each["effect"]))
+        for each in spec.get("taints") or ()
+    )
+    return tuple(taint for taint in taints if taint.effect in HARD)
+
+
+def objection(wishes: Wishes, *, node: str, labels: Mapping[str, str], taints: Iterable[Taint]) -> str:
+    """Say why a pod would not go to a node; nothing when it would."""
+    if missing := dict(wishes.selector.items() - labels.items()):
+        return f"no node has the labels {_pairs({name: wishes.selector[name] for name in sorted(missing)})}"
+    if wishes.terms and not any(_holds(term, node, labels) for term in wishes.terms):
+        return f"no node matches the affinity {' or '.join(_spelled(term) for term in wishes.terms)}"
+    for taint in taints:
+        if not any(_tolerates(each, taint) for each in wishes.tolerations):
+            return f"every node has a taint that the pod does not tolerate: {taint}"
+    return ""
+
+
+def _pairs(labels: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in labels.items())
+
+
+def _holds(term: Mapping[str, Any], node: str, labels: Mapping[str, str]) -> bool:
+    by_label, by_field = term.get("matchExpressions") or (), term.get("matchFields") or ()
+    if not by_label and not by_field:
+        # Kubernetes: an empty term matches nothing.
+        return False
+    fields = {"metadata.name": node}
+    return all(_meets(each, labels) for each in by_label) and all(_meets(each, fields) for each in by_field)
+
+
+def _meets(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    rule = _OPERATORS.get(str(expression.get("operator")))
+    values = [str(value) for value in expression.get("values") or ()]
+    return rule is not None and rule(labels.get(str(expression.get("key"))), values)
+
+
+def _number(text: str | None) -> int | None:
+    digits = (text or "").removeprefix("-")
+    return int(text or "") if digits.isdecimal() and len(digits) < 20 else None
+
+
+def _compares(label: str | None, values: list[str], sign: int) -> bool:
+    have, limit = _number(label), _number(values[0] if values else None)
+    return have is not None and limit is not None and (have - limit) * sign > 0
+
+
+_OPERATORS: Mapping[str, Callable[[str | None, list[str]], bool]] = {
+    "In": lambda label, values: label is not None and label in values,
+    "NotIn": lambda label, values: label is None or label not in values,
+    "Exists": lambda label, _values: label is not None,
+    "DoesNotExist": lambda label, _values: label is None,
+    "Gt": lambda label, values: _compares(label, values, 1),
+    "Lt": lambda label, values: _compares(label, values, -1),
+}
+
+
+def _spelled(term: Mapping[str, Any]) -> str:
+    every = [*(term.get("matchExpressions") or ()), *(term.get("matchFields") or ())]
+    parts = (f"{each.get('key')} {each.get('operator')} [{', '.join(each.get('values') or ())}]" for each in every)
+    return " and ".join(parts) or "(an empty term, which matches nothing)"
+
+
+def _tolerates(toleration: Mapping[str, Any], taint: Taint) -> bool:
+    key, effect = toleration.get("key") or "", toleration.get("effect") or ""
+    if effect and effect != taint.effect:
+        return False
+    if key and key != taint.key:
+        return False
+    if (toleration.get("operator") or "Equal") == "Exists":
+        return True
+    return bool(key) and str(toleration.get("value") or "") == taint.value
