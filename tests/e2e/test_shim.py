@@ -7,132 +7,13 @@ import signal
 import subprocess
 import sys
 import zlib
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from paceline.assembly.host import find_sandbox, look_at_host
-from paceline.assembly.machine import real_world
-from paceline.node import sandbox, shim
-from paceline.node.hosts import HEAD
-from paceline.node.images import environment_of
-from paceline.node.logs import LogQuery, read_log
-from paceline.node.records import read_ended, read_started
+from paceline.node import output, sandbox, shim
 from paceline.node.volumes import Mount, Volume
-from paceline.world import World
-
-SECONDS = 60
-HOST = look_at_host()
-
-
-@dataclass(frozen=True)
-class Container:
-    """One container's folder, and what can be done to it."""
-
-    world: World
-    folder: Path
-
-    async def start(self):
-        await self.world.processes.start(self.folder)
-        return self
-
-    async def end(self):
-        """Wait for the end and give its record."""
-        async with asyncio.timeout(SECONDS):
-            await self.world.processes.ended(self.identity)
-        return self.ended
-
-    @property
-    def identity(self):
-        return read_started(self.world.files, self.folder).identity
-
-    @property
-    def ended(self):
-        return read_ended(self.world.files, self.folder)
-
-    def signal(self, number):
-        self.world.processes.signal(self.identity, number)
-
-    async def output(self):
-        return b"".join([chunk async for chunk in read_log(self.world.files, self.folder, LogQuery())])
-
-    async def says(self, text):
-        """Wait until the container has written this."""
-        async with asyncio.timeout(SECONDS):
-            async for chunk in read_log(self.world.files, self.folder, LogQuery(follow=True)):
-                if text in chunk:
-                    return
-        raise AssertionError(f"it ended without saying {text!r}: {self.ended}")
-
-
-@asynccontextmanager
-async def machine():
-    """This machine, with a nursery that goes afterwards."""
-    world = real_world()
-    try:
-        yield world
-    finally:
-        world.processes.close()
-
-
-@pytest.fixture
-async def world():
-    async with machine() as real:
-        yield real
-
-
-@pytest.fixture
-def container(world, tmp_path):
-    """Makes the folder of a container that runs a command, and ends what a failed test leaves."""
-    made = []
-
-    def make(*command, name="0", root=tmp_path, **launch):
-        made.append(prepare(world, root, tuple(command), name=name, **launch))
-        return made[-1]
-
-    yield make
-    for box in made:
-        if world.processes.holds(box.folder):
-            box.signal(signal.SIGQUIT)
-
-
-def prepare(world, root, command, *, name="0", **launch):
-    folder, etc = root / name, root / "etc"
-    world.files.make_folder(folder)
-    world.files.make_folder(etc)
-    environment = environment_of("python", (), host=HOST, files=world.files)
-    user = launch.get("user") or sandbox.User(uid=HOST.uid, gid=HOST.gid)
-    texts = {"passwd": sandbox.passwd_text(user), "group": sandbox.group_text(user), "hostname": "box\n", "hosts": HEAD}
-    for file, text in texts.items():
-        world.files.overwrite(etc / file, text.encode())
-    world.files.overwrite(folder / "message", b"", 0o666)
-    plan = sandbox.Launch(
-        **{
-            "hostname": "box",
-            "environment": environment,
-            "env": (),
-            "command": command,
-            "mounts": (),
-            "etc": etc,
-            "hosts": etc / "hosts",
-            "message": folder / "message",
-            **launch,
-        }
-    )
-    intent = {
-        "argv": [find_sandbox(), "--", *sandbox.command(plan, HOST)],
-        "options": sandbox.options(plan, HOST),
-        "environment": "host",
-        "notFound": f"{command[0]}: not found in environment host",
-    }
-    world.files.overwrite(folder / shim.INTENT, shim.encode(intent), 0o600)
-    return Container(world, folder)
-
-
-def python(code):
-    return ("python", "-c", code)
+from tests.e2e.boxes import HOST, SECONDS, python
 
 
 @pytest.mark.parametrize(
@@ -272,7 +153,7 @@ async def test_every_byte_is_in_the_log_in_the_order_of_its_stream(container):
     for entry in entries:
         _stamp, stream, tag, content = entry.split(b" ", 3)
         streams[stream] += content + (b"\n" if tag == b"F" else b"")
-        assert len(content) <= shim.LINE_LIMIT
+        assert len(content) <= output.LINE_LIMIT
     expected = b"".join(b"out %d\n" % number for number in range(100_000))
     expected += b"x" * 65_536 + b"\n" + b"r" * 100 + b"\r" + b"no end"
     assert zlib.crc32(streams[b"stdout"]) == zlib.crc32(expected)

@@ -7,6 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from paceline.assembly.cgroups import find_cgroups
 from paceline.node.host import Host
 
 # Besides /usr: where machines keep programs. Those that are links into /usr stay links.
@@ -38,6 +39,7 @@ def look_at_host() -> Host:
         folders=(*(name for name in MORE_FOLDERS if Path(name).is_dir()), *plain),
         python_bin=str(Path(sys.executable).parent),
         prefixes=(sys.prefix, sys.base_prefix),
+        cgroups=find_cgroups(),
         setpriv=shutil.which("setpriv") or "/usr/bin/setpriv",
         install_sandbox=next((line for tool, line in INSTALLERS if shutil.which(tool)), INSTALLERS[0][1]),
     )

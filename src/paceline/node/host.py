@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from paceline.node.limits import Cgroups
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
@@ -25,6 +27,8 @@ class Host:
     python_bin: str = "/usr/bin"
     prefixes: tuple[str, ...] = ()
     setpriv: str = "/usr/bin/setpriv"
+    # Where limits can be set; None when this user may not.
+    cgroups: Cgroups | None = None
     # How bubblewrap is installed here.
     install_sandbox: str = "apt-get install bubblewrap"
 

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from paceline.errors import Malformed
-from paceline.node import shim
+from paceline.node import output, shim
 from paceline.objects.times import from_wire
 from paceline.world import Files
 
@@ -152,7 +152,7 @@ def tail_offset(files: Files, path: Path, size: int, lines: int) -> int:
 
 def since_offset(files: Files, path: Path, size: int, since: datetime) -> int:
     """Find the first entry from a moment on, by halving: times in a log only grow."""
-    stamp = shim.stamp(int(since.timestamp() * 1_000_000) * 1000).encode()
+    stamp = output.stamp(int(since.timestamp() * 1_000_000) * 1000).encode()
     low, high = 0, size
     while low < high:
         middle = (low + high) // 2
@@ -178,12 +178,12 @@ def _after(files: Files, path: Path, offset: int) -> int:
 
 def _end_of_entries(files: Files, path: Path, size: int) -> int:
     """Leave out an entry that is still being written."""
-    begin = max(size - shim.LINE_LIMIT - 2 * HEAD, 0)
+    begin = max(size - output.LINE_LIMIT - 2 * HEAD, 0)
     return begin + files.read_range(path, begin, size - begin).rfind(b"\n") + 1
 
 
 def _last_tag(files: Files, path: Path, size: int) -> bytes:
-    begin = max(size - shim.LINE_LIMIT - 2 * HEAD, 0)
+    begin = max(size - output.LINE_LIMIT - 2 * HEAD, 0)
     data = b"\n" * (begin == 0) + files.read_range(path, begin, size - begin)
     last = data.rfind(b"\n", 0, -1) + 1
     return data[last + TAG : last + TAG + 1]

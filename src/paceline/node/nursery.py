@@ -6,13 +6,14 @@ here, so nothing is lost when it ends; it ends with the agent, and the shims liv
 """
 
 import gc
+import importlib
 import os
-import runpy
 import signal
 import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 PATH_BYTES = 8192
 
@@ -45,7 +46,14 @@ def _fork(folder: str, ready: int, keep: Callable[[str, int], None]) -> None:
     os.close(ready)
 
 
+def _program() -> Callable[[str, int], None]:
+    """Load the shim alone: the package's own start would bring in the whole SDK, and site-packages with it."""
+    package = ModuleType("paceline")
+    package.__path__ = [str(Path(__file__).parents[1])]
+    sys.modules["paceline"] = package
+    keep: Callable[[str, int], None] = importlib.import_module("paceline.node.shim").run
+    return keep
+
+
 if __name__ == "__main__":
-    # By path: the package itself would bring in the whole SDK, and site-packages with it.
-    program = runpy.run_path(str(Path(__file__).with_name("shim.py")))
-    serve(socket.socket(fileno=int(sys.argv[1])), program["run"])
+    serve(socket.socket(fileno=int(sys.argv[1])), _program())

@@ -82,9 +82,17 @@ def _conditions(host: Host, *, has_sandbox: bool) -> list[Object]:
     return [
         *(_condition(kind, "False", reason, message) for kind, reason, message in QUIET),
         _condition(sandbox[0], "True" if has_sandbox else "False", *sandbox[1:]),
+        _limits_condition(host),
         _condition("PodNetwork", "False", "HostNetwork", own),
         _condition("Ready", "True", "KubeletReady", "node agent is posting ready status"),
     ]
+
+
+def _limits_condition(host: Host) -> Object:
+    if host.cgroups is not None:
+        return _condition("LimitsEnforced", "True", "ControlGroups", "cpu and memory limits of containers are enforced")
+    said = "cpu and memory limits of containers are not enforced: this user may not make control groups; root may"
+    return _condition("LimitsEnforced", "False", "NotPermitted", said)
 
 
 def _condition(kind: str, status: str, reason: str, message: str) -> Object:

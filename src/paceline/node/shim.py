@@ -1,6 +1,6 @@
 """One container's keeper: runs it once, keeps its output, and writes down how it ended.
 
-A program of its own, stdlib only, forked from the nursery, so that a container outlives the agent.
+A program of its own, stdlib only like what it imports, forked from the nursery, so that a container outlives the agent.
 It works in one folder:
 
 intent.json    what to run; written by the agent, removed here once the start is on record (it may hold secrets)
@@ -13,7 +13,6 @@ SIGTERM asks the container's main process to stop; SIGQUIT ends everything in th
 """
 
 import contextlib
-import errno
 import fcntl
 import json
 import os
@@ -21,13 +20,14 @@ import select
 import signal
 import time
 import traceback
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from paceline.node.cgroup import Cgroup
+from paceline.node.output import Log, Stream, now, stamp
+
 INTENT, LOCK, STARTED, LOG, EXIT = "intent.json", "lock", "started.json", "log", "exit.json"
 
-LINE_LIMIT = 16 * 1024
 CHUNK = 256 * 1024
 # A line that has not ended is shown after this long, so that progress bars move.
 HOLD_SECONDS = 0.5
@@ -116,12 +116,6 @@ def _stat(pid: int) -> list[bytes]:
     return stat[stat.rindex(b")") + 2 :].split()
 
 
-def stamp(nanoseconds: int) -> str:
-    """Write a moment as CRI logs and records do: RFC 3339 with nine digits."""
-    seconds, rest = divmod(nanoseconds, 1_000_000_000)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:09d}Z"
-
-
 def encode(record: dict[str, Any]) -> bytes:
     """Write a record as it stands in a file."""
     return json.dumps(record, separators=(",", ":")).encode()
@@ -149,72 +143,6 @@ def sync_folder(path: str | Path) -> None:
         os.close(fd)
 
 
-class Stream:
-    """One of the container's two outputs, on its way into the log."""
-
-    def __init__(self, name: str, fd: int) -> None:
-        self.fd = fd
-        self.is_open = True
-        self.rest = b""
-        self.rest_since = 0.0
-        self._full = b" " + name.encode() + b" F "
-        self._part = b" " + name.encode() + b" P "
-
-    def take(self, data: bytes, moment: bytes) -> bytes:
-        """Turn a chunk of output into log entries; an unfinished last line waits for its end."""
-        # Whole chunks go through `replace`: a call per line would not keep up with a busy container.
-        data = self.rest + data
-        cut = data.rfind(b"\n") + 1
-        full, part = moment + self._full, moment + self._part
-        between = b"\n" + full
-        entries: list[bytes] = []
-        start = 0
-        while start < cut:
-            end = data.rfind(b"\n", start, start + LINE_LIMIT + 1) + 1
-            if end:
-                entries += (full, data[start : end - 1].replace(b"\n", between), b"\n")
-            else:
-                end = start + LINE_LIMIT
-                entries += (part, data[start:end], b"\n")
-            start = end
-        while len(data) - start > LINE_LIMIT:
-            entries += (part, data[start : start + LINE_LIMIT], b"\n")
-            start += LINE_LIMIT
-        if start or not self.rest:
-            self.rest_since = time.monotonic()
-        self.rest = data[start:]
-        return b"".join(entries)
-
-    def flush(self, moment: bytes) -> bytes:
-        """Give up waiting for the end of the last line."""
-        entry = moment + self._part + self.rest + b"\n" if self.rest else b""
-        self.rest = b""
-        return entry
-
-
-class Log:
-    """The container's log file. What a full disk does not take is kept, and nothing more is read until it fits."""
-
-    def __init__(self, path: str) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        self._fd = os.open(path, flags, 0o600)
-        self.backlog = memoryview(b"")
-
-    def write(self, data: bytes) -> None:
-        """Append whole entries."""
-        self.backlog = memoryview(bytes(self.backlog) + data) if self.backlog else memoryview(data)
-        self.retry()
-
-    def retry(self) -> None:
-        """Try again to write what did not fit."""
-        try:
-            while self.backlog:
-                self.backlog = self.backlog[os.write(self._fd, self.backlog) :]
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG):
-                raise
-
-
 class Keeper:
     """Runs the program, moves its output, passes signals on, and records the end."""
 
@@ -235,13 +163,14 @@ class Keeper:
         self._wake = wake
         self._must_stop = False
         self._must_die = False
+        self._cgroup = Cgroup(intent["cgroup"]) if intent.get("cgroup") else None
 
     def keep(self) -> None:
         """Run the container from its start to the record of its end."""
         try:
             self._spawn()
         except OSError as error:
-            message = f"{self._intent['argv'][0]}: {error.strerror}"
+            message = f"{error.filename or self._intent['argv'][0]}: {error.strerror}"
             self._record(NOT_STARTED, None, "StartError", message=message)
             return
         _be_spared_by_oom()
@@ -254,6 +183,10 @@ class Keeper:
         reason, message = "Completed" if code == 0 else "Error", ""
         if not self._has_run(code, number):
             code, reason, message = NOT_STARTED, "StartError", self._why_not()
+        elif self._cgroup and code and self._cgroup.has_killed():
+            reason = "OOMKilled"
+        if self._cgroup:
+            self._cgroup.remove()
         self._record(code, number, reason, message=message, max_rss_kib=usage.ru_maxrss)
 
     def _spawn(self) -> None:
@@ -271,9 +204,13 @@ class Keeper:
         moves = [(os.POSIX_SPAWN_DUP2, end, fd) for fd, end in enumerate(ends, start=1)]
         program, *arguments = self._intent["argv"]
         argv = [program, "--args", "3", "--json-status-fd", "4", *arguments]
-        self._bwrap = os.posix_spawn(
-            program, argv, {}, file_actions=moves, setsigdef=signal.valid_signals(), setsigmask=()
-        )
+        if self._cgroup:
+            self._cgroup.make()
+            self._bwrap = _spawn_inside(self._cgroup, argv, ends)
+        else:
+            self._bwrap = os.posix_spawn(
+                program, argv, {}, file_actions=moves, setsigdef=signal.valid_signals(), setsigmask=()
+            )
         for fd in (out_end, err_end, options, status_end, *ends):
             os.close(fd)
 
@@ -316,8 +253,8 @@ class Keeper:
         return HOLD_SECONDS * 1000 if any(s.rest for s in self._streams) else None
 
     def _do_what_is_due(self) -> None:
-        now = time.monotonic()
-        if self._ready >= 0 and (self._main() or now > self._deadline):
+        moment = time.monotonic()
+        if self._ready >= 0 and (self._main() or moment > self._deadline):
             self._tell_ready()
         if self._must_die:
             self._kill()
@@ -328,8 +265,8 @@ class Keeper:
         if self._log.backlog:
             self._log.retry()
         for stream in self._streams:
-            if stream.rest and now - stream.rest_since > HOLD_SECONDS and not self._log.backlog:
-                self._log.write(stream.flush(_now()))
+            if stream.rest and moment - stream.rest_since > HOLD_SECONDS and not self._log.backlog:
+                self._log.write(stream.flush(now()))
 
     def _move(self, stream: Stream) -> bool:
         """Move one chunk into the log; False when there is none now."""
@@ -342,7 +279,7 @@ class Keeper:
             return False
         if stream is self._streams[1] and len(self._complaint) < MESSAGE_BYTES:
             self._complaint += data[:MESSAGE_BYTES]
-        self._log.write(stream.take(data, _now()))
+        self._log.write(stream.take(data, now()))
         return True
 
     def _drain(self) -> None:
@@ -350,7 +287,7 @@ class Keeper:
         for stream in self._streams:
             while stream.is_open and self._move(stream):
                 pass
-            self._log.write(stream.flush(_now()))
+            self._log.write(stream.flush(now()))
         self._read_status()
         for _ in range(10):
             if not self._log.backlog:
@@ -451,6 +388,25 @@ class Keeper:
         return True
 
 
+def _spawn_inside(cgroup: Cgroup, argv: list[str], ends: list[int]) -> int:
+    """Start a program that is under its limits from its first instruction on."""
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        signal.set_wakeup_fd(-1)
+        for fd, end in enumerate(ends, start=1):
+            os.dup2(end, fd)
+        cgroup.join()
+        for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+            signal.signal(number, signal.SIG_DFL)
+        os.execve(argv[0], argv, {})  # noqa: S606 (no shell is wanted)
+    except OSError as error:
+        os.write(2, f"{error.filename}: {error.strerror}".encode())
+    finally:
+        os._exit(NOT_STARTED)
+
+
 def _reserve_exit_file() -> int:
     """Take the room for the exit record now, because a full disk is no reason to forget how a container ended."""
     fd = os.open(f".{EXIT}", os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -481,10 +437,6 @@ def _be_spared_by_oom() -> None:
     """Ask the kernel to end the container before its keeper; only root may ask."""
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("-500")
-
-
-def _now() -> bytes:
-    return stamp(time.time_ns()).encode()
 
 
 def first_child(pid: int) -> int:

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from paceline.client.cluster import Cluster
-from paceline.node import sandbox, shim
+from paceline.node import limits, sandbox, shim
 from paceline.node.env import CONFIG_ERROR, command_of, env_of
 from paceline.node.host import Blocked, Folders, Host
 from paceline.node.hosts import Hosts, hostname_of
@@ -109,7 +110,16 @@ class Starter:
                 "notFound": not_found(words[0], environment=launch.environment.name, image=image),
                 "argv": [program, "--", *sandbox.command(launch, self.host)],
                 "options": sandbox.options(launch, self.host),
+                "cgroup": self._cgroup(pod, container, launch.message.parent),
             }
+        )
+
+    def _cgroup(self, pod: Object, container: Object, folder: Path) -> dict[str, Any] | None:
+        if self.host.cgroups is None:
+            return None
+        name, restarts = str(container["name"]), int(folder.name)
+        return limits.intent_of(
+            self.host.cgroups, limits.limits_of(container), pod=pod, container=name, restarts=restarts
         )
 
     def _forget_older(self, uid: str, name: str, restarts: int) -> None:

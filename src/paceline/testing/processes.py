@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from paceline.node import shim
+from paceline.node import output, shim
 from paceline.world import Clock, Files, Identity
 
 KILLED, TERMINATED = 137, 143
@@ -197,4 +197,4 @@ def _started(live: Shim) -> bytes:
 
 
 def _stamp(moment: datetime) -> str:
-    return shim.stamp(int(moment.timestamp() * 1_000_000) * 1000)
+    return output.stamp(int(moment.timestamp() * 1_000_000) * 1000)

@@ -1,0 +1,70 @@
+"""Find where this machine lets us make control groups, and sweep what earlier runs left there."""
+
+import contextlib
+import os
+from pathlib import Path
+
+from paceline.node.limits import Cgroups
+
+MOUNTS, OWN = Path("/proc/self/mounts"), Path("/proc/self/cgroup")
+CONTROLLERS = ("cpu", "memory", "pids")
+FOLDER = "paceline"
+
+
+def find_cgroups() -> Cgroups | None:
+    """Make our own folder in each controller's tree; None where the kernel or the user's rights do not allow it."""
+    try:
+        mounts = [line.split() for line in MOUNTS.read_text().splitlines()]
+        own = dict(_own(line) for line in OWN.read_text().splitlines())
+    except OSError:
+        return None
+    found = _old(mounts, own) or _new(mounts)
+    if found is not None:
+        _sweep(found)
+    return found
+
+
+def _own(line: str) -> tuple[str, str]:
+    """Read which group of one tree this process is in: `4:memory:/some/where`."""
+    _, controllers, path = line.split(":", 2)
+    return controllers, path
+
+
+def _old(mounts: list[list[str]], own: dict[str, str]) -> Cgroups | None:
+    found: dict[str, Path] = {}
+    for _, where, sort, options, *_ in mounts:
+        for name in set(CONTROLLERS) & set(options.split(",")) if sort == "cgroup" else ():
+            inside = next((path for listed, path in own.items() if name in listed.split(",")), "/")
+            # Below our own group, so that limits that were set for us hold for our pods too.
+            here = Path(where) / inside.lstrip("/")
+            found[name] = (here if here.is_dir() else Path(where)) / FOLDER
+    if set(found) != set(CONTROLLERS) or not all(_can_make(folder) for folder in found.values()):
+        return None
+    return Cgroups(version=1, cpu=found["cpu"], memory=found["memory"], pids=found["pids"])
+
+
+def _new(mounts: list[list[str]]) -> Cgroups | None:
+    for _, where, sort, *_ in mounts:
+        folder = Path(where) / FOLDER
+        if sort != "cgroup2" or not _can_make(folder):
+            continue
+        with contextlib.suppress(OSError):
+            (folder / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in CONTROLLERS))
+            return Cgroups(version=2, cpu=folder, memory=folder, pids=folder)
+    return None
+
+
+def _can_make(folder: Path) -> bool:
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError:
+        return False
+    return os.access(folder / "cgroup.procs", os.W_OK)
+
+
+def _sweep(cgroups: Cgroups) -> None:
+    """Remove groups whose last process has ended; the kernel refuses it for all others."""
+    for folder in {cgroups.cpu, cgroups.memory, cgroups.pids}:
+        for each in folder.iterdir() if folder.is_dir() else ():
+            with contextlib.suppress(OSError):
+                each.rmdir()

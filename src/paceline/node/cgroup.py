@@ -1,0 +1,45 @@
+"""The control group of one container: made, joined, asked about and removed by its shim; stdlib only."""
+
+import contextlib
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+PROCS = "cgroup.procs"
+
+
+class Cgroup:
+    """Folders in the kernel's tree that hold a container to its limits; one per controller, or one for all."""
+
+    def __init__(self, intent: dict[str, Any]) -> None:
+        self._folders = [Path(each) for each in intent["folders"]]
+        self._settings = [(Path(path), str(value)) for path, value in intent["settings"]]
+        self._kills = Path(intent["kills"])
+
+    def make(self) -> None:
+        """Make the folders and write the limits; OSError says which one the kernel refuses."""
+        for folder in self._folders:
+            folder.mkdir(parents=True, exist_ok=True)
+        for path, value in self._settings:
+            # Swap is counted only where the kernel was told to; without swap there is nothing to limit.
+            if path.exists():
+                path.write_text(value)
+
+    def join(self) -> None:
+        """Put the calling process, and with it all it will start, under the limits."""
+        for folder in self._folders:
+            (folder / PROCS).write_text(str(os.getpid()))
+
+    def has_killed(self) -> bool:
+        """Tell whether the kernel ended a process here because memory ran out."""
+        with contextlib.suppress(OSError):
+            found = re.search(r"^oom_kill (\d+)$", self._kills.read_text(), re.MULTILINE)
+            return found is not None and int(found[1]) > 0
+        return False
+
+    def remove(self) -> None:
+        """Remove the folders; one that still holds a process stays, and is swept when the agent starts next."""
+        for folder in self._folders:
+            with contextlib.suppress(OSError):
+                folder.rmdir()

@@ -1,0 +1,84 @@
+"""Limits of a container as the kernel wants them written: which control groups, which files, which numbers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from paceline.objects.meta import Object, uid_of
+from paceline.objects.quantity import parse
+
+PERIOD_MICROSECONDS = 100_000
+# The kernel takes no less than a millisecond of a period.
+LEAST_QUOTA = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cgroups:
+    """Where this machine lets us make control groups: a folder for each controller, which may be one for all."""
+
+    version: int
+    cpu: Path
+    memory: Path
+    pids: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a container may use at most; None is as much as there is."""
+
+    cpus: Decimal | None = None
+    memory_bytes: int | None = None
+    pids: int | None = None
+
+
+def limits_of(container: Mapping[str, Any], *, pids: int | None = None) -> Limits:
+    """Read the limits of one container."""
+    said = (container.get("resources") or {}).get("limits") or {}
+    return Limits(
+        cpus=parse(said["cpu"]) if "cpu" in said else None,
+        memory_bytes=int(parse(said["memory"])) if "memory" in said else None,
+        pids=pids,
+    )
+
+
+def intent_of(cgroups: Cgroups, limits: Limits, *, pod: Object, container: str, restarts: int) -> dict[str, Any] | None:
+    """Write what the shim needs to hold a container to its limits; None when there are none."""
+    name = f"{uid_of(pod)}.{container}.{restarts}"
+    settings = [(parent / name / file, value) for parent, file, value in _settings(cgroups, limits)]
+    if not settings:
+        return None
+    # Memory always: who is ended for want of it is told by its group only.
+    used = dict.fromkeys((cgroups.memory / name, *(path.parent for path, _ in settings)))
+    kills = "memory.oom_control" if cgroups.version == 1 else "memory.events"
+    return {
+        "folders": [str(folder) for folder in used],
+        "settings": [[str(path), value] for path, value in settings],
+        "kills": str(cgroups.memory / name / kills),
+    }
+
+
+def _settings(cgroups: Cgroups, limits: Limits) -> list[tuple[Path, str, str]]:
+    found: list[tuple[Path, str, str]] = []
+    is_old = cgroups.version == 1
+    if limits.cpus:
+        quota = max(int(limits.cpus * PERIOD_MICROSECONDS), LEAST_QUOTA)
+        if is_old:
+            found.append((cgroups.cpu, "cpu.cfs_period_us", str(PERIOD_MICROSECONDS)))
+            found.append((cgroups.cpu, "cpu.cfs_quota_us", str(quota)))
+        else:
+            found.append((cgroups.cpu, "cpu.max", f"{quota} {PERIOD_MICROSECONDS}"))
+    if limits.memory_bytes:
+        most = str(limits.memory_bytes)
+        if is_old:
+            found.append((cgroups.memory, "memory.limit_in_bytes", most))
+            found.append((cgroups.memory, "memory.memsw.limit_in_bytes", most))
+        else:
+            found.append((cgroups.memory, "memory.max", most))
+            found.append((cgroups.memory, "memory.swap.max", "0"))
+            # As Kubernetes does: what is left of a container that lost a process is of no use.
+            found.append((cgroups.memory, "memory.oom.group", "1"))
+    if limits.pids:
+        found.append((cgroups.pids, "pids.max", str(limits.pids)))
+    return found

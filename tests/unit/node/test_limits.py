@@ -1,0 +1,76 @@
+"""Limits are written as each generation of control groups wants them."""
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from paceline.node.limits import Cgroups, Limits, intent_of, limits_of
+
+OLD = Cgroups(version=1, cpu=Path("/cg/cpu"), memory=Path("/cg/memory"), pids=Path("/cg/pids"))
+NEW = Cgroups(version=2, cpu=Path("/cg"), memory=Path("/cg"), pids=Path("/cg"))
+POD = {"metadata": {"uid": "u1"}}
+
+
+def written(cgroups, **limits):
+    intent = intent_of(cgroups, Limits(**limits), pod=POD, container="main", restarts=2)
+    return dict(intent["settings"])
+
+
+SETTINGS = {
+    "cpus, first generation": (
+        OLD,
+        {"cpus": Decimal("1.5")},
+        {
+            "/cg/cpu/u1.main.2/cpu.cfs_period_us": "100000",
+            "/cg/cpu/u1.main.2/cpu.cfs_quota_us": "150000",
+        },
+    ),
+    "cpus, second generation": (NEW, {"cpus": Decimal(2)}, {"/cg/u1.main.2/cpu.max": "200000 100000"}),
+    "a sliver of a cpu is the least the kernel takes": (
+        NEW,
+        {"cpus": Decimal("0.001")},
+        {"/cg/u1.main.2/cpu.max": "1000 100000"},
+    ),
+    "memory, first generation": (
+        OLD,
+        {"memory_bytes": 1024},
+        {
+            "/cg/memory/u1.main.2/memory.limit_in_bytes": "1024",
+            "/cg/memory/u1.main.2/memory.memsw.limit_in_bytes": "1024",
+        },
+    ),
+    "memory, second generation": (
+        NEW,
+        {"memory_bytes": 1024},
+        {
+            "/cg/u1.main.2/memory.max": "1024",
+            "/cg/u1.main.2/memory.swap.max": "0",
+            "/cg/u1.main.2/memory.oom.group": "1",
+        },
+    ),
+    "processes": (OLD, {"pids": 9}, {"/cg/pids/u1.main.2/pids.max": "9"}),
+}
+
+
+@pytest.mark.parametrize(("cgroups", "limits", "settings"), SETTINGS.values(), ids=SETTINGS)
+def test_every_limit_is_written_where_the_kernel_reads_it(cgroups, limits, settings):
+    assert written(cgroups, **limits) == settings
+
+
+def test_a_container_without_limits_has_no_group():
+    assert intent_of(OLD, Limits(), pod=POD, container="main", restarts=0) is None
+
+
+def test_memory_is_watched_also_when_only_cpus_are_limited():
+    intent = intent_of(OLD, Limits(cpus=Decimal(1)), pod=POD, container="main", restarts=0)
+
+    assert intent["folders"] == ["/cg/memory/u1.main.0", "/cg/cpu/u1.main.0"]
+    assert intent["kills"] == "/cg/memory/u1.main.0/memory.oom_control"
+
+
+def test_limits_are_read_from_the_container_and_requests_are_none():
+    container = {"resources": {"limits": {"cpu": "500m", "memory": "1Gi"}, "requests": {"cpu": 1}}}
+
+    assert limits_of(container) == Limits(cpus=Decimal("0.5"), memory_bytes=2**30)
+    assert limits_of({"resources": {"requests": {"cpu": 1}}}) == Limits()
