@@ -1,16 +1,16 @@
 """The one decision about a pod: given what its folders say, what should happen next?"""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from paceline.node.report import pod_status
-from paceline.node.restart import comes_again, pause_after
-from paceline.node.seen import Ended, Plan, Seen, Start, Try
+from paceline.node.ending import deadline_of, held_tries, is_overdue, is_sidecar, stop
+from paceline.node.report import is_over, pod_status
+from paceline.node.restart import Role, comes_again, pause_after
+from paceline.node.seen import Ended, Plan, Seen, Start
 from paceline.objects.meta import Object, is_deleting
 
 KILLED = 137
-DEFAULT_GRACE_SECONDS = 30
 # A shim that holds its folder but has not yet said who it is does so within moments.
 MOMENT = timedelta(milliseconds=50)
 
@@ -22,20 +22,25 @@ def decide(seen: Seen, now: datetime) -> Plan:
     """
     if lost := tuple(_lost(seen, now)):
         return Plan(record=lost)
-    held = {name: each for name, each in seen.tries.items() if each.is_held and each.ended is None}
+    held = held_tries(seen)
+    status = pod_status(seen, now)
     if is_deleting(seen.pod):
-        return _stop(seen, held, now)
+        return replace(stop(seen, now), status=status, remove=not held)
     if (seen.pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
         # Terminal is terminal; what still runs was given up by whoever set the phase.
         return Plan(kill=tuple(held))
+    if is_overdue(seen.pod, now) or is_over(seen):
+        return replace(stop(seen, now), status=status)
     steps = tuple(_steps(seen, now))
     wakes = [step.at for step in steps if step.at is not None and step.at > now]
+    if (deadline := deadline_of(seen.pod)) is not None:
+        wakes.append(deadline)
     starts = tuple(
         step.start
         for step in steps
         if step.start and step.start.container not in seen.problems and (step.at is None or step.at <= now)
     )
-    return Plan(start=starts, status=pod_status(seen, now), wake_at=min(wakes, default=None))
+    return Plan(start=starts, status=status, wake_at=min(wakes, default=None))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,18 +52,23 @@ class _Step:
 
 
 def _steps(seen: Seen, now: datetime) -> Iterator[_Step]:
-    """Init containers one after the other, then all others side by side."""
+    """Init containers one after the other, sidecars among them, then all others side by side."""
     spec = seen.pod["spec"]
-    for name in names_of(spec.get("initContainers")):
+    for container in spec.get("initContainers") or ():
+        name = str(container["name"])
         each = seen.tries.get(name)
-        if each is None or each.ended is None or each.ended.exit_code != 0:
-            yield from _step(seen, name, now, is_init=True)
+        if is_sidecar(container):
+            yield from _step(seen, name, now, role=Role.SIDECAR)
+            if each is None or each.started is None:
+                return
+        elif each is None or each.ended is None or each.ended.exit_code != 0:
+            yield from _step(seen, name, now, role=Role.INIT)
             return
     for name in names_of(spec["containers"]):
-        yield from _step(seen, name, now)
+        yield from _step(seen, name, now, role=Role.MAIN)
 
 
-def _step(seen: Seen, name: str, now: datetime, *, is_init: bool = False) -> Iterator[_Step]:
+def _step(seen: Seen, name: str, now: datetime, *, role: Role) -> Iterator[_Step]:
     each = seen.tries.get(name)
     if each is None:
         yield _Step(start=Start(container=name, restarts=0))
@@ -66,32 +76,12 @@ def _step(seen: Seen, name: str, now: datetime, *, is_init: bool = False) -> Ite
         # A shim that holds the folder is about to say that it started; without one the try was never begun.
         again = Start(container=name, restarts=each.restarts)
         yield _Step(at=now + MOMENT) if each.is_held else _Step(start=again)
-    elif each.ended is not None and comes_again(seen.pod, each.ended, is_init=is_init):
+    elif each.ended is not None and comes_again(seen.pod, each.ended, role):
         yield _Step(
             # Not counted from a moment yet to come: the clock may have been set back since.
             start=Start(container=name, restarts=each.restarts + 1),
             at=min(each.ended.finished_at, now) + pause_after(each),
         )
-
-
-def _stop(seen: Seen, held: dict[str, Try], now: datetime) -> Plan:
-    """Ask, wait for the grace period, kill; and let the object go when nothing is left."""
-    if not held:
-        return Plan(status=pod_status(seen, now), remove=True)
-    grace = timedelta(seconds=grace_seconds(seen.pod))
-    # Asked in the future: the clock was set back, and the grace period begins again.
-    asked = {name: each.asked_at for name, each in held.items() if each.asked_at is not None and each.asked_at <= now}
-    ask = tuple(name for name in held if name not in asked and grace)
-    ends = {name: asked.get(name, now) + grace for name in held}
-    kill = tuple(name for name, end in ends.items() if end <= now)
-    waits = [end for end in ends.values() if end > now]
-    return Plan(ask=ask, kill=kill, status=pod_status(seen, now), wake_at=min(waits, default=None))
-
-
-def grace_seconds(pod: Object) -> int:
-    """Say how long a pod's containers may take to stop."""
-    chosen = (pod["metadata"].get("deletionGracePeriodSeconds"), pod["spec"].get("terminationGracePeriodSeconds"))
-    return int(next((seconds for seconds in chosen if seconds is not None), DEFAULT_GRACE_SECONDS))
 
 
 def _lost(seen: Seen, now: datetime) -> Iterator[tuple[str, Ended]]:

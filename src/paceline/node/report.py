@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from paceline.node.restart import comes_again, pause_after, policy_of
+from paceline.node.ending import DEADLINE, OVERDUE, held_tries, is_overdue, is_sidecar
+from paceline.node.restart import Role, comes_again, pause_after, policy_of
 from paceline.node.seen import Ended, Seen, Try
 from paceline.objects.meta import Object, is_deleting, uid_of
 from paceline.objects.times import to_wire
@@ -14,13 +15,18 @@ FINAL = ("Succeeded", "Failed")
 
 def pod_status(seen: Seen, now: datetime) -> Object:
     """Write the whole status of a pod; fields that others own are kept."""
-    spec = seen.pod["spec"]
     old = seen.pod.get("status") or {}
-    init = [_container(seen, each, is_init=True) for each in spec.get("initContainers") or ()]
-    main = [_container(seen, each) for each in spec["containers"]]
+    init, main = _statuses(seen)
     phase = phase_of(seen, init, main)
+    why: Object = {}
+    if is_overdue(seen.pod, now) and old.get("phase") not in FINAL:
+        phase, why = "Failed", {"reason": DEADLINE, "message": OVERDUE}
+    if phase in FINAL and old.get("phase") not in FINAL and held_tries(seen):
+        # Not over before its last container is: whoever waits for the end may rely on it.
+        phase, why = str(old.get("phase") or "Pending"), {}
     status: Object = {
         "phase": phase,
+        **why,
         "conditions": _conditions(seen, (init, main), phase, now),
         "hostIP": seen.host_address,
         "hostIPs": [{"ip": seen.host_address}],
@@ -34,10 +40,28 @@ def pod_status(seen: Seen, now: datetime) -> Object:
     return status
 
 
+def is_over(seen: Seen) -> bool:
+    """Tell whether nothing more is to start; what still runs are sidecars with nothing left to do."""
+    return phase_of(seen, *_statuses(seen)) in FINAL
+
+
+def _statuses(seen: Seen) -> tuple[list[Object], list[Object]]:
+    spec = seen.pod["spec"]
+    init = [
+        _container(seen, each, Role.SIDECAR if is_sidecar(each) else Role.INIT)
+        for each in spec.get("initContainers") or ()
+    ]
+    return init, [_container(seen, each, Role.MAIN) for each in spec["containers"]]
+
+
 def phase_of(seen: Seen, init: list[Object], main: list[Object]) -> str:
     """Sum containers up as a kubelet does: who never started counts most, then who runs, then how all ended."""
-    policy = policy_of(seen.pod)
+    policy, beside = policy_of(seen.pod), {each["name"] for each in init if is_beside(seen, each)}
     for each in init:
+        if each["name"] in beside:
+            if not each["started"] and not each["lastState"] and "terminated" not in each["state"]:
+                return "Failed" if is_deleting(seen.pod) and not _has_held(seen) else "Pending"
+            continue
         done = each["state"].get("terminated")
         if done is None or done["exitCode"] != 0:
             failed = done is not None and (policy == "Never" or is_deleting(seen.pod))
@@ -55,6 +79,12 @@ def phase_of(seen: Seen, init: list[Object], main: list[Object]) -> str:
     return "Failed" if policy != "OnFailure" or is_deleting(seen.pod) else "Running"
 
 
+def is_beside(seen: Seen, status: Object) -> bool:
+    """Tell whether an init container's status is that of a sidecar."""
+    inits = seen.pod["spec"].get("initContainers") or ()
+    return any(is_sidecar(each) for each in inits if each["name"] == status["name"])
+
+
 def _starts(seen: Seen) -> list[datetime]:
     """List when containers were started that no status has told of yet."""
     return [each.started.at for each in seen.tries.values() if each.started and each.started.at]
@@ -64,11 +94,11 @@ def _has_held(seen: Seen) -> bool:
     return any(each.is_held for each in seen.tries.values())
 
 
-def _container(seen: Seen, spec: Mapping[str, Any], *, is_init: bool = False) -> Object:
+def _container(seen: Seen, spec: Mapping[str, Any], role: Role) -> Object:
     name = str(spec["name"])
     each, before = seen.tries.get(name), seen.before.get(name)
     restarts = each.restarts if each else 0
-    state, last = _state(seen, name, is_init=is_init), {}
+    state, last = _state(seen, name, role), {}
     if before is not None:
         last = {"terminated": _terminated(before, _id(seen.pod, name, restarts - 1))}
     elif "waiting" in state and each is not None and each.ended is not None:
@@ -79,7 +109,7 @@ def _container(seen: Seen, spec: Mapping[str, Any], *, is_init: bool = False) ->
         "name": name,
         "image": str(spec.get("image") or ""),
         "imageID": f"paceline://{each.started.environment}" if each and each.started else "",
-        "ready": is_done if is_init else is_running,
+        "ready": is_done if role is Role.INIT else is_running,
         "started": is_running,
         "restartCount": restarts,
         "state": state,
@@ -90,31 +120,31 @@ def _container(seen: Seen, spec: Mapping[str, Any], *, is_init: bool = False) ->
     return status
 
 
-def _state(seen: Seen, name: str, *, is_init: bool) -> dict[str, Any]:
+def _state(seen: Seen, name: str, role: Role) -> dict[str, Any]:
     each = seen.tries.get(name)
     if problem := seen.problems.get(name):
         return {"waiting": {"reason": problem.reason, "message": problem.message}}
     if each is None or each.started is None:
-        return {"waiting": _not_yet(seen, is_init=is_init)}
+        return {"waiting": _not_yet(seen, role)}
     if each.ended is None:
         return {"running": {"startedAt": to_wire(each.started.at)} if each.started.at else {}}
-    if _waits_for_next(seen, each, is_init=is_init):
+    if _waits_for_next(seen, each, role):
         said = f"restarting failed container={name} pod={_full_name(seen.pod)}"
         pause = f"{pause_after(each).total_seconds():.0f}s"
         return {"waiting": {"reason": "CrashLoopBackOff", "message": f"back-off {pause} {said}"}}
     return {"terminated": _terminated(each.ended, _id(seen.pod, name, each.restarts))}
 
 
-def _waits_for_next(seen: Seen, each: Try, *, is_init: bool) -> bool:
+def _waits_for_next(seen: Seen, each: Try, role: Role) -> bool:
     """Tell whether an ended container only waits for its next try."""
     if each.ended is None or is_deleting(seen.pod) or not pause_after(each):
         return False
-    return comes_again(seen.pod, each.ended, is_init=is_init)
+    return comes_again(seen.pod, each.ended, role)
 
 
-def _not_yet(seen: Seen, *, is_init: bool) -> dict[str, Any]:
+def _not_yet(seen: Seen, role: Role) -> dict[str, Any]:
     has_init = bool(seen.pod["spec"].get("initContainers"))
-    return {"reason": "PodInitializing" if has_init and not is_init else "ContainerCreating"}
+    return {"reason": "PodInitializing" if has_init and role is Role.MAIN else "ContainerCreating"}
 
 
 def _terminated(ended: Ended, container_id: str) -> dict[str, Any]:
@@ -141,8 +171,11 @@ def _conditions(seen: Seen, containers: tuple[list[Object], list[Object]], phase
     """Set the conditions a kubelet owns and keep the others; a moment changes only with its status."""
     init, main = containers
     old = {str(each["type"]): each for each in (seen.pod.get("status") or {}).get("conditions") or ()}
-    not_done = [each["name"] for each in init if not each["ready"]]
-    not_ready = [each["name"] for each in main if not each["ready"]]
+    beside = [each for each in init if is_beside(seen, each)]
+    before = [each for each in init if each not in beside]
+    not_done = [each["name"] for each in before if not each["ready"]]
+    not_done += [each["name"] for each in beside if "containerID" not in each]
+    not_ready = [each["name"] for each in (*main, *beside) if not each["ready"]]
     incomplete = _why_not(phase, "ContainersNotInitialized", f"containers with incomplete status: {_listed(not_done)}")
     ready = _why_not(phase, "ContainersNotReady", f"containers with unready status: {_listed(not_ready)}")
     has_run = any("containerID" in each for each in (*init, *main))
@@ -154,8 +187,8 @@ def _conditions(seen: Seen, containers: tuple[list[Object], list[Object]], phase
     }
     for kind, (holds, why) in ours.items():
         word = "True" if holds else "False"
-        before = old.get(kind, {})
-        since = before.get("lastTransitionTime") if before.get("status") == word else None
+        last = old.get(kind, {})
+        since = last.get("lastTransitionTime") if last.get("status") == word else None
         said = why if not holds or phase == "Succeeded" else {}
         old[kind] = {"type": kind, "status": word, "lastTransitionTime": since or to_wire(now), **said}
     return list(old.values())

@@ -1,6 +1,7 @@
 """Whether and when an ended container is started again: a function of what is on record, not of memory."""
 
 from datetime import timedelta
+from enum import Enum
 
 from paceline.node.seen import Ended, Try
 from paceline.objects.meta import Object
@@ -16,10 +17,20 @@ def policy_of(pod: Object) -> str:
     return str(pod["spec"].get("restartPolicy") or "Always")
 
 
-def comes_again(pod: Object, ended: Ended, *, is_init: bool = False) -> bool:
+class Role(Enum):
+    """What a container is for in its pod."""
+
+    MAIN = 1
+    INIT = 2
+    SIDECAR = 3
+
+
+def comes_again(pod: Object, ended: Ended, role: Role = Role.MAIN) -> bool:
     """Tell whether the pod's policy starts a container again that ended so."""
     policy = policy_of(pod)
-    if policy == "Never" or (is_init and ended.exit_code == 0):
+    if role is Role.SIDECAR:
+        return True
+    if policy == "Never" or (role is Role.INIT and ended.exit_code == 0):
         return False
     return policy == "Always" or ended.exit_code != 0
 

@@ -1,0 +1,75 @@
+"""How a pod's containers are brought to an end: the main ones first, then its sidecars, the last started first."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from paceline.node.seen import Plan, Seen, Try
+from paceline.objects.meta import Object
+from paceline.objects.times import from_wire
+
+DEFAULT_GRACE_SECONDS = 30
+# What a sidecar gets however long the main containers took.
+LEAST_GRACE = timedelta(seconds=2)
+DEADLINE = "DeadlineExceeded"
+OVERDUE = "Pod was active on the node longer than the specified deadline"
+
+
+def is_sidecar(container: Mapping[str, Any]) -> bool:
+    """Tell whether an init container runs beside the main ones instead of before them."""
+    return container.get("restartPolicy") == "Always"
+
+
+def sidecars_of(pod: Object) -> tuple[str, ...]:
+    """Name a pod's sidecars in the order in which they start."""
+    return tuple(str(each["name"]) for each in pod["spec"].get("initContainers") or () if is_sidecar(each))
+
+
+def deadline_of(pod: Object) -> datetime | None:
+    """Say until when a pod may be active; None when nobody said so, or it has not begun."""
+    seconds, began = pod["spec"].get("activeDeadlineSeconds"), (pod.get("status") or {}).get("startTime")
+    return from_wire(began) + timedelta(seconds=seconds) if seconds is not None and began else None
+
+
+def is_overdue(pod: Object, now: datetime) -> bool:
+    """Tell whether a pod has been active for longer than it may."""
+    deadline = deadline_of(pod)
+    return deadline is not None and deadline <= now
+
+
+def held_tries(seen: Seen) -> dict[str, Try]:
+    """Find the containers that run."""
+    return {name: each for name, each in seen.tries.items() if each.is_held and each.ended is None}
+
+
+def grace_seconds(pod: Object) -> int:
+    """Say how long a pod's containers may take to stop."""
+    chosen = (pod["metadata"].get("deletionGracePeriodSeconds"), pod["spec"].get("terminationGracePeriodSeconds"))
+    return int(next((seconds for seconds in chosen if seconds is not None), DEFAULT_GRACE_SECONDS))
+
+
+def stop(seen: Seen, now: datetime) -> Plan:
+    """Ask, wait for the grace period, kill; one after the other where the order matters."""
+    grace = timedelta(seconds=grace_seconds(seen.pod))
+    held = held_tries(seen)
+    # Asked in the future: the clock was set back, and the grace period begins again.
+    asked = {name: each.asked_at for name, each in seen.tries.items() if each.asked_at and each.asked_at <= now}
+    begun = min(asked.values(), default=now)
+    ask, ends = [], {}
+    for name, least in _next_to_go(seen, held):
+        if name not in asked and grace:
+            ask.append(name)
+        ends[name] = max(begun + grace, asked.get(name, now) + least) if grace else now
+    kill = tuple(name for name, end in ends.items() if end <= now)
+    waits = [end for end in ends.values() if end > now]
+    return Plan(ask=tuple(ask), kill=kill, wake_at=min(waits, default=None))
+
+
+def _next_to_go(seen: Seen, held: Mapping[str, Try]) -> Iterator[tuple[str, timedelta]]:
+    """Name the containers whose turn to stop it is, and how long each gets at the least."""
+    sidecars = sidecars_of(seen.pod)
+    main = [name for name in held if name not in sidecars]
+    if main or not grace_seconds(seen.pod):
+        yield from ((name, timedelta()) for name in main or held)
+        return
+    yield from ((name, LEAST_GRACE) for name in [each for each in reversed(sidecars) if each in held][:1])

@@ -1,0 +1,153 @@
+"""Sidecars live beside the main containers and go after them; a pod that is overdue goes too."""
+
+from datetime import timedelta
+
+import pytest
+
+from paceline.node.decide import decide
+from paceline.node.report import pod_status
+from tests.unit.node.pods import NOW, ago, container, deleted, done, pod, running, seen
+
+PROXY, LOGGER = container("proxy", restartPolicy="Always"), container("logger", restartPolicy="Always")
+BOTH = [PROXY, LOGGER]
+FIRST = container("first")
+
+
+def starts(world):
+    return [(start.container, start.restarts) for start in decide(world, NOW).start]
+
+
+STARTS = {
+    "a sidecar starts before the main containers": (seen(pod(initContainers=[PROXY])), [("proxy", 0)]),
+    "the main containers come once it has started": (
+        seen(pod(initContainers=[PROXY]), {"proxy": running()}),
+        [("main", 0)],
+    ),
+    "sidecars start one by one": (seen(pod(initContainers=BOTH), {"proxy": running()}), [("logger", 0)]),
+    "an init container behind it runs while it runs": (
+        seen(pod(initContainers=[PROXY, FIRST]), {"proxy": running()}),
+        [("first", 0)],
+    ),
+    "a sidecar that ends is started again, whatever the pod's policy": (
+        seen(pod(initContainers=[PROXY]), {"proxy": done(0), "main": running()}),
+        [("proxy", 1)],
+    ),
+    "a sidecar that keeps ending waits longer and longer": (
+        seen(pod(initContainers=[PROXY]), {"proxy": done(1, 9, restarts=1), "main": running()}),
+        [],
+    ),
+    "it is not started again when the main containers have ended": (
+        seen(pod(initContainers=[PROXY]), {"proxy": done(0), "main": done(0)}),
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize(("world", "wanted"), STARTS.values(), ids=STARTS)
+def test_starts(world, wanted):
+    assert starts(world) == wanted
+
+
+STOPS = {
+    "a sidecar is asked to stop when the main containers have ended": (
+        seen(pod(initContainers=[PROXY]), {"proxy": running(), "main": done(0)}),
+        ["proxy"],
+        [],
+    ),
+    "it stays while one of them will be tried again": (
+        seen(pod(initContainers=[PROXY], policy="OnFailure"), {"proxy": running(), "main": done(1)}),
+        [],
+        [],
+    ),
+    "it goes when an init container failed for good": (
+        seen(pod(initContainers=[PROXY, FIRST]), {"proxy": running(), "first": done(1)}),
+        ["proxy"],
+        [],
+    ),
+    "the last started sidecar goes first": (
+        seen(pod(initContainers=BOTH), {"proxy": running(), "logger": running(), "main": done(0)}),
+        ["logger"],
+        [],
+    ),
+    "the one before it follows": (
+        seen(pod(initContainers=BOTH), {"proxy": running(), "logger": done(0), "main": done(0)}),
+        ["proxy"],
+        [],
+    ),
+    "a deleted pod's sidecars wait for its main containers": (
+        seen(deleted(initContainers=[PROXY]), {"proxy": running(), "main": running(asked=3)}),
+        [],
+        [],
+    ),
+    "and are asked then": (
+        seen(deleted(initContainers=[PROXY]), {"proxy": running(), "main": done(143)}),
+        ["proxy"],
+        [],
+    ),
+    "the grace period is one for all": (
+        seen(deleted(initContainers=[PROXY]), {"proxy": running(asked=5), "main": running(asked=30)}),
+        [],
+        ["main"],
+    ),
+    "without grace all end at once": (
+        seen(deleted(initContainers=[PROXY], grace=0), {"proxy": running(), "main": running()}),
+        [],
+        ["main"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("world", "ask", "kill"), STOPS.values(), ids=STOPS)
+def test_stops(world, ask, kill):
+    plan = decide(world, NOW)
+
+    assert (list(plan.ask), list(plan.kill)) == (ask, kill)
+
+
+def test_a_sidecar_gets_two_seconds_however_long_the_others_took():
+    late = seen(deleted(initContainers=[PROXY], grace=10), {"proxy": running(asked=1), "main": done(137, 1)})
+
+    plan = decide(late, NOW)
+
+    assert not plan.kill
+    assert plan.wake_at > NOW
+
+
+def test_a_pod_is_over_only_when_its_sidecars_are():
+    world = seen(pod(initContainers=[PROXY], status={"phase": "Running"}), {"proxy": running(asked=1), "main": done(0)})
+    assert pod_status(world, NOW)["phase"] == "Running"
+
+    world = seen(pod(initContainers=[PROXY], status={"phase": "Running"}), {"proxy": done(1), "main": done(0)})
+    assert pod_status(world, NOW)["phase"] == "Succeeded"
+
+
+def test_a_failed_sidecar_does_not_fail_its_pod():
+    world = seen(pod(initContainers=[PROXY]), {"proxy": done(1), "main": running()})
+
+    assert pod_status(world, NOW)["phase"] == "Running"
+
+
+def overdue(seconds, tries, **fields):
+    status = {"phase": "Running", "startTime": ago(seconds).strftime("%Y-%m-%dT%H:%M:%SZ")}
+    return seen(pod(status=status, activeDeadlineSeconds=60, **fields), tries)
+
+
+def test_a_pod_within_its_deadline_is_looked_at_again_when_it_ends():
+    plan = decide(overdue(20, {"main": running()}), NOW)
+
+    assert plan.wake_at == NOW + timedelta(seconds=40)
+    assert not plan.ask
+
+
+def test_an_overdue_pod_is_asked_to_stop_and_nothing_starts():
+    assert decide(overdue(60, {"main": running()}), NOW).ask == ("main",)
+    assert not decide(overdue(60, {"main": done(1)}, policy="Always"), NOW).start
+
+
+def test_an_overdue_pod_fails_with_the_words_of_kubernetes_once_it_has_stopped():
+    running_still = pod_status(overdue(61, {"main": running(asked=1)}), NOW)
+    stopped = pod_status(overdue(61, {"main": done(0)}), NOW)
+
+    assert running_still["phase"] == "Running"
+    assert (stopped["phase"], stopped["reason"]) == ("Failed", "DeadlineExceeded")
+    assert stopped["message"] == "Pod was active on the node longer than the specified deadline"
