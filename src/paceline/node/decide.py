@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from paceline.node.ending import deadline_of, held_tries, is_overdue, is_sidecar, stop
+from paceline.node.ending import deadline_of, held_tries, is_overdue, is_sidecar, stop, stop_sick
 from paceline.node.report import is_over, pod_status
 from paceline.node.restart import Role, comes_again, pause_after
 from paceline.node.seen import Ended, Plan, Seen, Start
@@ -35,12 +35,14 @@ def decide(seen: Seen, now: datetime) -> Plan:
     wakes = [step.at for step in steps if step.at is not None and step.at > now]
     if (deadline := deadline_of(seen.pod)) is not None:
         wakes.append(deadline)
+    sick = stop_sick(seen, now)
+    wakes.extend([] if sick.wake_at is None else [sick.wake_at])
     starts = tuple(
         step.start
         for step in steps
         if step.start and step.start.container not in seen.problems and (step.at is None or step.at <= now)
     )
-    return Plan(start=starts, status=status, wake_at=min(wakes, default=None))
+    return replace(sick, start=starts, status=status, wake_at=min(wakes, default=None))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,13 +61,19 @@ def _steps(seen: Seen, now: datetime) -> Iterator[_Step]:
         each = seen.tries.get(name)
         if is_sidecar(container):
             yield from _step(seen, name, now, role=Role.SIDECAR)
-            if each is None or each.started is None:
+            if each is None or each.started is None or not _has_started(seen, name):
                 return
         elif each is None or each.ended is None or each.ended.exit_code != 0:
             yield from _step(seen, name, now, role=Role.INIT)
             return
     for name in names_of(spec["containers"]):
         yield from _step(seen, name, now, role=Role.MAIN)
+
+
+def _has_started(seen: Seen, name: str) -> bool:
+    """Tell whether a sidecar's startup probe, if it has one, lets the next container start."""
+    health = seen.health.get(name)
+    return health is None or health.started
 
 
 def _step(seen: Seen, name: str, now: datetime, *, role: Role) -> Iterator[_Step]:

@@ -65,6 +65,24 @@ def stop(seen: Seen, now: datetime) -> Plan:
     return Plan(ask=tuple(ask), kill=kill, wake_at=min(waits, default=None))
 
 
+def stop_sick(seen: Seen, now: datetime) -> Plan:
+    """Ask containers to go that a probe found dead, and kill those that took too long; the pod lives on."""
+    ask, ends = [], {}
+    for name, each in held_tries(seen).items():
+        health = seen.health.get(name)
+        if health is None or health.alive:
+            continue
+        own = health.grace_seconds
+        grace = timedelta(seconds=grace_seconds(seen.pod) if own is None else own)
+        is_asked = each.asked_at is not None and each.asked_at <= now
+        if not is_asked and grace:
+            ask.append(name)
+        ends[name] = ((each.asked_at if is_asked else None) or now) + grace
+    waits = [end for end in ends.values() if end > now]
+    kill = tuple(name for name, end in ends.items() if end <= now)
+    return Plan(ask=tuple(ask), kill=kill, wake_at=min(waits, default=None))
+
+
 def _next_to_go(seen: Seen, held: Mapping[str, Try]) -> Iterator[tuple[str, timedelta]]:
     """Name the containers whose turn to stop it is, and how long each gets at the least."""
     sidecars = sidecars_of(seen.pod)

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from paceline.node.ending import DEADLINE, OVERDUE, held_tries, is_overdue, is_sidecar
+from paceline.node.probes import Health
 from paceline.node.restart import Role, comes_again, pause_after, policy_of
 from paceline.node.seen import Ended, Seen, Try
 from paceline.objects.meta import Object, is_deleting, uid_of
@@ -104,13 +105,14 @@ def _container(seen: Seen, spec: Mapping[str, Any], role: Role) -> Object:
     elif "waiting" in state and each is not None and each.ended is not None:
         last = {"terminated": _terminated(each.ended, _id(seen.pod, name, restarts))}
     is_running = "running" in state
+    health = seen.health.get(name) or Health()
     is_done = state.get("terminated", {}).get("exitCode") == 0
     status: Object = {
         "name": name,
         "image": str(spec.get("image") or ""),
         "imageID": f"paceline://{each.started.environment}" if each and each.started else "",
-        "ready": is_done if role is Role.INIT else is_running,
-        "started": is_running,
+        "ready": is_done if role is Role.INIT else is_running and health.ready,
+        "started": is_running and health.started,
         "restartCount": restarts,
         "state": state,
         "lastState": last,

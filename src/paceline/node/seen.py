@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from paceline.node.probes import Health
 from paceline.objects.meta import Object
 from paceline.world import Identity
 
@@ -59,6 +60,8 @@ class Seen:
     tries: Mapping[str, Try]
     before: Mapping[str, Ended] = field(default_factory=dict)
     problems: Mapping[str, Problem] = field(default_factory=dict)
+    # Of the containers that have probes.
+    health: Mapping[str, Health] = field(default_factory=dict)
     boot_id: str
     address: str
     host_address: str

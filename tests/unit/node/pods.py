@@ -72,12 +72,13 @@ def lost(boot=BOOT):
     return Try(restarts=0, started=started(boot=boot))
 
 
-def seen(pod, tries=None, *, before=None, problems=None):
+def seen(pod, tries=None, *, before=None, problems=None, health=None):
     return Seen(
         pod=pod,
         tries=tries or {},
         before=before or {},
         problems=problems or {},
+        health=health or {},
         boot_id=BOOT,
         address="127.200.0.1",
         host_address="127.0.0.1",

@@ -1,0 +1,116 @@
+"""Ask a container how it is: over HTTP, by a connection, or with a command inside it."""
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from paceline.node.probes import Probe, port_of
+from paceline.objects.meta import Object
+
+# Kubernetes shows as much of a failed answer.
+SHOWN_BYTES = 10 * 1024
+_ANY_CERTIFICATE = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+_ANY_CERTIFICATE.check_hostname = False
+_ANY_CERTIFICATE.verify_mode = ssl.CERT_NONE
+
+
+class Inside(Protocol):
+    """Runs commands in containers."""
+
+    async def run(self, pod: Object, container: str, argv: tuple[str, ...]) -> tuple[int, bytes]:
+        """Run one to its end; give its exit code and what it wrote."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """One answer: good or not, and the words for people."""
+
+    is_good: bool
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """The ways to ask."""
+
+    inside: Inside
+
+    async def ask(self, probe: Probe, pod: Object, container: Mapping[str, Any], address: str) -> Said:
+        """Ask once; no answer in time is a bad one."""
+        try:
+            async with asyncio.timeout(probe.timeout.total_seconds()):
+                return await self.act(probe.action, probe.what, pod, container=container, address=address)
+        except TimeoutError:
+            seconds = f"{probe.timeout.total_seconds():g}s"
+            if probe.action == "exec":
+                return Said(is_good=False, text=f"command timed out after {seconds}")
+            return Said(is_good=False, text=f"no answer within {seconds}")
+
+    async def act(
+        self, action: str, what: Mapping[str, Any], pod: Object, *, container: Mapping[str, Any], address: str
+    ) -> Said:
+        """Do what a probe or a hook says."""
+        match action:
+            case "exec":
+                code, output = await self.inside.run(pod, str(container["name"]), tuple(what.get("command") or ()))
+                return Said(is_good=code == 0, text=output[:SHOWN_BYTES].decode(errors="replace"))
+            case "httpGet":
+                return await _get(what, container, address)
+            case "tcpSocket":
+                return await _connect(what, container, address)
+            case "sleep":
+                await asyncio.sleep(float(what.get("seconds") or 0))
+                return Said(is_good=True)
+        return Said(is_good=False, text=f"{action or 'this sort of probe'} is not offered by this cluster's node agent")
+
+
+async def _connect(what: Mapping[str, Any], container: Mapping[str, Any], address: str) -> Said:
+    host, port = str(what.get("host") or address), port_of(container, what.get("port") or 0)
+    if port is None:
+        return Said(is_good=False, text=f"couldn't find port {what.get('port')!r} of container {container['name']}")
+    try:
+        _, writer = await asyncio.open_connection(host, port)
+    except OSError as error:
+        return Said(is_good=False, text=f"dial tcp {host}:{port}: connect: {_reason(error)}")
+    writer.close()
+    return Said(is_good=True)
+
+
+async def _get(what: Mapping[str, Any], container: Mapping[str, Any], address: str) -> Said:
+    host, port = str(what.get("host") or address), port_of(container, what.get("port") or 0)
+    if port is None:
+        return Said(is_good=False, text=f"couldn't find port {what.get('port')!r} of container {container['name']}")
+    is_tls = str(what.get("scheme") or "HTTP").upper() == "HTTPS"
+    path = "/" + str(what.get("path") or "/").lstrip("/")
+    url = f"{'https' if is_tls else 'http'}://{host}:{port}{path}"
+    try:
+        reader, writer = await asyncio.open_connection(host, port, ssl=_ANY_CERTIFICATE if is_tls else None)
+        with contextlib.closing(writer):
+            writer.write(_request(what, f"{host}:{port}", path))
+            status = await reader.readline()
+    except (OSError, ValueError) as error:
+        reason = _reason(error) if isinstance(error, OSError) else "the answer is no HTTP"
+        return Said(is_good=False, text=f'Get "{url}": dial tcp {host}:{port}: connect: {reason}')
+    words = status.split()
+    if len(words) < 2 or not words[0].startswith(b"HTTP/") or not words[1].isdigit():
+        return Said(is_good=False, text=f'Get "{url}": malformed HTTP response')
+    code = int(words[1])
+    is_good = 200 <= code < 400
+    return Said(is_good=is_good, text="" if is_good else f"HTTP probe failed with statuscode: {code}")
+
+
+def _request(what: Mapping[str, Any], host: str, path: str) -> bytes:
+    own = {str(each["name"]): str(each["value"]) for each in what.get("httpHeaders") or ()}
+    headers = {"Host": host, "User-Agent": "kube-probe/paceline", "Accept": "*/*", "Connection": "close", **own}
+    lines = [f"GET {path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
+    # What stands in a header must not begin another one.
+    clean = [line.replace("\r", " ").replace("\n", " ") for line in lines]
+    return ("\r\n".join(clean) + "\r\n\r\n").encode()
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()

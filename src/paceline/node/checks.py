@@ -1,0 +1,111 @@
+"""Ask the running containers of this machine how they are, for as long as they run.
+
+What the answers add up to lives in memory: an agent that comes back asks again, as a kubelet does.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from paceline.client.events import Recorder
+from paceline.node.asking import Asking, Said
+from paceline.node.probes import (
+    LIVENESS,
+    NAMES,
+    READINESS,
+    STARTUP,
+    Health,
+    Probe,
+    Tally,
+    count,
+    first_tally,
+    health_of,
+    probes_of,
+)
+from paceline.node.seen import Try
+from paceline.objects.meta import Object, uid_of
+from paceline.world import Clock
+
+# One try of one container: the pod's uid, the container's name, the number of the try.
+Attempt = tuple[str, str, int]
+
+
+@dataclass(slots=True, kw_only=True)
+class Checks:
+    """Every probe of every container that runs here."""
+
+    asking: Asking
+    clock: Clock
+    recorder: Recorder
+    address: Callable[[Object], str]
+    # Called with a pod's uid when something has changed for it.
+    on_change: Callable[[str], None]
+    _tallies: dict[Attempt, dict[str, Tally]] = field(default_factory=dict)
+    _tasks: dict[Attempt, asyncio.Task[None]] = field(default_factory=dict)
+
+    def keep(self, group: asyncio.TaskGroup, pod: Object, tries: Mapping[str, Try]) -> None:
+        """Ask the containers of a pod that run, and stop asking those that do not any more."""
+        uid = uid_of(pod)
+        wanted = {
+            (uid, name, each.restarts): (container, each.started.at)
+            for name, each in tries.items()
+            if each.is_held and each.ended is None and each.started and each.started.at
+            for container in _with_probes(pod, name)
+        }
+        self.forget(uid, wanted)
+        for attempt, (container, began) in wanted.items():
+            if attempt not in self._tasks:
+                self._tallies[attempt] = {}
+                self._tasks[attempt] = group.create_task(self._run(attempt, pod, container, began))
+
+    def forget(self, uid: str, but: Mapping[Attempt, Any]) -> None:
+        """Stop asking the containers of a pod, but for some."""
+        for attempt in [each for each in self._tasks if each[0] == uid and each not in but]:
+            self._tasks.pop(attempt).cancel()
+            self._tallies.pop(attempt, None)
+
+    def health(self, pod: Object, tries: Mapping[str, Try]) -> dict[str, Health]:
+        """Say how each container of a pod that has probes is."""
+        return {
+            name: health_of(container, self._tallies.get((uid_of(pod), name, each.restarts)) or {})
+            for name, each in tries.items()
+            for container in _with_probes(pod, name)
+        }
+
+    async def _run(self, attempt: Attempt, pod: Object, container: Mapping[str, Any], began: datetime) -> None:
+        probes = {probe.kind: probe for probe in probes_of(container)}
+        due = {probe.kind: began + probe.delay for probe in probes.values()}
+        tallies = self._tallies[attempt]
+        while asked := _asked(probes, tallies):
+            kind = min(asked, key=lambda each: due[each])
+            await asyncio.sleep(max((due[kind] - self.clock.now()).total_seconds(), 0.0))
+            said = await self.asking.ask(probes[kind], pod, container, self.address(pod))
+            await self._count(attempt, pod, probes[kind], said)
+            due[kind] = self.clock.now() + max(probes[kind].period, timedelta(milliseconds=1))
+
+    async def _count(self, attempt: Attempt, pod: Object, probe: Probe, said: Said) -> None:
+        tallies = self._tallies[attempt]
+        before = tallies.get(probe.kind) or first_tally(probe)
+        after = tallies[probe.kind] = count(before, probe, is_good=said.is_good)
+        has_failed = not said.is_good and after.times >= probe.failures
+        if after.verdict != before.verdict or has_failed or (probe.kind == STARTUP and said.is_good):
+            self.on_change(attempt[0])
+        if not said.is_good:
+            message = f"{NAMES[probe.kind]} probe failed: {said.text}"
+            await self.recorder.record(pod, "Unhealthy", message=message, is_warning=True)
+
+
+def _asked(probes: Mapping[str, Probe], tallies: Mapping[str, Tally]) -> tuple[str, ...]:
+    """Name the probes whose turn it is: until a container has started, only that is asked."""
+    startup = probes.get(STARTUP)
+    if startup is not None and not (tallies.get(STARTUP) or first_tally(startup)).verdict:
+        return (STARTUP,)
+    return tuple(kind for kind in (READINESS, LIVENESS) if kind in probes)
+
+
+def _with_probes(pod: Object, name: str) -> tuple[Mapping[str, Any], ...]:
+    spec = pod["spec"]
+    every = (*(spec.get("initContainers") or ()), *spec["containers"])
+    return tuple(each for each in every if each["name"] == name and probes_of(each))
