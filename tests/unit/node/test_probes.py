@@ -10,6 +10,7 @@ from paceline.node.report import pod_status
 from tests.unit.node.pods import NOW, container, done, pod, running, seen
 
 HTTP = {"httpGet": {"port": 80}}
+THRICE = (False, False, False)
 
 
 def probe(kind, **said):
@@ -49,9 +50,9 @@ def test_verdicts(one, answers, verdict):
 
 
 def test_a_failed_readiness_never_ends_a_container():
-    assert not is_fatal(counted(probe("readinessProbe"), False, False, False), probe("readinessProbe"))
-    assert is_fatal(counted(probe("livenessProbe"), False, False, False), probe("livenessProbe"))
-    assert is_fatal(counted(probe("startupProbe"), False, False, False), probe("startupProbe"))
+    assert not is_fatal(counted(probe("readinessProbe"), *THRICE), probe("readinessProbe"))
+    assert is_fatal(counted(probe("livenessProbe"), *THRICE), probe("livenessProbe"))
+    assert is_fatal(counted(probe("startupProbe"), *THRICE), probe("startupProbe"))
 
 
 def test_the_defaults_are_kubernetes_own():
