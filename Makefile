@@ -2,18 +2,18 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak check fmt lock bench up kube
+.PHONY: help setup demo test soak check fmt lock bench up kube reference recordings node traffic
 
 WORKERS ?= 2
 # Stolen work: the last tests are the longest ones, and both workers should have some.
 PYTEST := .venv/bin/pytest -n $(WORKERS) --dist worksteal
 CODE := src tests examples tools bench
-# A real kube-apiserver, kubectl and PyTorch, so that no test has to be skipped; one order of sets, so that seeds repeat.
-FOR_TESTS := KUBEBUILDER_ASSETS=$$(tools/setup kube); PACELINE_PYTORCH=$$(tools/setup torch); \
-	export PYTHONHASHSEED=0 KUBEBUILDER_ASSETS PACELINE_PYTORCH PATH=$$KUBEBUILDER_ASSETS:$$PATH
+# A real kube-apiserver, kubectl, Helm and PyTorch, so that no test has to be skipped; one order of sets, so that seeds repeat.
+FOR_TESTS := KUBEBUILDER_ASSETS=$$(tools/setup kube); PACELINE_PYTORCH=$$(tools/setup torch); PACELINE_MPI=$$(tools/setup mpi); HELM=$$(tools/setup helm); \
+	export PYTHONHASHSEED=0 KUBEBUILDER_ASSETS PACELINE_PYTORCH PACELINE_MPI PATH=$$KUBEBUILDER_ASSETS:$$HELM:$$PATH
 
 help: ## list these verbs
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## install what is missing: .venv/bin/paceline and bubblewrap
 	@tools/setup
@@ -41,10 +41,25 @@ lock: ## choose the newest packages that fit, and write them into requirements.l
 	@tools/setup lock --upgrade
 
 bench: setup ## measure, as ratios in one run
-	@PATH=$$(tools/setup kube):$$PATH .venv/bin/python bench/cold_start.py $(ARGS)
+	@PATH=$$(tools/setup kube):$$PATH .venv/bin/python bench/cold_start.py
+	@.venv/bin/python -m bench.api $(ARGS)
 
 up: setup ## start the embedded cluster in the foreground
 	@.venv/bin/paceline up $(ARGS)
 
+reference: setup ## write docs/reference/ from the kinds' own types
+	@.venv/bin/python tools/reference.py $(ARGS)
+
 kube: ## build a real kube-apiserver, etcd and kubectl; prints their folder
 	@tools/setup kube
+
+node: setup ## run a real Kubernetes with one node until Ctrl-C (root; docs/real-kubernetes.md)
+	@tools/setup node >/dev/null
+	@.venv/bin/python -m paceline.testing.realnode
+
+recordings: setup ## take tests/kubectl/recorded anew from a real Kubernetes (root; ARGS="create get": only these)
+	@tools/setup node >/dev/null
+	@.venv/bin/python -m tests.kubectl.record $(ARGS)
+
+traffic: setup ## take tests/differential/traffic anew from a real kube-apiserver (ARGS="helm kr8s": only these)
+	@$(FOR_TESTS); .venv/bin/python -m tests.differential.record $(ARGS)

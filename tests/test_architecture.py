@@ -50,6 +50,8 @@ IMPURE = {
 # Third parties, and doors to the machine, each with its home. A third party without a row has none.
 HOMES = {
     "aiohttp": ("client/",),
+    "multidict": ("client/",),
+    "websockets": ("client/",),
     "yarl": ("client/",),
     "click": ("cli/",),
     "rich": ("cli/",),
@@ -57,16 +59,16 @@ HOMES = {
     "uvicorn": ("assembly/",),
     "uvloop": ("assembly/",),
     "jsonschema_rs": ("api/",),
-    "msgspec": ("kinds/", "api/select.py"),
+    "msgspec": ("kinds/", "api/select.py", "api/sharing.py"),
     "orjson": ("objects/", "api/", "store/", "client/", "cli/"),
-    "yaml": ("cli/", "sdk/", "client/kubeconfig.py"),
-    "sqlite3": ("store/sqlite.py", "store/file.py"),
+    "yaml": ("cli/", "objects/yaml_tree.py", "sdk/", "client/kubeconfig.py"),
+    "sqlite3": ("store/sqlite.py", "store/file.py", "store/copies.py"),
     "multiprocessing": ("assembly/",),
-    "subprocess": ("assembly/", "node/shim.py", "node/nursery.py"),
+    "subprocess": ("assembly/", "node/launch.py", "node/shim.py", "node/nursery.py"),
 }
 
 # They run beside a container, before and after the rest of the product: nothing of ours is there.
-ALONE = ("node/shim.py", "node/nursery.py", "node/output.py", "node/cgroup.py")
+ALONE = ("node/launch.py", "node/shim.py", "node/nursery.py", "node/enter.py", "node/output.py", "node/cgroup.py")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

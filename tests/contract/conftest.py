@@ -26,7 +26,11 @@ def real_access() -> Iterator[Access]:
         yield access
 
 
-@pytest.fixture(params=["in-process", "http", pytest.param("real", marks=pytest.mark.kube)])
+# The first of them waits until a server runs and has taken in all our kinds.
+REAL = (pytest.mark.kube, pytest.mark.timeout(120))
+
+
+@pytest.fixture(params=["in-process", "http", pytest.param("real", marks=REAL)])
 def open_subject(request: pytest.FixtureRequest, tmp_path: Path) -> OpenSubject:
     # Only here: the other contracts need no API server.
     from tests.contract import subjects

@@ -4,13 +4,14 @@ import asyncio
 import itertools
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from copy import deepcopy
 from pathlib import Path
 
 from paceline.api.app import make_app
 from paceline.api.gate import Gate, hashed
 from paceline.api.server import Server
 from paceline.assembly.keys import prepare_keys
-from paceline.assembly.kinds import full_scheme
+from paceline.assembly.kinds import define_kinds, live_kinds
 from paceline.assembly.listen import loopback_socket, serve
 from paceline.assembly.machine import real_world
 from paceline.assembly.settings import LOOPBACK, Settings
@@ -46,12 +47,31 @@ async def real_subject(access: Access) -> AsyncIterator[Subject]:
 
 
 @asynccontextmanager
-async def our_app(gate: Gate) -> AsyncIterator[App]:
+async def our_app(gate: Gate, *, limits: Limits = FORGETFUL) -> AsyncIterator[App]:
     """Our API server over a store in memory, without controllers and nodes."""
-    store = Store(MemoryLog(), SimBlocking(), limits=FORGETFUL)
+    async with app_over(deepcopy(await with_kinds()), gate, limits=limits) as app:
+        yield app
+
+
+LOGS: list[MemoryLog] = []
+
+
+async def with_kinds() -> MemoryLog:
+    """A log in which our kinds are defined: by way of the API, once, because every subject needs it."""
+    if not LOGS:
+        log, gate = MemoryLog(), Gate(tokens={hashed("secret"): "admin"}, hosts=frozenset({IN_PROCESS}))
+        async with app_over(log, gate) as app, LocalCluster(app, token="secret") as cluster:
+            await define_kinds(cluster)
+        LOGS.append(log)
+    return LOGS[0]
+
+
+@asynccontextmanager
+async def app_over(log: MemoryLog, gate: Gate, *, limits: Limits = FORGETFUL) -> AsyncIterator[App]:
+    store = Store(log, SimBlocking(), limits=limits)
     await store.open()
     world = real_world()
-    server = Server(store=store, scheme=full_scheme(), clock=world.clock, ids=world.ids, gate=gate, nodes=NoNodes())
+    server = Server(store=store, kinds=live_kinds(store), clock=world.clock, ids=world.ids, gate=gate, nodes=NoNodes())
     async with asyncio.TaskGroup() as group:
         writing = group.create_task(store.run())
         try:
@@ -67,6 +87,12 @@ class NoNodes:
     async def logs(self, namespace: str, pod: Object, query: Mapping[str, str]) -> AsyncIterator[bytes]:
         raise Busy("there is no node")
         yield b""
+
+    async def pass_on(self, scope: object, receive: object, send: object) -> None:
+        raise Busy("there is no node")
+
+    async def stats(self) -> Object:
+        raise Busy("there is no node")
 
 
 @asynccontextmanager

@@ -81,6 +81,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.model = Model()
         self.runner = asyncio.Runner()
         self.make_log = self.make()
+        self.has_restarted = False
         self.start()
 
     @property
@@ -147,6 +148,25 @@ class StoreMachine(RuleBasedStateMachine):
             assert self.floor <= since <= self.model.revision
             self.followers.append(Follower(watch, since))
 
+    @rule(prefix=prefixes, back=st.integers(min_value=-1, max_value=12))
+    def list_as_it_was(self, prefix: str, back: int) -> None:
+        revision = self.model.revision - back
+        try:
+            found = self.store.list_at(prefix, revision)
+        except Expired:
+            # After a start, what came before the kept history is not known.
+            assert revision < self.floor or self.has_restarted
+        except Ahead:
+            assert revision > self.model.revision
+        else:
+            held: dict[str, bytes] = {}
+            for one in self.model.records[: max(revision, 0)]:
+                if one.op is Op.DELETE:
+                    held.pop(one.key, None)
+                elif one.key.startswith(prefix):
+                    held[one.key] = one.value
+            assert [(each.key, each.value) for each in found] == sorted(held.items())
+
     @precondition(lambda self: self.followers)
     @rule(which=st.integers(min_value=0), most=st.integers(min_value=1, max_value=20))
     def read(self, which: int, most: int) -> None:
@@ -175,6 +195,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule()
     def start_again(self) -> None:
         self.stop()
+        self.has_restarted = True
         self.start()
 
     @invariant()
@@ -221,6 +242,30 @@ class SimMachine(StoreMachine):
             self.runner.run(self.send(Op.CREATE, key, None))
             raise AssertionError("a write that is not on the disk was acknowledged")
 
+    @rule(key=keys, new_key=keys, has_room=st.booleans())
+    def delete_on_a_full_disk(self, key: str, new_key: str, has_room: bool) -> None:  # noqa: FBT001
+        """The reserve is for what ends something; a write that came with it is refused, and so is the next one."""
+        if key not in self.model.state or new_key in self.model.state:
+            return
+        self.disk.reserve, self.disk.has_room = True, has_room
+        self.disk.fail("append", Fault.FULL)
+
+        async def send() -> list[Stored | BaseException]:
+            both = (self.send(Op.CREATE, new_key, None), self.send(Op.DELETE, key, None))
+            return list(await asyncio.gather(*both, return_exceptions=True))
+
+        refused, deleted = self.runner.run(send())
+        assert type(refused) is Busy
+        assert deleted == self.model.write(Op.DELETE, key, None)
+        if not has_room:
+            with suppress(Busy):
+                self.runner.run(self.send(Op.CREATE, new_key, None))
+                raise AssertionError("the reserve was used up by a write that could wait")
+        self.disk.has_room = True
+        with suppress(Missing):
+            # Any write at all, for the store to find out.
+            self.runner.run(self.send(Op.DELETE, "nobody", None))
+
     @rule(key=keys)
     def lose_the_reply_of_a_write(self, key: str) -> None:
         if key in self.model.state:
@@ -248,6 +293,7 @@ class SimMachine(StoreMachine):
     @rule()
     def cut_the_power(self) -> None:
         self.stop()
+        self.has_restarted = True
         self.disk.crash()
         self.start()
 

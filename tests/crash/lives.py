@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from paceline.client.cluster import CLAIMS, CONFIG_MAPS, PODS, Collection
+from paceline.client.cluster import CLAIMS, CONFIG_MAPS, NAMESPACES, PODS, SERVICES, Collection
 from paceline.kinds.kind import GROUP, VERSION
 from paceline.node.hosts import StableName, natural_address
 from paceline.objects.meta import Object
@@ -230,6 +230,44 @@ def refuse_course(_container: str, _pod: str, _tried: int) -> Course:
     return Course(seconds=3)
 
 
+# A namespace that comes and goes with what is in it; a service that leads to a pod, then to none, and goes; and an
+# authority that somebody meddles with.
+
+
+async def settle(stage: Stage) -> None:
+    authority = "/core/configmaps/default/kube-root-ca.crt"
+    await stage.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})
+    await stage.create(CONFIG_MAPS, named("ConfigMap", "note") | {"metadata": {"name": "note", "namespace": "other"}})
+    spec = {"selector": {"app": "web"}, "clusterIP": "None", "ports": [{"port": 80}]}
+    await stage.create(SERVICES, named("Service", "web", spec=spec))
+    pod = named("Pod", "web", **template("main", restartPolicy="Never"))
+    pod["metadata"] |= {"labels": {"app": "web"}}
+    await stage.create(PODS, pod)
+    await stage.until("the service leads to the pod", lambda now: leads_to(now, "web"))
+    await stage.until("the pod ends", lambda now: now.phase("pods", "web") == "Succeeded")
+    await stage.until("the service leads nowhere", lambda now: not leads_to(now, "web"))
+    await stage.delete(SERVICES, "web")
+    await stage.until("nothing tells where it led", lambda now: now.find("endpointslices", "web-0") is None)
+    spec = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
+    await stage.create(CLAIMS, named("PersistentVolumeClaim", "spare", spec=spec))
+    await stage.until("the claim is bound", lambda now: now.phase("persistentvolumeclaims", "spare") == "Bound")
+    await stage.delete(CLAIMS, "spare")
+    await stage.until("the claim is gone", lambda now: now.find("persistentvolumeclaims", "spare") is None)
+    await stage.until("the authority is there", lambda now: authority in now.oracle.objects)
+    await stage.patch(CONFIG_MAPS, "kube-root-ca.crt", {"data": {"ca.crt": "another"}})
+    await stage.until("it is put right", lambda now: now.oracle.objects[authority].get("data") == {"ca.crt": ""})
+    await stage.delete(NAMESPACES, "other")
+    await stage.until("the namespace is gone", lambda now: now.find("namespaces", "other") is None)
+
+
+def leads_to(stage: Stage, service: str) -> bool:
+    return bool((stage.find("endpoints", service) or {}).get("subsets"))
+
+
+def settle_course(_container: str, _pod: str, _tried: int) -> Course:
+    return Course(seconds=3)
+
+
 LIVES = {
     life.name: life
     for life in (
@@ -239,6 +277,7 @@ LIVES = {
         Life(name="leave", act=leave, course=leave_course),
         Life(name="wait", act=wait, course=wait_course),
         Life(name="pods", act=pods, course=pods_course),
+        Life(name="settle", act=settle, course=settle_course),
         Life(
             name="refuse",
             act=refuse,

@@ -31,14 +31,19 @@ WRITES = {
 # Doors to the machine that no seam watches, and the files that have a reason to use them: where they are killed.
 DOORS = {"os", "shutil", "sqlite3", "subprocess", "tempfile", "open"}
 ELSEWHERE = {
+    "node/enter.py": "e2e/test_exec.py",  # runs a command in a container, in a process of its own
     "node/nursery.py": "e2e/test_shim.py",  # the real parent of all shims
     "node/shim.py": "e2e/test_shim.py",  # runs beside a container, in a process of its own
     "store/sqlite.py": "crash/test_sqlite_images.py",  # the real disk
 }
 # Coroutines that no life waits in, and why.
 NOT_WAITED_IN = {
+    "node/channels.py": "a client's line to a command, which ends with it; writes nothing",
+    "node/doors.py": "passes requests on to pods; writes nothing",
     "node/logs.py": "follows the log of a container; reads only",
     "node/serve.py": "the agent's socket; reads only",
+    "node/sessions.py": "opens lines to containers; writes nothing",
+    "node/stats.py": "measures; writes nothing",
     "store/feed.py Watch.__anext__": "the server takes all there is at once",
     "store/store.py Store.close": "an orderly end is no crash",
 }

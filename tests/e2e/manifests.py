@@ -30,6 +30,15 @@ def pytorch(name: str, *, command: list[str], workers: int = 2, **container: Any
     }
 
 
+def pod(name: str, *containers: dict[str, Any], **labels: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"restartPolicy": "Never", "containers": [{"image": "python:3.11", **each} for each in containers]},
+    }
+
+
 def generic(name: str, *, command: list[str], replicas: int = 1) -> dict[str, Any]:
     template = {"spec": {"containers": [{"name": "main", "image": "python:3.11", "command": command}]}}
     return {

@@ -5,11 +5,17 @@ from functools import partial
 from typing import Any
 
 from paceline.api.body import duplicates
+from paceline.api.change import is_builtin, recount
+from paceline.api.definitions import LiveKinds
+from paceline.api.definitions_check import definition_faults
 from paceline.api.paths import names_in, prefix_for
 from paceline.api.refusal import bad_request, invalid
+from paceline.api.surroundings import Surroundings
 from paceline.api.validate import MAX_FAULTS, Validators
-from paceline.errors import Fault
+from paceline.errors import Fault, Malformed
 from paceline.objects import faults as say
+from paceline.objects.builtin.structs import struct_of
+from paceline.objects.builtin.typed import complete, read_struct
 from paceline.objects.immutable import changes
 from paceline.objects.meta import Object, name_of
 from paceline.objects.names import (
@@ -20,56 +26,78 @@ from paceline.objects.names import (
     service_problem,
     subdomain_problem,
 )
+from paceline.objects.scale import scale_faults
 from paceline.objects.schema import Shape, Shapes, prune
-from paceline.objects.scheme import Resource, Scheme
+from paceline.objects.scheme import Resource
 from paceline.store.store import Store
 
 _NAME_RULES = {("", "Namespace"): label_problem, ("", "Service"): service_problem}
 _FINALIZERS = frozenset({"foregroundDeletion", "kubernetes", "orphan"})
-_POD_CHANGE = (
-    "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
-    "`spec.activeDeadlineSeconds`,`spec.tolerations`,`spec.terminationGracePeriodSeconds`"
-)
 
 
 class Admission:
     """The rules of all kinds, over one store that they may ask for names."""
 
-    def __init__(self, scheme: Scheme, store: Store) -> None:
-        self._scheme = scheme
+    def __init__(self, kinds: LiveKinds, store: Store) -> None:
+        self._kinds = kinds
         self._store = store
-        self._validators = Validators(scheme)
-        self._all_shapes = Shapes(scheme.components)
-        # By kind, hence as many as the scheme has.
-        self._shapes: dict[tuple[str, str, str], Shape] = {}
+        self._surroundings = Surroundings(lambda: kinds.scheme, store)
+        components = kinds.scheme.components
+        self._validators = Validators(components)
+        self._all_shapes = Shapes(components)
+        # By kind, hence as many as there are; of a kind that was defined anew, the newer one.
+        self._shapes: dict[tuple[str, str, str], tuple[Resource, Shape]] = {}
 
     def clean(self, resource: Resource, obj: Object, *, body: bytes = b"") -> tuple[str, ...]:
         """Take out, in place, what the kind does not have; give what has to be said about it."""
         twice = tuple(f'duplicate field "{path}"' for path in duplicates(body, obj)) if body else ()
+        if struct := struct_of_resource(resource):
+            read = _read(resource, obj, struct)
+            obj.clear()
+            obj.update(read)
         unknown = prune(obj, self._shape(resource))
         return (*twice, *map(str, unknown[:MAX_FAULTS]))
 
     def _shape(self, resource: Resource) -> Shape:
         key = (resource.group, resource.version, resource.kind)
-        if key not in self._shapes:
-            self._shapes[key] = self._all_shapes.of_object(resource.schema)
-        return self._shapes[key]
+        known = self._shapes.get(key)
+        if known is None or known[0] is not resource:
+            shape = self._all_shapes.of_object(resource.schema, structural=resource.is_structural)
+            self._shapes[key] = known = (resource, shape)
+        return known[1]
 
     def check(self, resource: Resource, obj: Object, old: Object | None = None) -> None:
-        """Refuse an object that breaks a rule, naming every one it breaks."""
+        """Complete an object by what is around it; refuse one that breaks a rule, naming every one it breaks."""
         found: list[Fault] = list(_metadata_faults(resource, obj, old))
-        broken = self._validators.faults(resource, obj)
+        found.extend(self._surroundings.fit(resource, obj, old))
+        struct = struct_of_resource(resource)
+        # The kinds of Kubernetes were read by their types; its schemas for them only tell people what those are.
+        broken = () if struct else self._validators.faults(resource, obj)
         found.extend(broken)
+        if resource.scale:
+            found.extend(scale_faults(obj, resource.scale))
         if not broken:
             # Rules between fields take it for granted that each field is what its schema says.
             found.extend(resource.check(obj, self._names))
+            found.extend(definition_faults(resource, obj) if not found else ())
             if old is not None:
                 found.extend(_change_faults(resource, obj, old))
+                found.extend(resource.check_change(obj, old))
         self._refuse(resource, obj, found)
+        if struct:
+            complete(obj, struct)
+            if old is not None:
+                recount(obj, old, resource)
 
     def check_status(self, resource: Resource, obj: Object) -> None:
         """Refuse an object whose new status breaks its schema."""
-        self._refuse(resource, obj, list(self._validators.faults(resource, obj)))
+        if struct := struct_of_resource(resource):
+            complete(obj, struct)
+        else:
+            found: list[Fault] = list(self._validators.faults(resource, obj))
+            if resource.scale:
+                found.extend(scale_faults(obj, resource.scale, status=True))
+            self._refuse(resource, obj, found)
 
     def _refuse(self, resource: Resource, obj: Object, found: list[Fault]) -> None:
         if found:
@@ -78,11 +106,24 @@ class Admission:
             raise invalid(resource.kind, name_of(obj), unique.values(), group=resource.group)
 
     def _names(self, plural: str, namespace: str) -> tuple[str, ...]:
-        for resource in self._scheme.resources:
+        for resource in self._kinds.scheme.resources:
             if resource.plural == plural:
                 prefix = prefix_for(resource, namespace if resource.namespaced else "")
                 return tuple(names_in(each.key)[1] for each in self._store.list(prefix))
         return ()
+
+
+def struct_of_resource(resource: Resource) -> str:
+    """Name the struct by which a kind is read, or "" for one that Kubernetes does not have."""
+    return struct_of(resource.group, resource.version, resource.kind) if is_builtin(resource) else ""
+
+
+def _read(resource: Resource, obj: Object, struct: str) -> Object:
+    try:
+        return read_struct(obj, struct)
+    except Malformed as error:
+        said = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {error}'
+        raise bad_request(said) from error
 
 
 def refuse_unknown(resource: Resource, said: tuple[str, ...]) -> None:
@@ -93,9 +134,11 @@ def refuse_unknown(resource: Resource, said: tuple[str, ...]) -> None:
 
 def _metadata_faults(resource: Resource, obj: Object, old: Object | None) -> Iterator[Fault]:
     metadata: Mapping[str, Any] = obj["metadata"]
-    name = metadata.get("name")
+    name, start = metadata.get("name"), metadata.get("generateName")
     if old is None:
         rule = _NAME_RULES.get((resource.group, resource.kind), subdomain_problem)
+        if isinstance(start, str) and start and (wrong := rule(f"{start[:-2]}a" if start[1:].endswith("-") else start)):
+            yield say.invalid("metadata.generateName", start, wrong)
         if not name:
             yield say.required("metadata.name", "name or generateName is required")
         elif isinstance(name, str) and (wrong := rule(name)):
@@ -105,8 +148,8 @@ def _metadata_faults(resource: Resource, obj: Object, old: Object | None) -> Ite
         yield from labels_faults(labels, "metadata.labels")
     if isinstance(annotations, dict):
         yield from annotations_faults(annotations, "metadata.annotations")
-    yield from _finalizer_faults(metadata, (old or {}).get("metadata") or {})
     yield from _owner_faults(metadata.get("ownerReferences"))
+    yield from _finalizer_faults(metadata, (old or {}).get("metadata") or {})
 
 
 def _finalizer_faults(new: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[Fault]:
@@ -119,40 +162,34 @@ def _finalizer_faults(new: Mapping[str, Any], old: Mapping[str, Any]) -> Iterato
         listed = ", ".join(f'"{each}"' for each in added)
         hint = "no new finalizers can be added if the object is being deleted, found new finalizers"
         yield say.forbidden("metadata.finalizers", f"{hint} []string{{{listed}}}")
-    for index, each in enumerate(finalizers):
-        path = f"metadata.finalizers[{index}]"
+    for each in finalizers:
         if wrong := key_problem(str(each)):
-            yield say.invalid(path, each, wrong)
-        elif "/" not in str(each) and each not in _FINALIZERS:
+            yield say.invalid("metadata.finalizers", each, wrong)
+    for index, each in enumerate(finalizers):
+        if "/" not in str(each) and each not in _FINALIZERS:
             hint = "name is neither a standard finalizer name nor is it fully qualified"
-            yield say.invalid(path, each, hint)
+            yield say.invalid(f"metadata.finalizers[{index}]", each, hint)
 
 
 def _owner_faults(owners: Any) -> Iterator[Fault]:
     if not isinstance(owners, list):
         return
     listed = [each for each in owners if isinstance(each, dict)]
-    for index, owner in enumerate(listed):
+    for owner in listed:
         for field in ("apiVersion", "kind", "name", "uid"):
-            if owner.get(field) == "":
-                yield say.invalid(f"metadata.ownerReferences[{index}].{field}", "", "must not be empty")
+            if not owner.get(field):
+                # Kubernetes leaves the index out here.
+                hint = "version must not be empty" if field == "apiVersion" else "must not be empty"
+                yield say.invalid(f"metadata.ownerReferences.{field}", "", hint)
     if sum(1 for owner in listed if owner.get("controller")) > 1:
         hint = "Only one reference can have Controller set to true"
         yield say.invalid("metadata.ownerReferences", [owner.get("name") for owner in listed], hint)
 
 
 def _change_faults(resource: Resource, new: Object, old: Object) -> Iterator[Fault]:
-    if old.get("immutable") and new.get("immutable") is not True:
-        yield say.forbidden("immutable", "field is immutable when `immutable` is set")
-    if old.get("immutable") and any(old.get(part) != new.get(part) for part in ("data", "binaryData")):
-        yield say.forbidden("data", "field is immutable when `immutable` is set")
     if resource.mutable is None:
         return
     changed = changes(old.get("spec"), new.get("spec"), resource.mutable)
-    if (resource.group, resource.kind) == ("", "Pod"):
-        if changed:
-            yield say.forbidden("spec", f"{_POD_CHANGE}; changed: {', '.join(path for path, _ in changed)}")
-        return
     may = ", ".join(f"spec.{path}" for path in resource.mutable)
     hint = f"field is immutable; {f'only {may} may change' if may else 'make a new one instead'}"
     yield from map(partial(_immutable, hint), changed)

@@ -2,28 +2,41 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
 from urllib.parse import parse_qsl
 
-from paceline.api import refusal
+from paceline.api import events, metrics, refusal, reviews
 from paceline.api.admission import Admission
+from paceline.api.definitions_life import Definitions
 from paceline.api.delete import Deletes
 from paceline.api.discovery import Discovery
-from paceline.api.exchange import Answer, App, Receive, Request, Scope, Send, Stream, refuse
+from paceline.api.exchange import Answer, App, Passage, Receive, Request, Scope, Send, Stalled, Stream, refuse
+from paceline.api.exec import Sessions
 from paceline.api.gate import PUBLIC, Gone, read_body
+from paceline.api.metrics import Metrics
 from paceline.api.openapi import OpenApi
 from paceline.api.paths import Target, find_target, split_path
 from paceline.api.pods import Pods
+from paceline.api.protobuf import as_json
+from paceline.api.proxy import Proxies
 from paceline.api.read import Reads
 from paceline.api.refusal import Refusal
+from paceline.api.routes import ABOUT, HEALTH, PASSED_ON, VERBS, sort_of
+from paceline.api.scale import Scales
 from paceline.api.server import Nodes, Server
-from paceline.api.watch import Changes
+from paceline.api.told import with_deprecation, with_warnings
+from paceline.api.watch import STALL_SECONDS, Changes, Sent
 from paceline.api.write import Writes
 from paceline.errors import PacelineError
 
 log = logging.getLogger(__name__)
 
 MAX_QUERY = 64 * 1024
+# Where in /api/v1/namespaces/NAMESPACE/PLURAL/NAME/PART the part stands.
+PART = 6
 
 __all__ = ["Nodes", "Server", "make_app"]
 
@@ -58,9 +71,10 @@ class Api:
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._pods = Pods(server)
+        self._pods, self._sessions, self._proxies = Pods(server), Sessions(server), Proxies(server)
+        self._metrics = Metrics(server)
         reads, deletes = Reads(server), Deletes(server)
-        writes = Writes(server, Admission(server.scheme, server.store))
+        writes = Writes(server, Admission(server.kinds, server.store))
         self._verbs: Mapping[str, Callable[[Request, Target], Awaitable[Answer | Stream]]] = {
             "get": reads.get,
             "list": reads.list,
@@ -71,8 +85,11 @@ class Api:
             "delete": deletes.delete,
             "deletecollection": deletes.delete_all,
         }
-        self._discovery = Discovery(server.scheme)
-        self._openapi = OpenApi(server.scheme)
+        self._scales = Scales(server, writes)
+        self._definitions = Definitions(server, deletes)
+        self._sent = Sent()
+        self._discovery = Discovery(server.kinds)
+        self._openapi = OpenApi(server.kinds)
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; this is the one place where a bug is caught, told and survived."""
@@ -82,10 +99,14 @@ class Api:
                 answered = await self._answer(scope, receive)
                 if isinstance(answered, Answer):
                     await reply.whole(answered)
+                elif isinstance(answered, Passage):
+                    await answered.run(receive, reply.pass_on)
                 else:
                     await _serve(answered, receive, reply)
             except Gone:
                 return
+            except Stalled:
+                await _cut_off(scope)
             except Refusal as error:
                 await reply.whole(refuse(error.status))
             except PacelineError as error:
@@ -95,53 +116,110 @@ class Api:
             await reply.whole(refuse(refusal.broken()))
 
     async def meet(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Turn a WebSocket away: it passes the same gate, but nothing is offered behind it yet."""
+        """Let a WebSocket through to a container or a port; one that is refused is told why, as a request would be."""
         await receive()
+        reply = Denial(send)
         try:
-            self._server.gate.admit(scope, _headers(scope))
-        except Refusal as error:
-            log.info("a WebSocket was refused", extra={"path": scope["path"], "reason": error.status.reason})
-        await send({"type": "websocket.close", "code": 1008})
+            try:
+                passage = self._through(self._request(scope), scope)
+                if not isinstance(passage, Passage):
+                    raise refusal.bad_request("a WebSocket leads to exec, attach and proxy only")
+                await passage.run(receive, reply.pass_on)
+            except Refusal as error:
+                await reply.whole(refuse(error.status))
+            except PacelineError as error:
+                await reply.whole(refuse(refusal.status_of(error)))
+        except Exception:
+            log.exception("a WebSocket was not served", extra={"path": scope["path"]})
+            await reply.whole(refuse(refusal.broken()))
 
-    async def _answer(self, scope: Scope, receive: Receive) -> Answer | Stream:
+    async def _answer(self, scope: Scope, receive: Receive) -> Answer | Stream | Passage:
+        request = self._request(scope)
+        if scope["path"] in PUBLIC:
+            self._allow(request, HEALTH, "get")
+            return Answer(body=b"ok", content_type="text/plain; charset=utf-8")
+        if (through := self._through(request, scope)) is not None:
+            return through
+        if scope["method"] not in {"GET", "HEAD"}:
+            request = replace(request, body=await read_body(receive))
+        return await self._route(as_json(request))
+
+    def _request(self, scope: Scope) -> Request:
+        """Read the head of a request that passes the gate."""
         headers = _headers(scope)
         caller = self._server.gate.admit(scope, headers)
-        path = scope["path"]
-        if path in PUBLIC:
-            return Answer(body=b"ok", content_type="text/plain; charset=utf-8")
-        raw = scope.get("raw_path") or path.encode()
-        request = Request(
-            method=scope["method"],
-            path=path,
-            parts=split_path(raw),
+        return Request(
+            method=scope.get("method", "GET"),
+            path=scope["path"],
+            parts=split_path(scope.get("raw_path") or scope["path"].encode()),
             query=_query(scope),
             headers=headers,
             caller=caller,
-            body=b"" if scope["method"] in {"GET", "HEAD"} else await read_body(receive),
         )
-        return await self._route(request)
+
+    def _through(self, request: Request, scope: Scope) -> Passage | Answer | None:
+        """Find the way for what is passed on, its body unread; None for everything else."""
+        parts = request.parts
+        if len(parts) <= PART or parts[0] != "api" or parts[PART] not in PASSED_ON:
+            return None
+        target = find_target(self._server.scheme, parts[:PART])
+        part = parts[PART]
+        is_known = part in target.resource.subresources or (part == "portforward" and target.resource.kind == "Pod")
+        if not is_known or (len(parts) > PART + 1 and part != "proxy"):
+            raise refusal.no_such_path()
+        target = replace(target, subresource=part)
+        self._allow(request, part, _verb_of(request, target), target)
+        opener = self._proxies if part == "proxy" else self._sessions
+        return opener.open(request, target, scope)
+
+    def _allow(self, request: Request, sort: str, verb: str, target: Target | None = None) -> None:
+        """Ask the gate, which knows every route and who may call it."""
+        if not self._server.gate.allows(request.caller, sort, verb, target):
+            raise refusal.unwelcome(f"{request.caller.name} may not {verb} this")
 
     async def _route(self, request: Request) -> Answer | Stream:
         parts = request.parts
         if parts[:1] == ("openapi",) and request.method == "GET":
+            self._allow(request, ABOUT, "get")
             return self._openapi.answer(request)
         is_about_objects = len(parts) > {"api": 2, "apis": 3}.get(parts[0] if parts else "", len(parts))
         if is_about_objects:
             return await self._verb(request, find_target(self._server.scheme, parts))
+        self._allow(request, ABOUT, "get")
+        told = self._discovery.answer(request)
         if request.method != "GET":
             raise refusal.not_offered()
-        return self._discovery.answer(request)
+        return told
 
     async def _verb(self, request: Request, target: Target) -> Answer | Stream:
         verb = _verb_of(request, target)
+        self._allow(request, sort_of(target), verb, target)
+        await self._definitions.begin()
+        if target.subresource == "scale":
+            return await self._scales.serve(request, target)
         if target.subresource in {"binding", "log"}:
             return await self._special(request, target, verb)
         if verb not in target.resource.verbs:
             raise refusal.not_offered()
+        if target.resource.is_builtin and target.resource.group == metrics.GROUP:
+            return await self._metrics.serve(request, target)
+        if target.resource.is_builtin and target.resource.group in reviews.GROUPS:
+            return reviews.review(request, target, self._server.clock)
+        answered = with_deprecation(await self._act(verb, request, target), target.resource)
+        if verb in {"get", "list", "watch"}:
+            return answered
+        await self._definitions.after_write(target.resource)
+        return with_warnings(answered, target.resource)
+
+    async def _act(self, verb: str, request: Request, target: Target) -> Answer | Stream:
+        if target.resource.group == events.GROUP and target.resource.is_builtin:
+            core = self._server.scheme.find("", "v1", "events")
+            if core is not None:
+                return await events.through(self._verbs[verb], request, target, core)
         return await self._verbs[verb](request, target)
 
     async def _watch(self, request: Request, target: Target) -> Stream:
-        return Changes(request, self._server, target)
+        return Changes(request, self._server, target, sent=self._sent)
 
     async def _special(self, request: Request, target: Target, verb: str) -> Answer | Stream:
         match target.subresource, verb:
@@ -153,26 +231,10 @@ class Api:
                 raise refusal.not_offered()
 
 
-# What a method means on a collection, on an object, and on a part of an object.
-_ON_COLLECTION = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
-_ON_OBJECT = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-_ON_PART = {
-    "binding": {"POST": "create"},
-    "finalize": {"PUT": "update"},
-    "log": {"GET": "get"},
-    "status": {"GET": "get", "PUT": "update", "PATCH": "patch"},
-}
-
-
 def _verb_of(request: Request, target: Target) -> str:
-    if target.subresource:
-        verb = _ON_PART[target.subresource].get(request.method)
-    elif target.name:
-        verb = _ON_OBJECT.get(request.method)
-    else:
-        verb = _ON_COLLECTION.get(request.method)
-        if verb == "list" and request.flag("watch"):
-            verb = "watch"
+    verb = VERBS[sort_of(target)].get(request.method)
+    if verb == "list" and request.flag("watch"):
+        verb = "watch"
     if verb is None:
         raise refusal.not_offered()
     return verb
@@ -184,16 +246,38 @@ class Reply:
     def __init__(self, send: Send) -> None:
         self._send = send
         self._started = False
+        self._is_foreign = False
 
     async def whole(self, answered: Answer) -> None:
         """Send everything at once; if a stream has begun already, end that."""
+        if self._is_foreign:
+            return  # Left unfinished, so that the client knows that something is missing.
         if self._started:
             await self.end()
             return
-        headers = [(b"content-length", str(len(answered.body)).encode())]
+        headers = [(b"content-length", str(len(answered.body) + answered.rest_bytes).encode())]
         headers.extend((b"warning", _warning(text)) for text in answered.warnings)
+        headers.extend((name.encode(), value.encode("latin-1")) for name, value in answered.headers)
         await self._head(answered.code, answered.content_type, headers)
-        await self._send({"type": "http.response.body", "body": answered.body})
+        more = answered.rest_bytes > 0
+        await self._send({"type": "http.response.body", "body": answered.body, "more_body": more})
+        if more:
+            await self._rest(answered.rest)
+
+    async def _rest(self, parts: Iterable[bytes]) -> None:
+        """Send a large answer bit by bit, at the pace of the client."""
+        try:
+            for part in parts:
+                async with asyncio.timeout(STALL_SECONDS):
+                    await self._send({"type": "http.response.body", "body": part, "more_body": True})
+        except TimeoutError:
+            raise Stalled from None
+        await self.end()
+
+    async def pass_on(self, message: MutableMapping[str, Any]) -> None:
+        """Send what somebody else answers."""
+        self._started = self._is_foreign = True
+        await self._send(message)
 
     async def part(self, content_type: str, chunk: bytes) -> None:
         """Send a part of a stream."""
@@ -215,16 +299,39 @@ class Reply:
         await self._send({"type": "http.response.start", "status": code, "headers": [*known, *headers]})
 
 
+class Denial:
+    """The answer to a WebSocket: a whole one until it is accepted, a close after that."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._started = False
+
+    async def whole(self, answered: Answer) -> None:
+        """Refuse with a whole answer, or hang up where that comes too late; a client that is gone need not know."""
+        headers = [(b"content-type", answered.content_type.encode()), (b"cache-control", b"no-cache, private")]
+        with suppress(OSError):
+            if self._started:
+                await self._send({"type": "websocket.close", "code": 1011})
+                return
+            await self._send({"type": "websocket.http.response.start", "status": answered.code, "headers": headers})
+            await self._send({"type": "websocket.http.response.body", "body": answered.body})
+
+    async def pass_on(self, message: MutableMapping[str, Any]) -> None:
+        """Send what somebody else answers."""
+        self._started = True
+        await self._send(message)
+
+
 async def _serve(stream: Stream, receive: Receive, reply: Reply) -> None:
     """Run a stream until it ends or the client is gone, whichever comes first."""
 
     async def write(chunk: bytes) -> None:
         await reply.part(stream.content_type, chunk)
 
-    async def run() -> Refusal | PacelineError | None:
+    async def run() -> Refusal | PacelineError | Stalled | None:
         try:
             await stream.run(write)
-        except (Refusal, PacelineError) as error:
+        except (Refusal, PacelineError, Stalled) as error:
             return error
         return None
 
@@ -244,12 +351,24 @@ async def _serve(stream: Stream, receive: Receive, reply: Reply) -> None:
     await reply.end()
 
 
+async def _cut_off(scope: Scope) -> None:
+    """End the connection of a client that does not read: a polite end would wait until it does."""
+    log.info("a client does not read and was cut off", extra={"path": scope["path"]})
+    abort = scope.get("state", {}).get("abort")
+    if abort is not None:
+        abort()
+        # The server learns of it in its next turn.
+        await asyncio.sleep(0)
+
+
 def _headers(scope: Scope) -> Mapping[str, str]:
-    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
 
 
 def _query(scope: Scope) -> Mapping[str, str]:
     raw: bytes = scope.get("query_string") or b""
+    if not raw:
+        return {}
     if len(raw) > MAX_QUERY:
         raise refusal.bad_request(f"the query is longer than {MAX_QUERY} bytes")
     try:

@@ -7,13 +7,27 @@ from typing import Any
 import orjson
 
 from paceline.api.exchange import JSON, Options, Request
-from paceline.api.refusal import bad_request, invalid, unreadable
+from paceline.api.json_words import what_is_wrong
+from paceline.api.refusal import Refusal, bad_request, invalid, unreadable
+from paceline.errors import Malformed, TooLarge
 from paceline.objects.faults import FieldFault, Problem
 from paceline.objects.meta import Object
+from paceline.objects.yaml_tree import read_trees
 
 # Deeper than any schema of a schema; shallower than anything that could overflow a stack.
 MAX_DEPTH = 128
+MAX_AUTHOR_BYTES = 128
 
+APPLY_YAML = "application/apply-patch+yaml"
+YAML = "application/yaml"
+
+OFFERED = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+
+_GO_NAMES = {list: "array", dict: "object", str: "string", bool: "bool", type(None): "null"}
+_HEAD = {"APIVersion": "apiVersion", "Kind": "kind"}
+_PARSE_ERROR = "couldn't get version/kind; json parse error"
+_SHOWN_BYTES = 30
+_MAX_SHOWN = 20_000
 _VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 
 
@@ -22,8 +36,7 @@ def read_json(body: bytes, what: str) -> Any:
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        said = "unexpected end of JSON input" if not body.strip() else str(error)
-        raise bad_request(f"{what}: {said}") from error
+        raise bad_request(f"{what}{': ' if what else ''}{what_is_wrong(body)}") from error
     check_depth(value, body.count(b"{") + body.count(b"["), what)
     return value
 
@@ -49,21 +62,99 @@ def _inside(value: Any) -> Iterator[Any]:
 
 def read_object(request: Request, kind: str) -> Object:
     """Read the object that a body holds."""
-    if request.headers.get("content-type", JSON).partition(";")[0].strip().lower() != JSON:
-        raise unreadable(JSON)
+    return read_written(request, kind)[0]
+
+
+def read_written(request: Request, kind: str, *, needs_kind: bool = False) -> tuple[Object, tuple[str, ...]]:
+    """Read the object that a body holds, in JSON or YAML, and say which fields stand there twice."""
+    sort, body = content_type(request) or JSON, request.body
+    if sort not in {JSON, YAML}:
+        raise unreadable(OFFERED)
     start = f"the object provided is unrecognized (must be of type {kind})"
-    value = read_json(request.body, f"{start}: couldn't get version/kind; json parse error")
+    try:
+        twice: list[str] = []
+        parse = f"{start}: {_PARSE_ERROR}"
+        value = read_yaml(body, start, twice=twice) if sort == YAML else read_json(body, parse)
+    except Refusal as error:
+        raise bad_request(f"{error.status.message} ({_summary(body)})") from error
+    if value is not None:
+        _check_head(value, f"{start}: {_PARSE_ERROR}", _summary(body))
+    if needs_kind and not (value or {}).get("kind"):
+        text = body.decode(errors="replace")
+        raise bad_request(f"{start}: Object 'Kind' is missing in '{text[:_MAX_SHOWN]}' ({_summary(body)})")
+    if value is None:
+        return {}, ()
+    return value, tuple(twice) or tuple(f'duplicate field "{path}"' for path in duplicates(body, value, sort=sort))
+
+
+def _check_head(value: Any, start: str, summary: str) -> None:
     if not isinstance(value, dict):
-        raise bad_request(f"{start}: a JSON object is wanted, not {_named(value)}")
-    if not isinstance(value.get("metadata", {}), dict):
-        raise bad_request(f"{start}: metadata must be an object, not {_named(value['metadata'])}")
-    return value
+        raise bad_request(f"{start}: {not_a_head(value)} ({summary})")
+    for field in ("apiVersion", "kind"):
+        if value.get(field) is not None and not isinstance(value[field], str):
+            why = f"json: cannot unmarshal {go_name(value[field])} into Go struct field .{field} of type string"
+            raise bad_request(f"{start}: {why} ({summary})")
 
 
-def duplicates(body: bytes, value: Any) -> tuple[str, ...]:
-    """Give the paths of fields that stand in a body twice."""
+def _summary(body: bytes) -> str:
+    """Show how a body begins."""
+    if not body:
+        return "<empty>"
+    shown, more = body[:_SHOWN_BYTES], " ..." if len(body) > _SHOWN_BYTES else ""
+    return f"{shown.decode(errors='replace') if body.startswith(b'{') else shown.hex()}{more}"
+
+
+def read_applied(body: bytes) -> tuple[Object, tuple[str, ...]]:
+    """Read what somebody applies, in YAML or JSON, and say which keys stand there twice."""
+    start = "error decoding YAML"
+    twice: list[str] = []
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        value = read_yaml(body, f"{start}: error converting YAML to JSON", twice=twice)
+    else:
+        check_depth(value, body.count(b"{") + body.count(b"["), start)
+        if isinstance(value, dict) and duplicates(body, value):
+            value = read_yaml(body, start, twice=twice)
+    if value is None:
+        value = {}
+    if not isinstance(value, dict):
+        raise bad_request(f"{start}: error unmarshaling JSON: while decoding JSON: {not_a_map(value)}")
+    return value, tuple(twice)
+
+
+def read_yaml(body: bytes, what: str, *, twice: list[str]) -> Any:
+    """Read one YAML document: bounded, whatever its aliases say, and only what JSON has. `what` begins the refusal."""
+    try:
+        text = body.decode()
+        trees = [tree.value for tree in read_trees(text, "yaml", twice=twice)]
+    except UnicodeDecodeError as error:
+        raise bad_request(f"{what}: yaml: invalid UTF-8") from error
+    except (Malformed, TooLarge) as error:
+        raise bad_request(f"{what}: {error}") from error
+    return trees[0] if trees else None
+
+
+def not_a_head(value: Any) -> str:
+    """Say that a value is nothing that has a kind, as Go does."""
+    words = (f'{name} string "json:\\"{field},omitempty\\""' for name, field in _HEAD.items())
+    return f"json: cannot unmarshal {go_name(value)} into Go value of type struct {{ {'; '.join(words)} }}"
+
+
+def not_a_map(value: Any) -> str:
+    """Say that a value is not an object, as Go does."""
+    return f"json: cannot unmarshal {go_name(value)} into Go value of type map[string]interface {{}}"
+
+
+def go_name(value: Any) -> str:
+    """Name the type of a JSON value as Go does."""
+    return _GO_NAMES.get(type(value), "number")
+
+
+def duplicates(body: bytes, value: Any, *, sort: str = JSON) -> tuple[str, ...]:
+    """Give the paths of fields that stand in a body twice; YAML is asked elsewhere."""
     # Written again without any loss of bytes, nothing can have been there twice: the usual, cheap case.
-    if len(orjson.dumps(value)) == len(body):
+    if sort != JSON or len(orjson.dumps(value)) == len(body):
         return ()
     twice: dict[int, list[str]] = {}
     kept: list[Object] = []
@@ -95,26 +186,49 @@ def _paths(value: Any, twice: dict[int, list[str]], path: str) -> Iterator[str]:
 def read_options(request: Request, kind: str) -> Options:
     """Read what the query of a write asks for."""
     validation = request.query.get("fieldValidation", "")
-    dry_run = request.query.get("dryRun", "")
-    faults = []
+    dry_run = request.query.get("dryRun")
+    faults: list[FieldFault] = []
     if validation not in _VALIDATIONS:
         listed = ", ".join(f'"{each}"' for each in _VALIDATIONS)
         hint = f"supported values: {listed}"
         faults.append(FieldFault("fieldValidation", validation, hint, Problem.UNSUPPORTED))
-    if dry_run not in {"", "All"}:
+    if dry_run not in {None, "All"}:
         faults.append(FieldFault("dryRun", [dry_run], 'supported values: "All"', Problem.UNSUPPORTED))
+    faults.extend(_author_faults(request.query.get("fieldManager", "")))
+    if kind == "PatchOptions":
+        faults.extend(_apply_faults(request))
     if faults:
         raise invalid(kind, "", faults, group="meta.k8s.io")
-    return Options(dry_run=bool(dry_run), validation=validation or "Warn")
+    force = request.query.get("force", "")
+    return Options(dry_run=bool(dry_run), validation=validation or "Warn", force=_is_yes(force))
 
 
-def _named(value: Any) -> str:
-    names = {
-        list: "an array",
-        str: "a string",
-        bool: "a boolean",
-        int: "a number",
-        float: "a number",
-        dict: "an object",
-    }
-    return names.get(type(value), "null")
+def _author_faults(name: str) -> Iterator[FieldFault]:
+    if len(name.encode()) > MAX_AUTHOR_BYTES:
+        yield FieldFault("fieldManager", "", f"may not be more than {MAX_AUTHOR_BYTES} bytes", Problem.TOO_LONG)
+    for at, each in enumerate(name):
+        if not each.isprintable():
+            yield FieldFault("fieldManager", name, f"invalid character U+{ord(each):04X} (at position {at})")
+
+
+def _apply_faults(request: Request) -> Iterator[FieldFault]:
+    if is_apply(request):
+        if not request.query.get("fieldManager"):
+            yield FieldFault("fieldManager", None, "is required for apply patch", Problem.REQUIRED)
+    elif "force" in request.query:
+        yield FieldFault("force", None, "may not be specified for non-apply patch", Problem.FORBIDDEN)
+
+
+def is_apply(request: Request) -> bool:
+    """Tell whether a patch says what its author wants, and not what shall change."""
+    return content_type(request) == APPLY_YAML
+
+
+def content_type(request: Request) -> str:
+    """Give the type of a body, without what is said about it."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def _is_yes(text: str) -> bool:
+    # A word that nobody knows counts as yes, as in Kubernetes.
+    return text.lower() not in {"", "false", "0"}

@@ -1,5 +1,6 @@
 """Delete: at once, after a grace period, or when the last finalizer is gone."""
 
+import sys
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -8,15 +9,17 @@ from typing import Any
 import orjson
 
 from paceline.api import change, refusal
-from paceline.api.body import read_json, read_options
-from paceline.api.exchange import Answer, Request, answer
+from paceline.api.asking import number_of
+from paceline.api.body import OFFERED, YAML, content_type, not_a_head, read_json, read_options, read_yaml
+from paceline.api.exchange import JSON, Answer, Request, answer
 from paceline.api.paths import Target, names_in, prefix_for
-from paceline.api.read import number_of
 from paceline.api.render import list_of, one_of
 from paceline.api.select import selection_of
 from paceline.api.server import Server
 from paceline.api.write import MAX_TRIES
-from paceline.errors import Conflict, Missing
+from paceline.errors import Conflict, Malformed, Missing
+from paceline.objects.builtin.typed import read_struct
+from paceline.objects.definition_status import marked
 from paceline.objects.faults import FieldFault, Problem, invalid
 from paceline.objects.meta import Object, is_deleting, uid_of
 from paceline.objects.times import to_wire
@@ -25,6 +28,9 @@ from paceline.store.store import Stored
 DEFAULT_GRACE_SECONDS = 30
 # Whoever cleans up after owners takes these off: the first once all dependents are gone, the second once they are free.
 _FINALIZER_OF = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
+# Nobody waits for longer, and calendars end.
+_LONGEST_GRACE = 2**31
+_STRUCT = "meta.v1.DeleteOptions"
 _KEPT_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
 # Kinds that are answered with the object itself when they are gone at once, as Kubernetes does.
 _SHOWN = frozenset({"Namespace", "PersistentVolume", "PersistentVolumeClaim", "Pod", "Service", "ServiceAccount"})
@@ -58,6 +64,10 @@ class Deletes:
         done = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
         return answer(done)
 
+    async def remove(self, target: Target) -> None:
+        """Remove one object, or begin to, for the server itself."""
+        await self._delete(target, Wish())
+
     async def delete_all(self, request: Request, target: Target) -> Answer:
         """Remove all objects that are meant, one by one."""
         if target.resource.namespaced and not target.namespace:
@@ -65,8 +75,9 @@ class Deletes:
         wish, selection = _wish_of(request), selection_of(request, target)
         revision = self._server.store.revision
         touched: list[Stored] = []
+        limit = number_of(request, "limit") or sys.maxsize
         for each in self._server.store.list(selection.prefix(target)):
-            if selection.takes(each.key, each.value):
+            if selection.takes(each.key, each.value) and len(touched) < limit:
                 namespace, name = names_in(each.key)
                 one = Target(resource=target.resource, namespace=namespace, name=name)
                 try:
@@ -82,6 +93,8 @@ class Deletes:
 
     async def _delete(self, target: Target, wish: Wish) -> tuple[Stored, bool]:
         """Give what is left to show, and whether the object is gone."""
+        if _is_namespace(target) and target.name in _KEPT_NAMESPACES:
+            raise refusal.forbidden(target.resource, target.name, "this namespace may not be deleted")
         store = self._server.store
         for left in reversed(range(MAX_TRIES)):
             stored = store.get(target.key)
@@ -90,7 +103,7 @@ class Deletes:
             old = change.read(stored.value)
             self._check(target, old, wish)
             new = self._marked(target, old, wish)
-            render = partial(change.write, new or old)
+            render = partial(change.write, new or _ended(target, old, self._server.clock.now()))
             try:
                 if new is None:
                     return (
@@ -101,7 +114,7 @@ class Deletes:
                     return shown, False
                 if change.is_same(old, new):
                     return stored, False
-                return await store.replace(target.key, render, expected=stored.revision), False
+                return await store.replace(target.key, render, expected=stored.revision, urgent=True), False
             except Missing as error:
                 raise refusal.not_found(target.resource, target.name) from error
             except Conflict as error:
@@ -119,22 +132,21 @@ class Deletes:
                 said = f"the {word} in the precondition ({wanted}) does not match the {word} in record ({found})."
                 said = f"{said} The object might have been {why}"
                 raise refusal.conflict(kind, target.name, said, group=target.resource.group)
-        if _is_namespace(target) and target.name in _KEPT_NAMESPACES:
-            raise refusal.forbidden(target.resource, target.name, "this namespace may not be deleted")
 
     def _marked(self, target: Target, old: Object, wish: Wish) -> Object | None:
         """Give the object as it waits for its end, or None when nothing keeps it."""
         now = self._server.clock.now()
         if _is_namespace(target):
             return None if self._is_empty(target.name) else _closing(old, now)
+        if _is_definition(target):
+            return old if is_deleting(old) else marked(old, to_wire(now))
         grace = _grace_of(target, old, wish)
         finalizers = list(old["metadata"].get("finalizers") or ())
-        if not is_deleting(old):
-            # A policy that is said decides; one that is not leaves what the object's author has put there.
-            if wish.policy:
-                finalizers = [each for each in finalizers if each not in _FINALIZER_OF.values()]
-            if wish.policy in _FINALIZER_OF:
-                finalizers.append(_FINALIZER_OF[wish.policy])
+        # A policy that is said decides; one that is not leaves what the object's author has put there.
+        if wish.policy:
+            finalizers = [each for each in finalizers if each not in _FINALIZER_OF.values()]
+        if wish.policy in _FINALIZER_OF:
+            finalizers.append(_FINALIZER_OF[wish.policy])
         if not grace and not finalizers:
             return None
         return _waiting(old, finalizers, now=now, grace=grace)
@@ -159,18 +171,27 @@ def _grace_of(target: Target, old: Object, wish: Wish) -> int:
 
 def _waiting(old: Object, finalizers: list[str], *, now: datetime, grace: int) -> Object:
     metadata = dict(old["metadata"])
-    if is_deleting(old):
-        # A second wish can only make it shorter.
-        if grace >= int(metadata.get("deletionGracePeriodSeconds") or 0):
-            return old
-    elif "generation" in metadata:
+    # A second wish can only make it shorter.
+    is_sooner = grace < int(metadata.get("deletionGracePeriodSeconds") or 0)
+    if not is_deleting(old) and "generation" in metadata:
         metadata["generation"] += 1
-    metadata["deletionTimestamp"] = to_wire(now + timedelta(seconds=grace))
-    metadata["deletionGracePeriodSeconds"] = grace
+    if not is_deleting(old) or is_sooner:
+        metadata["deletionTimestamp"] = to_wire(now + timedelta(seconds=min(grace, _LONGEST_GRACE)))
+        metadata["deletionGracePeriodSeconds"] = grace
     if finalizers:
         metadata["finalizers"] = finalizers
     else:
         metadata.pop("finalizers", None)
+    return {**old, "metadata": metadata}
+
+
+def _ended(target: Target, old: Object, now: datetime) -> Object:
+    """Give an object as it is last seen: a pod says that it had no time left."""
+    if (target.resource.group, target.resource.kind) != ("", "Pod"):
+        return old
+    metadata = {"deletionTimestamp": to_wire(now), **old["metadata"], "deletionGracePeriodSeconds": 0}
+    if not is_deleting(old) and "generation" in metadata:
+        metadata["generation"] += 1
     return {**old, "metadata": metadata}
 
 
@@ -179,39 +200,69 @@ def _closing(old: Object, now: datetime) -> Object:
     return {**old, "metadata": metadata, "status": {**(old.get("status") or {}), "phase": "Terminating"}}
 
 
+def _is_definition(target: Target) -> bool:
+    return target.resource.is_builtin and target.resource.kind == "CustomResourceDefinition"
+
+
 def _is_namespace(target: Target) -> bool:
     return (target.resource.group, target.resource.kind) == ("", "Namespace")
 
 
 def _wish_of(request: Request) -> Wish:
-    body = read_json(request.body, "error decoding DeleteOptions") if request.body.strip() else {}
-    if not isinstance(body, dict):
-        raise refusal.bad_request("error decoding DeleteOptions: a JSON object is wanted")
+    body = _options_of(request)
     options = read_options(request, "DeleteOptions")
     conditions = body.get("preconditions") or {}
     grace = body.get("gracePeriodSeconds", number_of(request, "gracePeriodSeconds"))
     policy = body.get("propagationPolicy") or request.query.get("propagationPolicy", "")
-    if not policy and body.get("orphanDependents") is True:
-        policy = "Orphan"
-    _check_options(grace, policy, conditions)
-    dry_run = body.get("dryRun")
+    orphan = body.get("orphanDependents")
+    if orphan is None and "orphanDependents" in request.query:
+        orphan = request.flag("orphanDependents")
+    dry_run = body.get("dryRun") or []
+    _check_options(policy, orphan, dry_run)
+    if not policy and orphan is not None:
+        policy = "Orphan" if orphan else "Background"
     return Wish(
-        grace_seconds=grace,
+        # Less than nothing means the shortest time there is.
+        grace_seconds=1 if grace is not None and grace < 0 else grace,
         policy=policy,
         uid=str(conditions.get("uid") or ""),
         revision=str(conditions.get("resourceVersion") or ""),
-        dry_run=options.dry_run or dry_run == ["All"],
+        dry_run=options.dry_run or bool(dry_run),
     )
 
 
-def _check_options(grace: Any, policy: Any, conditions: Any) -> None:
+def _options_of(request: Request) -> Object:
+    """Read the options that a body holds, if there is one."""
+    if not request.body.strip():
+        return {}
+    sort = content_type(request) or JSON
+    if sort not in {JSON, YAML}:
+        raise refusal.unreadable(OFFERED)
+    what = "couldn't get version/kind; json parse error"
+    body = read_yaml(request.body, what, twice=[]) if sort == YAML else read_json(request.body, what)
+    if body is None:
+        return {}
+    if not isinstance(body, dict):
+        raise refusal.bad_request(f"{what}: {not_a_head(body)}")
+    if (kind := body.get("kind") or "DeleteOptions") != "DeleteOptions":
+        version = body.get("apiVersion")
+        why = f'no kind "{kind}" is registered for version "{version}" in scheme "{change.SCHEME}"'
+        raise refusal.bad_request(why)
+    try:
+        return read_struct(body, _STRUCT)
+    except Malformed as error:
+        raise refusal.bad_request(str(error)) from error
+
+
+def _check_options(policy: str, orphan: Any, dry_run: list[Any]) -> None:
     faults = []
-    if grace is not None and (not isinstance(grace, int) or isinstance(grace, bool) or not 0 <= grace < 2**31):
-        faults.append(invalid("gracePeriodSeconds", grace, "must be an integer greater than or equal to 0"))
-    if policy not in {"", "Background", *_FINALIZER_OF}:
+    if policy and orphan is not None:
+        hint = "orphanDependents and deletionPropagation cannot be both set"
+        faults.append(invalid("propagationPolicy", policy, hint))
+    elif policy not in {"", "Background", *_FINALIZER_OF}:
         hint = 'supported values: "Foreground", "Background", "Orphan", "nil"'
         faults.append(FieldFault("propagationPolicy", policy, hint, Problem.UNSUPPORTED))
-    if not isinstance(conditions, dict):
-        faults.append(invalid("preconditions", conditions, "must have uid or resourceVersion"))
+    if dry_run not in ([], ["All"]):
+        faults.append(FieldFault("dryRun", dry_run, 'supported values: "All"', Problem.UNSUPPORTED))
     if faults:
         raise refusal.invalid("DeleteOptions", "", faults, group="meta.k8s.io")

@@ -1,6 +1,6 @@
 """One request and its answer, between ASGI and the handlers."""
 
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -10,6 +10,7 @@ from paceline.api.refusal import Status
 from paceline.objects.meta import Object
 
 JSON = "application/json"
+PLAIN = "text/plain; charset=utf-8"
 
 # ASGI's own three.
 Scope = MutableMapping[str, Any]
@@ -42,8 +43,9 @@ class Request:
     body: bytes = b""
 
     def flag(self, name: str) -> bool:
-        """Tell whether a query parameter says yes."""
-        return self.query.get(name, "").lower() in {"1", "true", "t"}
+        """Tell whether a query parameter says yes: being there is enough, as long as it is not said to be false."""
+        # As Kubernetes reads them: whatever does not say no says yes.
+        return name in self.query and self.query[name].lower() not in {"0", "false"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +54,21 @@ class Answer:
 
     code: int = 200
     body: bytes
+    # What follows the body, made when it is its turn to be sent, and how many bytes that is.
+    rest: Iterable[bytes] = ()
+    rest_bytes: int = 0
     content_type: str = JSON
     warnings: tuple[str, ...] = ()
+    headers: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def whole(self) -> bytes:
+        """All that is answered, as one."""
+        return b"".join((self.body, *self.rest))
+
+
+class Stalled(Exception):
+    """The client does not read what it asked for: the connection has to end without another word."""
 
 
 class Stream(Protocol):
@@ -70,19 +85,30 @@ class Stream(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """An answer that somebody else gives, straight to the client."""
+
+    run: Callable[[Receive, Send], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """What a write asks for beside its body."""
 
     dry_run: bool = False
     # Strict refuses unknown fields, Warn drops them and says so, Ignore drops them.
     validation: str = "Warn"
+    # Whoever applies something takes fields from others.
+    force: bool = False
 
 
 def answer(obj: Object, *, code: int = 200, warnings: tuple[str, ...] = ()) -> Answer:
     """Answer with an object."""
-    return Answer(code=code, body=orjson.dumps(obj), warnings=warnings)
+    return Answer(code=code, body=orjson.dumps(obj, option=orjson.OPT_APPEND_NEWLINE), warnings=warnings)
 
 
 def refuse(status: Status) -> Answer:
     """Answer with a Status."""
-    return Answer(code=status.code, body=orjson.dumps(status.to_wire()))
+    if status.plain:
+        return Answer(code=status.code, body=status.plain.encode(), content_type=PLAIN)
+    return Answer(code=status.code, body=orjson.dumps(status.to_wire(), option=orjson.OPT_APPEND_NEWLINE))

@@ -3,20 +3,24 @@
 What each caller may do in which namespace belongs here too, after the token; so far everyone with one may do all.
 """
 
+import asyncio
 from base64 import urlsafe_b64decode
 from binascii import Error as NotBase64
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from hmac import compare_digest
 from urllib.parse import urlsplit
 
 from paceline.api.exchange import Caller, Receive, Scope
-from paceline.api.refusal import bad_request, too_large, unauthorized, unwelcome
+from paceline.api.paths import Target
+from paceline.api.refusal import bad_request, too_large, too_slow, unauthorized, unwelcome
+from paceline.api.routes import CALLERS, Callers, is_passed_on
 
+# As long as Kubernetes waits for a whole request.
+BODY_SECONDS = 60.0
 MAX_BODY_BYTES = 3 * 1024 * 1024
 # Everything else asks for a token.
-PUBLIC = ("/livez", "/readyz")
+PUBLIC = ("/healthz", "/healthz/ping", "/livez", "/livez/ping", "/readyz", "/readyz/ping")
 ANYONE = Caller(name="system:anonymous")
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -41,13 +45,24 @@ class Gate:
 
     def admit(self, scope: Scope, headers: Mapping[str, str]) -> Caller:
         """Tell who asks, or refuse."""
-        self._check_length(headers)
+        # What is passed on to a pod may be of any size: nothing of it is held here.
+        if not is_passed_on(scope["path"]):
+            self._check_length(headers)
         self._check_host(scope)
         if scope["type"] == "websocket" or scope["method"] not in _SAFE:
             self._check_origin(headers)
         if scope["type"] == "http" and scope["path"] in PUBLIC:
             return ANYONE
         return self._caller(scope, headers)
+
+    def allows(self, caller: Caller, sort: str, verb: str, target: Target | None) -> bool:
+        """Tell whether a caller may do this: the route must be known, and whoever holds a token may do all so far.
+
+        What each caller may do in which namespace will be asked here, of `target`; None is what is about no object.
+        """
+        del target
+        callers = CALLERS.get((sort, verb))
+        return callers is Callers.ANYONE or (callers is Callers.HOLDERS and caller != ANYONE)
 
     def _check_length(self, headers: Mapping[str, str]) -> None:
         length = headers.get("content-length", "0")
@@ -58,7 +73,7 @@ class Gate:
 
     def _check_host(self, scope: Scope) -> None:
         # A page whose name leads to this machine sends that name: only our own are let in.
-        said = [value for name, value in scope["headers"] if name.lower() == b"host"]
+        said = [value for name, value in scope["headers"] if name == b"host"]
         if len(said) != 1 or said[0].decode("latin-1").lower() not in self.hosts:
             known = " or ".join(sorted(self.hosts))
             raise unwelcome(f"the Host header must be {known}; use the address of the kubeconfig")
@@ -76,11 +91,10 @@ class Gate:
         if scope["type"] == "websocket" and not token:
             scheme, token = "bearer", _offered_token(headers)
         if scheme.lower() == "bearer" and token:
-            mine = hashed(token.strip())
-            # Every hash is compared, so that the time taken tells nothing.
-            names = [name for known, name in self.tokens.items() if compare_digest(known, mine)]
-            if names:
-                return Caller(name=names[0])
+            # The time that looking up a hash takes says nothing about a token that would have another one.
+            name = self.tokens.get(hashed(token.strip()))
+            if name is not None:
+                return Caller(name=name)
         raise unauthorized()
 
 
@@ -97,8 +111,16 @@ def _offered_token(headers: Mapping[str, str]) -> str:
     return ""
 
 
-async def read_body(receive: Receive) -> bytes:
-    """Read a whole body, refusing one that is larger than it was said to be."""
+async def read_body(receive: Receive, *, seconds: float = BODY_SECONDS) -> bytes:
+    """Read a whole body, refusing one that is larger than it was said to be, or that does not come."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await _read_body(receive)
+    except TimeoutError as error:
+        raise too_slow(f"the body of the request did not arrive within {seconds:g} seconds") from error
+
+
+async def _read_body(receive: Receive) -> bytes:
     chunks: list[bytes] = []
     size = 0
     while True:

@@ -1,64 +1,127 @@
 """OpenAPI v3, one document per group and version: enough for kubectl to create, apply, explain and diff."""
 
+from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
 import orjson
 
-from paceline.api.change import is_builtin
-from paceline.api.exchange import Answer, Request, answer
-from paceline.api.refusal import no_such_path
-from paceline.api.write import JSON_PATCH, MERGE, STRATEGIC
+from paceline.api.definitions import LiveKinds
+from paceline.api.exchange import PLAIN, Answer, Request, answer
+from paceline.api.openapi_v2 import PROTOBUF, as_json, as_protobuf
+from paceline.api.refusal import nowhere
 from paceline.objects.meta import Object
 from paceline.objects.schema import META, REF, reachable
 from paceline.objects.scheme import Resource, Scheme
 
 _JSON = "application/json"
-_PATCHES = (JSON_PATCH, MERGE)
+_PATCHES = ("application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json")
+_SWAGGER = "application/com.github.proto-openapi.spec.v2"
+_STRATEGIC = "application/strategic-merge-patch+json"
+_LIST_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"
+_SCALE = "io.k8s.api.autoscaling.v1.Scale"
+
+_CONVENTIONS = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
+_API_VERSION = {
+    "description": "APIVersion defines the versioned schema of this representation of an object. Servers should "
+    "convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: "
+    f"{_CONVENTIONS}#resources",
+    "type": "string",
+}
+_KIND = {
+    "description": "Kind is a string value representing the REST resource this object represents. Servers may infer "
+    "this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: "
+    f"{_CONVENTIONS}#types-kinds",
+    "type": "string",
+}
+_METADATA = {
+    "description": f"Standard object's metadata. More info: {_CONVENTIONS}#metadata",
+    "allOf": [{"$ref": REF + META}],
+}
+_OWN: Mapping[str, Any] = {"apiVersion": _API_VERSION, "kind": _KIND, "metadata": _METADATA}
+_SCALE_SCHEMAS: Mapping[str, Any] = {
+    _SCALE: {
+        "type": "object",
+        "properties": {
+            **_OWN,
+            "spec": {"type": "object", "properties": {"replicas": {"type": "integer", "format": "int32"}}},
+            "status": {
+                "type": "object",
+                "required": ["replicas"],
+                "properties": {"replicas": {"type": "integer", "format": "int32"}, "selector": {"type": "string"}},
+            },
+        },
+        "x-kubernetes-group-version-kind": [{"group": "autoscaling", "kind": "Scale", "version": "v1"}],
+    }
+}
 
 
 class OpenApi:
-    """The documents of one scheme, each made when it is first asked for."""
+    """The documents about what is served, each made when it is first asked for."""
 
-    def __init__(self, scheme: Scheme) -> None:
-        self._scheme = scheme
-        # By path below /openapi/v3; as many as there are groups and versions.
-        self._paths = {_path(group, version): (group, version) for group, version in scheme.groups()}
-        self._made: dict[str, bytes] = {}
+    def __init__(self, kinds: LiveKinds) -> None:
+        self._kinds = kinds
+        # By path below /openapi/v3, with the kinds it is about; as many as there are groups and versions.
+        self._made: dict[str, tuple[tuple[Resource, ...], bytes]] = {}
+        # The last document of version 2: of which scheme, and whether in protobuf.
+        self._older: tuple[Scheme, bool, bytes] | None = None
 
     def answer(self, request: Request) -> Answer:
         """Answer a path below /openapi."""
+        if request.parts == ("openapi", "v2"):
+            return self._version_two(request)
         if request.parts[:2] != ("openapi", "v3"):
-            raise no_such_path()
-        below = "/".join(request.parts[2:])
+            raise nowhere()
+        below, paths = "/".join(request.parts[2:]), self._paths()
         if not below:
-            return answer({"paths": {path: {"serverRelativeURL": self._url(path)} for path in self._paths}})
-        if below not in self._paths:
-            raise no_such_path()
-        return Answer(body=self._document(below))
+            self._made = {path: made for path, made in self._made.items() if path in paths}
+            urls = {path: {"serverRelativeURL": self._url(path, about)} for path, about in paths.items()}
+            # As Kubernetes does, though it is JSON.
+            return Answer(body=answer({"paths": urls}).body, content_type=PLAIN)
+        if below not in paths:
+            return Answer(code=404, body=b"", content_type="")
+        return Answer(body=self._document(below, paths[below]))
 
-    def _url(self, path: str) -> str:
+    def _version_two(self, request: Request) -> Answer:
+        """Answer in the old form: kubectl asks for it when the new one does not know a kind, a List for example."""
+        is_protobuf = _SWAGGER in request.headers.get("accept", "")
+        scheme = self._kinds.scheme
+        if self._older is None or self._older[:2] != (scheme, is_protobuf):
+            schemas = {**scheme.components, **{each.schema_name: _marked(each) for each in scheme.resources}}
+            self._older = (scheme, is_protobuf, as_protobuf(schemas) if is_protobuf else as_json(schemas))
+        return Answer(body=self._older[2], content_type=PROTOBUF if is_protobuf else _JSON)
+
+    def _paths(self) -> dict[str, tuple[Resource, ...]]:
+        found: dict[str, tuple[Resource, ...]] = {}
+        for each in self._kinds.scheme.resources:
+            path = _path(each.group, each.version)
+            found[path] = (*found.get(path, ()), each)
+        return found
+
+    def _url(self, path: str, about: tuple[Resource, ...]) -> str:
         # The hash lets clients keep the document until it changes.
-        return f"/openapi/v3/{path}?hash={sha256(self._document(path)).hexdigest().upper()}"
+        return f"/openapi/v3/{path}?hash={sha256(self._document(path, about)).hexdigest().upper()}"
 
-    def _document(self, path: str) -> bytes:
-        if path not in self._made:
-            self._made[path] = orjson.dumps(self._describe(*self._paths[path]))
-        return self._made[path]
+    def _document(self, path: str, about: tuple[Resource, ...]) -> bytes:
+        known = self._made.get(path)
+        if known is None or known[0] != about:
+            self._made[path] = known = (about, orjson.dumps(self._describe(about)))
+        return known[1]
 
-    def _describe(self, group: str, version: str) -> Object:
-        resources = [each for each in self._scheme.resources if (each.group, each.version) == (group, version)]
-        own = {each.schema_name: _marked(each) for each in resources}
-        lists = {f"{each.schema_name}List": _list_schema(each) for each in resources}
-        needed = reachable({"allOf": [*own.values()]}, self._scheme.components)
+    def _describe(self, about: tuple[Resource, ...]) -> Object:
+        own = {each.schema_name: _marked(each) for each in about}
+        lists = {f"{each.schema_name}List": _list_schema(each) for each in about}
+        wanted = {"allOf": [*own.values(), *lists.values()]}
+        needed = reachable(wanted, self._kinds.scheme.components)
+        scales = _SCALE_SCHEMAS if any(each.scale for each in about) else {}
         paths: Object = {}
-        for resource in resources:
+        for resource in about:
             paths |= _paths_of(resource)
         return {
             "openapi": "3.0.0",
             "info": {"title": "Kubernetes", "version": "v1"},
             "paths": paths,
-            "components": {"schemas": {**needed, **own, **lists}},
+            "components": {"schemas": {**needed, **own, **lists, **scales}},
         }
 
 
@@ -69,24 +132,48 @@ def _path(group: str, version: str) -> str:
 def _marked(resource: Resource) -> Object:
     """Give a kind's schema with what makes it a whole object of that kind."""
     schema = dict(resource.schema)
-    if "properties" in schema:
-        known = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": {"$ref": REF + META}}
-        schema["properties"] = {**schema["properties"], **known}
+    if resource.is_structural:
+        schema = _published(schema)
+    if "properties" in schema or resource.is_structural:
+        own = {} if resource.is_builtin else _OWN
+        schema["properties"] = {**schema.get("properties", {}), **own}
     schema["x-kubernetes-group-version-kind"] = [_gvk(resource)]
     return schema
 
 
+def _published(schema: Mapping[str, Any]) -> Object:
+    """Say what a structural schema says only by its extensions, for clients that do not know them."""
+    said = dict(schema)
+    if said.get("x-kubernetes-int-or-string") and "anyOf" not in said:
+        said["anyOf"] = [{"type": "integer"}, {"type": "string"}]
+    if "properties" in said:
+        said["properties"] = {name: _published(each) for name, each in said["properties"].items()}
+    for part in ("items", "additionalProperties"):
+        if isinstance(said.get(part), Mapping):
+            said[part] = _published(said[part])
+    if said.get("x-kubernetes-embedded-resource"):
+        said["properties"] = {**said.get("properties", {}), **_OWN}
+        said["required"] = [*(each for each in said.get("required", ()) if each not in _OWN), "kind", "apiVersion"]
+    return said
+
+
 def _list_schema(resource: Resource) -> Object:
     items = {"type": "array", "items": {"$ref": REF + resource.schema_name}}
-    text = {"type": "string"}
-    properties = {"apiVersion": text, "kind": text, "metadata": {"type": "object"}, "items": items}
-    gvk = {**_gvk(resource), "kind": f"{resource.kind}List"}
-    return {
+    items["description"] = f"List of {resource.plural}. More info: {_CONVENTIONS}"
+    metadata = {
+        "description": f"Standard list metadata. More info: {_CONVENTIONS}#types-kinds",
+        "allOf": [{"$ref": REF + _LIST_META}],
+    }
+    schema: Object = {
+        "description": f"{resource.list_name} is a list of {resource.kind}",
         "type": "object",
         "required": ["items"],
-        "properties": properties,
-        "x-kubernetes-group-version-kind": [gvk],
+        "properties": {"apiVersion": _API_VERSION, "items": items, "kind": _KIND, "metadata": metadata},
+        "x-kubernetes-group-version-kind": [{**_gvk(resource), "kind": resource.list_name}],
     }
+    if resource.selectable:
+        schema["x-kubernetes-selectable-fields"] = [{"fieldPath": path} for path in resource.selectable]
+    return schema
 
 
 def _gvk(resource: Resource) -> Object:
@@ -109,22 +196,26 @@ def _paths_of(resource: Resource) -> Object:
     }
     if resource.has_status:
         paths[f"{one}/status"] = {**_changing(resource), "parameters": named}
+    if resource.scale:
+        paths[f"{one}/scale"] = {**_changing(resource, answers=_SCALE), "parameters": named}
     if resource.namespaced:
         paths[f"/{_path(resource.group, resource.version)}/{resource.plural}"] = {"get": _operation(resource, "list")}
     return paths
 
 
-def _changing(resource: Resource) -> Object:
+def _changing(resource: Resource, *, answers: str = "") -> Object:
+    patches = (*_PATCHES, _STRATEGIC) if resource.is_builtin else _PATCHES
     return {
-        "get": _operation(resource, "get"),
-        "put": _operation(resource, "put", body=(_JSON,)),
-        "patch": _operation(resource, "patch", body=(*_PATCHES, STRATEGIC) if is_builtin(resource) else _PATCHES),
+        "get": _operation(resource, "get", answers=answers),
+        "put": _operation(resource, "put", body=(_JSON,), answers=answers),
+        "patch": _operation(resource, "patch", body=patches, answers=answers),
     }
 
 
-def _operation(resource: Resource, action: str, *, body: tuple[str, ...] = ()) -> Object:
+def _operation(resource: Resource, action: str, *, body: tuple[str, ...] = (), answers: str = "") -> Object:
     """Describe one verb; kubectl looks for dryRun and fieldValidation on patch to learn what it may ask for."""
-    schema = {"$ref": REF + resource.schema_name + ("List" if action in {"list", "deletecollection"} else "")}
+    many = "List" if action in {"list", "deletecollection"} else ""
+    schema = {"$ref": REF + (answers or resource.schema_name + many)}
     operation: Object = {
         "operationId": f"{action}{resource.kind}",
         "responses": {"200": {"description": "OK", "content": {_JSON: {"schema": schema}}}},
@@ -134,7 +225,7 @@ def _operation(resource: Resource, action: str, *, body: tuple[str, ...] = ()) -
     if body:
         given: dict[str, Any] = {"type": "object"} if action == "patch" else schema
         operation["requestBody"] = {"required": True, "content": {sort: {"schema": given} for sort in body}}
-        names = ("dryRun", "fieldManager", "fieldValidation", "pretty")
+        names = ("dryRun", "fieldManager", "fieldValidation", "pretty", *(("force",) if action == "patch" else ()))
         operation["parameters"] = [_parameter(name, "query") for name in names]
     return operation
 

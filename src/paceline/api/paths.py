@@ -1,6 +1,7 @@
 """The grammar of Kubernetes paths, and the keys under which objects are stored.
 
-Paths: /api/v1 or /apis/GROUP/VERSION, then [/namespaces/NAMESPACE]/PLURAL[/NAME[/SUBRESOURCE]].
+Paths: /api/v1 or /apis/GROUP/VERSION, then [/namespaces/NAMESPACE]/PLURAL[/NAME[/SUBRESOURCE]]; any path may follow
+the subresource `proxy`.
 Keys: /GROUP/PLURAL/NAMESPACE/NAME, with `core` for the group that has no name and `-` where an object is not in a
 namespace; neither can be the name of a real group or namespace. The version is not part of a key.
 """
@@ -8,12 +9,13 @@ namespace; neither can be the name of a real group or namespace. The version is 
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from paceline.api.refusal import bad_request, no_such_path
+from paceline.api.refusal import bad_request, no_such_path, not_found, nowhere
 from paceline.objects.scheme import Resource, Scheme
 
 CLUSTER = "-"
 CORE = "core"
 MAX_PATH = 4096
+PROXY = "proxy"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +60,8 @@ def split_path(raw: bytes) -> tuple[str, ...]:
     if len(raw) > MAX_PATH:
         raise bad_request(f"the path is longer than {MAX_PATH} bytes")
     text = raw.decode("latin-1").partition("?")[0]
+    if text.isascii() and "%" not in text:
+        return tuple(filter(None, text.split("/")))
     try:
         return tuple(unquote(part, errors="strict") for part in text.split("/") if part)
     except UnicodeDecodeError as error:
@@ -72,16 +76,28 @@ def find_target(scheme: Scheme, parts: tuple[str, ...]) -> Target:
     if len(rest) > 2 and rest[0] == "namespaces" and not _is_own(scheme, version, rest, group=group):
         namespace, rest = rest[1], rest[2:]
     resource = scheme.find(group, version, rest[0]) if rest else None
-    if resource is None or len(rest) > 3 or (namespace and not resource.namespaced):
+    if resource is None and group and not _is_kubernetes_own(scheme, group, version):
+        raise nowhere()
+    # What comes after a proxy is not ours to read.
+    is_too_long = len(rest) > 3 and rest[2] != PROXY
+    if resource is None or is_too_long or (namespace and not resource.namespaced):
         raise no_such_path()
     name, subresource = (*rest[1:], "", "")[:2]
     if name and resource.namespaced and not namespace:
         raise no_such_path()
+    if "/" in namespace or "/" in name:
+        raise no_such_path()
+    if name in {".", ".."}:
+        raise bad_request(f'Name parameter invalid: "{name}": may not be \'{name}\'')
+    if "%" in name:
+        raise bad_request(f'Name parameter invalid: "{name}": may not contain \'%\'')
     if subresource and subresource not in resource.subresources:
-        raise no_such_path()
-    if any("/" in part or part in {".", ".."} for part in (namespace, name)):
-        raise no_such_path()
+        raise no_such_path() if resource.is_builtin else not_found(resource, name)
     return Target(resource=resource, namespace=namespace, name=name, subresource=subresource)
+
+
+def _is_kubernetes_own(scheme: Scheme, group: str, version: str) -> bool:
+    return any(kind.is_builtin and (kind.group, kind.version) == (group, version) for kind in scheme.resources)
 
 
 def _root(parts: tuple[str, ...]) -> tuple[str, str, tuple[str, ...]]:

@@ -5,19 +5,17 @@ from functools import partial
 from typing import Any
 
 from paceline.api import change, refusal
+from paceline.api.asking import number_of
 from paceline.api.body import read_object
 from paceline.api.exchange import Answer, Request, Write, answer
 from paceline.api.paths import Target
-from paceline.api.read import number_of
 from paceline.api.server import Server
 from paceline.api.write import MAX_TRIES
 from paceline.errors import Conflict, Missing
-from paceline.objects.faults import FieldFault, invalid, required
+from paceline.objects.faults import FieldFault, forbidden, invalid, required
 from paceline.objects.meta import Object, is_deleting
 from paceline.objects.names import subdomain_problem
 from paceline.objects.times import from_wire, to_wire
-
-_LOWEST = {"tailLines": 0, "limitBytes": 1, "sinceSeconds": 1}
 
 
 class Pods:
@@ -57,7 +55,7 @@ class Pods:
         if stored is None:
             raise refusal.not_found(target.resource, target.name)
         pod = change.read(stored.value)
-        container = _container(pod, query.get("container", ""), target.name)
+        container = container_of(pod, query.get("container", ""), target.name)
         if not pod["spec"].get("nodeName"):
             return Answer(code=204, body=b"", content_type="text/plain")
         query = {**query, "container": container}
@@ -127,28 +125,38 @@ def _bound(pod: Object, node: str, binding: Object, *, now: str) -> Object:
 
 
 def _log_query(request: Request, name: str) -> Mapping[str, str]:
-    """Check the options of a log, so that a node need not."""
-    faults = []
-    for option, lowest in _LOWEST.items():
-        number = number_of(request, option)
-        if number is not None and number < lowest:
-            hint = f"must be greater than or equal to {lowest}"
-            faults.append(FieldFault(option, number, hint))
-    since = request.query.get("sinceTime", "")
+    """Check the options of a log, so that a node need not; in the order and the words of Kubernetes."""
+    query, faults = request.query, []
+    numbers = {option: number_of(request, option) for option in ("tailLines", "limitBytes", "sinceSeconds")}
+    since = query.get("sinceTime", "")
     if since:
         try:
             from_wire(since)
         except ValueError as error:
-            raise refusal.bad_request(f"sinceTime must be a time like 2030-01-31T12:00:00Z, not {since!r}") from error
-        if "sinceSeconds" in request.query:
-            hint = "at most one of `sinceTime` or `sinceSeconds` may be specified"
-            faults.append(FieldFault("sinceSeconds", request.query["sinceSeconds"], hint))
+            said = f'parsing time "{since}" as "2006-01-02T15:04:05Z07:00": cannot parse "{since}" as "2006"'
+            raise refusal.bad_request(said) from error
+    if (tail := numbers["tailLines"]) is not None and tail < 0:
+        faults.append(FieldFault("tailLines", tail, "must be greater than or equal to 0"))
+    if (limit := numbers["limitBytes"]) is not None and limit < 1:
+        faults.append(FieldFault("limitBytes", limit, "must be greater than 0"))
+    if since and numbers["sinceSeconds"] is not None:
+        faults.append(forbidden("[]", "at most one of `sinceTime` or `sinceSeconds` may be specified"))
+    elif (seconds := numbers["sinceSeconds"]) is not None and seconds < 1:
+        faults.append(FieldFault("sinceSeconds", seconds, "must be greater than 0"))
+    if "stream" in query:
+        # Kubernetes asks for a feature to be turned on before one of the outputs can be had alone.
+        faults.append(forbidden("stream", "may not be specified"))
     if faults:
         raise refusal.invalid("PodLogOptions", name, faults)
-    return request.query
+    return {
+        option: query[option]
+        for option in ("container", "tailLines", "limitBytes", "sinceSeconds", "sinceTime")
+        if query.get(option)
+    } | {option: "true" for option in ("follow", "previous", "timestamps") if request.flag(option)}
 
 
-def _container(pod: Object, wanted: str, name: str) -> str:
+def container_of(pod: Object, wanted: str, name: str) -> str:
+    """Tell which container of a pod is meant; one that has several must be told which."""
     spec: Mapping[str, Any] = pod["spec"]
     main = [str(each["name"]) for each in spec.get("containers") or ()]
     init = [str(each["name"]) for each in spec.get("initContainers") or ()]
@@ -158,7 +166,5 @@ def _container(pod: Object, wanted: str, name: str) -> str:
         return wanted
     if len(main) == 1:
         return main[0]
-    listed = f"choose one of: [{' '.join(main)}]"
-    if init:
-        listed = f"{listed} or one of the init containers: [{' '.join(init)}]"
-    raise refusal.bad_request(f"a container name must be specified for pod {name}, {listed}")
+    listed = " ".join((*init, *main))
+    raise refusal.bad_request(f"a container name must be specified for pod {name}, choose one of: [{listed}]")

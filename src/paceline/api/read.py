@@ -10,11 +10,14 @@ from itertools import islice
 import orjson
 
 from paceline.api import refusal
+from paceline.api.asking import Asked, asked_by, revision_of
 from paceline.api.exchange import Answer, Request
 from paceline.api.paths import Target
-from paceline.api.render import Form, Tables, form_of, list_of, one_of, partial_list_of
+from paceline.api.render import META_API, Form, Tables, form_of, list_answer, one_of, partial_list_of
 from paceline.api.select import Selection, selection_of
 from paceline.api.server import Server
+from paceline.api.versions import as_read
+from paceline.errors import Expired
 from paceline.objects.meta import Object
 from paceline.store.store import Store, Stored
 
@@ -26,7 +29,7 @@ _TOO_OLD = (
     "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
     "deleted between the time the first chunk was returned and now may show up in the list."
 )
-_LARGEST = 2**63 - 1
+_TOO_OLD_FOR_LIST = "The resourceVersion for the provided list is too old."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +41,7 @@ class Mark:
 
     def to_text(self) -> str:
         """Write it as the token that clients send back."""
-        wire = {"v": "meta.k8s.io/v1", "rv": self.revision or -1, "start": self.after}
+        wire = {"v": META_API, "rv": self.revision or -1, "start": self.after}
         return urlsafe_b64encode(orjson.dumps(wire)).decode().rstrip("=")
 
     @classmethod
@@ -46,10 +49,13 @@ class Mark:
         """Read a token, or refuse."""
         try:
             wire = orjson.loads(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
-            revision, after = wire["rv"], wire["start"]
-        except (NotBase64, ValueError, TypeError, KeyError) as error:
+            version, revision, after = wire.get("v", ""), wire.get("rv"), wire.get("start")
+        except (NotBase64, ValueError, AttributeError) as error:
             raise refusal.bad_request("invalid continue token: continue key is not valid") from error
-        if not isinstance(revision, int) or not isinstance(after, str):
+        if version != META_API:
+            why = f"server does not recognize this encoded version {version}"
+            raise refusal.bad_request(f"invalid continue token: continue key is not valid: {why}")
+        if not isinstance(revision, int) or not isinstance(after, str) or not after:
             raise refusal.bad_request("invalid continue token: continue key is not valid")
         return cls(revision=max(revision, 0), after=after)
 
@@ -76,10 +82,15 @@ class KeptLists:
         """Give the list that a mark belongs to, or refuse and say how to go on without it."""
         if mark.revision in {0, self._store.revision}:
             return self.newest(prefix)
-        kept = self._kept.get((prefix, mark.revision))
-        if kept is None:
-            raise refusal.expired(_TOO_OLD, go_on=replace(mark, revision=0).to_text())
-        return mark.revision, kept
+        try:
+            return mark.revision, self.at(prefix, mark.revision)
+        except Expired as error:
+            raise refusal.expired(_TOO_OLD, go_on=replace(mark, revision=0).to_text()) from error
+
+    def at(self, prefix: str, revision: int) -> tuple[Stored, ...]:
+        """Give what was there at a revision; Expired when that is not known any more."""
+        kept = self._kept.get((prefix, revision))
+        return self._store.list_at(prefix, revision) if kept is None else kept
 
 
 class Reads:
@@ -91,7 +102,8 @@ class Reads:
 
     async def get(self, request: Request, target: Target) -> Answer:
         """Answer with one object."""
-        check_revision(request, self._server.store)
+        if request.query:
+            self._check_new(revision_of(request))
         stored = self._server.store.get(target.key)
         if stored is None:
             raise refusal.not_found(target.resource, target.name)
@@ -99,36 +111,49 @@ class Reads:
 
     async def list(self, request: Request, target: Target) -> Answer:
         """Answer with all objects that are meant, or with a page of them."""
-        form, selection = form_of(request), selection_of(request, target)
-        limit = number_of(request, "limit") or 0
-        prefix, token = selection.prefix(target), request.query.get("continue", "")
-        if token:
-            mark = Mark.of(token)
-            revision, items = self._lists.again(prefix, mark)
-        else:
-            check_revision(request, self._server.store)
-            mark = Mark(revision=0, after="")
-            revision, items = self._lists.newest(prefix)
-        page, more = _page(items, selection, mark.after, limit=limit)
+        form, selection, asked = form_of(request, many=True), selection_of(request, target), asked_by(request)
+        prefix = selection.prefix(target)
+        mark = Mark.of(asked.token) if asked.token else Mark(revision=0, after="")
+        revision, items = self._lists.again(prefix, mark) if asked.token else self._from(prefix, asked)
+        page, more = _page(items, selection, mark.after, limit=asked.limit)
         metadata: Object = {"resourceVersion": str(revision)}
         if more:
             self._lists.keep(prefix, revision, items)
             metadata["continue"] = Mark(revision=revision, after=page[-1].key).to_text()
             if selection.is_all:
                 metadata["remainingItemCount"] = sum(1 for _ in _after(items, page[-1].key))
-        return Answer(body=self._body(request, target, form, page=page, metadata=metadata))
+        return self._answer(request, target, form, page=page, metadata=metadata)
 
-    def _body(
+    def _from(self, prefix: str, asked: Asked) -> tuple[int, tuple[Stored, ...]]:
+        """Give the list that a request begins with, and its revision."""
+        self._check_new(asked.revision)
+        if not asked.revision or not asked.is_exact:
+            return self._lists.newest(prefix)
+        try:
+            return asked.revision, self._lists.at(prefix, asked.revision)
+        except Expired as error:
+            raise refusal.expired(_TOO_OLD_FOR_LIST) from error
+
+    def _check_new(self, wanted: int | None) -> None:
+        """Refuse a revision that is yet to come."""
+        if wanted and wanted > self._server.store.revision:
+            raise refusal.too_new(wanted, self._server.store.revision)
+
+    def _answer(
         self, request: Request, target: Target, form: Form, *, page: tuple[Stored, ...], metadata: Object
-    ) -> bytes:
-        values = (stored.value for stored in page)
+    ) -> Answer:
+        values = (
+            [as_read(target.resource, stored.value) for stored in page]
+            if target.resource.is_shared
+            else [stored.value for stored in page]
+        )
         match form:
             case Form.TABLE:
-                return Tables(request, target.resource, self._server.clock).of(values, metadata)
+                return Answer(body=Tables(request, target.resource, self._server.clock).of(values, metadata))
             case Form.METADATA:
-                return partial_list_of(values, metadata)
+                return Answer(body=partial_list_of(values, metadata))
             case Form.OBJECT:
-                return list_of(target.resource, values, metadata)
+                return list_answer(target.resource, values, metadata)
 
 
 def _page(
@@ -145,35 +170,3 @@ def _page(
 
 def _after(items: tuple[Stored, ...], key: str) -> Iterator[Stored]:
     return (stored for stored in items if stored.key > key) if key else iter(items)
-
-
-def number_of(request: Request, name: str) -> int | None:
-    """Read a query parameter that is a number."""
-    text = request.query.get(name, "")
-    if not text:
-        return None
-    digits = text.removeprefix("-").removeprefix("+")
-    if not (digits.isascii() and digits.isdigit() and len(digits) < 20):
-        raise refusal.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
-    return int(text)
-
-
-def revision_of(request: Request) -> int | None:
-    """Read the revision that a request asks for."""
-    text = request.query.get("resourceVersion", "")
-    if not text:
-        return None
-    if not (text.isascii() and text.isdigit() and int(text[:20]) <= _LARGEST):
-        raise refusal.bad_request(f'invalid resource version: resourceVersion: Invalid value: "{text}"')
-    return int(text)
-
-
-def check_revision(request: Request, store: Store) -> None:
-    """Refuse what cannot be shown: a revision to come, or exactly one that has passed."""
-    wanted, current = revision_of(request), store.revision
-    if not wanted:
-        return
-    if wanted > current:
-        raise refusal.too_new(wanted, current)
-    if request.query.get("resourceVersionMatch") == "Exact" and wanted != current:
-        raise refusal.expired(f"The resourceVersion for the provided list is too old: {wanted} ({current})")

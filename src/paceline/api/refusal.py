@@ -21,8 +21,9 @@ _WORDS = {
     Problem.FORBIDDEN: "Forbidden",
     Problem.TYPE: "Invalid value",
     Problem.TOO_LONG: "Too long",
+    Problem.TOO_MANY: "Too many",
 }
-_WITHOUT_VALUE = (Problem.REQUIRED, Problem.FORBIDDEN)
+_WITHOUT_VALUE = (Problem.REQUIRED, Problem.FORBIDDEN, Problem.TOO_LONG)
 _WITHOUT_HINT = (Problem.DUPLICATE,)
 
 
@@ -36,6 +37,8 @@ class Status:
     details: Object | None = None
     # Only a list that expired has something here: the token to go on with.
     metadata: Object = field(default_factory=dict)
+    # Said instead of the object, where Kubernetes itself has no object to say.
+    plain: str = ""
 
     def to_wire(self) -> Object:
         """Write it as Kubernetes does."""
@@ -45,8 +48,9 @@ class Status:
             "metadata": self.metadata,
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
         }
+        if self.reason:
+            wire["reason"] = self.reason
         if self.details is not None:
             wire["details"] = self.details
         return {**wire, "code": self.code}
@@ -63,6 +67,11 @@ class Refusal(Exception):
 def bad_request(message: str) -> Refusal:
     """Refuse what cannot be read."""
     return Refusal(Status(code=400, reason="BadRequest", message=message))
+
+
+def unfit(message: str) -> Refusal:
+    """Refuse what Kubernetes fails over: its words, but a code that says whose fault it is."""
+    return Refusal(Status(code=400, reason="", message=message))
 
 
 def unauthorized() -> Refusal:
@@ -88,6 +97,12 @@ def no_such_path() -> Refusal:
     """Refuse a path that leads nowhere."""
     message = "the server could not find the requested resource"
     return Refusal(Status(code=404, reason="NotFound", message=message, details={}))
+
+
+def nowhere() -> Refusal:
+    """Refuse a path below which there is nothing at all, as a web server does."""
+    message = "404 page not found"
+    return Refusal(Status(code=404, reason="NotFound", message=message, plain=f"{message}\n"))
 
 
 def not_found(resource: Resource, name: str) -> Refusal:
@@ -122,6 +137,11 @@ def conflict(what: str, name: str, why: str, *, group: str = "") -> Refusal:
     return Refusal(Status(code=409, reason="Conflict", message=message, details=details))
 
 
+def apply_conflict(message: str, causes: Iterable[Object]) -> Refusal:
+    """Refuse to take fields from those who own them."""
+    return Refusal(Status(code=409, reason="Conflict", message=message, details={"causes": list(causes)}))
+
+
 def modified(resource: Resource, name: str) -> Refusal:
     """Refuse a change to an object that has changed since it was read."""
     why = "the object has been modified; please apply your changes to the latest version and try again"
@@ -134,15 +154,31 @@ def expired(message: str, *, go_on: str = "") -> Refusal:
     return Refusal(Status(code=410, reason="Expired", message=message, metadata=metadata))
 
 
+def busy(message: str) -> Refusal:
+    """Refuse what cannot be done now."""
+    return Refusal(Status(code=503, reason="ServiceUnavailable", message=message))
+
+
 def too_large(message: str) -> Refusal:
     """Refuse more than is taken."""
     return Refusal(Status(code=413, reason="RequestEntityTooLarge", message=message))
+
+
+def too_slow(message: str) -> Refusal:
+    """Refuse to wait any longer for a client."""
+    return Refusal(Status(code=408, reason="Timeout", message=message))
 
 
 def unreadable(accepted: str) -> Refusal:
     """Refuse a body of a type that is not read."""
     message = f"the body of the request was in an unknown format - accepted media types include: {accepted}"
     return Refusal(Status(code=415, reason="UnsupportedMediaType", message=message))
+
+
+def unpatchable() -> Refusal:
+    """Refuse a patch of a type that is not known."""
+    message = "415: Unsupported Media Type"
+    return Refusal(Status(code=415, reason="UnsupportedMediaType", message=message, details={}))
 
 
 def too_new(asked: int, current: int) -> Refusal:
@@ -156,13 +192,22 @@ def too_new(asked: int, current: int) -> Refusal:
 def invalid(kind: str, name: str, faults: Iterable[Fault], *, group: str = "") -> Refusal:
     """Refuse an object that breaks rules, naming all of them."""
     causes = [_cause(fault) for fault in faults]
-    said = [f"{cause['field']}: {cause['message']}" for cause in causes]
+    said = list(dict.fromkeys(f"{cause['field']}: {cause['message']}" for cause in causes))
     listed = said[0] if len(said) == 1 else f"[{', '.join(said)}]"
     qualified = f"{kind}.{group}" if group else kind
-    details: Object = {**({"name": name} if name else {}), **({"group": group} if group else {}), "kind": kind}
+    said_of = {"name": name, "group": group, "kind": kind}
+    details: Object = {part: text for part, text in said_of.items() if text}
     message = f'{qualified} "{name}" is invalid: {listed}'
     details["causes"] = causes
     return Refusal(Status(code=422, reason="Invalid", message=message, details=details))
+
+
+def invalid_patch(shown: str, why: str) -> Refusal:
+    """Refuse a patch because of what comes of it."""
+    value = json.dumps(shown, ensure_ascii=False)
+    cause = {"reason": Problem.INVALID.value, "message": f"Invalid value: {value}: {why}", "field": "patch"}
+    message = f' "" is invalid: patch: {cause["message"]}'
+    return Refusal(Status(code=422, reason="Invalid", message=message, details={"causes": [cause]}))
 
 
 def broken() -> Status:
@@ -190,7 +235,7 @@ def _cause(fault: Fault) -> Object:
 
 
 def _shown(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=str)
+    text = json.dumps(value, ensure_ascii=False, default=str, separators=(",", ":"))
     if len(text) <= _MAX_SHOWN:
         return text
     # Still JSON, so that clients can tell where the value ends.

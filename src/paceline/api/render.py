@@ -1,14 +1,15 @@
 """The form an answer takes: objects as they are, their metadata alone, or a table."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any
 
 import orjson
 
 from paceline.api.change import read
-from paceline.api.exchange import Request
+from paceline.api.exchange import Answer, Request
 from paceline.api.refusal import bad_request, not_acceptable
+from paceline.api.versions import as_read
 from paceline.objects.meta import Object
 from paceline.objects.scheme import Resource
 from paceline.objects.table import cells_of, columns_of, definition_of
@@ -18,8 +19,17 @@ from paceline.world import Clock
 
 META_API = "meta.k8s.io/v1"
 _OFFERED = "application/json, application/json;stream=watch"
-_PLAIN = frozenset({"application/json", "application/*", "*/*"})
+_PLAIN = frozenset({"application/json", "*/*"})
+# Objects of a long list that are sent together.
+SOME = 128
 _INCLUDES = ("", "None", "Metadata", "Object")
+
+
+# How the row of a pod says that it has run to its end.
+_COMPLETED = {
+    "Succeeded": ("Succeeded", "The pod has completed successfully."),
+    "Failed": ("Failed", "The pod failed."),
+}
 
 
 class Form(StrEnum):
@@ -30,8 +40,8 @@ class Form(StrEnum):
     TABLE = "Table"
 
 
-def form_of(request: Request) -> Form:
-    """Tell which form the Accept header asks for, the first one that is offered."""
+def form_of(request: Request, *, many: bool | None = None) -> Form:
+    """Tell which form the Accept header asks for, the first one that is offered; for a list, for one, or for either."""
     accept = request.headers.get("accept", "")
     if not accept or accept in _PLAIN:
         return Form.OBJECT
@@ -40,24 +50,36 @@ def form_of(request: Request) -> Form:
         if sort.lower() not in _PLAIN:
             continue
         said = dict(part.partition("=")[::2] for part in parameters)
-        wanted = said.get("as", "").removesuffix("List")
+        wanted = said.get("as", "")
         if not wanted:
             return Form.OBJECT
-        if said.get("g") == "meta.k8s.io" and said.get("v") == "v1" and wanted in {"Table", "PartialObjectMetadata"}:
-            return Form(wanted)
+        if said.get("g") == "meta.k8s.io" and said.get("v") == "v1":
+            if wanted == Form.TABLE:
+                return Form.TABLE
+            if wanted in _PARTIAL[many]:
+                return Form.METADATA
     raise not_acceptable(_OFFERED)
+
+
+_PARTIAL: Mapping[bool | None, tuple[str, ...]] = {
+    True: (f"{Form.METADATA}List",),
+    False: (Form.METADATA,),
+    None: (Form.METADATA, f"{Form.METADATA}List"),
+}
 
 
 def one_of(request: Request, resource: Resource, stored: Stored, *, clock: Clock) -> bytes:
     """Write one object in the form that was asked for."""
-    match form_of(request):
+    value = as_read(resource, stored.value)
+    match form_of(request, many=False):
         case Form.OBJECT:
-            return stored.value
+            return value
         case Form.METADATA:
-            return orjson.dumps(partial_of(read(stored.value)))
+            return orjson.dumps(partial_of(read(value)))
         case Form.TABLE:
-            revision = str(read(stored.value)["metadata"].get("resourceVersion") or "")
-            return Tables(request, resource, clock).of((stored.value,), {"resourceVersion": revision})
+            revision = read(value)["metadata"].get("resourceVersion")
+            metadata = {"resourceVersion": revision} if revision else {}
+            return Tables(request, resource, clock).of((value,), metadata)
 
 
 def partial_of(obj: Object) -> Object:
@@ -67,8 +89,39 @@ def partial_of(obj: Object) -> Object:
 
 def list_of(resource: Resource, values: Iterable[bytes], metadata: Object) -> bytes:
     """Write a list of stored objects without reading them."""
-    head = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": metadata}
-    return b"".join((orjson.dumps(head)[:-1], b',"items":[', b",".join(values), b"]}"))
+    return list_answer(resource, list(values), metadata).whole
+
+
+def list_answer(resource: Resource, values: list[bytes], metadata: Object) -> Answer:
+    """Answer with a list of stored objects without reading them; of a long one only a part is in memory at a time."""
+    head = {"kind": resource.list_name, "apiVersion": resource.api_version, "metadata": metadata}
+    opened = orjson.dumps(head)[:-1] + b',"items":['
+    if not values:
+        return Answer(body=opened + b"]}")
+    cut = 1
+    if resource.is_builtin:
+        # The list says it for all, as it does for Kubernetes' own kinds.
+        start = b'{"apiVersion":"%b","kind":"%b",' % (resource.api_version.encode(), resource.kind.encode())
+        cut = len(start)
+        values = [value if value.startswith(start) else start + _inside(value) for value in values]
+    if len(values) <= SOME:
+        return Answer(body=b"%b{%b]}" % (opened, b",{".join([value[cut:] for value in values])))
+    # A brace in place of what is cut off, and all but the last are followed by a comma or the end.
+    size = sum(map(len, values)) - len(values) * (cut - 1) + len(values) + 1
+    return Answer(body=opened, rest=_parts(values, cut), rest_bytes=size)
+
+
+def _parts(values: list[bytes], cut: int) -> Iterator[bytes]:
+    for start in range(0, len(values), SOME):
+        some = b",{".join([value[cut:] for value in values[start : start + SOME]])
+        yield (b",{" if start else b"{") + some
+    yield b"]}"
+
+
+def _inside(value: bytes) -> bytes:
+    """Give an object, after its first brace, without its kind."""
+    kept = {part: inner for part, inner in read(value).items() if part not in {"apiVersion", "kind"}}
+    return orjson.dumps(kept)[1:]
 
 
 def partial_list_of(values: Iterable[bytes], metadata: Object) -> bytes:
@@ -90,14 +143,17 @@ class Tables:
         self._clock = clock
         self._include = request.query.get("includeObject", "")
         if self._include not in _INCLUDES:
-            raise bad_request(f'includeObject must be None, Metadata or Object, not "{self._include}"')
+            why = "must be 'Metadata', 'Object', 'None', or empty"
+            raise bad_request(
+                f'Unable to convert to Table as requested: includeObject: Invalid value: "{self._include}": {why}'
+            )
         self._has_head = False
 
     def of(self, values: Iterable[bytes], metadata: Object) -> bytes:
         """Write a table with one row per stored object; only the first table has the columns."""
         now = to_wire(self._clock.now())
         table: Object = {"kind": Form.TABLE.value, "apiVersion": META_API, "metadata": metadata}
-        table["columnDefinitions"] = [] if self._has_head else self._head()
+        table["columnDefinitions"] = None if self._has_head else self._head()
         self._has_head = True
         table["rows"] = [self._row(read(value), now) for value in values]
         return orjson.dumps(table)
@@ -107,5 +163,8 @@ class Tables:
 
     def _row(self, obj: Object, now: str) -> Object:
         row: Object = {"cells": list(cells_of(self._resource, obj, now))}
+        if self._resource.is_builtin and (done := _COMPLETED.get((obj.get("status") or {}).get("phase"))):
+            reason, message = done
+            row["conditions"] = [{"type": "Completed", "status": "True", "reason": reason, "message": message}]
         shown: Any = {"None": None, "Object": obj}.get(self._include, partial_of(obj))
         return {**row, "object": shown}

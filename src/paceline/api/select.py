@@ -77,7 +77,7 @@ def selection_of(request: Request, target: Target) -> Selection:
         raise bad_request(f"selectors may have at most {MAX_SELECTOR} characters")
     resource = target.resource
     try:
-        rules = parse_fields(fields, group=resource.group, kind=resource.kind)
+        rules = parse_fields(fields, group=resource.group, kind=resource.kind, more=resource.selectable)
         wanted = parse_labels(labels)
     except Malformed as error:
         raise bad_request(str(error)) from error

@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from paceline.api.definitions import LiveKinds
+from paceline.api.exchange import Receive, Scope, Send
 from paceline.api.gate import Gate
 from paceline.objects.meta import Object
 from paceline.objects.scheme import Scheme
@@ -18,14 +20,27 @@ class Nodes(Protocol):
         """Give the log of a container as it grows; failures are errors of paceline.errors."""
         ...
 
+    async def pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request or an arrived WebSocket on to the node's agent, whose path is the scope's `raw_path`."""
+        ...
+
+    async def stats(self) -> Object:
+        """Tell what the node and its pods use."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
     """Everything the API server works with."""
 
     store: Store
-    scheme: Scheme
+    kinds: LiveKinds
     clock: Clock
     ids: Ids
     gate: Gate
     nodes: Nodes
+
+    @property
+    def scheme(self) -> Scheme:
+        """What is served now; it may be another scheme after the next await."""
+        return self.kinds.scheme

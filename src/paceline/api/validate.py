@@ -1,15 +1,18 @@
 """Schema validation: every fault at once, with its path, its value and what would be right."""
 
+import re
+from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jsonschema_rs import Draft7Validator, ValidationError
 
+from paceline.api.patterns import usable
 from paceline.objects.faults import FieldFault, Problem, invalid, required, unsupported
 from paceline.objects.meta import Object
 from paceline.objects.quantity import RULE, is_quantity
 from paceline.objects.schema import META, REF, as_json_schema, spell
-from paceline.objects.scheme import Resource, Scheme
+from paceline.objects.scheme import Resource
 
 # More would not help anyone, and a hostile object could have millions.
 MAX_FAULTS = 50
@@ -28,30 +31,47 @@ _FORMATS = {
     "date-time": "must be a time like 2030-01-31T12:00:00Z",
     "quantity": RULE,
 }
+# Where Kubernetes says a fault is that lies in no single field.
+_NOWHERE = "<nil>"
+# In the words of Kubernetes, after the path: what a value breaks.
 _BOUNDS = {
-    "minimum": "must be greater than or equal to {limit}",
-    "maximum": "must be less than or equal to {limit}",
-    "exclusiveMinimum": "must be greater than {limit}",
-    "exclusiveMaximum": "must be less than {limit}",
-    "minItems": "must have at least {limit} items",
-    "maxItems": "must have at most {limit} items",
-    "minLength": "must be at least {limit} characters long",
-    "maxLength": "may not be longer than {limit} characters",
-    "minProperties": "must have at least {limit} fields",
-    "maxProperties": "may not have more than {limit} fields",
-    "pattern": "must match the pattern {pattern}",
-    "multipleOf": "must be a multiple of {multiple_of}",
-    "uniqueItems": "every item must be different",
+    "minimum": "should be greater than or equal to {limit}",
+    "maximum": "should be less than or equal to {limit}",
+    "exclusiveMinimum": "should be greater than {limit}",
+    "exclusiveMaximum": "should be less than {limit}",
+    "minItems": "should have at least {limit} items",
+    "minLength": "should be at least {limit} chars long",
+    "minProperties": "should have at least {limit} properties",
+    "pattern": "should match '{pattern}'",
+    "multipleOf": "should be a multiple of {multiple_of}",
+    "uniqueItems": "shouldn't contain duplicates",
 }
+
+
+def _is_base64(text: str) -> bool:
+    try:
+        b64decode(text, validate=True)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_uuid(text: str) -> bool:
+    return _UUID.fullmatch(text) is not None
+
+
+_UUID = re.compile(r"[0-9A-Fa-f]{8}-?[0-9A-Fa-f]{4}-?[0-9A-Fa-f]{4}-?[0-9A-Fa-f]{4}-?[0-9A-Fa-f]{12}")
+# Formats that schemas of Kubernetes know and the validator does not.
+_OWN_FORMATS = {"byte": _is_base64, "quantity": is_quantity, "uuid": _is_uuid}
 
 
 class Validators:
     """One compiled validator per kind, made when it is first needed."""
 
-    def __init__(self, scheme: Scheme) -> None:
-        self._components = scheme.components
-        # By kind, hence as many as the scheme has.
-        self._made: dict[tuple[str, str, str], Draft7Validator] = {}
+    def __init__(self, components: Mapping[str, Any]) -> None:
+        self._components = components
+        # By kind, hence as many as there are; of a kind that was defined anew, the newer one.
+        self._made: dict[tuple[str, str, str], tuple[Resource, Draft7Validator]] = {}
 
     def faults(self, resource: Resource, obj: Object) -> tuple[FieldFault, ...]:
         """Find everything in an object that its schema does not allow."""
@@ -60,45 +80,81 @@ class Validators:
             return ()
         found: list[FieldFault] = []
         for error in validator.iter_errors(obj):
-            found.extend(_faults(error))
+            found.extend(faults_of(error, is_defined=resource.is_structural))
             if len(found) >= MAX_FAULTS:
                 break
         return tuple(sorted(found, key=lambda fault: fault.path))
 
     def _validator(self, resource: Resource) -> Draft7Validator:
         key = (resource.group, resource.version, resource.kind)
-        if key not in self._made:
+        made = self._made.get(key)
+        if made is None or made[0] is not resource:
             parts: list[Mapping[str, Any]] = [resource.schema]
             if META in self._components:
                 parts.append({"properties": {"metadata": {"$ref": REF + META}}})
             schema = as_json_schema({"allOf": parts}, self._components)
-            self._made[key] = Draft7Validator(schema, validate_formats=True, formats={"quantity": is_quantity})
-        return self._made[key]
+            schema = usable(schema) if resource.is_structural else schema
+            compiled = Draft7Validator(schema, validate_formats=True, formats=_OWN_FORMATS)
+            self._made[key] = made = (resource, compiled)
+        return made[1]
 
 
-def _faults(error: ValidationError) -> Iterator[FieldFault]:
+def faults_of(error: ValidationError, *, is_defined: bool = False) -> Iterator[FieldFault]:
+    """Say what a validator found; of a kind that a definition has brought, as Kubernetes says it of those."""
     kind, said = error.kind.name, error.kind.as_dict()
     path = spell(error.instance_path)
     match kind:
         case "required":
             yield required(f"{path}.{said['property']}" if path else str(said["property"]))
         case "type":
-            yield FieldFault(path, error.instance, _type_hint(said["types"], error.instance), Problem.TYPE)
+            yield _type_fault(path, error.instance, said["types"], is_defined=is_defined)
         case "enum":
             yield unsupported(path, error.instance, said["options"])
         case "format":
-            hint = _FORMATS.get(said["format"], f"must be of the form {said['format']}")
-            yield invalid(path, error.instance, hint)
+            yield _format_fault(path, error.instance, said["format"], is_defined=is_defined)
         case "anyOf" | "oneOf" if said.get("context"):
-            yield from _closest(error, said["context"])
-        case _ if kind in _BOUNDS:
-            yield invalid(path, error.instance, _BOUNDS[kind].format(**said))
+            yield from _closest(error, said["context"], is_defined=is_defined)
+        case "not":
+            yield FieldFault(_NOWHERE, "", f'"{path}" must not validate the schema (not)')
         case _:
-            yield invalid(path, error.instance, error.message)
+            yield _bound_fault(error, kind, said)
 
 
-def _closest(error: ValidationError, branches: list[list[ValidationError]]) -> Iterator[FieldFault]:
+def _bound_fault(error: ValidationError, kind: str, said: Mapping[str, Any]) -> FieldFault:
+    path, value = spell(error.instance_path), error.instance
+    if kind == "maxLength":
+        return FieldFault(path, value, f"may not be more than {said['limit']} bytes", Problem.TOO_LONG)
+    if kind in {"maxItems", "maxProperties"}:
+        hint = f"must have at most {said['limit']} {'item' if said['limit'] == 1 else 'items'}"
+        return FieldFault(path, _size(value), hint, Problem.TOO_MANY)
+    if kind in _BOUNDS:
+        shown = _size(value) if kind in {"minItems", "minProperties"} else value
+        return invalid(path, shown, f"{path} in body {_BOUNDS[kind].format(**said)}")
+    return invalid(path, value, error.message)
+
+
+def _size(value: Any) -> int:
+    return len(value) if isinstance(value, (dict, list)) else 0
+
+
+def _type_fault(path: str, value: Any, types: list[str], *, is_defined: bool) -> FieldFault:
+    if not is_defined:
+        return FieldFault(path, value, _type_hint(types, value), Problem.TYPE)
+    found, wanted = type_of(value), ",".join(name for name in types if name != "null")
+    return FieldFault(path, found, f'{path} in body must be of type {wanted}: "{found}"', Problem.TYPE)
+
+
+def _format_fault(path: str, value: Any, form: str, *, is_defined: bool) -> FieldFault:
+    if is_defined and form != "quantity":
+        return FieldFault(path, value, f'{path} in body must be of type {form}: "{value}"', Problem.TYPE)
+    return invalid(path, value, _FORMATS.get(form, f"must be of the form {form}"))
+
+
+def _closest(
+    error: ValidationError, branches: list[list[ValidationError]], *, is_defined: bool
+) -> Iterator[FieldFault]:
     """Say what would be right for the value: all types that may stand here, or what one branch lacks."""
+    path, valid = spell(error.instance_path), sum(not branch for branch in branches)
     types = [
         each.kind.as_dict()["types"]
         for branch in branches
@@ -107,12 +163,18 @@ def _closest(error: ValidationError, branches: list[list[ValidationError]]) -> I
     ]
     if len(types) == len(branches):
         wanted = [name for names in types for name in names]
-        path = spell(error.instance_path)
-        yield FieldFault(path, error.instance, _type_hint(wanted, error.instance), Problem.TYPE)
+        yield _type_fault(path, error.instance, wanted, is_defined=is_defined)
         return
+    if valid:
+        hint = f'"{path}" must validate one and only one schema (oneOf). Found {valid} valid alternatives'
+        yield FieldFault(_NOWHERE, "", hint)
+        return
+    is_any = error.kind.name == "anyOf"
+    said = "at least one schema (anyOf)" if is_any else "one and only one schema (oneOf). Found none valid"
+    yield FieldFault(_NOWHERE, "", f'"{path}" must validate {said}')
     nearest = max(branches, key=lambda branch: max(len(list(each.instance_path)) for each in branch))
     for each in nearest:
-        yield from _faults(each)
+        yield from faults_of(each, is_defined=is_defined)
 
 
 def _type_hint(types: list[str], value: Any) -> str:

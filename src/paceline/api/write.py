@@ -1,6 +1,7 @@
 """Create, replace, patch: checked, stamped, stored under a guard."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -8,26 +9,43 @@ import orjson
 
 from paceline.api import change, refusal
 from paceline.api.admission import Admission, refuse_unknown
-from paceline.api.body import MAX_DEPTH, check_depth, read_json, read_object, read_options
+from paceline.api.applying import Applies
+from paceline.api.body import (
+    MAX_DEPTH,
+    YAML,
+    check_depth,
+    content_type,
+    go_name,
+    is_apply,
+    not_a_map,
+    read_options,
+    read_written,
+)
 from paceline.api.exchange import Answer, Options, Request
+from paceline.api.patching import JSON_PATCH, MERGE, Patch, read_patch, refuse_if_unknown
 from paceline.api.paths import Target, key_for
-from paceline.api.render import one_of
+from paceline.api.render import form_of, one_of
 from paceline.api.server import Server
+from paceline.api.tracking import Tracking, author_of
+from paceline.api.versions import as_read
 from paceline.errors import Conflict, Exists, Malformed, Missing
+from paceline.objects.apply import Said
+from paceline.objects.builtin.typed import read_struct
 from paceline.objects.faults import FieldFault
+from paceline.objects.managed import Author
 from paceline.objects.meta import Object, is_deleting, name_of
-from paceline.objects.patch import Unfit, apply_operations, merge
 from paceline.objects.scheme import Resource
-from paceline.objects.strategic import Strategic
 from paceline.store.store import Stored
 
-MERGE = "application/merge-patch+json"
-JSON_PATCH = "application/json-patch+json"
-STRATEGIC = "application/strategic-merge-patch+json"
+__all__ = ["JSON_PATCH", "MAX_TRIES", "MERGE", "Writes"]
 
 # A change that another write overtook is made again on the new state; a guarded one is refused by its guard.
 MAX_TRIES = 8
-_MAX_PATCH_SHOWN = 300
+_META = "meta.v1.ObjectMeta"
+# Kinds that come into being when they are updated; all others must be there.
+_MADE_BY_UPDATE = frozenset({"Endpoints", "Event", "Lease"})
+# Where Kubernetes keeps what it does not keep under its own name.
+_PLACES = {"endpoints": "services/endpoints", "nodes": "minions", "services": "services/specs"}
 
 # Gives the object as its author wants it, from what is there.
 Edit = Callable[[Object], Object]
@@ -39,27 +57,67 @@ class Writes:
     def __init__(self, server: Server, admission: Admission) -> None:
         self._server = server
         self._admission = admission
-        self._strategic = Strategic(server.scheme.components)
+        self._tracking = Tracking(server)
+        self._applies = Applies(self._tracking)
 
     async def create(self, request: Request, target: Target) -> Answer:
         """Store a new object."""
         resource = target.resource
         if resource.namespaced and not target.namespace:
             raise refusal.not_offered()
+        form_of(request)
         options = read_options(request, "CreateOptions")
-        obj = read_object(request, resource.kind)
+        obj, entries, said = self._read(request, target, options)
         change.identify(obj, target)
-        said = self._cleaned(obj, target, body=request.body, validation=options.validation)
         self._check_namespace(target, name_of(obj))
-        stored = await self._create(obj, target, options=options)
+        change.put_back(obj, entries)
+        stored = await self._create(obj, target, options=options, author=author_of(request, target))
         return Answer(code=201, body=self._shown(request, target, stored), warnings=said)
 
-    async def _create(self, obj: Object, target: Target, *, options: Options) -> Stored:
+    def _read(self, request: Request, target: Target, options: Options) -> tuple[Object, Any, tuple[str, ...]]:
+        """Read an object, apart from it whose its fields are, and what has to be said about it."""
+        resource = target.resource
+        whole, twice = read_written(request, resource.kind, needs_kind=not resource.is_builtin)
+        self._check_kind(whole, resource)
+        if wrong := _metadata_fault(whole, resource):
+            raise refusal.bad_request(f"{_cannot(resource)}: {wrong}")
+        obj, entries = change.apart(whole)
+        said = (*twice, *self._admission.clean(resource, obj))
+        obj.setdefault("metadata", {})
+        if said and options.validation == "Strict":
+            if twice and content_type(request) == YAML:
+                listed = "\n  ".join(twice)
+                said = (f"yaml: unmarshal errors:\n  {listed}", *said[len(twice) :])
+            refuse_unknown(resource, said)
+        more = change.deduped(obj["metadata"])
+        return obj, entries, (*(said if options.validation == "Warn" else ()), *more)
+
+    def _check_kind(self, obj: Object, resource: Resource) -> None:
+        version, kind = obj.get("apiVersion") or "", obj.get("kind") or ""
+        if resource.is_builtin:
+            if why := change.misfit(obj, resource, self._server.scheme):
+                short = (version or resource.version).rpartition("/")[2]
+                start = f'{kind or resource.kind} in version "{short}" cannot be handled as a {resource.kind}'
+                raise refusal.bad_request(f"{start}: {why}")
+            return
+        if version != resource.api_version:
+            wanted = f"does not match the expected API version ({resource.api_version})"
+            raise refusal.bad_request(f"the API version in the data ({version}) {wanted}")
+        if kind != resource.kind:
+            fault = FieldFault("kind", kind, f"must be {resource.kind}")
+            raise refusal.invalid(kind, name_of(obj), (fault,), group=resource.group)
+
+    async def _create(self, obj: Object, target: Target, *, options: Options, author: Author | None) -> Stored:
         resource, chosen = target.resource, bool(obj["metadata"].get("name"))
         for left in reversed(range(1 if chosen else MAX_TRIES)):
             new = change.newborn(obj, resource, now=self._server.clock.now(), ids=self._server.ids)
+            new, entries = change.apart(new)
+            unsaid = self._tracking.unsaid(new, resource)
             resource.default(new)
             self._admission.check(resource, new)
+            change.put_back(new, entries)
+            if author is not None:
+                self._tracking.born(new, target, author, unsaid=unsaid)
             change.check_size(new)
             key = key_for(resource, target.namespace, name_of(new))
             try:
@@ -78,67 +136,169 @@ class Writes:
 
     async def replace(self, request: Request, target: Target) -> Answer:
         """Store a whole object in place of another."""
+        form_of(request)
         options = read_options(request, "UpdateOptions")
-        obj = read_object(request, target.resource.kind)
+        obj, entries, said = self._read(request, target, options)
         change.identify(obj, target, name=target.name)
-        said = self._cleaned(obj, target, body=request.body, validation=options.validation)
         revision = obj["metadata"].get("resourceVersion")
-        if not revision and not change.is_builtin(target.resource):
+        if not revision and target.resource.kind in _MADE_BY_UPDATE and self._server.store.get(target.key) is None:
+            return await self.create(request, replace(target, name=""))
+        if not revision and not target.resource.is_builtin:
+            self.find(target)
             fault = FieldFault("metadata.resourceVersion", 0, "must be specified for an update")
             raise refusal.invalid(target.resource.plural, target.name, (fault,), group=target.resource.group)
+        change.put_back(obj, entries)
 
         def edit(old: Object) -> Object:
             self._check_guard(obj, old, target)
             return obj
 
-        stored = await self.change(target, edit, options=options)
+        stored = await self.change(target, edit, options=options, author=author_of(request, target))
         return Answer(body=self._shown(request, target, stored), warnings=said)
 
     async def patch(self, request: Request, target: Target) -> Answer:
         """Change parts of an object."""
+        form_of(request)
+        refuse_if_unknown(request, target.resource)
         options = read_options(request, "PatchOptions")
-        apply = self._patch_of(request, target.resource)
-        said: tuple[str, ...] = ()
+        if is_apply(request):
+            return await self._apply(request, target, options)
+        patch = read_patch(request, target.resource, self._server.scheme.components)
+        told: tuple[str, ...] = ()
 
         def edit(old: Object) -> Object:
-            nonlocal said
-            new = apply(old)
-            if not isinstance(new, dict) or not isinstance(new.get("metadata"), dict):
-                raise refusal.bad_request("error decoding patch: the result is not an object with metadata")
-            check_depth(new, MAX_DEPTH + 1, "error decoding patch")
-            # Parts are shared with what is there; cleaning works in place.
-            new = change.read(orjson.dumps(new))
-            uid = new["metadata"].get("uid")
-            if uid != old["metadata"].get("uid"):
-                fault = FieldFault("metadata.uid", uid, "field is immutable")
-                raise refusal.invalid(target.resource.kind, target.name, (fault,), group=target.resource.group)
-            change.identify(new, target, name=target.name)
-            said = self._admission.clean(target.resource, new)
-            if said and options.validation == "Strict":
-                self._refuse_patch(request, target, said)
-            self._check_guard(new, old, target)
+            nonlocal told
+            new, told = self._patched(patch, old, target, options=options)
             return new
 
-        stored = await self.change(target, edit, options=options)
-        warnings = said if options.validation == "Warn" else ()
-        return Answer(body=self._shown(request, target, stored), warnings=warnings)
+        stored = await self.change(target, edit, options=options, author=author_of(request, target))
+        return Answer(body=self._shown(request, target, stored), warnings=told)
 
-    async def change(self, target: Target, edit: Edit, *, options: Options) -> Stored:
-        """Edit the object that is there and store what becomes of it; again if another write came between."""
+    def _patched(
+        self, patch: Patch, old: Object, target: Target, *, options: Options
+    ) -> tuple[Object, tuple[str, ...]]:
+        resource, whole = target.resource, patch.apply(old)
+        check_depth(whole, MAX_DEPTH + 1, "error decoding patch")
+        if why := self._unfit(whole, resource):
+            raise refusal.invalid_patch(patch.shown(whole), why)
+        new, entries = change.apart(whole)
+        # Parts are shared with what is there; cleaning works in place.
+        new = change.read(orjson.dumps(new))
+        try:
+            said = (*patch.twice, *self._admission.clean(resource, new))
+        except refusal.Refusal as error:
+            why = error.status.message.removeprefix(f"{_cannot(resource)}: ")
+            raise refusal.invalid_patch(patch.shown(whole), why) from error
+        if said and options.validation == "Strict":
+            raise refusal.invalid_patch(patch.shown(whole), f"strict decoding error: {', '.join(said)}")
+        new.setdefault("metadata", {})
+        change.identify(new, target, name=target.name)
+        self._check_uid(new, old, target)
+        self._check_guard(new, old, target)
+        more = change.deduped(new["metadata"])
+        change.put_back(new, entries)
+        return new, (*(said if options.validation == "Warn" else ()), *more)
+
+    def _unfit(self, new: Any, resource: Resource) -> str:
+        """Say why what comes of a patch is not an object of its kind, or ""."""
+        if not isinstance(new, dict):
+            return not_a_map(new)
+        if resource.is_builtin:
+            why = change.misfit(new, resource, self._server.scheme)
+        elif not new.get("kind"):
+            why = f"Object 'Kind' is missing in '{orjson.dumps(new).decode()}'"
+        else:
+            self._check_head(new, resource)
+            why = ""
+        return why or _metadata_fault(new, resource)
+
+    def _check_head(self, new: Object, resource: Resource) -> None:
+        for field, wanted in (("apiVersion", resource.api_version), ("kind", resource.kind)):
+            if new.get(field) != wanted:
+                fault = FieldFault(field, new.get(field), f"must be {wanted}")
+                kind = str(new.get("kind"))
+                group = str(new.get("apiVersion") or "").rpartition("/")[0]
+                raise refusal.invalid(kind, name_of(new), (fault,), group=group)
+
+    async def _apply(self, request: Request, target: Target, options: Options) -> Answer:
+        """Make true what somebody says about an object, which may have to be made for it."""
+        said, warnings = self._applies.read(request, target, options)
+        for left in reversed(range(MAX_TRIES)):
+            try:
+                if self._server.store.get(target.key) is None and not target.subresource:
+                    stored = await self._born_by(said, target, options)
+                    return Answer(code=201, body=self._shown(request, target, stored), warnings=warnings)
+                stored = await self.change(target, partial(self._applied, said, target), options=options)
+                return Answer(body=self._shown(request, target, stored), warnings=warnings)
+            except refusal.Refusal as error:
+                # It came or went in between: what is said holds for either.
+                came = error.status.reason == "AlreadyExists"
+                if not left or not came:
+                    raise
+        raise AssertionError("unreachable: the last try returns or raises")
+
+    async def _born_by(self, said: Said, target: Target, options: Options) -> Stored:
+        obj = self._applies.newborn(said, target)
+        change.identify(obj, target, name=target.name)
+        self._admission.clean(target.resource, obj)
+        self._check_namespace(target, target.name)
+        return await self._create(obj, target, options=options, author=None)
+
+    def _applied(self, said: Said, target: Target, old: Object) -> Object:
+        new = self._applies.onto(old, said, target)
+        self._check_uid(new, old, target)
+        new, entries = change.apart(new)
+        change.identify(new, target, name=target.name)
+        self._admission.clean(target.resource, new)
+        self._check_guard(new, old, target)
+        change.put_back(new, entries)
+        return new
+
+    def _check_end(self, new: Object, old: Object, target: Target) -> None:
+        """Refuse an update that says of itself when the object ends: only a deletion says that."""
+        for field in ("deletionTimestamp", "deletionGracePeriodSeconds"):
+            said = new["metadata"].get(field)
+            if said is not None and said != old["metadata"].get(field):
+                fault = FieldFault(f"metadata.{field}", said, "field is immutable")
+                raise refusal.invalid(target.resource.kind, target.name, (fault, fault), group=target.resource.group)
+
+    def _check_uid(self, new: Object, old: Object, target: Target) -> None:
+        uid = new["metadata"].get("uid")
+        if uid != old["metadata"].get("uid"):
+            fault = FieldFault("metadata.uid", uid, "field is immutable")
+            # Kubernetes checks it twice, and says so.
+            raise refusal.invalid(target.resource.kind, target.name, (fault, fault), group=target.resource.group)
+
+    async def change(
+        self,
+        target: Target,
+        edit: Edit,
+        *,
+        options: Options,
+        author: Author | None = None,
+    ) -> Stored:
+        """Edit the object that is there and store what becomes of it; again if another write came between.
+
+        Without an author, whose the parts are is as the edit says.
+        """
         for left in reversed(range(MAX_TRIES)):
             stored = self.find(target)
-            old = change.read(stored.value)
-            new = change.successor(old, edit(old), target)
+            old = change.read(as_read(target.resource, stored.value))
+            new, entries = change.apart(change.successor(old, edit(old), target))
             if target.subresource in {"", "finalize"}:
                 target.resource.default(new)
                 self._admission.check(target.resource, new, old)
             else:
                 self._admission.check_status(target.resource, new)
+            change.put_back(new, entries)
+            if author is not None:
+                self._tracking.changed(old, new, author, target=target)
             if change.is_same(old, new):
                 return stored
             change.check_size(new)
             if options.dry_run:
-                return Stored(key=stored.key, value=orjson.dumps(new), revision=0, created=stored.created)
+                value = change.write(new, old["metadata"]["resourceVersion"])
+                return Stored(key=stored.key, value=value, revision=0, created=stored.created)
             try:
                 return await self._store(new, stored)
             except Conflict as error:
@@ -162,22 +322,20 @@ class Writes:
         render = partial(change.write, new)
         if is_deleting(new) and _is_released(new):
             return await self._server.store.delete(stored.key, render, expected=stored.revision)
-        return await self._server.store.replace(stored.key, render, expected=stored.revision)
-
-    def _cleaned(self, obj: Object, target: Target, *, body: bytes, validation: str) -> tuple[str, ...]:
-        said = self._admission.clean(target.resource, obj, body=body)
-        if said and validation == "Strict":
-            refuse_unknown(target.resource, said)
-        return said if validation == "Warn" else ()
+        return await self._server.store.replace(stored.key, render, expected=stored.revision, urgent=is_deleting(new))
 
     def _check_guard(self, new: Object, old: Object, target: Target) -> None:
         said, there = new["metadata"], old["metadata"]
+        self._check_end(new, old, target)
         revision = said.get("resourceVersion")
-        if revision and revision != there["resourceVersion"]:
+        # Nothing, and 0, ask for whatever is there.
+        if revision and revision not in {"0", there["resourceVersion"]}:
             raise refusal.modified(target.resource, target.name)
         uid = said.get("uid")
         if uid and uid != there["uid"]:
             why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {there['uid']}"
+            start = f"StorageError: invalid object, Code: 4, Key: {_registry_key(target)}, ResourceVersion: 0"
+            why = f"{start}, AdditionalErrorMsg: {why}"
             raise refusal.conflict(target.resource.plural, target.name, why, group=target.resource.group)
 
     def _check_namespace(self, target: Target, name: str) -> None:
@@ -199,26 +357,6 @@ class Writes:
             }
             raise refusal.forbidden(target.resource, name, why, causes=(cause,))
 
-    def _patch_of(self, request: Request, resource: Resource) -> Callable[[Object], Any]:
-        sort = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        # Only the schemas of Kubernetes' own kinds say how their lists are merged.
-        offered = (JSON_PATCH, MERGE, STRATEGIC) if change.is_builtin(resource) else (JSON_PATCH, MERGE)
-        if sort not in offered:
-            raise refusal.unreadable(", ".join(offered))
-        patch = read_json(request.body, "error decoding patch")
-        if sort == JSON_PATCH:
-            return partial(_fitted, lambda old: apply_operations(old, patch))
-        if not isinstance(patch, dict):
-            raise refusal.bad_request("error decoding patch: a JSON object is wanted")
-        if sort == MERGE:
-            return lambda old: merge(old, patch)
-        return partial(_fitted, lambda old: self._strategic.apply(old, patch, resource.schema))
-
-    def _refuse_patch(self, request: Request, target: Target, said: tuple[str, ...]) -> None:
-        shown = request.body[:_MAX_PATCH_SHOWN].decode(errors="replace")
-        fault = FieldFault("patch", shown, f"strict decoding error: {', '.join(said)}")
-        raise refusal.invalid(target.resource.kind, target.name, (fault,), group=target.resource.group)
-
 
 def _is_released(obj: Object) -> bool:
     """Tell whether nothing holds a deleted object back any more."""
@@ -228,11 +366,28 @@ def _is_released(obj: Object) -> bool:
     return not held and not kept
 
 
-def _fitted(apply: Callable[[Object], Any], old: Object) -> Any:
-    try:
-        return apply(old)
-    except Unfit as error:
-        status = refusal.Status(code=422, reason="Invalid", message=str(error), details={})
-        raise refusal.Refusal(status) from error
-    except Malformed as error:
-        raise refusal.bad_request(str(error)) from error
+def _cannot(resource: Resource) -> str:
+    return f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}'
+
+
+def _metadata_fault(obj: Object, resource: Resource) -> str:
+    """Say what is wrong with metadata that is no object, or ""."""
+    metadata = obj.get("metadata")
+    if isinstance(metadata, dict) and not resource.is_builtin:
+        try:
+            read_struct(change.apart(obj)[0]["metadata"], _META)
+        except Malformed as error:
+            return str(error)
+    if metadata is None or isinstance(metadata, dict):
+        return ""
+    where = f"struct field {resource.kind}.metadata" if resource.is_builtin else "value"
+    return f"json: cannot unmarshal {go_name(metadata)} into Go {where} of type v1.ObjectMeta"
+
+
+def _registry_key(target: Target) -> str:
+    """Name the key under which Kubernetes keeps an object."""
+    resource = target.resource
+    place = (
+        _PLACES.get(resource.plural, resource.plural) if resource.is_builtin else f"{resource.group}/{resource.plural}"
+    )
+    return "/".join(part for part in ("/registry", place, target.namespace, target.name) if part)

@@ -10,25 +10,31 @@ import logging
 import os
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import uvloop
 
+from paceline.assembly.commands import Commands
 from paceline.assembly.daemon import recall
 from paceline.assembly.embedded import GC_THRESHOLD
 from paceline.assembly.hold import READY, hold
 from paceline.assembly.host import find_sandbox, look_at_host
 from paceline.assembly.journal import known, say_to_stderr
 from paceline.assembly.listen import serve, unix_socket
+from paceline.assembly.listeners import Listeners
 from paceline.assembly.machine import OneThread, real_world
+from paceline.assembly.processes import RealProcesses
 from paceline.assembly.settings import Settings
+from paceline.assembly.usage import measure
 from paceline.client.access import from_json
 from paceline.client.events import Recorder
 from paceline.client.http import HttpCluster
 from paceline.errors import PacelineError, Unavailable
 from paceline.node.agent import Agent
 from paceline.node.host import Folders
-from paceline.node.serve import make_app
+from paceline.node.serve import Machine, make_app
+from paceline.node.stats import Stats
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +86,8 @@ async def _run_agent(settings: Settings) -> None:
     access = from_json(settings.agent_access, Path.read_bytes)
     if access is None:
         raise Unavailable(f"{settings.agent_access} is damaged; `paceline up` writes it anew")
-    world = real_world(mark=str(settings.home))
+    processes = RealProcesses(mark=str(settings.home))
+    world = replace(real_world(), processes=processes)
     async with HttpCluster(access, world.chance) as cluster, asyncio.TaskGroup() as group:
         agent = Agent(
             cluster=cluster,
@@ -91,13 +98,33 @@ async def _run_agent(settings: Settings) -> None:
             folders=Folders(root=settings.agent),
             images=settings.images,
             find_sandbox=find_sandbox,
+            command=Commands(processes=processes).run,
         )
+        machine = _machine(agent, processes)
         ready, started = asyncio.Event(), asyncio.Event()
         group.create_task(agent.run(ready))
         await ready.wait()
-        group.create_task(serve(make_app(agent), unix_socket(settings.agent_socket), tls=None, started=started))
+        group.create_task(machine.stats.run())
+        group.create_task(
+            serve(make_app(agent, machine), unix_socket(settings.agent_socket), tls=None, started=started)
+        )
         await started.wait()
         _answer(READY)
+
+
+def _machine(agent: Agent, processes: RealProcesses) -> Machine:
+    """Give the agent's API its hands and eyes."""
+    # A thread of its own: looking at the machine must not wait for a folder that takes long to remove.
+    blocking = OneThread("eyes")
+    stats = Stats(
+        world=agent.world,
+        host=agent.host,
+        folders=agent.folders,
+        pods=agent.pods.cache,
+        measure=measure,
+        blocking=blocking,
+    )
+    return Machine(run=Commands(processes=processes).run, listens=Listeners(blocking).listens, stats=stats)
 
 
 if __name__ == "__main__":

@@ -1,42 +1,92 @@
 """The controllers of the embedded cluster, put together."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from paceline.assembly.launch import launch_program
 from paceline.assembly.settings import NAMESPACE
-from paceline.client.cluster import NAMESPACES, Cluster, Collection
+from paceline.client.cluster import (
+    NAMESPACES,
+    PRIORITY_CLASSES,
+    SERVICES,
+    STORAGE_CLASSES,
+    Cluster,
+    Collection,
+)
 from paceline.client.events import Recorder
-from paceline.control.claims import Claims
+from paceline.control.accounts import Accounts
+from paceline.control.claims import CLASS, Claims
+from paceline.control.endpoints import Endpoints
 from paceline.control.jobs import PORTS, Jobs, collection_of
+from paceline.control.namespaces import Namespaces
 from paceline.control.owners import Owners
 from paceline.control.scheduler import Scheduler
-from paceline.errors import Exists
+from paceline.errors import Missing
 from paceline.kinds import catalog
 from paceline.kinds.kind import GROUP, VERSION
+from paceline.objects.builtin.priorities import SYSTEM_PRIORITIES
+from paceline.objects.builtin.storage import DEFAULT_CLASS
+from paceline.objects.meta import Object, key_of
 from paceline.world import World
 
+# The first address of those that services share.
+API_ADDRESS = "10.96.0.1"
 
-async def make_namespaces(cluster: Cluster) -> None:
-    """Make the namespaces that every cluster has."""
-    for name in (NAMESPACE, "kube-system"):
-        manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+async def make_basics(cluster: Cluster) -> None:
+    """Make what every cluster has: a few namespaces, priorities, a class for claims, a name for the API itself."""
+    for where, manifest in _basics():
         try:
-            await cluster.create(NAMESPACES, manifest)
-        except Exists:
-            continue
+            # Asked first: an address that a service has already cannot even be asked for again.
+            await cluster.get(where, *key_of(manifest))
+        except Missing:
+            await cluster.create(where, manifest)
+
+
+def _basics() -> Iterator[tuple[Collection, Object]]:
+    for name in (NAMESPACE, "kube-node-lease", "kube-public", "kube-system"):
+        yield NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    for priority in SYSTEM_PRIORITIES.values():
+        yield PRIORITY_CLASSES, priority
+    yield (
+        STORAGE_CLASSES,
+        {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "StorageClass",
+            "metadata": {"name": CLASS, "annotations": {DEFAULT_CLASS: "true"}},
+            "provisioner": "paceline.dev/folder",
+            "reclaimPolicy": "Retain",
+        },
+    )
+    yield (
+        SERVICES,
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {
+                "name": "kubernetes",
+                "namespace": NAMESPACE,
+                "labels": {"component": "apiserver", "provider": "kubernetes"},
+            },
+            "spec": {"clusterIP": API_ADDRESS, "ports": [{"name": "https", "port": 443, "targetPort": 6443}]},
+        },
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ports:
-    """The ports of one machine: which are for jobs, and who says which of them are in use."""
+class Machine:
+    """What controllers must know of the machine and of the server on it."""
 
-    for_jobs: range = PORTS
+    # Which ports are for jobs, and who says which of them are in use.
+    ports: range = PORTS
     in_use: Callable[[], frozenset[int]] = frozenset
+    # The certificate by which the server is known, as PEM.
+    authority: str = ""
 
 
-ALL_PORTS = Ports()
+ANY_MACHINE = Machine()
 
 
 async def start_controllers(
@@ -45,7 +95,7 @@ async def start_controllers(
     world: World,
     *,
     volumes: PurePosixPath,
-    ports: Ports = ALL_PORTS,
+    machine: Machine = ANY_MACHINE,
 ) -> None:
     """Start every controller and wait until each has seen the cluster once."""
     jobs = Jobs(
@@ -54,8 +104,9 @@ async def start_controllers(
         chance=world.chance,
         recorder=Recorder(cluster, world.clock, component="paceline-controller"),
         shares_network=True,
-        ports=ports.for_jobs,
-        in_use=ports.in_use,
+        ports=machine.ports,
+        in_use=machine.in_use,
+        program=launch_program(world.ids),
     )
     scheduler = Scheduler(
         cluster=cluster,
@@ -65,7 +116,10 @@ async def start_controllers(
     )
     claims = Claims(cluster=cluster, chance=world.chance, root=volumes)
     owners = Owners(cluster=cluster, chance=world.chance, kinds=_owner_kinds())
-    for controller in (jobs, scheduler, claims, owners):
+    namespaces = Namespaces(cluster=cluster, chance=world.chance)
+    accounts = Accounts(cluster=cluster, chance=world.chance, authority=machine.authority)
+    endpoints = Endpoints(cluster=cluster, chance=world.chance)
+    for controller in (jobs, scheduler, claims, owners, namespaces, accounts, endpoints):
         synced = asyncio.Event()
         group.create_task(controller.run(synced))
         await synced.wait()

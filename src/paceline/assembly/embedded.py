@@ -11,11 +11,11 @@ import uvloop
 
 from paceline.api.app import Server, make_app
 from paceline.api.gate import Gate
-from paceline.assembly.controllers import Ports, make_namespaces, start_controllers
+from paceline.assembly.controllers import Machine, make_basics, start_controllers
 from paceline.assembly.hold import hold, say_ready
 from paceline.assembly.keep_agent import keep_agent
 from paceline.assembly.keys import Keys, last_port, prepare_keys
-from paceline.assembly.kinds import full_scheme
+from paceline.assembly.kinds import define_kinds, live_kinds
 from paceline.assembly.listen import listening_ports, loopback_socket, serve
 from paceline.assembly.machine import OneThread, real_world
 from paceline.assembly.mark import MarkedLog
@@ -64,7 +64,7 @@ async def run_cluster(settings: Settings, world: World, ready: Callable[[], None
         app = make_app(
             Server(
                 store=store,
-                scheme=full_scheme(),
+                kinds=live_kinds(store),
                 clock=world.clock,
                 ids=world.ids,
                 gate=Gate(tokens=keys.tokens, hosts=frozenset({f"{LOOPBACK}:{port}", f"localhost:{port}", IN_PROCESS})),
@@ -76,10 +76,11 @@ async def run_cluster(settings: Settings, world: World, ready: Callable[[], None
             started = asyncio.Event()
             group.create_task(serve(app, sock, tls=(keys.certificate, keys.key), started=started))
             await started.wait()
-            await make_namespaces(cluster)
+            await make_basics(cluster)
+            await define_kinds(cluster)
             async with asyncio.TaskGroup() as controllers:
                 volumes = PurePosixPath(settings.volumes)
-                await start_controllers(controllers, cluster, world, volumes=volumes, ports=_ports(settings))
+                await start_controllers(controllers, cluster, world, volumes=volumes, machine=_machine(settings, keys))
                 agent_is_ready = asyncio.Event()
                 controllers.create_task(keep_agent(settings, agent_is_ready))
                 await agent_is_ready.wait()
@@ -90,10 +91,11 @@ async def run_cluster(settings: Settings, world: World, ready: Callable[[], None
         await store.close()
 
 
-def _ports(settings: Settings) -> Ports:
+def _machine(settings: Settings, keys: Keys) -> Machine:
     """Let the cluster of each folder begin at ports of its own: several may share this machine."""
     begin = crc32(str(settings.home).encode()) % (len(PORTS) // 100) * 100
-    return Ports(for_jobs=PORTS[begin:], in_use=listening_ports)
+    authority = keys.authority.read_text(encoding="ascii")
+    return Machine(ports=PORTS[begin:], in_use=listening_ports, authority=authority)
 
 
 def _prepare(settings: Settings, world: World, port: int) -> Keys:

@@ -1,14 +1,74 @@
-"""Fill the scheme: the built-in kinds and every job kind of the catalogue."""
+"""What the embedded API server serves: the built-in kinds, and our own by way of their definitions."""
 
+import asyncio
 import functools
+from collections.abc import Mapping
 
+from paceline.api.definitions import LiveKinds
+from paceline.client.cluster import CRDS, Cluster
 from paceline.kinds import catalog
+from paceline.objects import definition_rules
 from paceline.objects.builtin import builtin_components, builtin_resources
+from paceline.objects.definition import Known
+from paceline.objects.meta import Object, name_of
 from paceline.objects.scheme import Scheme
+from paceline.store.store import Store
+
+
+@functools.cache
+def builtin_scheme() -> Scheme:
+    """Give the kinds that are served without a definition."""
+    return Scheme(resources=builtin_resources(), components=builtin_components())
 
 
 @functools.cache
 def full_scheme() -> Scheme:
-    """Give everything the embedded API server serves."""
+    """Give the built-in kinds and our own, as they are served once all of them are defined."""
     components = builtin_components()
-    return Scheme(resources=(*builtin_resources(), *catalog.resources(components)), components=components)
+    resources = (*builtin_resources(), *catalog.resources(components))
+    return Scheme(resources=resources, components=components)
+
+
+@functools.cache
+def own_kinds() -> Mapping[tuple[str, str], Known]:
+    """Give our own kinds with their definitions, by group and kind."""
+    components = builtin_components()
+    pairs = zip(catalog.resources(components), catalog.crds(components), strict=True)
+    return {
+        (resource.group, resource.kind): Known(resource=resource, definition=_completed(definition))
+        for resource, definition in pairs
+    }
+
+
+def live_kinds(store: Store) -> LiveKinds:
+    """Serve what the definitions in a store say; of our own kinds also what only their author knows."""
+    return LiveKinds(builtin_scheme(), store, own_kinds())
+
+
+def fixed_kinds(store: Store) -> LiveKinds:
+    """Serve our own kinds as if they were defined, for tests that start many clusters and have no time for it."""
+    return LiveKinds(full_scheme(), store)
+
+
+async def define_kinds(cluster: Cluster) -> None:
+    """Store the definitions of our own kinds, each that is missing or was made by another Paceline."""
+    page = await cluster.list(CRDS)
+    stored = {name_of(each): each for each in page.items}
+    async with asyncio.TaskGroup() as group:
+        for known in own_kinds().values():
+            group.create_task(_define(cluster, known.definition, stored.get(name_of(known.definition))))
+
+
+async def _define(cluster: Cluster, wanted: Object, there: Object | None) -> None:
+    if there is None:
+        await cluster.create(CRDS, {part: wanted[part] for part in ("apiVersion", "kind", "metadata", "spec")})
+    elif there["spec"] != wanted["spec"]:
+        await cluster.replace(CRDS, {**there, "spec": wanted["spec"]})
+
+
+def _completed(definition: Object) -> Object:
+    """Give a definition as it is stored: what is there can be compared with what should be."""
+    spec = {**definition["spec"], "names": dict(definition["spec"]["names"])}
+    completed = {**definition, "spec": spec}
+    definition_rules.default(completed)
+    return completed

@@ -15,10 +15,12 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from paceline.assembly.settings import LOOPBACK
+from paceline.client.relay import MAX_MESSAGE_BYTES
 from paceline.errors import Unavailable
 
 # Watches never end by themselves; when the server stops they are given this long to be told.
 GOODBYE_SECONDS = 1.0
+PING_SECONDS = 30.0
 # As the kernel writes it in its tables.
 LISTENING = "0A"
 
@@ -67,13 +69,27 @@ def unix_socket(path: Path) -> socket.socket:
     return sock
 
 
+class Connection(HttpToolsProtocol):
+    """One connection, which a request can also end at once, without waiting for a client that does not read."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Let every request of the connection know how to end it."""
+        self.app_state = {"abort": transport.abort}
+        super().connection_made(transport)
+
+
 async def serve(app: Any, sock: socket.socket, *, tls: tuple[Path, Path] | None, started: asyncio.Event) -> None:
     """Serve until cancelled; `started` is set once connections are taken."""
     config = uvicorn.Config(
         app,
         lifespan="off",
         http="httptools",
-        ws="none",
+        # Pings find clients that are gone without a word. What travels is mostly small, or compressed already.
+        ws="websockets-sansio",
+        ws_max_size=MAX_MESSAGE_BYTES,
+        ws_ping_interval=PING_SECONDS,
+        ws_ping_timeout=PING_SECONDS,
+        ws_per_message_deflate=False,
         log_config=None,
         access_log=False,
         server_header=False,
@@ -84,7 +100,7 @@ async def serve(app: Any, sock: socket.socket, *, tls: tuple[Path, Path] | None,
     )
     config.load()
     state = ServerState()
-    protocol = functools.partial(HttpToolsProtocol, config=config, server_state=state, app_state={})
+    protocol = functools.partial(Connection, config=config, server_state=state, app_state={})
     server = await asyncio.get_running_loop().create_server(protocol, sock=sock, ssl=config.ssl)
     started.set()
     try:

@@ -7,12 +7,40 @@ for a new one. The mark says how far the store had come.
 import contextlib
 import os
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from paceline.errors import Unavailable
+from paceline.store.file import RESTORE
 from paceline.store.log import Log, Record
 
 DIGITS = 20
+# The revision, and the hash of everything up to it.
+MARK_BYTES = DIGITS + 1 + 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marked:
+    """How far a store had come when it was last seen; its hash is empty when it is not known."""
+
+    revision: int = 0
+    trail: str = ""
+
+
+def read_mark(path: Path) -> Marked:
+    """Read a mark; a missing or damaged one marks nothing."""
+    try:
+        words = path.read_bytes()[:MARK_BYTES].split()
+    except FileNotFoundError:
+        words = []
+    if not words or not words[0].isdigit():
+        return Marked()
+    return Marked(revision=int(words[0]), trail=words[1].decode(errors="replace") if len(words) > 1 else "")
+
+
+def write_mark(fd: int, mark: Marked) -> None:
+    """Write a mark over the one before."""
+    os.pwrite(fd, f"{mark.revision:0{DIGITS}} {mark.trail}\n".encode(), 0)
 
 
 class MarkedLog:
@@ -25,24 +53,32 @@ class MarkedLog:
         self._fd = -1
 
     def open(self) -> int:
-        """Open the log; Unavailable when the store is gone or older than what was acknowledged."""
+        """Open the log; Unavailable when the store is gone, or is not the one that was acknowledged."""
         try:
-            marked = self._read()
+            if self._fd < 0:
+                self._fd = os.open(self._mark, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            marked = read_mark(self._mark)
         except OSError as error:
             raise Unavailable(f"{self._mark} cannot be written: {error.strerror}") from error
-        if marked and not self._store.exists():
-            begin_anew = (
-                f"to begin with an empty cluster instead, which ends the jobs that still run, remove {self._mark}"
-            )
-            raise Unavailable(f"{self._store} is gone; mount its disk again or restore a backup; {begin_anew}")
+        if marked.revision and not self._store.exists():
+            begin_anew = "`paceline up --accept-loss` begins with an empty cluster, which ends the jobs that still run"
+            raise Unavailable(f"{self._store} is gone; mount its disk again, or {RESTORE}; {begin_anew}")
         last = self._log.open()
-        if last < marked:
+        if lost := self._lost(marked, last):
             self._log.close()
-            lost = f"it ends at revision {last}, but {marked} was acknowledged"
-            go_on = f"to go on without what is lost, remove {self._mark}"
-            raise Unavailable(f"{self._store} has lost writes: {lost}; restore a backup; {go_on}")
+            go_on = "`paceline up --accept-loss` goes on without what is lost"
+            raise Unavailable(f"{self._store} has lost writes: {lost}; {RESTORE}; {go_on}")
         self._write(last)
         return last
+
+    def _lost(self, marked: Marked, last: int) -> str:
+        """Say in what way the store is not the one that was acknowledged."""
+        if last < marked.revision:
+            return f"it ends at revision {last}, but {marked.revision} was acknowledged"
+        trail = self._log.trail(marked.revision)
+        if trail and marked.trail and trail != marked.trail:
+            return f"up to revision {marked.revision} it is not what was acknowledged, but another file's history"
+        return ""
 
     def current(self) -> Iterable[Record]:
         """Give the newest record of every key."""
@@ -56,6 +92,10 @@ class MarkedLog:
         """Tell how far history is gone."""
         return self._log.compacted()
 
+    def trail(self, revision: int) -> str:
+        """Give a hash of everything up to a revision."""
+        return self._log.trail(revision)
+
     def append(self, batch: tuple[Record, ...]) -> None:
         """Make a batch durable, then move the mark."""
         self._log.append(batch)
@@ -65,6 +105,14 @@ class MarkedLog:
         """Forget history up to a revision."""
         self._log.compact(revision)
 
+    def relieve(self) -> bool:
+        """Give up the log's reserve."""
+        return self._log.relieve()
+
+    def restock(self) -> bool:
+        """Take the log's reserve again."""
+        return self._log.restock()
+
     def close(self) -> None:
         """Let go of the log and of the mark."""
         self._log.close()
@@ -72,15 +120,8 @@ class MarkedLog:
             os.close(self._fd)
             self._fd = -1
 
-    def _read(self) -> int:
-        """Open the mark's file; a new or damaged one marks nothing."""
-        if self._fd < 0:
-            self._fd = os.open(self._mark, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        written = os.pread(self._fd, DIGITS, 0).strip()
-        return int(written) if written.isdigit() else 0
-
     def _write(self, revision: int) -> None:
         # A mark that lags behind does no harm, so it is not synced, which would cost as much as the batch itself did,
         # and a disk that does not take it does not make the batch fail, which is durable by now.
         with contextlib.suppress(OSError):
-            os.pwrite(self._fd, f"{revision:0{DIGITS}}\n".encode(), 0)
+            write_mark(self._fd, Marked(revision=revision, trail=self._log.trail(revision)))

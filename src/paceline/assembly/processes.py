@@ -94,7 +94,7 @@ class RealProcesses:
         reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         try:
             try:
-                self._ask(folder, writing)
+                self._ask(os.fsencode(folder), writing)
             finally:
                 os.close(writing)
             await _readable(reading)
@@ -102,12 +102,19 @@ class RealProcesses:
         finally:
             os.close(reading)
 
-    def _ask(self, folder: Path, ready: int) -> None:
+    def enter(self) -> socket.socket:
+        """Have a process forked that runs a command in a container, and give the line to it (node/enter.py)."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._ask(nursery.ENTER.encode(), theirs.fileno())
+        return ours
+
+    def _ask(self, what: bytes, ready: int) -> None:
         for _ in range(2):
             self.warm_up()
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 if self._requests is not None:
-                    socket.send_fds(self._requests, [os.fsencode(folder)], [ready])
+                    socket.send_fds(self._requests, [what], [ready])
                     return
             # It ended between the look and the call.
             self.close()

@@ -3,11 +3,14 @@
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from paceline.client.access import Access
 from paceline.client.http import HttpTransport
-from paceline.client.requests import stream
+from paceline.client.relay import Passing, Place, Receive, Send, join, kept, pass_on
+from paceline.client.requests import Request, stream
+from paceline.client.responses import read_object
 from paceline.client.transport import Unreached
 from paceline.errors import Busy, Malformed
 from paceline.objects.meta import Object, name_of
@@ -32,8 +35,33 @@ class AgentSocket:
                 async for chunk in chunks:
                     yield chunk
         except Unreached as error:
-            said = f"the node agent is not running: nothing answers on {self._path}"
-            raise Busy(f"{said}; `paceline up` starts it") from error
+            raise self._absent() from error
+
+    async def pass_on(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        """Pass a request on, or a WebSocket that has arrived, to the path that the scope names."""
+        query = scope["query_string"].decode("latin-1")
+        headers = ((name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"])
+        passing = Passing(
+            method=scope.get("method", "GET"),
+            target=scope["raw_path"].decode("ascii") + ("?" if query else "") + query,
+            headers=kept(headers),
+            protocols=tuple(scope.get("subprotocols") or ()),
+        )
+        relay = join if scope["type"] == "websocket" else pass_on
+        try:
+            await relay(Place(socket=self._path), passing, receive, send)
+        except Unreached as error:
+            raise self._absent() from error
+
+    async def stats(self) -> Object:
+        """Read what the node and its pods use."""
+        try:
+            return read_object(await self._transport.send(Request(method="GET", path="/stats/summary")))
+        except Unreached as error:
+            raise self._absent() from error
+
+    def _absent(self) -> Busy:
+        return Busy(f"the node agent is not running: nothing answers on {self._path}; `paceline up` starts it")
 
     async def close(self) -> None:
         """Hang up all connections."""

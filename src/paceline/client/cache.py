@@ -44,7 +44,7 @@ class Cache(Mapping[Key, Object]):
 
     def accept(self, obj: Object) -> None:
         """Take an object in, whatever was there; the very same one again changes nothing."""
-        key = key_of(obj)
+        key, obj = key_of(obj), _lean(obj)
         old = self._objects.get(key)
         if old is not None and uid_of(old) != uid_of(obj):
             # Another object by the same name: whoever cared for the first must learn that it went.
@@ -86,6 +86,14 @@ class Cache(Mapping[Key, Object]):
 def is_later(revision: str, than: str) -> bool:
     """Tell whether a revision is known to come after another; revisions that are no numbers cannot be told."""
     return revision.isdigit() and than.isdigit() and int(revision) > int(than)
+
+
+def _lean(obj: Object) -> Object:
+    """Leave out who owns which field: it is half of an object, and nobody here asks."""
+    metadata = obj.get("metadata") or {}
+    if "managedFields" not in metadata:
+        return obj
+    return {**obj, "metadata": {name: value for name, value in metadata.items() if name != "managedFields"}}
 
 
 def is_known_order(one: Object, other: Object) -> bool:

@@ -33,6 +33,12 @@ VOLUMES = Collection(group="", version="v1", plural="persistentvolumes", namespa
 NODES = Collection(group="", version="v1", plural="nodes", namespaced=False)
 NAMESPACES = Collection(group="", version="v1", plural="namespaces", namespaced=False)
 CONFIG_MAPS = Collection(group="", version="v1", plural="configmaps")
+SECRETS = Collection(group="", version="v1", plural="secrets")
+ACCOUNTS = Collection(group="", version="v1", plural="serviceaccounts")
+ENDPOINTS = Collection(group="", version="v1", plural="endpoints")
+SLICES = Collection(group="discovery.k8s.io", version="v1", plural="endpointslices")
+STORAGE_CLASSES = Collection(group="storage.k8s.io", version="v1", plural="storageclasses", namespaced=False)
+PRIORITY_CLASSES = Collection(group="scheduling.k8s.io", version="v1", plural="priorityclasses", namespaced=False)
 LEASES = Collection(group="coordination.k8s.io", version="v1", plural="leases")
 CRDS = Collection(
     group="apiextensions.k8s.io",
@@ -123,6 +129,10 @@ class Cluster(Protocol):
         subresource: str = "",
     ) -> Object:
         """Change parts of an object; a `metadata.resourceVersion` in a merge patch guards it."""
+        ...
+
+    async def apply(self, where: Collection, obj: Object, *, author: str, force: bool = False) -> Object:
+        """Make true what an author wants of an object, made if need be; Conflict when others own what would change."""
         ...
 
     async def delete(self, where: Collection, key: tuple[str, str], options: Mapping[str, Any] | None = None) -> None:

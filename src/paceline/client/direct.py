@@ -50,6 +50,11 @@ class DirectCluster:
     ) -> None:
         self.close()
 
+    @property
+    def access(self) -> Access:
+        """Give how the cluster is reached, for a connection of another sort."""
+        return self._access
+
     def close(self) -> None:
         """Hang up."""
         if self._kept is not None:

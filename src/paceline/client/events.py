@@ -14,6 +14,8 @@ log = logging.getLogger(__name__)
 MAX_MESSAGE = 1024
 MAX_NAME = 200
 MAX_TRIES = 5
+# How the life of a pod begins.
+BEGINNING = ("Scheduled", "Pulled", "Created", "Started")
 
 
 class Recorder:
@@ -24,9 +26,11 @@ class Recorder:
         self._clock = clock
         self._component = component
 
-    async def record(self, about: Object, reason: str, *, message: str, is_warning: bool = False) -> None:
-        """Record that something happened to an object; an event that cannot be stored is only logged."""
-        event = self._event(about, reason, message=message[:MAX_MESSAGE], is_warning=is_warning)
+    async def record(
+        self, about: Object, reason: str, *, message: str, is_warning: bool = False, part: str = ""
+    ) -> None:
+        """Record that something happened to an object, or a part of it; one that cannot be stored is only logged."""
+        event = self._event(about, reason, message=message[:MAX_MESSAGE], is_warning=is_warning, part=part)
         try:
             await self._store(event)
         except PacelineError as error:
@@ -60,7 +64,7 @@ class Recorder:
             return False
         return True
 
-    def _event(self, about: Object, reason: str, *, message: str, is_warning: bool) -> Object:
+    def _event(self, about: Object, reason: str, *, message: str, is_warning: bool, part: str) -> Object:
         now = to_wire(self._clock.now())
         kind = "Warning" if is_warning else "Normal"
         involved = {
@@ -69,15 +73,18 @@ class Recorder:
             "namespace": namespace_of(about),
             "name": name_of(about),
             "uid": uid_of(about),
+            "fieldPath": part,
         }
-        story = "\0".join((uid_of(about), name_of(about), self._component, kind, reason, message))
+        story = "\0".join((uid_of(about), name_of(about), self._component, kind, reason, message, part))
         digest = hashlib.sha256(story.encode()).hexdigest()[:16]
+        # Within a second kubectl shows events in the order of their names.
+        rank = BEGINNING.index(reason) if reason in BEGINNING else len(BEGINNING)
         return {
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {
                 # Computed, so that a repetition finds the first one, whoever recorded it.
-                "name": f"{name_of(about)[:MAX_NAME].rstrip('.-')}.{digest}",
+                "name": f"{name_of(about)[:MAX_NAME].rstrip('.-')}.{rank}{digest}",
                 # Events about objects without a namespace live in the default one, as on Kubernetes.
                 "namespace": namespace_of(about) or "default",
             },

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from dataclasses import replace as replace_fields
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -16,6 +17,8 @@ Pairs = tuple[tuple[str, str], ...]
 # The client's patience must outlast the server's, or it would cut streams that are only quiet.
 SPARE_SECONDS = 30.0
 
+# JSON is YAML, too.
+APPLY = "application/apply-patch+yaml"
 _STRICT: Pairs = (("fieldValidation", "Strict"),)
 
 
@@ -104,6 +107,14 @@ def patch(
 ) -> Request:
     """Ask to change parts of an object."""
     return _write("PATCH", _object_path(where, *key, subresource), body, kind.value)
+
+
+def apply(where: Collection, obj: Object, *, author: str, force: bool = False) -> Request:
+    """Ask for an object to be as its author wants it."""
+    path = _object_path(where, namespace_of(obj), name_of(obj))
+    request = _write("PATCH", path, obj, APPLY)
+    forced: Pairs = (("force", "true"),) if force else ()
+    return replace_fields(request, query=(*request.query, ("fieldManager", author), *forced))
 
 
 def delete(where: Collection, key: tuple[str, str], options: Mapping[str, Any] | None = None) -> Request:

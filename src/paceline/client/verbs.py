@@ -85,6 +85,10 @@ class Verbs:
         request = requests.patch(where, key, patch, kind=kind, subresource=subresource)
         return await self._object(request)
 
+    async def apply(self, where: Collection, obj: Object, *, author: str, force: bool = False) -> Object:
+        """Make true what an author wants of an object, made if need be; Conflict when others own what would change."""
+        return await self._object(requests.apply(where, obj, author=author, force=force))
+
     async def delete(self, where: Collection, key: tuple[str, str], options: Mapping[str, Any] | None = None) -> None:
         """Ask for an object to go; Missing when it is not there, Conflict when a precondition fails."""
         await self._object(requests.delete(where, key, options))

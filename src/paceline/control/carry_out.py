@@ -1,13 +1,14 @@
 """Carry out one plan, always in this order: write, unmake, make, tell."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from paceline.client.cluster import PODS, SERVICES, Cluster, Collection
+from paceline.client.cluster import PODS, SECRETS, SERVICES, Cluster, Collection
 from paceline.client.events import Recorder
 from paceline.errors import Conflict, Exists, Missing
 from paceline.objects.meta import Key, Object, controller_of, key_of, namespace_of, owned_by, uid_of
 from paceline.plan.plan import NewPod, Plan
-from paceline.plan.pods import pod_manifest, service_manifest
+from paceline.plan.pods import launch_manifest, pod_manifest, service_manifest
 from paceline.plan.seen import Seen
 
 
@@ -17,6 +18,8 @@ class Hands:
 
     cluster: Cluster
     recorder: Recorder
+    # What a launch folder holds beside the job's own files: a key that is new each time, and what stands in for ssh.
+    program: Callable[[], Mapping[str, str]] = dict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +42,7 @@ async def carry_out(hands: Hands, where: Collection, job: Object, *, seen: Seen,
         await _unmake(hands, (namespace_of(job), name), uids.get(name, ""))
     if plan.create:
         await _make_service(hands, written, seen)
+        await _make_launch(hands, written, seen)
     made = [await _make(hands, written, seen, new) for new in plan.create]
     for told in plan.tell:
         await hands.recorder.record(written, told.reason, message=told.message, is_warning=told.is_warning)
@@ -70,6 +74,17 @@ async def _make_service(hands: Hands, job: Object, seen: Seen) -> None:
     manifest = service_manifest(seen.site, owner=owned_by(job))
     try:
         await hands.cluster.create(SERVICES, manifest)
+    except Exists:
+        return
+
+
+async def _make_launch(hands: Hands, job: Object, seen: Seen) -> None:
+    """Make the secret by which members may start processes in each other; once per job, and only if they do."""
+    if seen.pods or seen.gang.launch is None:
+        return
+    manifest = launch_manifest(seen.site, seen.gang.launch, hands.program(), owner=owned_by(job))
+    try:
+        await hands.cluster.create(SECRETS, manifest)
     except Exists:
         return
 

@@ -4,14 +4,17 @@ import asyncio
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from paceline.client.cluster import CLAIMS, VOLUMES, Change, Cluster
+from paceline.client.cluster import CLAIMS, PODS, VOLUMES, Change, Cluster, Select
 from paceline.client.informer import Informer
 from paceline.client.queue import WorkQueue, run
 from paceline.errors import Exists, Missing
-from paceline.objects.meta import Key, Object, is_deleting, key_of, name_of, namespace_of, uid_of
+from paceline.objects.builtin.storage import PROTECTION
+from paceline.objects.meta import Key, Object, is_deleting, key_of, name_of, namespace_of, revision_of, uid_of
 from paceline.world import Chance
 
 CLASS = "paceline-folder"
+# A claim that pods still use is looked at again and again: rarer than following all pods for it.
+AGAIN_SECONDS = 1.0
 
 
 def folder_of(claim: Object) -> str:
@@ -67,9 +70,12 @@ class Claims:
             await run(self.queue, self.reconcile, workers=1)
 
     async def reconcile(self, key: Key) -> None:
-        """Give one claim its volume; both steps are safe to repeat."""
+        """Give one claim its volume, or let it go; every step is safe to repeat."""
         claim = self._claims.cache.get(key)
-        if claim is None or is_deleting(claim) or (claim.get("status") or {}).get("phase") == "Bound":
+        if claim is not None and is_deleting(claim):
+            await self._let_go(claim)
+            return
+        if claim is None or (claim.get("status") or {}).get("phase") == "Bound":
             return
         try:
             volume = await self.cluster.create(VOLUMES, volume_for(claim, self.root))
@@ -79,6 +85,22 @@ class Claims:
             await self._bind(claim, volume)
         except Missing:
             # The claim went meanwhile; its empty volume stays for whoever looks for it.
+            return
+
+    async def _let_go(self, claim: Object) -> None:
+        """Let a claim go that no pod uses; look again while one does."""
+        finalizers = claim["metadata"].get("finalizers") or []
+        if PROTECTION not in finalizers:
+            return
+        pods = await self.cluster.list(PODS, Select(namespace=namespace_of(claim)))
+        if any(_uses(pod, name_of(claim)) for pod in pods.items):
+            self.queue.add_after(key_of(claim), AGAIN_SECONDS)
+            return
+        others = [each for each in finalizers if each != PROTECTION]
+        guarded = {"metadata": {"resourceVersion": revision_of(claim), "finalizers": others}}
+        try:
+            await self.cluster.patch(CLAIMS, key_of(claim), guarded)
+        except Missing:
             return
 
     async def _bind(self, claim: Object, volume: Object) -> None:
@@ -94,3 +116,11 @@ class Claims:
     def _changed(self, _change: Change, _old: Object | None, new: Object | None) -> None:
         if new is not None:
             self.queue.add(key_of(new))
+
+
+def _uses(pod: Object, claim: str) -> bool:
+    """Tell whether a pod that has not ended mounts a claim."""
+    if (pod.get("status") or {}).get("phase") in {"Failed", "Succeeded"}:
+        return False
+    volumes = (pod.get("spec") or {}).get("volumes") or ()
+    return any((each.get("persistentVolumeClaim") or {}).get("claimName") == claim for each in volumes)

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from paceline.client.cache import Handler
@@ -14,7 +14,7 @@ from paceline.control.carry_out import Hands, carry_out
 from paceline.control.look import look
 from paceline.errors import Invalid, Missing
 from paceline.kinds import catalog
-from paceline.kinds.kind import GROUP, VERSION, JobKind
+from paceline.kinds.kind import GROUP, VERSION, JobKind, no_ports
 from paceline.objects.meta import Object, controller_of, is_deleting, key_of, uid_of
 from paceline.objects.status import JobStatus
 from paceline.plan.conditions import refused
@@ -49,6 +49,8 @@ class Jobs:
     # Which ports are handed out then, except those that other programs listen on.
     ports: range = PORTS
     in_use: Callable[[], frozenset[int]] = frozenset
+    # What members need who start processes in each other; see `Hands.program`.
+    program: Callable[[], Mapping[str, str]] = dict
     queue: WorkQueue[JobKey] = field(init=False)
     _plurals: dict[tuple[str, str], str] = field(init=False)
     _jobs: dict[str, Informer] = field(init=False)
@@ -87,7 +89,7 @@ class Jobs:
         if kind is None:
             return
         where = collection_of(kind)
-        hands = Hands(cluster=self.cluster, recorder=self.recorder)
+        hands = Hands(cluster=self.cluster, recorder=self.recorder, program=self.program)
         try:
             job = await self._with_ports(where, kind, job)
             seen = look(job, self._pods.owned(uid_of(job)))
@@ -110,16 +112,21 @@ class Jobs:
     async def _with_ports(self, where: Collection, kind: JobKind, job: Object) -> Object:
         """Choose the job's ports before any member is made, and write them down first."""
         status = JobStatus.from_wire(job.get("status") or {})
-        wanted = tuple(name for name, _usual in kind.ports)
-        if all(name in status.ports for name in wanted):
+        # Once chosen, ports stay, and only an elastic job may come to need more of them.
+        if kind.ports is no_ports or (status.ports and "elastic" not in job["spec"]):
+            return job
+        usual = catalog.ports_of(job)
+        missing = tuple(name for name in usual if name not in status.ports)
+        if not missing:
             return job
         # One at a time: the next choice must see this one.
         async with self._handing_out:
             if self.shares_network:
                 taken = self._taken() | self.in_use()
-                ports = hand_out(wanted, taken, start=self.ports.start, size=len(self.ports))
+                chosen = hand_out(missing, taken, start=self.ports.start, size=len(self.ports))
             else:
-                ports = dict(kind.ports)
+                chosen = {name: usual[name] for name in missing}
+            ports = {**status.ports, **chosen}
             written = await self.cluster.replace(
                 where, {**job, "status": status.but(ports=ports).to_wire()}, subresource="status"
             )
@@ -143,7 +150,8 @@ class Jobs:
     async def _refuse(self, where: Collection, job: Object, error: Invalid) -> None:
         """Say on the job itself what is wrong with it; its author must change it."""
         status = JobStatus.from_wire(job.get("status") or {})
-        after = refused(status, str(error), self.clock.now())
+        seen = int(job["metadata"].get("generation", 1))
+        after = refused(status, str(error), self.clock.now()).but(observed_generation=seen)
         if after == status:
             return
         written = await self.cluster.replace(where, {**job, "status": after.to_wire()}, subresource="status")

@@ -21,14 +21,13 @@ def look(job: Object, pods: tuple[Object, ...]) -> Seen:
         raise Invalid(faults)
     status = JobStatus.from_wire(job.get("status") or {})
     site, gang = catalog.expand(job, status.ports, is_resumed=status.resumes > 0)
-    run_mode = job["spec"].get("runMode") or {}
     return Seen(
         site=site,
         gang=gang,
         pods=tuple(seen for pod in pods if (seen := pod_seen(pod)) is not None),
         status=status,
         generation=int(job["metadata"].get("generation", 1)),
-        is_paused=bool((run_mode.get("pause") or {}).get("enabled")),
+        is_paused=catalog.is_paused(job),
     )
 
 

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from paceline.client.cache import Handler
-from paceline.client.cluster import CLAIMS, CONFIG_MAPS, PODS, SERVICES, Change, Cluster, Collection
+from paceline.client.cluster import CLAIMS, CONFIG_MAPS, PODS, SECRETS, SERVICES, Change, Cluster, Collection
 from paceline.client.informer import Informer
 from paceline.client.queue import WorkQueue, run
 from paceline.errors import Conflict, Missing
@@ -12,7 +12,7 @@ from paceline.objects.meta import Object, is_deleting, key_of, namespace_of, rev
 from paceline.world import Chance
 
 # What may be owned.
-DEPENDENTS = (PODS, SERVICES, CLAIMS, CONFIG_MAPS)
+DEPENDENTS = (PODS, SERVICES, CLAIMS, CONFIG_MAPS, SECRETS)
 # An object deleted with `--cascade=foreground` or `--cascade=orphan` waits with one of these.
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 

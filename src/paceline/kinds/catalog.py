@@ -1,28 +1,67 @@
-"""The one list of job kinds, and what everybody else asks of it."""
+"""The one list of kinds, and what everybody else asks of it."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
 import msgspec
 
 from paceline.errors import Fault, Invalid
-from paceline.kinds import genericjob, pytorchtrainingjob
+from paceline.kinds import (
+    beamjob,
+    colossalaijob,
+    deepspeedjob,
+    genericjob,
+    mpijob,
+    notebook,
+    pytorchtrainingjob,
+    tensorboard,
+    tensorflowtrainingjob,
+    xgboosttrainingjob,
+)
 from paceline.kinds.crd import crd
 from paceline.kinds.decode import decode, misfits
-from paceline.kinds.kind import API_VERSION, COLUMNS, GROUP, VERSION, JobKind
-from paceline.kinds.schema import object_schema
+from paceline.kinds.draft import Today
+from paceline.kinds.kind import API_VERSION, GROUP, VERSION, Claim, JobKind, Ports, ServiceKind
+from paceline.kinds.normalise import normalise
+from paceline.kinds.schedule import queue_of
+from paceline.kinds.schema import Schema, object_schema
 from paceline.kinds.template import claims_in
 from paceline.objects.faults import did_you_mean, invalid, not_found, required, unsupported
 from paceline.objects.gang import Gang, Site
 from paceline.objects.meta import Object, name_of, namespace_of, uid_of
-from paceline.objects.names import MAX_LABEL, service_problem
+from paceline.objects.names import MAX_LABEL, better_name, service_problem
 from paceline.objects.scheme import Lookup, Resource
 
 KINDS: tuple[JobKind, ...] = (
     pytorchtrainingjob.KIND,
     genericjob.KIND,
+    tensorflowtrainingjob.KIND,
+    xgboosttrainingjob.KIND,
+    mpijob.KIND,
+    deepspeedjob.KIND,
+    colossalaijob.KIND,
+    beamjob.KIND,
+    # Names that T9k's own pages use; each has a definition of its own, so that objects stay as they were written.
+    replace(
+        tensorflowtrainingjob.KIND,
+        kind="TensorFlowJob",
+        plural="tensorflowjobs",
+        short_names=(),
+        alias_of=tensorflowtrainingjob.KIND.kind,
+    ),
+    replace(
+        deepspeedjob.KIND,
+        kind="DeepspeedJob",
+        # In lower case both kinds are called the same, and two definitions may not be.
+        plural="deepspeed-jobs",
+        singular="deepspeed-job",
+        short_names=(),
+        alias_of=deepspeedjob.KIND.kind,
+    ),
 )
+SERVICES: tuple[ServiceKind, ...] = (tensorboard.KIND, notebook.KIND)
 
 HASH_LENGTH = 5
 # Room for the attempt in a pod's name, after which nobody tries again.
@@ -37,32 +76,89 @@ def kind_of(obj: Object) -> JobKind | None:
     return next((kind for kind in KINDS if kind.kind == obj.get("kind")), None)
 
 
+def service_of(obj: Object) -> ServiceKind | None:
+    """Find the kind of an object; None when it is no service."""
+    found = (each for each in SERVICES if each.kind == obj.get("kind"))
+    return next((each for each in found if obj.get("apiVersion") == f"{each.group}/{VERSION}"), None)
+
+
+def today(obj: Object) -> Today:
+    """Give a job or service in today's shape; Invalid when it is neither."""
+    kind = kind_of(obj) or service_of(obj)
+    if kind is None:
+        raise Invalid((_no_job(obj),))
+    return normalise(kind, obj)
+
+
+def warnings(obj: Object) -> tuple[str, ...]:
+    """Say what the author of an object should know: old names and shapes, each with today's."""
+    return today(obj).warnings
+
+
 def read(obj: Object) -> tuple[JobKind, msgspec.Struct]:
-    """Read a job's spec into its typed form; Invalid names every field that does not fit."""
+    """Read a job's spec, of any shape, into its typed form; Invalid names every field that does not fit."""
     kind = kind_of(obj)
     if kind is None:
         raise Invalid((_no_job(obj),))
-    if wrong := misfits(obj.get("spec"), kind.spec, "spec"):
-        raise Invalid(wrong)
-    return kind, decode(obj["spec"], kind.spec)
+    return kind, _decoded(kind, normalise(kind, obj))
+
+
+def read_service(obj: Object) -> tuple[ServiceKind, msgspec.Struct]:
+    """Read a service's spec, of any shape, into its typed form; Invalid names every field that does not fit."""
+    kind = service_of(obj)
+    if kind is None:
+        raise Invalid((unsupported("kind", obj.get("kind"), [each.kind for each in SERVICES]),))
+    return kind, _decoded(kind, normalise(kind, obj))
 
 
 def faults(obj: Object) -> tuple[Fault, ...]:
     """Name everything wrong with a job that can be told without a cluster."""
+    kind = kind_of(obj)
+    if kind is None:
+        return (_no_job(obj), *_name_faults(obj, 0))
+    now = normalise(kind, obj)
     try:
-        kind, spec = read(obj)
+        spec = _decoded(kind, now)
     except Invalid as error:
         return (*error.faults, *_name_faults(obj, 0))
     if wrong := kind.check(spec, "spec"):
-        return (*wrong, *_name_faults(obj, 0))
+        return (*_as_written(wrong, now), *_name_faults(obj, 0))
     return _name_faults(obj, max(len(f"-{place}") for place in kind.places(spec)))
+
+
+def service_faults(obj: Object) -> tuple[Fault, ...]:
+    """Name everything wrong with a service that can be told without a cluster."""
+    kind = service_of(obj)
+    if kind is None:
+        return (unsupported("kind", obj.get("kind"), [each.kind for each in SERVICES]),)
+    now = normalise(kind, obj)
+    try:
+        spec = _decoded(kind, now)
+    except Invalid as error:
+        return error.faults
+    return _as_written(kind.check(spec, "spec"), now)
 
 
 def expand(obj: Object, ports: Mapping[str, int], *, is_resumed: bool = False) -> tuple[Site, Gang]:
     """Remove the framework from a job without faults."""
     kind, spec = read(obj)
     site = Site(job=name_of(obj), namespace=namespace_of(obj), stem=stem_of(obj), ports=ports, is_resumed=is_resumed)
-    return site, kind.expand(spec, site)
+    queue, priority = queue_of(getattr(spec, "scheduler", None))
+    return site, replace(kind.expand(spec, site), queue=queue, priority=priority)
+
+
+def ports_of(obj: Object) -> Ports:
+    """Give the ports that a job's members must agree on, each with its usual number; Invalid when it has faults."""
+    if wrong := faults(obj):
+        raise Invalid(wrong)
+    kind, spec = read(obj)
+    return kind.ports(spec)
+
+
+def is_paused(obj: Object) -> bool:
+    """Tell whether a job's author wants it paused, in whichever shape they say so."""
+    mode = today(obj).obj["spec"].get("runMode") or {}
+    return bool((mode.get("pause") or {}).get("enabled"))
 
 
 def stem_of(obj: Object) -> str:
@@ -70,44 +166,61 @@ def stem_of(obj: Object) -> str:
     return f"{name_of(obj)}-{sha256(uid_of(obj).encode()).hexdigest()[:HASH_LENGTH]}"
 
 
-def claims_of(obj: Object) -> tuple[tuple[str, str], ...]:
-    """Give the claims that a job without faults mounts, each with the path that names it."""
+def claims_of(obj: Object) -> tuple[Claim, ...]:
+    """Give the claims that a job without faults mounts or shows, each with the path that names it, every path once."""
     kind, spec = read(obj)
-    return tuple(claim for where, template in kind.templates(spec, "spec") for claim in claims_in(template, where))
+    mounted = [claim for where, template in kind.templates(spec, "spec") for claim in claims_in(template, where)]
+    found = dict.fromkeys([*mounted, *kind.claims(spec, "spec")])
+    now = normalise(kind, obj)
+    return tuple(dict.fromkeys((now.as_written(where), name) for where, name in found))
 
 
 def resources(_components: Mapping[str, Any]) -> tuple[Resource, ...]:
-    """Give every job kind as the embedded API server serves it; schemas point to `components` for the pod template."""
-    return tuple(_resource(kind) for kind in KINDS)
+    """Give every kind as the embedded API server serves it; schemas point to `components` for the pod template."""
+    return tuple(_resource(kind) for kind in _every())
 
 
 def crds(components: Mapping[str, Any]) -> tuple[Object, ...]:
-    """Give every job kind as a CustomResourceDefinition for a real cluster."""
-    return tuple(crd(kind, components) for kind in KINDS)
+    """Give every kind as a CustomResourceDefinition for a real cluster."""
+    written: dict[str, Schema] = {}
+    return tuple(crd(kind, components, written) for kind in _every())
 
 
-def _resource(kind: JobKind) -> Resource:
+def _every() -> tuple[JobKind | ServiceKind, ...]:
+    return (*KINDS, *SERVICES)
+
+
+def _resource(kind: JobKind | ServiceKind) -> Resource:
     return Resource(
-        group=GROUP,
+        group=kind.group,
         version=VERSION,
         kind=kind.kind,
         plural=kind.plural,
-        singular=kind.kind.lower(),
+        singular=kind.singular or kind.kind.lower(),
         short_names=kind.short_names,
         categories=("paceline",),
         subresources=("status",),
-        schema_name=f"{'.'.join(reversed(GROUP.split('.')))}.{VERSION}.{kind.kind}",
+        schema_name=f"{'.'.join(reversed(kind.group.split('.')))}.{VERSION}.{kind.kind}",
         schema=object_schema(kind),
-        columns=COLUMNS,
-        check=_check,
+        columns=kind.columns,
+        check=_check if kind.group == GROUP else _check_service,
+        warn=warnings,
         mutable=kind.mutable,
     )
 
 
 def _check(obj: Object, lookup: Lookup) -> tuple[Fault, ...]:
-    if wrong := faults(obj):
+    return faults(obj) or _check_claims(obj, claims_of(obj), lookup)
+
+
+def _check_service(obj: Object, lookup: Lookup) -> tuple[Fault, ...]:
+    if wrong := service_faults(obj):
         return wrong
-    wanted = claims_of(obj)
+    kind, spec = read_service(obj)
+    return _check_claims(obj, kind.claims(spec, "spec"), lookup)
+
+
+def _check_claims(obj: Object, wanted: tuple[Claim, ...], lookup: Lookup) -> tuple[Fault, ...]:
     known = lookup("persistentvolumeclaims", namespace_of(obj)) if wanted else ()
     return tuple(
         not_found(where, name, _claim_hint(name, known, namespace_of(obj)))
@@ -123,6 +236,18 @@ def _claim_hint(name: str, known: tuple[str, ...], namespace: str) -> str:
     return f"namespace {namespace} has no such claim; there are: {there}; create it first"
 
 
+def _decoded(kind: JobKind | ServiceKind, now: Today) -> msgspec.Struct:
+    spec = now.obj.get("spec")
+    if wrong := misfits(spec, kind.spec, "spec"):
+        raise Invalid(_as_written(wrong, now))
+    return decode(spec, kind.spec)
+
+
+def _as_written(found: tuple[Fault, ...], now: Today) -> tuple[Fault, ...]:
+    """Name faults where their author wrote what is wrong, not where it stands today."""
+    return tuple(replace(fault, path=now.as_written(fault.path)) for fault in found)
+
+
 def _name_faults(obj: Object, longest: int) -> tuple[Fault, ...]:
     """Check the name alone; `longest` is how much the longest pod name adds to the stem."""
     metadata = obj.get("metadata")
@@ -131,7 +256,7 @@ def _name_faults(obj: Object, longest: int) -> tuple[Fault, ...]:
         return (required("metadata.name", "give the job a name, such as digits"),)
     # The stem names the job's service too, so the name must be fit for one.
     if wrong := service_problem(name):
-        return (invalid("metadata.name", name, wrong),)
+        return (invalid("metadata.name", name, f"{wrong}{better_name(name)}"),)
     room = MAX_LABEL - len("-") - HASH_LENGTH - longest - ATTEMPT_ROOM
     if len(name) > room:
         hint = f"use at most {room} characters: its pods' names add to it and may have {MAX_LABEL}"

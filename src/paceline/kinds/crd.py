@@ -1,19 +1,19 @@
-"""A job kind as a CustomResourceDefinition, for a real cluster."""
+"""A kind as a CustomResourceDefinition, for a real cluster."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from paceline.kinds.kind import COLUMNS, GROUP, VERSION, JobKind
-from paceline.kinds.schema import object_schema, structural
+from paceline.kinds.kind import VERSION, Kind
+from paceline.kinds.schema import Schema, object_schema, structural
 from paceline.objects.meta import Object
 from paceline.objects.scheme import Column
 
 OPEN: Mapping[str, Any] = {"type": "object"}
 
 
-def crd(kind: JobKind, components: Mapping[str, Any]) -> Object:
-    """Write the definition, with every schema of `components` that it needs written out."""
-    schema = structural(object_schema(kind), components)
+def crd(kind: Kind, components: Mapping[str, Any], written: dict[str, Schema] | None = None) -> Object:
+    """Write the definition, with every schema of `components` that it needs written out; `written` saves that work."""
+    schema = structural(object_schema(kind), components, written)
     # The server itself knows these three, and refuses to be told more about them.
     schema["properties"] |= {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": dict(OPEN)}
     version = {
@@ -22,22 +22,22 @@ def crd(kind: JobKind, components: Mapping[str, Any]) -> Object:
         "storage": True,
         "subresources": {"status": {}},
         "schema": {"openAPIV3Schema": schema},
-        "additionalPrinterColumns": [_column(column) for column in COLUMNS],
+        "additionalPrinterColumns": [_column(column) for column in kind.columns],
     }
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{kind.plural}.{GROUP}"},
+        "metadata": {"name": f"{kind.plural}.{kind.group}"},
         "spec": {
-            "group": GROUP,
+            "group": kind.group,
             "scope": "Namespaced",
             "names": {
                 "kind": kind.kind,
                 "listKind": f"{kind.kind}List",
                 "plural": kind.plural,
-                "singular": kind.kind.lower(),
+                "singular": kind.singular or kind.kind.lower(),
                 "shortNames": list(kind.short_names),
-                "categories": ["paceline"],
+                "categories": ["all", "paceline"],
             },
             "versions": [version],
         },

@@ -5,7 +5,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-POD_TEMPLATE = "#/components/schemas/io.k8s.api.core.v1.PodTemplateSpec"
+CORE = "#/components/schemas/io.k8s.api.core.v1."
+POD_TEMPLATE = f"{CORE}PodTemplateSpec"
 DNS_LABEL = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 MAX_INT32 = 2**31 - 1
 # Enough for any job, and few enough that no manifest can flood a cluster.
@@ -30,6 +31,13 @@ Template = Annotated[
     Meta(
         description="The pod of one replica. Its restartPolicy is always Never: restarts make a new pod.",
         extra_json_schema={"$ref": POD_TEMPLATE},
+    ),
+]
+Resources = Annotated[
+    Free,
+    Meta(
+        description="CPU, memory and devices that the container asks for and may use.",
+        extra_json_schema={"$ref": f"{CORE}ResourceRequirements"},
     ),
 ]
 ReplicaType = Annotated[

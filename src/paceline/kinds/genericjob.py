@@ -11,17 +11,19 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from paceline.errors import Fault
-from paceline.kinds.fields import Count, Part, Replicas, ReplicaType, Template, about, whole_number
+from paceline.kinds.draft import Draft
+from paceline.kinds.fields import Part, Replicas, ReplicaType, Template, about, whole_number
 from paceline.kinds.kind import JobKind, Located
 from paceline.kinds.replicas import check_replicas, places_of, templates_of, types_of
+from paceline.kinds.restart import RestartObject, each_restart, restart_object, text_to_object
 from paceline.kinds.runmode import RunMode, check_run_mode, debugged, resumed
 from paceline.kinds.runpolicy import CleanUpPolicy, Scope, clean_up
 from paceline.kinds.schedule import Scheduler
+from paceline.kinds.template import with_labels
 from paceline.kinds.variables import Variables
 from paceline.objects.faults import duplicate, invalid, unsupported
 from paceline.objects.gang import Gang, Member, Place, RestartPolicy, RestartScope, Rule, Site
 
-Policy = Literal["Always", "OnFailure", "Never"]
 PortNumber = Annotated[int, Meta(ge=1, le=65535)]
 # Type → ranks; ranks as numbers or in quotes. An empty rule would hold at once.
 RankRule = Annotated[
@@ -30,26 +32,13 @@ RankRule = Annotated[
 ]
 
 
-class Restart(Part, frozen=True, kw_only=True):
-    """When replicas of a type are tried again, and how often."""
-
-    policy: Annotated[Policy, about("When an ended replica is tried again.")] = "OnFailure"
-    limit: Annotated[Count, about("Restarts that all replicas of this type share.")] = 0
-
-
 class ReplicaSpec(Part, frozen=True, kw_only=True):
     """Replicas that are alike."""
 
     type: ReplicaType
     replicas: Replicas = 1
     template: Template
-    restart_policy: (
-        Annotated[
-            Restart | Policy,
-            about("When and how often replicas are tried again: {policy, limit}, or a policy alone, whose limit is 0."),
-        ]
-        | None
-    ) = None
+    restart_policy: RestartObject | None = None
 
 
 class ServicePort(Part, frozen=True, kw_only=True):
@@ -107,7 +96,7 @@ def expand(job: GenericJob, site: Site) -> Gang:
     """Spell out the members; the deciding one is the first that the first success rule names."""
     success = tuple(_places(rule) for rule in job.success_rules)
     specs = {spec.type: spec for spec in job.replica_specs}
-    restarts = {role: _restart(spec.restart_policy) for role, spec in specs.items()}
+    restarts = {role: restart_object(spec.restart_policy) for role, spec in specs.items()}
     members = tuple(
         Member(
             place=place,
@@ -138,6 +127,12 @@ def templates(job: GenericJob, path: str) -> tuple[Located, ...]:
     return templates_of(job.replica_specs, f"{path}.replicaSpecs")
 
 
+def modernise(draft: Draft) -> None:
+    """Turn restart policies written as text into objects."""
+    for path in each_restart(draft):
+        text_to_object(draft, path)
+
+
 KIND = JobKind(
     kind="GenericJob",
     plural="genericjobs",
@@ -147,6 +142,7 @@ KIND = JobKind(
     expand=expand,
     places=places,
     templates=templates,
+    modernise=modernise,
 )
 
 
@@ -155,25 +151,13 @@ def _template(job: GenericJob, template: Mapping[str, Any], *, site: Site, place
         template = resumed(template, job.run_mode, role=place.role, main=0)
     template = debugged(template, job.run_mode, role=place.role, main=0)
     filled = _variables(job).fill(template, site=site, place=place)
-    metadata = filled.get("metadata") or {}
     # T9k's own labels of this kind.
-    labels = {"genericjob": site.job, "genericjob-replica": f"{site.job}-{place}"}
-    return {**filled, "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), **labels}}}
+    return with_labels(filled, {"genericjob": site.job, "genericjob-replica": f"{site.job}-{place}"})
 
 
 def _variables(job: GenericJob) -> Variables:
     ports = None if job.service is None else {each.name: each.port for each in job.service.ports}
     return Variables(replicas={each.type: each.replicas for each in job.replica_specs}, ports=ports)
-
-
-def _restart(written: Restart | str | None) -> Restart:
-    match written:
-        case "Always" | "OnFailure" | "Never":
-            return Restart(policy=written)
-        case Restart():
-            return written
-        case _:
-            return Restart()
 
 
 def _places(rule: Mapping[str, tuple[int | str, ...]]) -> Rule:

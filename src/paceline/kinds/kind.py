@@ -1,18 +1,21 @@
-"""The shape every job kind has: its names, its spec, and the functions on it."""
+"""The two moulds: a job kind, which becomes a gang, and a service kind, which somebody opens in a browser."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
-from paceline.errors import Fault
+from paceline.errors import Fault, Invalid
+from paceline.kinds.draft import Draft
 from paceline.objects.gang import Gang, Place, Site
 from paceline.objects.scheme import Column
 
 GROUP = "batch.tensorstack.dev"
+SERVICE_GROUP = "tensorstack.dev"
 VERSION = "v1beta1"
 API_VERSION = f"{GROUP}/{VERSION}"
+SERVICE_API_VERSION = f"{SERVICE_GROUP}/{VERSION}"
 
 # What `kubectl get` shows of every job, after its name.
 COLUMNS = (
@@ -23,9 +26,65 @@ COLUMNS = (
     Column(name="Queue", path=".spec.scheduler.t9kScheduler.queue", priority=1),
     Column(name="Waiting", path=".status.waiting", description="Why the job waits.", priority=1),
 )
+SERVICE_COLUMNS = (
+    Column(name="Phase", path=".status.phase", description="Where it is."),
+    Column(name="URL", path=".status.url", description="Where it is opened."),
+    Column(name="Age", path=".metadata.creationTimestamp", type="date"),
+)
 
 # Where a pod template lies in the object, and the template.
 Located = tuple[str, Mapping[str, Any]]
+# Where a claim is named in the object, and its name.
+Claim = tuple[str, str]
+# Ports that must be chosen before any member is made, because every member is told of them: name → usual number.
+Ports = Mapping[str, int]
+
+
+def no_ports(_spec: Any) -> Ports:
+    """Need no port that all members know."""
+    return {}
+
+
+def no_claims(_spec: Any, _path: str) -> tuple[Claim, ...]:
+    """Name no claim outside of pod templates."""
+    return ()
+
+
+def no_old_shapes(_draft: Draft) -> None:
+    """Have been written in one way only."""
+
+
+class CannotRun(Invalid):
+    """Nothing is wrong with an object, but nobody here can run it; its author must choose another way."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(())
+        self.args = (why,)
+
+
+class Kind(Protocol):
+    """What both moulds have: names, a spec with its rules, and what `kubectl get` shows."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def plural(self) -> str: ...
+    @property
+    def singular(self) -> str: ...
+    @property
+    def short_names(self) -> tuple[str, ...]: ...
+    @property
+    def group(self) -> str: ...
+    @property
+    def spec(self) -> type[msgspec.Struct]: ...
+    @property
+    def old(self) -> type[msgspec.Struct] | None: ...
+    @property
+    def mutable(self) -> tuple[str, ...] | None: ...
+    @property
+    def columns(self) -> tuple[Column, ...]: ...
+    @property
+    def alias_of(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +93,9 @@ class JobKind:
 
     kind: str
     plural: str
+    singular: str = ""
     short_names: tuple[str, ...]
+    group: str = GROUP
     spec: type[msgspec.Struct]
     # Rules between fields; bounds of single fields live on the fields.
     check: Callable[[Any, str], tuple[Fault, ...]]
@@ -42,7 +103,33 @@ class JobKind:
     expand: Callable[[Any, Site], Gang]
     places: Callable[[Any], tuple[Place, ...]]
     templates: Callable[[Any, str], tuple[Located, ...]]
-    # Ports that must be chosen before any member is made, because every member is told of them: name → usual number.
-    ports: tuple[tuple[str, int], ...] = ()
+    # Claims that are named outside of pod templates.
+    claims: Callable[[Any, str], tuple[Claim, ...]] = no_claims
+    ports: Callable[[Any], Ports] = no_ports
+    # Fields that only older generations have, and what turns them into today's.
+    old: type[msgspec.Struct] | None = None
+    modernise: Callable[[Draft], None] = no_old_shapes
     # Paths below `spec` that may change after creation.
-    mutable: tuple[str, ...] = ("runMode.pause.enabled",)
+    mutable: tuple[str, ...] | None = ("runMode.pause.enabled", "runMode.pause.enable")
+    columns: tuple[Column, ...] = COLUMNS
+    # The kind this one is an old name of.
+    alias_of: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceKind:
+    """One kind of thing that people open in a browser: stored and checked here, run by a controller of its own."""
+
+    kind: str
+    plural: str
+    singular: str = ""
+    short_names: tuple[str, ...] = ()
+    group: str = SERVICE_GROUP
+    spec: type[msgspec.Struct]
+    check: Callable[[Any, str], tuple[Fault, ...]]
+    claims: Callable[[Any, str], tuple[Claim, ...]] = no_claims
+    old: type[msgspec.Struct] | None = None
+    modernise: Callable[[Draft], None] = no_old_shapes
+    mutable: tuple[str, ...] | None = None
+    columns: tuple[Column, ...] = SERVICE_COLUMNS
+    alias_of: str = ""

@@ -5,22 +5,27 @@ Out    a Gang: members that know their master, rank and world size, and nothing 
 Never  reads a pod, a clock, or another kind.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
 from paceline.errors import Fault
-from paceline.kinds.fields import Count, Free, Part, Positive, Replicas, ReplicaType, Template, about, whole_number
-from paceline.kinds.kind import JobKind, Located
-from paceline.kinds.replicas import check_replicas, places_of, templates_of, types_of
+from paceline.kinds import training
+from paceline.kinds.draft import Draft
+from paceline.kinds.elastic import Elastic, check_elastic, is_elastic, sizes
+from paceline.kinds.fields import Count, Free, Part, Replicas, ReplicaType, Template, about, whole_number
+from paceline.kinds.kind import Claim, JobKind, Located, Ports
+from paceline.kinds.replicas import check_replicas, templates_of, types_of
+from paceline.kinds.restart import RestartText
 from paceline.kinds.runmode import RunMode, check_run_mode, debugged, is_debug, resumed
-from paceline.kinds.runpolicy import RunPolicy, Scope, clean_up
+from paceline.kinds.runpolicy import RunPolicy, Scope
 from paceline.kinds.schedule import Scheduler
 from paceline.kinds.template import Words, read, with_container, with_env
+from paceline.kinds.tensorboardspec import TensorBoardSpec, check_logs, log_claims
 from paceline.objects.faults import invalid, required
-from paceline.objects.gang import Gang, Member, Place, RestartPolicy, RestartScope, Site
+from paceline.objects.gang import Gang, Place, RestartPolicy, RestartScope, Site
 
 PORT = "master"
 USUAL_PORT = 29500
@@ -35,9 +40,7 @@ class ReplicaSpec(Part, frozen=True, kw_only=True):
     type: ReplicaType
     replicas: Replicas = 1
     template: Template
-    restart_policy: Annotated[
-        RestartPolicy, about("When a replica is tried again; ExitCode means after 130, 137, 138 and 143.")
-    ] = RestartPolicy.ON_FAILURE
+    restart_policy: RestartText = RestartPolicy.ON_FAILURE
     scaling_weight: Annotated[Count, about("Share of this type when the job is elastic.")] | None = None
 
 
@@ -53,13 +56,16 @@ class Torchrun(Part, frozen=True, kw_only=True):
     extra_options: Annotated[Words, about("Further options of torchrun.")] = ()
 
 
-class Elastic(Part, frozen=True, kw_only=True):
-    """How far the job may grow and shrink. Read, but not acted on yet: the job keeps its replicas."""
+class OldTorchrun(Part, frozen=True, kw_only=True):
+    """What was dropped in 2023."""
 
-    enabled: Annotated[bool, about("Let the number of replicas change while the job runs; only with torchrun.")] = False
-    min_replicas: Annotated[Positive, about("Fewest replicas the job runs with.")] | None = None
-    max_replicas: Annotated[Positive, about("Most replicas the job runs with.")] | None = None
-    expected_replicas: Annotated[Positive, about("Replicas wanted now; may change at any time.")] | None = None
+    min_nodes: Annotated[Count, about("Old form of elastic.minReplicas.")] | None = None
+
+
+class OldPyTorchTrainingJob(Part, frozen=True, kw_only=True):
+    """What was written until 2023."""
+
+    torchrun_config: Annotated[OldTorchrun, about("Start by torchrun.")] | None = None
 
 
 class PyTorchTrainingJob(Part, frozen=True, kw_only=True):
@@ -69,12 +75,14 @@ class PyTorchTrainingJob(Part, frozen=True, kw_only=True):
         tuple[ReplicaSpec, ...], Meta(min_length=1), about("The replicas; ranks follow their order here.")
     ]
     torchrun_config: Annotated[Torchrun, about("Start by torchrun.")] | None = None
-    elastic: Annotated[Elastic, about("Bounds of an elastic job.")] | None = None
+    elastic: Annotated[Elastic, about("Bounds of a job that grows and shrinks; only with torchrun.")] | None = None
     restart_scope: Scope | None = None
     run_mode: Annotated[RunMode, about("Debug or pause the job.")] | None = None
     run_policy: Annotated[RunPolicy, about("Limits of the job's life.")] | None = None
     scheduler: Annotated[Scheduler, about("Who places the pods.")] | None = None
-    tensorboard_spec: Annotated[Free, about("The TensorBoard of this job. Read, but not acted on yet.")] | None = None
+    tensorboard_spec: (
+        Annotated[TensorBoardSpec, about("The TensorBoard of this job; it outlives the job's pods.")] | None
+    ) = None
 
 
 def check(job: PyTorchTrainingJob, path: str) -> tuple[Fault, ...]:
@@ -83,8 +91,9 @@ def check(job: PyTorchTrainingJob, path: str) -> tuple[Fault, ...]:
     found += check_run_mode(job.run_mode, types_of(job.replica_specs), f"{path}.runMode")
     if job.torchrun_config is not None:
         found += _check_processes(job.torchrun_config, f"{path}.torchrunConfig")
-    if job.elastic is not None:
-        found += _check_elastic(job.elastic, f"{path}.elastic")
+    found += check_elastic(job.elastic, f"{path}.elastic")
+    if job.tensorboard_spec is not None:
+        found += check_logs(job.tensorboard_spec, f"{path}.tensorboardSpec")
     if not found and _uses_torchrun(job) and not is_debug(job.run_mode):
         found += _check_scripts(job, path)
     return tuple(found)
@@ -92,41 +101,51 @@ def check(job: PyTorchTrainingJob, path: str) -> tuple[Fault, ...]:
 
 def expand(job: PyTorchTrainingJob, site: Site) -> Gang:
     """Spell out the members; ranks count through the types in the order they are written."""
-    crew = _Crew(site=site, places=places(job))
+    crew = _Crew(site=site, places=places(job), nodes=_nodes(job))
     specs = {spec.type: spec for spec in job.replica_specs}
-    policy = job.run_policy or RunPolicy()
-    scope = job.restart_scope or _usual_scope(job)
     members = tuple(
-        Member(
-            place=place,
-            template=_template(job, specs[place.role].template, crew=crew, rank=rank),
-            restart=specs[place.role].restart_policy,
-        )
+        training.member(specs[place.role], place, _template(job, specs[place.role].template, crew=crew, rank=rank))
         for rank, place in enumerate(crew.places)
     )
-    # One try of a gang is one training: it is lost with any member. Alone, only the master decides, as T9k has it.
-    leader = crew.places[0]
-    deciding = crew.places if scope is RestartScope.GANG else (leader,)
-    return Gang(
-        members=members,
-        leader=leader,
-        success=((leader,),),
-        failure=tuple((place,) for place in deciding),
-        scope=scope,
-        backoff_limit=policy.backoff_limit,
-        clean_up=clean_up(policy.clean_up_policy),
-        active_deadline_seconds=policy.active_deadline_seconds,
+    return training.gang(
+        members,
+        job.replica_specs,
+        leader=crew.places[0],
+        scope=job.restart_scope or _usual_scope(job),
+        policy=job.run_policy,
     )
 
 
 def places(job: PyTorchTrainingJob) -> tuple[Place, ...]:
     """Give every place of the job, types in the order they are written."""
-    return places_of(job.replica_specs)
+    wanted = {each.type: each.replicas for each in job.replica_specs}
+    weights = {each.type: each.scaling_weight or 0 for each in job.replica_specs}
+    counts = sizes(wanted, weights, job.elastic if _uses_torchrun(job) else None)
+    return tuple(Place(role, index) for role, count in counts.items() for index in range(count))
 
 
 def templates(job: PyTorchTrainingJob, path: str) -> tuple[Located, ...]:
     """Give every pod template with its path."""
     return templates_of(job.replica_specs, f"{path}.replicaSpecs")
+
+
+def ports(_job: PyTorchTrainingJob) -> Ports:
+    """Ask for the port of the master's store."""
+    return {PORT: USUAL_PORT}
+
+
+def claims(job: PyTorchTrainingJob, path: str) -> tuple[Claim, ...]:
+    """Give the claims whose logs the job's TensorBoard shows."""
+    return () if job.tensorboard_spec is None else log_claims(job.tensorboard_spec, f"{path}.tensorboardSpec")
+
+
+def modernise(draft: Draft) -> None:
+    """Turn the shapes of 2023 into today's."""
+    nodes = ("spec", "torchrunConfig", "minNodes")
+    if draft.has(*nodes):
+        draft.tell(nodes, "is an old field without effect; spec.elastic.minReplicas says how few replicas are enough")
+        draft.drop(*nodes)
+    training.modernise(draft)
 
 
 KIND = JobKind(
@@ -138,8 +157,11 @@ KIND = JobKind(
     expand=expand,
     places=places,
     templates=templates,
-    ports=((PORT, USUAL_PORT),),
-    mutable=("runMode.pause.enabled", "elastic.expectedReplicas"),
+    claims=claims,
+    ports=ports,
+    old=OldPyTorchTrainingJob,
+    modernise=modernise,
+    mutable=("runMode.pause.enabled", "runMode.pause.enable", "elastic.expectedReplicas"),
 )
 
 
@@ -147,11 +169,17 @@ def _uses_torchrun(job: PyTorchTrainingJob) -> bool:
     return job.torchrun_config is not None and job.torchrun_config.enabled
 
 
+def _nodes(job: PyTorchTrainingJob) -> str:
+    count = len(places(job))
+    if job.elastic is None or not job.elastic.enabled or not _uses_torchrun(job):
+        return str(count)
+    return f"{job.elastic.min_replicas or 1}:{job.elastic.max_replicas or count}"
+
+
 def _usual_scope(job: PyTorchTrainingJob) -> RestartScope:
     # The peers of a dead rank hang or fail, and one that comes back alone finds no rendezvous to join: the process
     # group was made once, with and without torchrun (the store lives in replica 0). Only elastic agents re-join.
-    is_elastic = job.elastic is not None and job.elastic.enabled and _uses_torchrun(job)
-    return RestartScope.REPLICA if is_elastic else RestartScope.GANG
+    return RestartScope.REPLICA if is_elastic(job.elastic) and _uses_torchrun(job) else RestartScope.GANG
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +188,8 @@ class _Crew:
 
     site: Site
     places: tuple[Place, ...]
+    # How many may come together: a number, or FEWEST:MOST of an elastic job.
+    nodes: str
 
     @property
     def host(self) -> str:
@@ -170,8 +200,8 @@ class _Crew:
         return self.site.ports[PORT]
 
 
-def _template(job: PyTorchTrainingJob, template: Free, *, crew: _Crew, rank: int) -> Mapping[str, Any]:
-    role, main = crew.places[rank].role, _training_container(template)
+def _template(job: PyTorchTrainingJob, template: Free, *, crew: _Crew, rank: int) -> Free:
+    role, main = crew.places[rank].role, training.container_named(template, *TRAINING_CONTAINERS)
     config = job.torchrun_config or Torchrun()
     if crew.site.is_resumed:
         template = resumed(template, job.run_mode, role=role, main=main)
@@ -180,11 +210,6 @@ def _template(job: PyTorchTrainingJob, template: Free, *, crew: _Crew, rank: int
         template = with_container(template, main, command=["torchrun"], args=[*_torchrun(config, crew, rank), *script])
     template = debugged(template, job.run_mode, role=role, main=main)
     return with_env(template, _env(config, crew, rank))
-
-
-def _training_container(template: Free) -> int:
-    names = [each["name"] for each in template["spec"]["containers"]]
-    return next((names.index(name) for name in TRAINING_CONTAINERS if name in names), 0)
 
 
 def _env(config: Torchrun, crew: _Crew, rank: int) -> dict[str, str]:
@@ -200,7 +225,7 @@ def _env(config: Torchrun, crew: _Crew, rank: int) -> dict[str, str]:
         "PET_MASTER_ADDR": crew.host,
         "PET_MASTER_PORT": str(crew.port),
         "PET_NODE_RANK": str(rank),
-        "PET_NNODES": str(len(crew.places)),
+        "PET_NNODES": crew.nodes,
         "PET_NPROC_PER_NODE": str(config.proc_per_node or 1),
         "PYTHONUNBUFFERED": "1",
     }
@@ -209,7 +234,7 @@ def _env(config: Torchrun, crew: _Crew, rank: int) -> dict[str, str]:
 def _torchrun(config: Torchrun, crew: _Crew, rank: int) -> list[str]:
     # Underscores, because torchrun of PyTorch 1.x knows no dashes.
     words = [
-        f"--nnodes={len(crew.places)}",
+        f"--nnodes={crew.nodes}",
         f"--nproc_per_node={config.proc_per_node or 1}",
         f"--rdzv_backend={config.rdzv_backend}",
         f"--rdzv_id={crew.site.stem}",
@@ -231,17 +256,9 @@ def _check_processes(config: Torchrun, path: str) -> Iterator[Fault]:
         yield invalid(f"{path}.procPerNode", count, f"ask for a number from 1, or one of {', '.join(PROCESS_WORDS)}")
 
 
-def _check_elastic(elastic: Elastic, path: str) -> Iterator[Fault]:
-    least, most, wanted = elastic.min_replicas, elastic.max_replicas, elastic.expected_replicas
-    if least is not None and most is not None and least > most:
-        yield invalid(f"{path}.minReplicas", least, f"ask for at most maxReplicas, {most}")
-    elif wanted is not None and not (least or 1) <= wanted <= (most or wanted):
-        yield invalid(f"{path}.expectedReplicas", wanted, f"ask for {least or 1} to {most}")
-
-
 def _check_scripts(job: PyTorchTrainingJob, path: str) -> Iterator[Fault]:
     for where, template in templates(job, path):
-        main = _training_container(dict(template))
+        main = training.container_named(dict(template), *TRAINING_CONTAINERS)
         if not read(template).spec.containers[main].args:
             hint = "torchrun runs what args name, such as [train.py, --epochs, '3']; it ignores the command"
             yield required(f"{where}.spec.containers[{main}].args", hint)

@@ -83,11 +83,13 @@ def resumed(template: Mapping[str, Any], mode: RunMode | None, *, role: str, mai
     return without_init(changed) if entry.skip_init_container else changed
 
 
-def debugged(template: Mapping[str, Any], mode: RunMode | None, *, role: str, main: int) -> Free:
-    """Copy a template with its workload replaced when the job is in debug mode."""
+def debugged(
+    template: Mapping[str, Any], mode: RunMode | None, *, role: str, main: int, default: Words | None = None
+) -> Free:
+    """Copy a template with its workload replaced when the job is in debug mode; `default` where nothing is said."""
     if mode is None or mode.debug is None or not mode.debug.enabled:
         return dict(template)
     entry = next((each for each in mode.debug.replica_specs if each.type == role), DebugReplica(type=role))
-    command = list(IDLE if entry.command is None else entry.command)
+    command = list((default or IDLE) if entry.command is None else entry.command)
     changed = with_container(template, main, command=command, args=None)
     return without_init(changed) if entry.skip_init_container else changed

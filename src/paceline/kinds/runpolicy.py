@@ -5,16 +5,15 @@ from typing import Annotated, Literal
 from paceline.kinds.fields import Count, Part, Positive, about
 from paceline.objects.gang import CleanUp, RestartScope
 
-# T9k's older pages write these in lower case.
 CleanUpPolicy = Annotated[
-    Literal["None", "All", "Unfinished", "none", "all", "unfinished"],
+    Literal["None", "All", "Unfinished"],
     about("Which pods are deleted when the job ends: None, All, or the Unfinished ones."),
 ]
 Scope = Annotated[
     RestartScope,
     about(
-        "Who is tried again when one replica fails: the whole Gang, or that Replica alone. "
-        "Gang unless said otherwise: peers of a dead rank cannot go on without it."
+        "Who is tried again when one replica fails: the whole Gang, or that Replica alone. Left out: Gang where peers "
+        "of a dead rank cannot go on without it; Replica for GenericJob, parameter servers and elastic PyTorch."
     ),
 ]
 
@@ -31,5 +30,5 @@ class RunPolicy(Part, frozen=True, kw_only=True):
 
 
 def clean_up(policy: str) -> CleanUp:
-    """Read a clean-up policy in either spelling."""
-    return CleanUp(policy.capitalize())
+    """Read a clean-up policy."""
+    return CleanUp(policy)

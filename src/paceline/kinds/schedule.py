@@ -18,3 +18,9 @@ class Scheduler(Part, frozen=True, kw_only=True):
     """Absent: the cluster's own scheduler, without a queue."""
 
     t9k_scheduler: Annotated[T9kScheduler, about("Place the job's pods together, from a queue.")] | None = None
+
+
+def queue_of(scheduler: Scheduler | None) -> tuple[str, int]:
+    """Give the queue and the priority in it; no queue for the cluster's own scheduler."""
+    asked = scheduler.t9k_scheduler if scheduler else None
+    return (asked.queue, asked.priority) if asked else ("", 0)

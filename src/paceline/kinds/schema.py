@@ -6,7 +6,9 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from paceline.kinds.kind import GROUP, VERSION, JobKind
+from paceline.kinds.draft import Path
+from paceline.kinds.kind import VERSION, Kind
+from paceline.kinds.normalise import CLEAN_UP, SWITCHED
 
 Schema = dict[str, Any]
 
@@ -19,9 +21,10 @@ INT_OR_STRING: Schema = {
     "anyOf": [{"type": "integer"}, {"type": "string"}],
 }
 STATUS_HELP = (
-    "What became of the job: phase, conditions, tasks with their replicas, aggregate, restarts, times, "
+    "What became of it: phase, conditions, tasks with their replicas, aggregate, restarts, times, "
     "why it waits and what failed. Written by the controller."
 )
+OLD_SWITCH: Schema = {"type": "boolean", "description": "Old name of enabled."}
 
 
 def spec_schema(spec: type[msgspec.Struct]) -> Schema:
@@ -29,44 +32,91 @@ def spec_schema(spec: type[msgspec.Struct]) -> Schema:
     return _of(inspect.type_info(spec))
 
 
-def object_schema(kind: JobKind) -> Schema:
-    """Write the schema of a whole object, as the embedded server publishes it."""
+def object_schema(kind: Kind) -> Schema:
+    """Write the schema of a whole object, as the embedded server publishes it; old shapes are allowed in it."""
+    old_name = f" An old name of {kind.alias_of}." if kind.alias_of else ""
     return {
         "type": "object",
-        "description": f"{kind.kind}: {(kind.spec.__doc__ or '').strip()}",
+        "description": f"{kind.kind}: {(kind.spec.__doc__ or '').strip()}{old_name}",
         "required": ["spec"],
         "properties": {
             "apiVersion": {"type": "string"},
             "kind": {"type": "string"},
             "metadata": {"allOf": [{"$ref": OBJECT_META}]},
-            "spec": spec_schema(kind.spec),
+            "spec": _with_old_shapes(spec_schema(kind.spec), kind.old),
             "status": {"type": "object", "description": STATUS_HELP, **FREE},
         },
-        "x-kubernetes-group-version-kind": [{"group": GROUP, "version": VERSION, "kind": kind.kind}],
+        "x-kubernetes-group-version-kind": [{"group": kind.group, "version": VERSION, "kind": kind.kind}],
     }
 
 
-def structural(schema: Mapping[str, Any], components: Mapping[str, Any]) -> Schema:
+def structural(
+    schema: Mapping[str, Any], components: Mapping[str, Any], written: dict[str, Schema] | None = None
+) -> Schema:
     """Write every `$ref` out and leave out what a CRD refuses.
 
-    Defaults go too: specs are stored as written, on both clusters.
+    Defaults go too: specs are stored as written, on both clusters. `written` keeps what many schemas refer to.
     """
+    written = {} if written is None else written
     if ref := _ref_of(schema):
         if ref == QUANTITY:
             # Kubernetes takes bare fractions (`cpu: 0.5`), which int-or-string would refuse.
             return dict(FREE)
-        inner = _EMBEDDED_META if ref == OBJECT_META else structural(components[ref.removeprefix(REF)], components)
+        if ref not in written:
+            own = _EMBEDDED_META if ref == OBJECT_META else None
+            written[ref] = own or structural(components[ref.removeprefix(REF)], components, written)
+        inner = written[ref]
         told = schema.get("description")
         return {**inner, "description": told} if told else dict(inner)
     if schema.get("format") == "int-or-string":
         return dict(INT_OR_STRING)
     kept = {key: value for key, value in schema.items() if key in _KEPT}
     if "properties" in schema:
-        kept["properties"] = {name: structural(each, components) for name, each in schema["properties"].items()}
+        kept["properties"] = {
+            name: structural(each, components, written) for name, each in schema["properties"].items()
+        }
     for key in ("items", "additionalProperties"):
         if isinstance(schema.get(key), Mapping):
-            kept[key] = structural(schema[key], components)
+            kept[key] = structural(schema[key], components, written)
     return kept
+
+
+def _with_old_shapes(spec: Schema, old: type[msgspec.Struct] | None) -> Schema:
+    """Let a spec also be written the old way.
+
+    A part that only the old shape has stands for what today's requires, so that is left to the check.
+    """
+    if old is not None:
+        added = spec_schema(old)
+        has_moved = any(
+            "properties" in each and name not in spec["properties"] for name, each in added["properties"].items()
+        )
+        spec = _merged(spec, added)
+        if has_moved:
+            spec.pop("required", None)
+    for path in SWITCHED:
+        if (part := _part(spec, path)) is not None:
+            part["properties"] = {**part["properties"], "enable": OLD_SWITCH}
+    for path in CLEAN_UP:
+        if (part := _part(spec, path)) is not None:
+            part["enum"] = [*part["enum"], *map(str.lower, part["enum"])]
+    return spec
+
+
+def _part(spec: Schema, path: Path) -> Schema | None:
+    part: Schema | None = spec
+    for name in path[1:]:
+        part = None if part is None else part.get("properties", {}).get(name)
+    return part
+
+
+def _merged(today: Schema, old: Schema) -> Schema:
+    """Add the fields of an old shape; one that is in both is either a part with fields, or as the old shape has it."""
+    fields = dict(today["properties"])
+    for name, each in old["properties"].items():
+        is_part = name in fields and "properties" in each and "properties" in fields[name]
+        fields[name] = _merged(fields[name], each) if is_part else each
+    return {**today, "properties": fields}
 
 
 _KEPT = frozenset(
@@ -135,7 +185,8 @@ def _leaf(kind: inspect.Type) -> Schema:
 def _field(field: inspect.Field) -> Schema:
     schema = _of(field.type)
     default = field.default
-    if default is not msgspec.NODEFAULT and default is not None and "description" in schema:
+    # Nothing, no text and no items go without saying.
+    if default not in (msgspec.NODEFAULT, None, "", ()) and "description" in schema:
         said = str(default).lower() if isinstance(default, bool) else str(default)
         schema = {**schema, "description": f"{schema['description']} Default: {said}."}
     return schema

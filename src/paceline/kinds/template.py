@@ -35,6 +35,11 @@ class Mount(_Loose, frozen=True, kw_only=True):
     mount_path: str
 
 
+class Port(_Loose, frozen=True, kw_only=True):
+    container_port: Annotated[int, Meta(ge=1, le=65535)]
+    name: str | None = None
+
+
 class Resources(_Loose, frozen=True, kw_only=True):
     requests: Free | None = None
     limits: Free | None = None
@@ -45,6 +50,8 @@ class Container(_Loose, frozen=True, kw_only=True):
     image: str
     command: Words | None = None
     args: Words | None = None
+    working_dir: str | None = None
+    ports: tuple[Port, ...] | None = None
     env: tuple[EnvVar, ...] | None = None
     resources: Resources | None = None
     volume_mounts: tuple[Mount, ...] | None = None
@@ -73,6 +80,24 @@ class Metadata(_Loose, frozen=True, kw_only=True):
 class PodTemplate(_Loose, frozen=True, kw_only=True):
     spec: PodSpec
     metadata: Metadata | None = None
+
+
+class SketchedContainer(_Loose, frozen=True, kw_only=True):
+    name: Name
+
+
+class SketchedSpec(_Loose, frozen=True, kw_only=True):
+    containers: tuple[SketchedContainer, ...] | None = None
+
+
+class SketchedTemplate(_Loose, frozen=True, kw_only=True):
+    spec: SketchedSpec | None = None
+    metadata: Metadata | None = None
+
+
+def check_sketch(template: Mapping[str, Any], path: str) -> tuple[Fault, ...]:
+    """Name what would keep a template that holds only what differs from being filled in."""
+    return misfits(template, SketchedTemplate, path)
 
 
 def read(template: Mapping[str, Any]) -> PodTemplate:
@@ -118,6 +143,12 @@ def with_env(template: Mapping[str, Any], env: Mapping[str, str]) -> Free:
         return {**container, "env": [*ours, *own]}
 
     return each_container(template, told)
+
+
+def with_labels(template: Mapping[str, Any], labels: Mapping[str, str]) -> Free:
+    """Copy a template with labels of ours on its pods."""
+    metadata = template.get("metadata") or {}
+    return {**template, "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), **labels}}}
 
 
 def each_container(template: Mapping[str, Any], change: Any) -> Free:

@@ -6,7 +6,7 @@ import logging
 import re
 import signal
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -15,16 +15,22 @@ from paceline.client.events import Recorder
 from paceline.client.informer import Informer
 from paceline.client.queue import WorkQueue, run
 from paceline.errors import Busy, Conflict, Missing
+from paceline.node.asking import Asking
+from paceline.node.checks import Checks
 from paceline.node.decide import MOMENT, decide
+from paceline.node.ending import grace_seconds
+from paceline.node.execute import Run
+from paceline.node.hooks import POST_START, PRE_STOP, Hooks, hook_of
 from paceline.node.host import Blocked, Folders, Host
 from paceline.node.hosts import Hosts
 from paceline.node.images import Row
+from paceline.node.inside import RunInside
 from paceline.node.look import containers_of, look, tries_of
 from paceline.node.records import read_started, write_asked, write_ended
 from paceline.node.register import Registration
 from paceline.node.seen import Plan, Problem, Seen, Try
 from paceline.node.start import Starter
-from paceline.node.stories import Story, stories
+from paceline.node.stories import Story, part_of, stories, why_stopping
 from paceline.objects.meta import Key, Object, key_of, revision_of, uid_of
 from paceline.world import Blocking, Identity, World
 
@@ -51,18 +57,24 @@ class Agent:
     folders: Folders
     images: tuple[Row, ...]
     find_sandbox: Callable[[], str | None]
+    # Runs commands in containers; without it, probes and hooks that want one fail and say so.
+    command: Run | None = None
     queue: WorkQueue[str] = field(init=False)
     hosts: Hosts = field(init=False)
     pods: Informer = field(init=False)
     _claims: Informer = field(init=False)
     _volumes: Informer = field(init=False)
     _starter: Starter = field(init=False)
+    _checks: Checks = field(init=False)
+    _hooks: Hooks = field(init=False)
     _group: asyncio.TaskGroup = field(init=False)
     # Where the pods bound to this machine are found, by uid.
     _keys: dict[str, Key] = field(init=False, default_factory=dict)
     # Since when something keeps a pod's containers from starting.
     _blocked: dict[str, datetime] = field(init=False, default_factory=dict)
     _followed: set[Identity] = field(init=False, default_factory=set)
+    # Whom this process has asked to stop, or will once their last hook has run.
+    _leaving: set[Identity] = field(init=False, default_factory=set)
 
     def __post_init__(self) -> None:
         """Set up the caches; nothing runs before `run`."""
@@ -83,6 +95,15 @@ class Agent:
             claims=self._claims.cache,
             volumes=self._volumes.cache,
             find_sandbox=self.find_sandbox,
+        )
+        asking = Asking(inside=RunInside(starter=self._starter, command=self.command) if self.command else None)
+        self._hooks = Hooks(asking=asking, recorder=self.recorder, address=self.hosts.address)
+        self._checks = Checks(
+            asking=asking,
+            clock=self.world.clock,
+            recorder=self.recorder,
+            address=self.hosts.address,
+            on_change=self.queue.add,
         )
 
     async def run(self, ready: asyncio.Event) -> None:
@@ -107,6 +128,11 @@ class Agent:
             ready.set()
             await run(self.queue, self.reconcile, workers=WORKERS)
 
+    @property
+    def starter(self) -> Starter:
+        """What starts this agent's containers, and knows what each of them is made from."""
+        return self._starter
+
     async def reconcile(self, uid: str) -> None:
         """Look at one pod's folders, decide, carry out, report, and say when to look again."""
         pod = self._pod(uid)
@@ -122,6 +148,7 @@ class Agent:
         problems: dict[str, Problem] = {}
         for _ in range(MAX_ROUNDS):
             seen = look(self.world, self.folders, pod, address=self.hosts.address(pod), problems=problems)
+            seen = replace(seen, health=self._checks.health(pod, seen.tries))
             plan = decide(seen, self.world.clock.now())
             if not plan.record and not plan.start:
                 break
@@ -130,6 +157,7 @@ class Agent:
             problems |= await self._start(pod, plan)
         await self._stop(seen, plan)
         self._follow(uid, seen.tries)
+        self._checks.keep(self._group, pod, seen.tries)
         await self._report(pod, plan)
         self._look_again(uid, plan, is_blocked=bool(problems))
         if plan.remove:
@@ -148,15 +176,45 @@ class Agent:
             folder = self.folders.attempt(uid_of(pod), start.container, start.restarts)
             if read_started(self.world.files, folder) is None:
                 raise Busy(f"the shim of container {start.container!r} ended before it began; see {folder}")
+            if hook_of(specs[start.container], POST_START):
+                self._group.create_task(self._after_start(pod, specs[start.container], start.restarts))
         return problems
+
+    async def _after_start(self, pod: Object, container: Object, restarts: int) -> None:
+        if not await self._hooks.after_start(pod, container):
+            self._checks.condemn((uid_of(pod), str(container["name"]), restarts))
 
     async def _stop(self, seen: Seen, plan: Plan) -> None:
         for name in plan.ask:
-            if self._signal(seen.tries[name], signal.SIGTERM):
-                write_asked(self.world.files, self._folder(seen, name), self.world.clock.now())
-                await self.recorder.record(seen.pod, "Killing", message=f"Stopping container {name}")
+            await self._ask(seen, name)
+        for each in seen.tries.values():
+            # Asked by an agent that did not live to see the hook end: asking twice does no harm.
+            if each.is_held and each.asked_at and each.started and each.started.identity not in self._leaving:
+                self._say_stop(each)
         for name in plan.kill:
             self._signal(seen.tries[name], signal.SIGQUIT)
+
+    async def _ask(self, seen: Seen, name: str) -> None:
+        each, container = seen.tries[name], next(c for c in containers_of(seen.pod) if c["name"] == name)
+        who = each.started.identity if each.started else None
+        if who is None:
+            return
+        if hook_of(container, PRE_STOP):
+            write_asked(self.world.files, self._folder(seen, name), self.world.clock.now())
+            self._leaving.add(who)
+            self._group.create_task(self._take_leave(seen.pod, container, each))
+        elif self._say_stop(each):
+            write_asked(self.world.files, self._folder(seen, name), self.world.clock.now())
+        await self.recorder.record(seen.pod, "Killing", message=why_stopping(seen, name), part=part_of(seen.pod, name))
+
+    async def _take_leave(self, pod: Object, container: Object, each: Try) -> None:
+        await self._hooks.before_stop(pod, container, seconds=grace_seconds(pod))
+        self._say_stop(each)
+
+    def _say_stop(self, each: Try) -> bool:
+        if each.started and each.started.identity:
+            self._leaving.add(each.started.identity)
+        return self._signal(each, signal.SIGTERM)
 
     def _signal(self, each: Try, number: int) -> bool:
         """Signal a try's shim; False when it has not yet said who it is."""
@@ -180,6 +238,7 @@ class Agent:
             await self.world.processes.ended(who)
         finally:
             self._followed.discard(who)
+            self._leaving.discard(who)
         self.queue.add(uid)
 
     async def _report(self, pod: Object, plan: Plan) -> None:
@@ -199,7 +258,8 @@ class Agent:
 
     async def _tell(self, pod: Object, told: tuple[Story, ...]) -> None:
         for story in told:
-            await self.recorder.record(pod, story.reason, message=story.message, is_warning=story.is_warning)
+            said = {"message": story.message, "part": story.part}
+            await self.recorder.record(pod, story.reason, is_warning=story.is_warning, **said)
 
     def _look_again(self, uid: str, plan: Plan, *, is_blocked: bool) -> None:
         now = self.world.clock.now()
@@ -247,6 +307,7 @@ class Agent:
             self.hosts.remove(pod)
             self._keys.pop(uid, None)
             self._blocked.pop(uid, None)
+            self._checks.forget(uid)
         # Soon and once for many: pods that run already have their hosts file mounted.
         asyncio.get_running_loop().call_soon(self.hosts.flush)
         if pod["spec"].get("nodeName") == self.host.name and _UID.fullmatch(uid):

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ class Said:
 class Asking:
     """The ways to ask."""
 
-    inside: Inside
+    inside: Inside | None
 
     async def ask(self, probe: Probe, pod: Object, container: Mapping[str, Any], address: str) -> Said:
         """Ask once; no answer in time is a bad one."""
@@ -55,7 +56,7 @@ class Asking:
     ) -> Said:
         """Do what a probe or a hook says."""
         match action:
-            case "exec":
+            case "exec" if self.inside is not None:
                 code, output = await self.inside.run(pod, str(container["name"]), tuple(what.get("command") or ()))
                 return Said(is_good=code == 0, text=output[:SHOWN_BYTES].decode(errors="replace"))
             case "httpGet":
@@ -77,6 +78,8 @@ async def _connect(what: Mapping[str, Any], container: Mapping[str, Any], addres
     except OSError as error:
         return Said(is_good=False, text=f"dial tcp {host}:{port}: connect: {_reason(error)}")
     writer.close()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()
     return Said(is_good=True)
 
 
@@ -113,4 +116,4 @@ def _request(what: Mapping[str, Any], host: str, path: str) -> bytes:
 
 
 def _reason(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()
+    return os.strerror(error.errno).lower() if error.errno else str(error)

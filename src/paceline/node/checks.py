@@ -44,6 +44,8 @@ class Checks:
     on_change: Callable[[str], None]
     _tallies: dict[Attempt, dict[str, Tally]] = field(default_factory=dict)
     _tasks: dict[Attempt, asyncio.Task[None]] = field(default_factory=dict)
+    # Tries whose first hook failed.
+    _condemned: set[Attempt] = field(default_factory=set)
 
     def keep(self, group: asyncio.TaskGroup, pod: Object, tries: Mapping[str, Try]) -> None:
         """Ask the containers of a pod that run, and stop asking those that do not any more."""
@@ -54,25 +56,39 @@ class Checks:
             if each.is_held and each.ended is None and each.started and each.started.at
             for container in _with_probes(pod, name)
         }
-        self.forget(uid, wanted)
+        self._stop(uid, but=wanted)
         for attempt, (container, began) in wanted.items():
             if attempt not in self._tasks:
                 self._tallies[attempt] = {}
                 self._tasks[attempt] = group.create_task(self._run(attempt, pod, container, began))
 
-    def forget(self, uid: str, but: Mapping[Attempt, Any]) -> None:
-        """Stop asking the containers of a pod, but for some."""
+    def forget(self, uid: str) -> None:
+        """Stop asking the containers of a pod that is gone."""
+        self._stop(uid, but={})
+        self._condemned -= {each for each in self._condemned if each[0] == uid}
+
+    def _stop(self, uid: str, *, but: Mapping[Attempt, Any]) -> None:
         for attempt in [each for each in self._tasks if each[0] == uid and each not in but]:
             self._tasks.pop(attempt).cancel()
             self._tallies.pop(attempt, None)
 
     def health(self, pod: Object, tries: Mapping[str, Try]) -> dict[str, Health]:
         """Say how each container of a pod that has probes is."""
-        return {
-            name: health_of(container, self._tallies.get((uid_of(pod), name, each.restarts)) or {})
+        uid = uid_of(pod)
+        said = {
+            name: health_of(container, self._tallies.get((uid, name, each.restarts)) or {})
             for name, each in tries.items()
             for container in _with_probes(pod, name)
         }
+        dead = {
+            name: Health(alive=False) for name, each in tries.items() if (uid, name, each.restarts) in self._condemned
+        }
+        return said | dead
+
+    def condemn(self, attempt: Attempt) -> None:
+        """Have a try end whose first hook failed."""
+        self._condemned.add(attempt)
+        self.on_change(attempt[0])
 
     async def _run(self, attempt: Attempt, pod: Object, container: Mapping[str, Any], began: datetime) -> None:
         probes = {probe.kind: probe for probe in probes_of(container)}

@@ -61,8 +61,8 @@ async def read_log(files: Files, folder: Path, query: LogQuery) -> AsyncGenerato
     path = folder / shim.LOG
     plain = Plain(timestamps=query.timestamps)
     left = query.limit_bytes
-    async for entries in _entries(files, folder, _start(files, path, query), follow=query.follow):
-        data = plain.take(entries)
+    async for some in entries(files, folder, _start(files, path, query), follow=query.follow):
+        data = plain.take(some)
         if left is not None:
             data = data[:left]
             left -= len(data)
@@ -93,7 +93,7 @@ class Plain:
         return stamp + entry[HEAD:] + b"\n" * self._is_new_line
 
 
-async def _entries(files: Files, folder: Path, offset: int, *, follow: bool) -> AsyncGenerator[bytes, None]:
+async def entries(files: Files, folder: Path, offset: int, *, follow: bool) -> AsyncGenerator[bytes, None]:
     """Read whole entries from an offset, to the end of the file or of the container."""
     path, pause, rest = folder / shim.LOG, SOONEST_SECONDS, b""
     while True:
@@ -110,6 +110,14 @@ async def _entries(files: Files, folder: Path, offset: int, *, follow: bool) -> 
         elif not data:
             await asyncio.sleep(pause)
             pause = min(pause * 2, LATEST_SECONDS)
+
+
+def end_of_log(files: Files, path: Path) -> int:
+    """Find where the next entry will begin."""
+    try:
+        return _end_of_entries(files, path, files.size(path))
+    except FileNotFoundError:
+        return 0
 
 
 def _read(files: Files, path: Path, offset: int) -> bytes:

@@ -1,7 +1,8 @@
 """A small warm parent of all shims: a fork costs a millisecond, a new interpreter twenty.
 
 Started as a program of its own with `python -I -S`; stdlib only. Each message on its socket is a folder's path with the
-writing end of a pipe attached; the shim that is forked for it says on the pipe that its program runs. Nothing is kept
+writing end of a pipe attached; the shim that is forked for it says on the pipe that its program runs. The word `enter`
+instead of a path, with a socket attached, asks for a command in a running container (enter.py). Nothing is kept
 here, so nothing is lost when it ends; it ends with the agent, and the shims live on.
 """
 
@@ -16,6 +17,7 @@ from pathlib import Path
 from types import ModuleType
 
 PATH_BYTES = 8192
+ENTER = "enter"
 
 
 def serve(requests: socket.socket, keep: Callable[[str, int], None]) -> None:
@@ -47,12 +49,13 @@ def _fork(folder: str, ready: int, keep: Callable[[str, int], None]) -> None:
 
 
 def _program() -> Callable[[str, int], None]:
-    """Load the shim alone: the package's own start would bring in the whole SDK, and site-packages with it."""
+    """Load the shim alone, and what enters it: the package's own start would bring in the SDK and site-packages."""
     package = ModuleType("paceline")
     package.__path__ = [str(Path(__file__).parents[1])]
     sys.modules["paceline"] = package
     keep: Callable[[str, int], None] = importlib.import_module("paceline.node.shim").run
-    return keep
+    enter: Callable[[int], None] = importlib.import_module("paceline.node.enter").run
+    return lambda folder, fd: enter(fd) if folder == ENTER else keep(folder, fd)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from paceline.client.cluster import LEASES, NAMESPACES, NODES, Cluster
 from paceline.errors import Busy, Exists, Missing, PacelineError
 from paceline.node.host import ADDRESS, Host
 from paceline.objects.meta import Object
+from paceline.objects.quantity import canonical
 from paceline.objects.times import from_wire, to_wire, to_wire_micro
 from paceline.world import Clock
 
@@ -49,7 +50,9 @@ def node_object(host: Host) -> Object:
 
 def node_status(host: Host, old: Object, *, has_sandbox: bool, now: datetime) -> Object:
     """Write the node's status; a condition's moment changes only with the condition."""
-    amounts = {"cpu": str(host.cpus), "memory": f"{host.memory_bytes // 1024}Ki", "pods": str(MAX_PODS)}
+    plain = {"cpu": str(host.cpus), "memory": f"{host.memory_bytes // 1024}Ki", "pods": str(MAX_PODS)}
+    # As the server writes them, so that what was reported is known again.
+    amounts = {name: canonical(amount) for name, amount in plain.items()}
     info = {
         "machineID": "",
         "systemUUID": "",

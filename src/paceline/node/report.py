@@ -27,6 +27,7 @@ def pod_status(seen: Seen, now: datetime) -> Object:
         phase, why = str(old.get("phase") or "Pending"), {}
     status: Object = {
         "phase": phase,
+        **_generation(seen.pod),
         **why,
         "conditions": _conditions(seen, (init, main), phase, now),
         "hostIP": seen.host_address,
@@ -119,7 +120,15 @@ def _container(seen: Seen, spec: Mapping[str, Any], role: Role) -> Object:
     }
     if each is not None and each.started is not None:
         status["containerID"] = _id(seen.pod, name, restarts)
+        status |= _granted(spec)
     return status
+
+
+def _granted(spec: Mapping[str, Any]) -> Object:
+    """Tell what a container got, which here is what it asked for."""
+    resources = spec.get("resources") or {}
+    asked = resources.get("requests")
+    return {"resources": resources} | ({"allocatedResources": asked} if asked else {})
 
 
 def _state(seen: Seen, name: str, role: Role) -> dict[str, Any]:
@@ -193,7 +202,15 @@ def _conditions(seen: Seen, containers: tuple[list[Object], list[Object]], phase
         since = last.get("lastTransitionTime") if last.get("status") == word else None
         said = why if not holds or phase == "Succeeded" else {}
         old[kind] = {"type": kind, "status": word, "lastTransitionTime": since or to_wire(now), **said}
-    return list(old.values())
+    # In the order of a kubelet, which speaks for the scheduler too.
+    told = [{**old.pop(kind), **_generation(seen.pod)} for kind in (*ours, "PodScheduled") if kind in old]
+    return [*told, *old.values()]
+
+
+def _generation(pod: Object) -> dict[str, int]:
+    """Name the state of the spec that a status is about."""
+    generation = pod["metadata"].get("generation")
+    return {"observedGeneration": generation} if generation else {}
 
 
 def _why_not(phase: str, reason: str, message: str) -> dict[str, str]:

@@ -184,7 +184,8 @@ def _isolation(launch: Launch, host: Host) -> Iterator[str]:
         yield from ("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
 
 
-def _env(launch: Launch, host: Host) -> Iterator[str]:
+def variables(launch: Launch, host: Host) -> dict[str, str]:
+    """Give the whole environment of a container: what every one has, its image's, its own."""
     uid = launch.user.uid if launch.user else host.uid
     image = {
         "PATH": ":".join(launch.environment.path),
@@ -192,6 +193,10 @@ def _env(launch: Launch, host: Host) -> Iterator[str]:
         "LANG": "C.UTF-8",
         "HOSTNAME": launch.hostname,
     }
+    return image | dict(launch.environment.env) | dict(launch.env)
+
+
+def _env(launch: Launch, host: Host) -> Iterator[str]:
     yield "--clearenv"
-    for name, value in (image | dict(launch.environment.env) | dict(launch.env)).items():
+    for name, value in variables(launch, host).items():
         yield from ("--setenv", name, value)

@@ -1,4 +1,4 @@
-"""The agent's own API, shaped like a kubelet's: logs of containers, and which pods are here."""
+"""The agent's own API, shaped like a kubelet's: logs, commands, ports and use of its pods, and which there are."""
 
 import asyncio
 import json
@@ -12,9 +12,13 @@ from urllib.parse import parse_qsl, unquote
 from paceline.errors import Malformed, Missing, NotOffered, PacelineError
 from paceline.node import shim
 from paceline.node.agent import Agent
+from paceline.node.doors import Doors, Listens
+from paceline.node.execute import Run
 from paceline.node.host import Folders, Host
 from paceline.node.logs import LogQuery, log_query, read_log
 from paceline.node.look import containers_of, numbers_of
+from paceline.node.sessions import NoContainer, Sessions
+from paceline.node.stats import Stats
 from paceline.objects.meta import Key, Object, uid_of
 from paceline.world import World
 
@@ -32,30 +36,59 @@ class Kubelet:
     host: Host
     folders: Folders
     pods: Mapping[Key, Object]
+    sessions: Sessions
+    doors: Doors
+    stats: Stats
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request; what goes wrong before the first byte is a Status, as Kubernetes writes it."""
-        if scope["type"] != "http":
+        if scope["type"] not in {"http", "websocket"}:
             return
         # Not scope["path"]: a quoted slash in a name must not look like one between names.
         parts = [unquote(part) for part in scope["raw_path"].decode("ascii").split("/")[1:]]
-        query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
         try:
-            match scope["method"], parts:
-                case "GET", ["healthz"]:
-                    await _answer(send, 200, b"ok", PLAIN)
-                case "GET", ["pods"]:
-                    await _answer(send, 200, json.dumps(self._list()).encode(), JSON)
-                case "GET", ["containerLogs", namespace, pod, container]:
-                    wanted = log_query(query, self.world.clock.now())
-                    folder = self.log_folder((namespace, pod), container, wanted)
-                    await _stream(receive, send, read_log(self.world.files, folder, wanted))
-                case "GET", _:
-                    raise Missing(f"the node agent has no {scope['path']}")
-                case method, _:
-                    raise NotOffered(f"the node agent does not answer {method}")
+            if scope["type"] == "websocket":
+                await receive()
+                await self._meet(parts, scope, receive, send)
+            else:
+                await self._serve(parts, scope, receive, send)
+        except NoContainer as error:
+            await _answer(send, error.code, str(error).encode(), PLAIN, is_denial=scope["type"] == "websocket")
         except PacelineError as error:
-            await _answer(send, error.code, json.dumps(_status(error)).encode(), JSON)
+            body = json.dumps(_status(error)).encode()
+            await _answer(send, error.code, body, JSON, is_denial=scope["type"] == "websocket")
+
+    async def _serve(self, parts: list[str], scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        match scope["method"], parts:
+            case _, ["proxy", _, _, _, _, *_]:
+                await self.doors.pass_on(scope, receive, send)
+            case _, ["exec" | "attach", _, _, _]:
+                self.sessions.check(parts, scope)
+                raise Malformed(_not_upgraded(scope))
+            case "GET", ["healthz"]:
+                await _answer(send, 200, b"ok", PLAIN)
+            case "GET", ["pods"]:
+                await _answer(send, 200, json.dumps(self._list()).encode(), JSON)
+            case "GET", ["stats", "summary"]:
+                await _answer(send, 200, json.dumps(self.stats.summary()).encode(), JSON)
+            case "GET", ["containerLogs", namespace, pod, container]:
+                query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
+                wanted = log_query(query, self.world.clock.now())
+                folder = self.log_folder((namespace, pod), container, wanted)
+                await _stream(receive, send, read_log(self.world.files, folder, wanted))
+            case "GET", _:
+                raise Missing(f"the node agent has no {scope['path']}")
+            case method, _:
+                raise NotOffered(f"the node agent does not answer {method}")
+
+    async def _meet(self, parts: list[str], scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        match parts:
+            case ["proxy", _, _, _, _, *_]:
+                await self.doors.pass_on(scope, receive, send)
+            case ["exec" | "attach", _, _, _]:
+                await self.sessions.open(parts, scope, receive, send)
+            case _:
+                raise Missing(f"the node agent has no WebSocket at {scope['path']}")
 
     def log_folder(self, key: Key, container: str, query: LogQuery) -> Path:
         """Find the folder of the try whose log is wanted."""
@@ -81,9 +114,36 @@ class Kubelet:
         return {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": mine}
 
 
-def make_app(agent: Agent) -> Kubelet:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What the agent's API needs of the machine beside the world."""
+
+    run: Run
+    listens: Listens
+    stats: Stats
+
+
+def make_app(agent: Agent, machine: Machine) -> Kubelet:
     """Serve what an agent knows."""
-    return Kubelet(world=agent.world, host=agent.host, folders=agent.folders, pods=agent.pods.cache)
+    world, folders, pods = agent.world, agent.folders, agent.pods.cache
+    return Kubelet(
+        world=world,
+        host=agent.host,
+        folders=folders,
+        pods=pods,
+        sessions=Sessions(
+            world=world, host=agent.host, folders=folders, pods=pods, launch=agent.starter.launch, run=machine.run
+        ),
+        doors=Doors(world=world, folders=folders, pods=pods, address=agent.hosts.address, listens=machine.listens),
+        stats=machine.stats,
+    )
+
+
+def _not_upgraded(scope: Mapping[str, Any]) -> str:
+    wanted = next((value for name, value in scope["headers"] if name.lower() == b"upgrade"), b"")
+    if wanted.lower().startswith(b"spdy"):
+        return "SPDY is not spoken here: use a client that speaks WebSocket, as kubectl does from 1.31 on"
+    return "Upgrade request required"
 
 
 def _why(pod: Object, container: str) -> str:
@@ -106,10 +166,11 @@ def _status(error: PacelineError) -> Object:
     }
 
 
-async def _answer(send: Send, code: int, body: bytes, kind: bytes) -> None:
+async def _answer(send: Send, code: int, body: bytes, kind: bytes, *, is_denial: bool = False) -> None:
+    prefix = "websocket." if is_denial else ""
     headers = [(b"content-type", kind), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": code, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    await send({"type": f"{prefix}http.response.start", "status": code, "headers": headers})
+    await send({"type": f"{prefix}http.response.body", "body": body})
 
 
 async def _stream(receive: Receive, send: Send, chunks: AsyncGenerator[bytes]) -> None:

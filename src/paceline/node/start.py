@@ -52,14 +52,18 @@ class Starter:
         if program is None:
             said = "bubblewrap is not installed, and containers run in its sandbox"
             raise Blocked("SandboxMissing", f"{said}; install it with: {self.host.install_sandbox}")
-        sources = await read_sources(self.cluster, pod)
-        launch = self._launch(pod, container, sources=sources, restarts=restarts)
+        launch = await self.launch(pod, container, restarts)
         self._fill(pod, launch)
         folder = launch.message.parent
         # Not synced: when a power cut takes it, the start that it was for has not happened either.
         self.world.files.overwrite(folder / shim.INTENT, self._intent(pod, container, launch, program), 0o600)
         await self.world.processes.start(folder)
         self._forget_older(uid_of(pod), str(container["name"]), restarts)
+
+    async def launch(self, pod: Object, container: Object, restarts: int = 0) -> sandbox.Launch:
+        """Work out what a container's sandbox is made from; Blocked says what is missing."""
+        sources = await read_sources(self.cluster, pod)
+        return self._launch(pod, container, sources=sources, restarts=restarts)
 
     def _launch(self, pod: Object, container: Object, *, sources: Sources, restarts: int) -> sandbox.Launch:
         name, uid = str(container["name"]), uid_of(pod)

@@ -1,10 +1,12 @@
 """The events that go with a change of a pod's status, in the words kubectl users know."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from paceline.objects.meta import Object
+from paceline.node.probes import NAMES
+from paceline.node.seen import Seen
+from paceline.objects.meta import Object, is_deleting
 
 # Which event tells of a container that waits, by its reason; other reasons are errors of one container.
 WAITS = {
@@ -24,16 +26,34 @@ class Story:
     reason: str
     message: str
     is_warning: bool = False
+    # The container it is about, as a path into the pod.
+    part: str = ""
+
+
+def part_of(pod: Object, name: str) -> str:
+    """Say where in a pod a container is, as events have it."""
+    before = any(each["name"] == name for each in pod["spec"].get("initContainers") or ())
+    return f"spec.{'initContainers' if before else 'containers'}{{{name}}}"
 
 
 def stories(old: Object, new: Object) -> tuple[Story, ...]:
     """Tell what a written status says that the one before did not, so that nothing is told twice."""
     return tuple(
-        story
-        for field in ("initContainerStatuses", "containerStatuses")
+        replace(story, part=f"spec.{part}{{{after['name']}}}")
+        for field, part in (("initContainerStatuses", "initContainers"), ("containerStatuses", "containers"))
         for before, after in _pairs(old.get(field), new.get(field))
         for story in _about(before, after)
     )
+
+
+def why_stopping(seen: Seen, name: str) -> str:
+    """Say why a container is asked to go."""
+    health = seen.health.get(name)
+    if health is None or health.alive or is_deleting(seen.pod):
+        return f"Stopping container {name}"
+    if not health.failed:
+        return f"FailedPostStartHook: container {name} is stopped"
+    return f"Container {name} failed {NAMES[health.failed].lower()} probe, will be restarted"
 
 
 def _pairs(old: list[Object] | None, new: list[Object] | None) -> Iterator[tuple[Object, Object]]:

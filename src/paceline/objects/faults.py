@@ -19,6 +19,7 @@ class Problem(StrEnum):
     FORBIDDEN = "FieldValueForbidden"
     TYPE = "FieldValueTypeInvalid"
     TOO_LONG = "FieldValueTooLong"
+    TOO_MANY = "FieldValueTooMany"
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,13 @@ class Member:
     restart: RestartPolicy = RestartPolicy.ON_FAILURE
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """What members share who start processes in each other: files, a key of the job, and what stands in for ssh."""
+
+    files: Mapping[str, str]
+
+
 # A rule names places; it holds when all of them ended the way the rule is about.
 Rule = tuple[Place, ...]
 
@@ -68,6 +75,8 @@ class Gang:
     role_limits: Mapping[str, int] = field(default_factory=dict)
     clean_up: CleanUp = CleanUp.NONE
     active_deadline_seconds: int | None = None
+    # What members share who start processes in each other.
+    launch: Launch | None = None
     # The queue its pods wait in, and who goes first there; no queue means the cluster's own order.
     queue: str = ""
     priority: int = 0
@@ -96,6 +105,11 @@ class Site:
         """Name the pod of one attempt; later attempts carry their number."""
         name = f"{self.stem}-{place.role}-{place.index}"
         return name if attempt == 0 else f"{name}-r{attempt}"
+
+    @property
+    def launch_secret(self) -> str:
+        """Name the secret that holds what members need to start processes in each other."""
+        return f"{self.stem}-launch"
 
     def hostname(self, place: Place) -> str:
         """Name the host of a place, which stays the same over attempts."""

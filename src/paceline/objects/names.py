@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from paceline.errors import Fault
-from paceline.objects.faults import forbidden, invalid
+from paceline.objects.faults import FieldFault, Problem, invalid
 
 MAX_LABEL = 63
 MAX_SUBDOMAIN = 253
@@ -32,7 +32,7 @@ OLD_LABEL_RULE = (
     "alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or "
     f"'abc-123', {_REGEX} '{_OLD_LABEL}')"
 )
-_PART_RULE = (
+PART_RULE = (
     f"name part must consist of alphanumeric characters, '-', '_' or '.', and {_ALNUM} (e.g. "
     f"'MyName',  or 'my.name',  or '123-abc', {_REGEX} '{_PART}')"
 )
@@ -48,18 +48,24 @@ _IS_PART = re.compile(_PART)
 
 
 def label_problem(name: str) -> str:
-    """Say why a name is not a DNS label, with one that is; "" when it is one."""
+    """Say why a name is not a DNS label; "" when it is one."""
     return _problem(name, _IS_LABEL, rule=LABEL_RULE, longest=MAX_LABEL)
 
 
 def subdomain_problem(name: str) -> str:
-    """Say why a name is not a DNS subdomain, with one that is; "" when it is one."""
+    """Say why a name is not a DNS subdomain; "" when it is one."""
     return _problem(name, _IS_SUBDOMAIN, rule=SUBDOMAIN_RULE, longest=MAX_SUBDOMAIN)
 
 
 def service_problem(name: str) -> str:
-    """Say why a name cannot be a service's, with one that could; "" when it can."""
+    """Say why a name cannot be a service's; "" when it can."""
     return _problem(name, _IS_OLD_LABEL, rule=OLD_LABEL_RULE, longest=MAX_LABEL)
+
+
+def better_name(name: str) -> str:
+    """Give `, did you mean "…"?` with a name that could be a service's, or nothing."""
+    better = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    return f', did you mean "{better}"?' if not service_problem(better) else ""
 
 
 def key_problem(key: str) -> str:
@@ -71,7 +77,7 @@ def key_problem(key: str) -> str:
         return "name part must be non-empty"
     if len(part) > MAX_LABEL:
         return f"name part must be no more than {MAX_LABEL} bytes"
-    return "" if _IS_PART.fullmatch(part) else _PART_RULE
+    return "" if _IS_PART.fullmatch(part) else PART_RULE
 
 
 def value_problem(value: str) -> str:
@@ -98,15 +104,12 @@ def annotations_faults(annotations: Mapping[str, Any], path: str) -> tuple[Fault
     found: list[Fault] = [invalid(path, key, said) for key, said in wrong if said]
     size = sum(len(key) + len(str(value).encode()) for key, value in annotations.items())
     if size > MAX_ANNOTATIONS_BYTES:
-        hint = f"annotations may have at most {MAX_ANNOTATIONS_BYTES} bytes together, not {size}"
-        found.append(forbidden(path, hint))
+        hint = f"may not be more than {MAX_ANNOTATIONS_BYTES} bytes"
+        found.append(FieldFault(path, "", hint, Problem.TOO_LONG))
     return tuple(found)
 
 
 def _problem(name: str, allowed: re.Pattern[str], *, rule: str, longest: int) -> str:
     if len(name) > longest:
         return f"must be no more than {longest} bytes"
-    if allowed.fullmatch(name):
-        return ""
-    better = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-    return f'{rule}, did you mean "{better}"?' if allowed.fullmatch(better) else rule
+    return "" if allowed.fullmatch(name) else rule

@@ -66,8 +66,7 @@ def _apply(target: Any, operation: Any) -> Any:
             value = _value(operation)
             if not path:
                 return value
-            _find(target, path)
-            return _put(_drop(target, path), path, value)
+            return _replace(target, path, value)
         case "move":
             start = _steps(operation, "from")
             value = _find(target, start)
@@ -84,9 +83,8 @@ def _apply(target: Any, operation: Any) -> Any:
 
 
 def _value(operation: dict[str, Any]) -> Any:
-    if "value" not in operation:
-        raise Unfit("it has no value")
-    return operation["value"]
+    # What is not said counts as null, as in Kubernetes.
+    return operation.get("value")
 
 
 def _steps(operation: dict[str, Any], field: str) -> tuple[str, ...]:
@@ -127,6 +125,15 @@ def _put(target: Any, path: tuple[str, ...], value: Any) -> Any:
             copy.insert(at, value)
         return copy
     raise Unfit(f"there is nothing at {_spelled(path)!r}")
+
+
+def _replace(target: Any, path: tuple[str, ...], value: Any) -> Any:
+    """Give a copy of `target` with another value at a path; a field need not be there, but what holds it must."""
+    holder = _find(target, path[:-1])
+    if isinstance(holder, dict):
+        return _put(target, path, value)
+    _find(target, path)
+    return _put(_drop(target, path), path, value)
 
 
 def _drop(target: Any, path: tuple[str, ...]) -> Any:

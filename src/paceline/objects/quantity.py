@@ -14,6 +14,9 @@ _UNITS = {
     **{unit: Decimal(1000) ** power for power, unit in enumerate("kMGTPE", start=1)},
     **{f"{unit}i": Decimal(1024) ** power for power, unit in enumerate("KMGTPE", start=1)},
 }
+_KIBI = 1024
+_BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_DECIMAL = ("n", "u", "m", "", "k", "M", "G", "T", "P", "E")
 # What no machine has; Kubernetes holds amounts in 64 bits.
 _LARGEST = 2**63 - 1
 _MAX_CHARS = 64
@@ -32,6 +35,30 @@ def parse(amount: str | float) -> Decimal:
         if value > _LARGEST:
             raise ValueError(f"the largest amount is {_LARGEST}")
         return -value if sign == "-" else value
+
+
+def canonical(amount: str | float, *, finest: int = 9) -> str:
+    """Spell an amount as Kubernetes answers with it: in the largest unit that leaves no fraction.
+
+    What is finer than `finest` decimal places is rounded up.
+    """
+    text = str(amount).strip()
+    value = parse(text).quantize(Decimal(1).scaleb(-finest), rounding=ROUND_CEILING)
+    match = _FORM.fullmatch(text)
+    is_binary = bool(match and (match[4] or "").endswith("i"))
+    if is_binary and abs(value) >= _KIBI and value == value.to_integral_value():
+        number, power = int(value), 0
+        while number % _KIBI == 0 and power < len(_BINARY) - 1:
+            number, power = number // _KIBI, power + 1
+        return f"{number}{_BINARY[power]}"
+    number, power = int(value.scaleb(9)), -3
+    while number and number % 1000 == 0 and power < len(_DECIMAL) - 4:
+        number, power = number // 1000, power + 1
+    if not number:
+        return "0"
+    if match and match[3] and not is_binary:
+        return f"{number}e{3 * power}" if power else str(number)
+    return f"{number}{_DECIMAL[power + 3]}"
 
 
 def is_quantity(text: str) -> bool:

@@ -36,6 +36,7 @@ class Shape:
 
     fields: "dict[str, Shape] | None" = None
     items: "Shape | None" = None
+    # What has a name that is not among the fields; beside fields, None means that nothing else may be.
     values: "Shape | None" = None
     nullable: bool = False
 
@@ -47,15 +48,37 @@ class Shapes:
     components: Mapping[str, Any]
     _by_name: dict[str, Shape] = field(default_factory=dict)
 
-    def of_object(self, schema: Schema) -> Shape:
-        """Work out the shape of a whole object: its metadata is always that of Kubernetes."""
-        shape = self._shape(schema)
-        if shape.fields is None:
-            return shape
-        fields = {"apiVersion": Shape(), "kind": Shape(), **shape.fields}
+    def of_object(self, schema: Schema, *, structural: bool = False) -> Shape:
+        """Work out the shape of a whole object: its metadata is always that of Kubernetes.
+
+        A structural schema, as definitions have it, names all that may be.
+        """
+        shape = self._structural(schema) if structural else self._shape(schema)
+        return shape if shape.fields is None else self._whole(shape)
+
+    def _whole(self, shape: Shape) -> Shape:
+        fields = {"apiVersion": Shape(), "kind": Shape(), **(shape.fields or {})}
         if META in self.components:
             fields["metadata"] = self._shape({"$ref": REF + META})
-        return Shape(fields=fields)
+        return Shape(fields=fields, values=shape.values, nullable=shape.nullable)
+
+    def _structural(self, schema: Schema) -> Shape:
+        shape = Shape(nullable=bool(schema.get("nullable")))
+        if isinstance(items := schema.get("items"), Mapping):
+            shape.items = self._structural(items)
+        values = schema.get("additionalProperties")
+        is_open = schema.get("x-kubernetes-preserve-unknown-fields")
+        if isinstance(values, Mapping):
+            shape.values = self._structural(values)
+        elif "properties" in schema or (schema.get("type") == "object" and not (values or is_open)):
+            named = schema.get("properties") or {}
+            shape.fields = {name: self._structural(inner) for name, inner in named.items()}
+            shape.values = _ANYTHING if is_open else None
+        if schema.get("x-kubernetes-embedded-resource"):
+            # One without fields is open: it has what every object has, and anything else.
+            shape.values = _ANYTHING if is_open else None
+            return self._whole(shape)
+        return shape
 
     def _shape(self, schema: Schema) -> Shape:
         if reference := reference_of(schema):
@@ -95,18 +118,22 @@ def prune(obj: Object, shape: Shape) -> tuple[UnknownField, ...]:
     return tuple(found)
 
 
+MOST_SUGGESTIONS = 20
 # Steps from the object to a value; spelled only when there is something to say.
 _Trail = list[str | int]
 
 
 def _prune_fields(holder: Object, shape: Shape, trail: _Trail, found: list[UnknownField]) -> None:
-    fields, values = shape.fields, shape.values or _ANYTHING
+    fields = shape.fields
+    others = shape.values or (_ANYTHING if fields is None else None)
     for name in tuple(holder):
-        inner = values if fields is None else fields.get(name)
+        inner = others if fields is None else fields.get(name, others)
         value = holder[name]
         if inner is None:
             del holder[name]
-            found.append(UnknownField(path=spell((*trail, name)), suggestion=did_you_mean(name, fields or ())))
+            # Comparing takes long, and nobody reads the hundredth suggestion.
+            hint = did_you_mean(name, fields or ()) if len(found) < MOST_SUGGESTIONS else ""
+            found.append(UnknownField(path=spell((*trail, name)), suggestion=hint))
         elif value is None:
             if inner is not _ANYTHING and not inner.nullable:
                 del holder[name]
@@ -219,6 +246,8 @@ def _rewritten(schema: Any) -> Any:
         lowest, highest = _INTEGERS[plain["format"]]
         plain["minimum"] = max(lowest, plain.get("minimum", lowest))
         plain["maximum"] = min(highest, plain.get("maximum", highest))
+    if schema.get("x-kubernetes-embedded-resource"):
+        plain["required"] = [*dict.fromkeys((*plain.get("required", ()), "apiVersion", "kind"))]
     if schema.get("nullable") and isinstance(plain.get("type"), str):
         plain["type"] = [plain["type"], "null"]
     return plain

@@ -1,4 +1,7 @@
-"""Which kinds there are: group, version, names, scope, schema, columns. Filled once, at assembly."""
+"""Which kinds there are: group, version, names, scope, schema, columns.
+
+A scheme is one moment of that: those who want to know what is served now ask for it again.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +18,7 @@ class Column:
     name: str
     path: str
     type: str = "string"
+    format: str = ""
     description: str = ""
     # 0 shows always, 1 only with `-o wide`.
     priority: int = 0
@@ -37,15 +41,39 @@ def no_defaults(_obj: Object) -> None:
     """Fill in nothing."""
 
 
+def no_warnings(_obj: Object) -> tuple[str, ...]:
+    """Have nothing to say."""
+    return ()
+
+
+def no_change_faults(_new: Object, _old: Object) -> tuple[Fault, ...]:
+    """Let everything change."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScalePaths:
+    """Where an object says how many replicas it wants and has, and how they are found; as CRDs write it."""
+
+    spec: str
+    status: str
+    selector: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Resource:
-    """One served kind. `schema` is OpenAPI v3 with `$ref` to other component schemas allowed."""
+    """One served kind. `schema` is OpenAPI v3 with `$ref` to other component schemas allowed.
+
+    A kind that is defined anew is another resource: what is worked out of one may be kept as long as it is the same.
+    """
 
     group: str
     version: str
     kind: str
     plural: str
     singular: str = ""
+    # What a list of them is called; empty for the kind and "List".
+    list_kind: str = ""
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     namespaced: bool = True
@@ -64,6 +92,17 @@ class Resource:
     # The name of this kind's component schema, and the schema itself.
     schema_name: str
     schema: Mapping[str, Any]
+    # Whether it is one of Kubernetes' own; a few rules differ for them.
+    is_builtin: bool = False
+    # Whether the schema says all that may be there, as a definition's does: what it does not name is taken out.
+    is_structural: bool = False
+    # Whether objects may have been stored under another version of the kind, and under which they are now.
+    is_shared: bool = False
+    stored_version: str = ""
+    # Present exactly when `scale` is among the subresources.
+    scale: ScalePaths | None = None
+    # Paths (dotted) that a field selector may name, beside those that every kind has.
+    selectable: tuple[str, ...] = ()
     columns: tuple[Column, ...] = ()
     cells: Cells | None = None
     # Rules between fields and to other objects, run after the schema was satisfied.
@@ -72,11 +111,20 @@ class Resource:
     default: Callable[[Object], None] = field(default=no_defaults)
     # Paths (dotted) of the spec that may change after creation; None allows all.
     mutable: tuple[str, ...] | None = None
+    # Rules for a change, of the new object and the old one.
+    check_change: Callable[[Object, Object], tuple[Fault, ...]] = field(default=no_change_faults)
+    # What the author of an object without faults is told all the same.
+    warn: Callable[[Object], tuple[str, ...]] = field(default=no_warnings)
 
     @property
     def api_version(self) -> str:
         """Give `group/version`, or the version alone in the core group."""
         return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def list_name(self) -> str:
+        """Give what a list of them is called."""
+        return self.list_kind or f"{self.kind}List"
 
     @property
     def has_status(self) -> bool:

@@ -90,7 +90,7 @@ class FieldRule:
         found: Any = obj
         for step in _SHORT.get(self.path, self.path).split("."):
             found = found.get(step) if isinstance(found, dict) else None
-        text = str(found).lower() if isinstance(found, bool) else str(found or "")
+        text = str(found).lower() if isinstance(found, bool) else "" if found is None else str(found)
         if self.path in {"spec.unschedulable", "spec.hostNetwork"}:
             text = text or "false"
         return (text == self.value) is self.equal
@@ -123,7 +123,9 @@ def _rule(tokens: list[str]) -> LabelRule:
     negated = tokens[0] == "!"
     if negated:
         tokens.pop(0)
-    key = _word(tokens, "an identifier")
+    if not negated and tokens[0] in _SIGNS:
+        raise Malformed(f"found '{tokens[0]}', expected: !, identifier, or 'end of string'")
+    key = _word(tokens)
     if wrong := key_problem(key):
         said = f'key: Invalid value: "{key}": {wrong}'
         raise Malformed(f"unable to parse requirement: {said}")
@@ -136,7 +138,7 @@ def _rule(tokens: list[str]) -> LabelRule:
         return LabelRule(key=key, op=op, values=_listed(tokens))
     if op not in {"=", "==", "!=", "<", ">"}:
         raise Malformed(f"unable to parse requirement: found '{op}', expected: in, notin, =, ==, !=, gt, lt")
-    value = "" if tokens[0] in {",", _END} else _word(tokens, "a value")
+    value = "" if tokens[0] in {",", _END} else _word(tokens)
     if op in {"<", ">"}:
         if not _is_integer(value):
             raise Malformed(f"for '{op}' the value must be an integer, not '{value}'")
@@ -154,29 +156,42 @@ def _listed(tokens: list[str]) -> frozenset[str]:
         if tokens[0] in {",", ")"}:
             values.add("")
         else:
-            values.add(_checked(_word(tokens, "a value")))
+            values.add(_checked(_word(tokens)))
         if tokens[0] == ")":
             tokens.pop(0)
             return frozenset(values)
-        _expect(tokens, ",")
+        if tokens[0] != ",":
+            found = "" if tokens[0] == _END else tokens[0]
+            raise Malformed(f"unable to parse requirement: found '{found}', expected: ',' or ')'")
+        tokens.pop(0)
 
 
-def parse_fields(text: str, *, group: str, kind: str) -> tuple[FieldRule, ...]:
+def parse_fields(text: str, *, group: str, kind: str, more: tuple[str, ...] = ()) -> tuple[FieldRule, ...]:
     """Read a field selector of one kind; Malformed names what it does not know."""
-    known = (*_BY_KEY, *_SELECTABLE.get((group, kind), ()))
+    known = (*_BY_KEY, *_SELECTABLE.get((group, kind), ()), *more)
     rules: list[FieldRule] = []
     for part in re.split(r"(?<!\\),", text):
         if not part.strip():
             continue
-        match = re.fullmatch(r"([^=!]+?)(!=|==|=)((?:[^=\\]|\\[\\,=])*)", part, re.DOTALL)
+        match = re.fullmatch(r"([^=!]*?)(!=|==|=)((?:[^=\\]|\\[\\,=])*)", part, re.DOTALL)
         if match is None:
             raise Malformed(f"invalid selector: '{text}'; can't understand '{part}'")
         path, op, value = match.groups()
+        if not path and not value:
+            continue
         if path not in known:
-            raise Malformed(f"field label not supported: {path}")
+            raise Malformed(_unknown_field(path, group, kind))
         plain = re.sub(r"\\([\\,=])", r"\1", value)
         rules.append(FieldRule(path=path, value=plain, equal=op != "!="))
     return tuple(rules)
+
+
+def _unknown_field(path: str, group: str, kind: str) -> str:
+    """Refuse in Kubernetes' words, which are others for built-in kinds that have no fields of their own."""
+    is_plain = (not group or group.endswith(".k8s.io")) and (group, kind) not in _SELECTABLE
+    if is_plain:
+        return f'"{path}" is not a known field selector: only "metadata.name", "metadata.namespace"'
+    return f"field label not supported: {path}"
 
 
 def matches(rules: tuple[LabelRule, ...], labels: Mapping[str, Any]) -> bool:
@@ -198,10 +213,10 @@ def _tokens(text: str) -> list[str]:
     return found
 
 
-def _word(tokens: list[str], what: str) -> str:
+def _word(tokens: list[str]) -> str:
     token = tokens.pop(0) if tokens[0] != _END else ""
     if not token or token in _SIGNS:
-        raise Malformed(f"unable to parse requirement: found '{token}', expected: {what}")
+        raise Malformed(f"unable to parse requirement: found '{token}', expected: identifier")
     return token
 
 

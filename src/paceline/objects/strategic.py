@@ -6,6 +6,7 @@ from typing import Any
 from paceline.objects.meta import Object
 from paceline.objects.patch import Unfit
 from paceline.objects.schema import Schema, reference_of
+from paceline.objects.typed import go_text, go_type
 
 _DIRECTIVE = "$patch"
 _RETAIN = "$retainKeys"
@@ -29,7 +30,8 @@ class Strategic:
             case None | "merge":
                 pass
             case other:
-                raise Unfit(f"{_DIRECTIVE} is {other!r}, which is none of merge, replace and delete")
+                raise Unfit(f"unknown patch type: {go_text(other)} in map: {go_text(patch)}")
+        _check_kept(patch)
         merged = dict(target)
         for name, value in patch.items():
             if name.startswith("$"):
@@ -59,7 +61,7 @@ class Strategic:
         items, inner = list(target), self._resolved(schema.get("items") or {})
         for each in patch:
             if not isinstance(each, dict) or key not in each:
-                raise Unfit(f"map: {each!r} does not contain declared merge key: {key}")
+                raise Unfit(f"map: {go_text(each)} does not contain declared merge key: {key}")
             at = next((index for index, item in enumerate(items) if _key_of(item, key) == each[key]), None)
             if each.get(_DIRECTIVE) == "delete":
                 items = [item for item in items if _key_of(item, key) != each[key]]
@@ -73,6 +75,8 @@ class Strategic:
         """Carry out what a patch says about whole lists and about which fields are left."""
         for name, value in patch.items():
             field = name.partition("/")[2]
+            if name.startswith((_DROP, _ORDER)) and not isinstance(value, list):
+                raise Unfit(f"expected a []interface {{}}, but received a {go_type(value)}")
             if not isinstance(merged.get(field), list) or not isinstance(value, list):
                 continue
             if name.startswith(_DROP):
@@ -93,6 +97,14 @@ class Strategic:
         while reference := reference_of(schema):
             schema = self._components.get(reference, {})
         return schema
+
+
+def _check_kept(patch: Object) -> None:
+    """Refuse a patch that says something about a field and does not keep it."""
+    kept = patch.get(_RETAIN)
+    said = (name for name, value in patch.items() if not name.startswith("$") and value is not None)
+    if kept is not None and (not isinstance(kept, list) or any(name not in kept for name in said)):
+        raise Unfit("invalid patch format of retainKeys")
 
 
 def _key_of(item: Any, key: str) -> Any:

@@ -41,11 +41,11 @@ def cells_of(resource: Resource, obj: Object, now: str) -> tuple[Any, ...]:
 
 def definition_of(column: Column) -> dict[str, Any]:
     """Write a column as the head of a table has it."""
-    described = column.description or f"Found at {column.path}"
+    described = column.description or f"Custom resource definition column (in JSONPath format): {column.path}"
     return {
         "name": column.name,
         "type": column.type,
-        "format": "name" if column.name == _NAME.name else "",
+        "format": "name" if column.name == _NAME.name else column.format,
         "description": described,
         "priority": column.priority,
     }
@@ -90,6 +90,11 @@ def _step(value: Any, step: re.Match[str]) -> Iterator[Any]:
         else:
             wanted, where = step["wanted"], f".{step['field']}"
             yield from (each for each in value if wanted in map(str, find_path(each, where)))
+
+
+def created(obj: Object, now: str) -> str:
+    """Tell how long ago an object was created."""
+    return age(obj["metadata"].get("creationTimestamp"), now)
 
 
 def age(since: Any, now: str) -> str:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 def to_wire(moment: datetime) -> str:
     """Write a moment to the second, as object metadata and conditions carry it."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
 
 
 def to_wire_micro(moment: datetime) -> str:

@@ -1,10 +1,11 @@
 """Members as manifests: the pod of one try, and the service that gives all of them names."""
 
+from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any
 
 from paceline.objects import labels
-from paceline.objects.gang import Gang, RestartScope, Site
+from paceline.objects.gang import Gang, Launch, RestartScope, Site
 from paceline.objects.meta import Object
 from paceline.plan.plan import NewPod
 
@@ -84,6 +85,22 @@ def service_manifest(site: Site, *, owner: Mapping[str, Any]) -> Object:
 def _for_scheduler(gang: Gang, new: NewPod) -> dict[str, str]:
     told = {labels.GANG_SIZE: str(_gang_size(gang, new))}
     return {**told, labels.QUEUE_PRIORITY: str(gang.priority)} if gang.queue else told
+
+
+def launch_manifest(site: Site, launch: Launch, program: Mapping[str, str], *, owner: Mapping[str, Any]) -> Object:
+    """Write the secret whose folder members mount that start processes in each other: files, key and stand-ins."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": "Opaque",
+        "metadata": {
+            "name": site.launch_secret,
+            "namespace": site.namespace,
+            "labels": job_labels(site, owner),
+            "ownerReferences": [dict(owner)],
+        },
+        "data": {name: b64encode(text.encode()).decode() for name, text in {**program, **launch.files}.items()},
+    }
 
 
 def _gang_size(gang: Gang, new: NewPod) -> int:

@@ -161,7 +161,8 @@ def _number(text: str | None, *, otherwise: int) -> int:
 
 
 def _waits(pod: Object) -> bool:
-    return not (pod["spec"].get("nodeName") or _is_final(pod) or is_deleting(pod))
+    spec = pod["spec"]
+    return not (spec.get("nodeName") or spec.get("schedulingGates") or _is_final(pod) or is_deleting(pod))
 
 
 def _is_final(pod: Object) -> bool:

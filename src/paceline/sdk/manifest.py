@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from paceline.errors import Malformed, TooLarge
+from paceline.objects.yaml_tree import Tree, read_trees
 from paceline.sdk.document import Document, called, checked
-from paceline.sdk.tree import Tree, read_trees
 
 MAX_BYTES = 1024 * 1024
 STDIN = "-"

@@ -10,6 +10,10 @@ from typing import Self
 from paceline.errors import Busy, Expired
 from paceline.store.limits import Limits
 from paceline.store.log import Op, Record
+from paceline.store.state import Stored
+
+# How often within the time that history is kept its age is looked at.
+TICKS = 4
 
 
 class Ahead(Busy):
@@ -44,6 +48,11 @@ class Watch:
         """The revision that the reader is given next, if one waits."""
         return self._unread[0].revision if self._unread else None
 
+    @property
+    def is_over(self) -> bool:
+        """Tell whether nothing more will come: it was closed, or the reader was too slow."""
+        return self._ended_at is not None
+
     def __aiter__(self) -> Self:
         return self
 
@@ -53,8 +62,12 @@ class Watch:
         return self._unread.popleft()
 
     async def take(self) -> tuple[Record, ...]:
-        """Wait until there is something to read and give all of it; nothing once the watch has ended."""
-        await self._news()
+        """Wait until there is something to read and give all of it; nothing once the watch has ended or was nudged."""
+        if not self._unread and self._ended_at is None:
+            self._wake.clear()
+            await self._wake.wait()
+        if self._ended_at is not None:
+            await self._news()
         taken = tuple(self._unread)
         self._unread.clear()
         return taken
@@ -70,6 +83,10 @@ class Watch:
             self._wake.clear()
             await self._wake.wait()
         return True
+
+    def nudge(self) -> None:
+        """Let whoever waits for something to take look at the clock."""
+        self._wake.set()
 
     def close(self) -> None:
         """Stop following; a second time is fine."""
@@ -116,6 +133,8 @@ class Feed:
         # By prefix, so that a record costs its readers only. Dicts, because their order is certain.
         self._watches: dict[str, dict[Watch, None]] = {}
         self._lengths: tuple[int, ...] = ()
+        # How far it was at some moments; a handful of them.
+        self._moments: deque[tuple[float, int]] = deque()
         # Those who had something to read when it was last looked at.
         self._behind: dict[Watch, None] = {}
 
@@ -137,18 +156,24 @@ class Feed:
         if self._trim():
             self._cut_off()
 
+    def age(self, now: float) -> None:
+        """Let go of what is too old, told the time; to be called now and then."""
+        moments, most = self._moments, self._limits.history_seconds
+        if not moments or now - moments[-1][0] >= most / TICKS:
+            moments.append((now, self.revision))
+        passed = self.floor
+        while moments and now - moments[0][0] >= most:
+            passed = moments.popleft()[1]
+        while self._history and self._history[0].revision <= passed:
+            self._drop()
+        self.floor = max(self.floor, passed)
+        self._cut_off()
+
     def watch(self, prefix: str, since: int) -> Watch:
         """Follow a prefix after a revision."""
-        if since < self.floor:
-            raise Expired(f"revision {since} is too old: history is kept after {self.floor}; list again")
-        if since > self.revision:
-            raise Ahead(f"revision {since} has not happened yet; the last one is {self.revision}")
+        self._check(since)
         unread: deque[Record] = deque()
-        for record in reversed(self._history):
-            if record.revision <= since:
-                break
-            if record.key.startswith(prefix):
-                unread.appendleft(record)
+        unread.extendleft(self._after(prefix, since))
         watch = Watch(self, prefix, unread)
         if prefix not in self._watches:
             self._watches[prefix] = {}
@@ -156,6 +181,35 @@ class Feed:
         self._watches[prefix][watch] = None
         self._behind[watch] = None
         return watch
+
+    def undo(self, prefix: str, revision: int, items: tuple[Stored, ...]) -> tuple[Stored, ...]:
+        """Give the items of a prefix as they were at a revision, from what they are now."""
+        self._check(revision)
+        found = {stored.key: stored for stored in items}
+        for record in self._after(prefix, revision):
+            if record.op is Op.CREATE:
+                found.pop(record.key)
+            elif record.previous is None:
+                raise Expired(f"what {record.key} was before revision {record.revision} is not known; list again")
+            else:
+                # Which revision wrote it is not known here, and whoever lists finds it in the bytes.
+                before = Stored(key=record.key, value=record.previous, revision=0, created=record.created)
+                found[record.key] = before
+        return tuple(found[key] for key in sorted(found))
+
+    def _check(self, revision: int) -> None:
+        if revision < self.floor:
+            raise Expired(f"too old resource version: {revision} ({self.floor})")
+        if revision > self.revision:
+            raise Ahead(f"revision {revision} has not happened yet; the last one is {self.revision}")
+
+    def _after(self, prefix: str, revision: int) -> Iterator[Record]:
+        """Give the kept records of a prefix after a revision, the newest first."""
+        for record in reversed(self._history):
+            if record.revision <= revision:
+                return
+            if record.key.startswith(prefix):
+                yield record
 
     def leave(self, watch: Watch) -> None:
         """Forget a watch that has ended."""
@@ -183,11 +237,14 @@ class Feed:
     def _trim(self) -> bool:
         before = self.floor
         while len(self._history) > self._limits.history or self._bytes > self._limits.history_bytes:
-            gone = self._history.popleft()
-            self._bytes -= len(gone.value)
-            self.dropped += len(gone.value)
-            self.floor = gone.revision
+            self._drop()
         return self.floor != before
+
+    def _drop(self) -> None:
+        gone = self._history.popleft()
+        self._bytes -= len(gone.value)
+        self.dropped += len(gone.value)
+        self.floor = gone.revision
 
     def _cut_off(self) -> None:
         # What a watch has yet to read is always part of the history, so slow readers cost no memory.

@@ -9,9 +9,10 @@ MIB = 1024 * 1024
 class Limits:
     """The bounds of one store. A batch must fit into the history several times."""
 
-    # What watchers can still be told: as many revisions, and no more bytes.
+    # What watchers can still be told: as many revisions, no more bytes, and nothing much older than that.
     history: int = 10_000
     history_bytes: int = 64 * MIB
+    history_seconds: float = 3600.0
     # What one commit takes at most.
     batch: int = 512
     batch_bytes: int = 8 * MIB

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from paceline.errors import Busy, Unavailable
+
 
 class Op(StrEnum):
     """What a revision did to its key."""
@@ -29,6 +31,14 @@ class Record:
     previous: bytes | None = field(default=None, compare=False, repr=False)
 
 
+class NoRoom(Busy):
+    """The disk takes no more; a small batch may still find room in the reserve."""
+
+
+class Damaged(Unavailable):
+    """The file is not as it was written."""
+
+
 class Log(Protocol):
     """A durable, append-only log of revisions with the current state beside it. All calls block."""
 
@@ -48,12 +58,24 @@ class Log(Protocol):
         """Tell the revision up to which history is gone."""
         ...
 
+    def trail(self, revision: int) -> str:
+        """Give a hash of everything up to a revision; empty when it is not known."""
+        ...
+
     def append(self, batch: tuple[Record, ...]) -> None:
         """Make all records durable in one step, or none; when this returns they survive a power cut."""
         ...
 
     def compact(self, revision: int) -> None:
         """Forget history up to a revision; the current state stays."""
+        ...
+
+    def relieve(self) -> bool:
+        """Give up the reserve after NoRoom, for what must be written all the same; False when there is none."""
+        ...
+
+    def restock(self) -> bool:
+        """Take the reserve again if it was given up; False while there is too little room for it."""
         ...
 
     def close(self) -> None:

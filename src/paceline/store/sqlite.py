@@ -1,54 +1,25 @@
-"""The log in a SQLite file: write-ahead log, synced at every commit, one owner at a time."""
+"""The log in a SQLite file: write-ahead log, synced at every commit, one owner at a time, every byte vouched for."""
 
-import fcntl
-import hashlib
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, closing, contextmanager
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from itertools import chain as joined
 from pathlib import Path
 
 from paceline.errors import Busy, PacelineError, Unavailable
+from paceline.store import file
+from paceline.store.chain import Head, Total, chained, link, sum_of, sum_of_head
 from paceline.store.log import Op, Record
 
-SCHEMA = 1
-# How long a program that looks into the file may hold up a write.
-PATIENCE_SECONDS = 5.0
-SUM_BYTES = 16
-
-TABLES = """
-CREATE TABLE log (
-    revision INTEGER PRIMARY KEY,
-    key TEXT NOT NULL,
-    op TEXT NOT NULL,
-    created INTEGER NOT NULL,
-    value BLOB NOT NULL,
-    sum BLOB NOT NULL
-);
-CREATE TABLE current (
-    id INTEGER PRIMARY KEY,
-    key TEXT NOT NULL UNIQUE,
-    revision INTEGER NOT NULL,
-    op TEXT NOT NULL,
-    created INTEGER NOT NULL,
-    value BLOB NOT NULL,
-    sum BLOB NOT NULL
-);
-CREATE TABLE compacted (id INTEGER PRIMARY KEY CHECK (id = 0), revision INTEGER NOT NULL);
-INSERT INTO compacted VALUES (0, 0);
-"""
-READ_CURRENT = """
-SELECT revision, key, op, created, value, sum FROM current ORDER BY revision
-"""
-READ_LOG = """
-SELECT revision, key, op, created, value, sum FROM log WHERE revision > ? ORDER BY revision
-"""
-READ_LAST = """
-SELECT max(coalesce((SELECT max(revision) FROM log), 0), revision) FROM compacted
-"""
+READ_CURRENT = "SELECT revision, key, op, created, value, sum FROM current ORDER BY revision"
+READ_LOG = "SELECT revision, key, op, created, value, sum, chain, total FROM log WHERE revision > ? ORDER BY revision"
+# Where the chain of what comes after a revision begins.
+READ_HEAD = "SELECT revision, chain, total FROM log WHERE revision <= ? ORDER BY revision DESC LIMIT 1"
+READ_BASE = "SELECT revision, chain, total, sum FROM base"
 INSERT = "INSERT INTO log VALUES "
-ROW = "(?, ?, ?, ?, ?, ?)"
+ROW = "(?, ?, ?, ?, ?, ?, ?, ?)"
 # Rows per statement: each statement gives up the interpreter's lock, and gets it back late when
 # the loop is busy.
 ROWS = 32
@@ -64,45 +35,27 @@ REMOVE = """
 DELETE FROM current WHERE key IN (SELECT key FROM log WHERE revision >= ? AND op = 'delete')
 AND op = 'delete'
 """
+NEWEST = 2**63 - 1
+RESERVE_BYTES = 4 * 1024 * 1024
 
 # A damaged file may hold anything where bytes were written.
 Row = tuple[int, str, str, int, object, object]
 
-# SQLite's name for a failure, from the special to the general: who acts, and how.
-MEANINGS: tuple[tuple[str, type[PacelineError], str], ...] = (
-    ("SQLITE_FULL", Busy, "the disk is full; writes go on as soon as there is room"),
-    ("SQLITE_READONLY", Busy, "it is read-only; writes go on as soon as it can be written"),
-    ("SQLITE_BUSY", Busy, "another program holds it locked; close that program"),
-    ("SQLITE_LOCKED", Busy, "another program holds it locked; close that program"),
-    (
-        "SQLITE_IOERR_FSYNC",
-        Unavailable,
-        "the disk did not confirm a write; check the disk, then start again",
-    ),
-    (
-        "SQLITE_IOERR_DIR_FSYNC",
-        Unavailable,
-        "the disk did not confirm a write; check the disk, then start again",
-    ),
-    ("SQLITE_IOERR_READ", Unavailable, "the disk does not read; check the disk, then start again"),
-    (
-        "SQLITE_IOERR",
-        Busy,
-        "the disk refuses writes (full, over quota, read-only or failing); they go on when it works",
-    ),
-    ("SQLITE_CORRUPT", Unavailable, "it is damaged; restore a backup"),
-    ("SQLITE_NOTADB", Unavailable, "it is not a database; move it away or restore a backup"),
-    ("SQLITE_CANTOPEN", Unavailable, "it cannot be opened; check the folder and its permissions"),
-)
-
 
 class SqliteLog:
-    """A log that survives a power cut once `append` has returned."""
+    """A log that survives a power cut once `append` has returned.
 
-    def __init__(self, path: Path) -> None:
+    Beside the file lies a reserve: room that is given up when the disk is full, so that deletes go on.
+    """
+
+    def __init__(self, path: Path, *, reserve: int = RESERVE_BYTES) -> None:
         self._path = path
+        self._reserve = path.with_name(f"{path.name}.reserve")
+        self._reserve_bytes = reserve
         self._db: sqlite3.Connection | None = None
         self._release = ExitStack()
+        # The end of the log as it is on disk; None when that has to be looked up.
+        self._head: Head | None = None
 
     def open(self) -> int:
         """Lock, check and if need be create the file."""
@@ -110,87 +63,168 @@ class SqliteLog:
             raise Unavailable(f"{self._path}: this log is open already; close it first")
         with ExitStack() as undo:
             try:
-                _lock(self._path, undo)
-                _create(self._path)
-                with _told(self._path):
-                    db = self._connect(undo)
-                    last = int(db.execute(READ_LAST).fetchone()[0])
+                file.lock(self._path, undo)
+                file.create(self._path)
+                with file.told(self._path):
+                    db = file.connect(self._path, undo)
+                    head = self._head_at(db, NEWEST)
             except OSError as error:
                 raise Unavailable(f"{self._path}: {error.strerror}; make it writable, then start again") from error
             except Busy as error:
                 raise Unavailable(str(error)) from error
             self._release = undo.pop_all()
-        self._db = db
-        return last
+        self._db, self._head = db, head
+        self.restock()
+        return head.revision
 
-    def _connect(self, undo: ExitStack) -> sqlite3.Connection:
-        # Calls come from one thread at a time, but not always from the same one.
-        db = sqlite3.connect(
-            self._path,
-            timeout=PATIENCE_SECONDS,
-            isolation_level=None,
-            check_same_thread=False,
-        )
-        undo.enter_context(closing(db))
-        # Damaged text is found by its checksum, which can name it; a decoder's error could not.
-        db.text_factory = partial(str, encoding="utf-8", errors="replace")
-        schema = db.execute("PRAGMA user_version").fetchone()[0]
-        if schema > SCHEMA:
-            raise Unavailable(
-                f"{self._path} was written by a newer Paceline (its schema is {schema}, this one"
-                f" reads up to {SCHEMA}); install that version or restore an older backup"
-            )
-        db.execute("PRAGMA journal_mode = WAL")
-        # NORMAL would lose acknowledged writes when the power goes.
-        db.execute("PRAGMA synchronous = FULL")
-        db.execute("PRAGMA wal_autocheckpoint = 2000")
-        db.execute("PRAGMA journal_size_limit = 67108864")
-        if schema == 0:
-            db.executescript(f"BEGIN IMMEDIATE; {TABLES} PRAGMA user_version = {SCHEMA}; COMMIT;")
-        return db
+    def look(self) -> int:
+        """Open the file to read it, beside its owner if it has one; all reads see the moment of this call."""
+        with ExitStack() as undo:
+            with file.told(self._path):
+                self._db = file.look(self._path, undo)
+                head = self._head_at(self._db, NEWEST)
+            self._release = undo.pop_all()
+        return head.revision
 
     def current(self) -> Iterable[Record]:
-        """Read the newest record of every key; Unavailable names one that is damaged."""
-        return self._read(READ_CURRENT, ())
+        """Read the newest record of every key; Unavailable names one that is damaged, or says that some are missing."""
+        with self._using() as db:
+            rows: list[Row] = db.execute(READ_CURRENT).fetchall()
+            head = self._head_at(db, NEWEST)
+        records = tuple(_record(row, self._path) for row in rows)
+        found = Total().change(gone=(), come=(row[5] for row in rows if isinstance(row[5], bytes)))
+        if found != head.total:
+            raise file.damaged(self._path, f"what is current at revision {head.revision} is not what was written")
+        return records
 
     def since(self, revision: int) -> Iterable[Record]:
-        """Read the kept records after a revision; Unavailable names one that is damaged."""
-        return self._read(READ_LOG, (revision,))
-
-    def _read(self, query: str, values: tuple[int, ...]) -> tuple[Record, ...]:
+        """Read the kept records after a revision; Unavailable names one that is damaged, missing or out of order."""
         with self._using() as db:
+            head = self._head_at(db, revision)
             # All at once: a reader that lingers keeps the write-ahead log from being reset.
-            rows: list[Row] = db.execute(query, values).fetchall()
-        return tuple(_record(row, self._path) for row in rows)
+            rows = db.execute(READ_LOG, (revision,)).fetchall()
+        records = tuple(_record(row[:6], self._path) for row in rows)
+        self._check_chain(head, rows)
+        return records
+
+    def _check_chain(self, head: Head, rows: Sequence[tuple[object, ...]]) -> None:
+        chain = head.chain
+        for revision, _, _, _, _, checksum, written, total in rows:
+            chain = link(chain, _bytes(checksum))
+            if total is not None:
+                chain = link(chain, _bytes(total))
+            if chain != written:
+                raise file.damaged(self._path, f"its log is broken before or at revision {revision}")
 
     def compacted(self) -> int:
         """Tell how far history is gone."""
         with self._using() as db:
-            return int(db.execute("SELECT revision FROM compacted").fetchone()[0])
+            return self._base(db).revision
+
+    def trail(self, revision: int) -> str:
+        """Give the chain at a revision, if that is known."""
+        with self._using() as db:
+            head = self._head if self._head and self._head.revision == revision else self._head_at(db, revision)
+        return head.chain.hex() if head.revision == revision else ""
 
     def append(self, batch: tuple[Record, ...]) -> None:
         """Write a batch in one transaction and sync it."""
-        rows = [_row(record) for record in batch]
+        named = [(record.revision, record.key, record.op.value, record.created) for record in batch]
+        sums = [sum_of(name, record.value) for name, record in zip(named, batch, strict=True)]
         with self._transaction() as db:
+            head = self._head or self._head_at(db, NEWEST)
+            # Not known any more, should the commit fail.
+            self._head = None
+            total = _total_after(db, head, zip(batch, sums, strict=True))
+            chains = chained(head, sums, total)
+            totals = [None] * (len(batch) - 1) + [total.to_bytes()]
+            rows = [
+                (*name, record.value, *rest)
+                for name, record, *rest in zip(named, batch, sums, chains, totals, strict=True)
+            ]
             for start in range(0, len(rows), ROWS):
                 some = rows[start : start + ROWS]
-                values = [value for row in some for value in row]
-                db.execute(INSERT + ", ".join([ROW] * len(some)), values)
+                db.execute(INSERT + ", ".join([ROW] * len(some)), list(joined.from_iterable(some)))
             first = (batch[0].revision,)
             db.execute(UPSERT, first)
             db.execute(REMOVE, first)
+        self._head = Head(revision=batch[-1].revision, chain=chains[-1], total=total)
 
     def compact(self, revision: int) -> None:
         """Forget history up to a revision; the room is used again."""
         with self._transaction() as db:
+            head, base = self._head_at(db, revision), self._base(db)
+            if revision > base.revision:
+                file.write_base(db, replace(head, revision=revision))
             db.execute("DELETE FROM log WHERE revision <= ?", (revision,))
-            db.execute("UPDATE compacted SET revision = max(revision, ?)", (revision,))
+            self._head = None
+
+    def renew(self, revision: int) -> None:
+        """Forget all history and go on from a later revision, so that whoever knows an earlier one lists again."""
+        with self._transaction() as db:
+            head = self._head_at(db, NEWEST)
+            again = link(head.chain, repr(revision).encode())
+            file.write_base(db, Head(revision=revision, chain=again, total=head.total))
+            db.execute("DELETE FROM log")
+            self._head = None
+
+    def pack(self) -> None:
+        """Make the file as small as it can be, and one file only, to be kept or carried elsewhere."""
+        with self._using() as db:
+            db.execute("VACUUM")
+            db.execute("PRAGMA journal_mode = DELETE")
+
+    def relieve(self) -> bool:
+        """Give up the reserve, and bring the write-ahead log home, so that a small batch finds room."""
+        with suppress(OSError):
+            self._reserve.unlink()
+            with suppress(PacelineError), self._using() as db:
+                db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            return True
+        return False
+
+    def restock(self) -> bool:
+        """Take the reserve again; False when there is too little room for it."""
+        if not self._reserve_bytes or self._reserve.exists():
+            return True
+        # Asked first: taking what little is left, be it for an instant, would hurt others.
+        room = os.statvfs(self._path.parent)
+        if room.f_bavail * room.f_frsize < 2 * self._reserve_bytes:
+            return False
+        try:
+            fd = os.open(self._reserve, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                os.posix_fallocate(fd, 0, self._reserve_bytes)
+            finally:
+                os.close(fd)
+        except OSError:
+            with suppress(OSError):
+                self._reserve.unlink()
+            return False
+        return True
 
     def close(self) -> None:
         """Close the file and release its lock; closed already is fine."""
-        self._db = None
-        with _told(self._path):
+        self._db = self._head = None
+        with file.told(self._path):
             self._release.close()
+
+    def _head_at(self, db: sqlite3.Connection, revision: int) -> Head:
+        """Give the head as it was at the last kept record up to a revision, or where the kept log begins."""
+        row = db.execute(READ_HEAD, (revision,)).fetchone()
+        base = self._base(db)
+        if row is None or row[0] <= base.revision:
+            return base
+        return Head(revision=row[0], chain=_bytes(row[1]), total=Total.of(_bytes(row[2])) if row[2] else None)
+
+    def _base(self, db: sqlite3.Connection) -> Head:
+        row = db.execute(READ_BASE).fetchone()
+        if row is not None and isinstance(row[0], int):
+            revision, chain, total = row[0], _bytes(row[1]), _bytes(row[2])
+            base = Head(revision=revision, chain=chain, total=Total.of(total) if total else None)
+            if sum_of_head(base) == row[3]:
+                return base
+        raise file.damaged(self._path, "where its log begins is damaged")
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -208,60 +242,26 @@ class SqliteLog:
     def _using(self) -> Iterator[sqlite3.Connection]:
         if self._db is None:
             raise Unavailable(f"{self._path}: this log is not open")
-        with _told(self._path):
+        with file.told(self._path):
             yield self._db
 
 
-@contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """Say what SQLite's errors mean for whoever runs the machine."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        name = getattr(error, "sqlite_errorname", "")
-        for prefix, kind, meaning in MEANINGS:
-            if name.startswith(prefix):
-                raise kind(f"{path}: {meaning}") from error
-        raise Unavailable(f"{path}: SQLite failed: {error} ({name})") from error
-
-
-def _lock(path: Path, undo: ExitStack) -> None:
-    """Take the lock beside the file for as long as the file is open."""
-    beside = path.with_name(f"{path.name}.lock")
-    fd = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    undo.callback(os.close, fd)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        holder = os.read(fd, 32).decode(errors="replace").strip() or "unknown"
-        raise Unavailable(f"{path} is in use by process {holder}; stop that one first") from None
-    os.ftruncate(fd, 0)
-    os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
-
-
-def _create(path: Path) -> None:
-    """Make sure that the file is there, for its owner only, and stays there after a power cut."""
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-def _row(record: Record) -> Row:
-    named = (record.revision, record.key, record.op.value, record.created)
-    return *named, record.value, _sum(named, record.value)
+def _total_after(db: sqlite3.Connection, head: Head, batch: Iterable[tuple[Record, bytes]]) -> Total:
+    """Give the total of what is current once a batch is: its rows in place of those that they replace."""
+    final = {record.key: None if record.op is Op.DELETE else each for record, each in batch}
+    marks = ", ".join("?" * len(final))
+    gone = db.execute(f"SELECT sum FROM current WHERE key IN ({marks})", tuple(final)).fetchall()  # noqa: S608
+    come = (each for each in final.values() if each is not None)
+    return (head.total or Total()).change(gone=(_bytes(row[0]) for row in gone), come=come)
 
 
 def _record(row: Row, path: Path) -> Record:
     revision, key, op, created, value, checksum = row
-    if not isinstance(value, bytes) or _sum((revision, key, op, created), value) != checksum:
-        raise Unavailable(f"{path}: {key} at revision {revision} is damaged; restore a backup")
+    if not isinstance(value, bytes) or sum_of((revision, key, op, created), value) != checksum:
+        raise file.damaged(path, f"{key} at revision {revision} is damaged")
     return Record(revision=revision, key=key, op=Op(op), value=value, created=created)
 
 
-def _sum(named: tuple[int, str, str, int], value: bytes) -> bytes:
-    digest = hashlib.blake2b(repr(named).encode(), digest_size=SUM_BYTES)
-    digest.update(value)
-    return digest.digest()
+def _bytes(found: object) -> bytes:
+    """Give what should be bytes; anything else matches nothing."""
+    return found if isinstance(found, bytes) else b""

@@ -83,6 +83,10 @@ class Store:
         """Read everything whose key begins with a prefix, in the order of keys."""
         return self._state.under(prefix)
 
+    def list_at(self, prefix: str, revision: int) -> tuple[Stored, ...]:
+        """Read what was under a prefix at a revision; Expired when that is too old, Ahead when it is to come."""
+        return self._feed.undo(prefix, revision, self._state.under(prefix))
+
     def watch(self, prefix: str, since: int) -> Watch:
         """Follow a prefix after a revision; Expired when it is too old, Ahead when it is yet to come."""
         return self._feed.watch(prefix, since)
@@ -91,10 +95,13 @@ class Store:
         """Store a new key; Exists when it is there already."""
         return await self._writer.write(Op.CREATE, key, render=render)
 
-    async def replace(self, key: str, render: Render, *, expected: int) -> Stored:
-        """Store new bytes under a key that is at the expected revision; else Conflict, or Missing."""
-        return await self._writer.write(Op.REPLACE, key, render=render, expected=expected)
+    async def replace(self, key: str, render: Render, *, expected: int, urgent: bool = False) -> Stored:
+        """Store new bytes under a key that is at the expected revision; else Conflict, or Missing.
+
+        An urgent write, a part of ending something, goes through on a full disk, as deletes do.
+        """
+        return await self._writer.write(Op.REPLACE, key, render=render, expected=expected, urgent=urgent)
 
     async def delete(self, key: str, render: Render, *, expected: int | None) -> Stored:
         """Remove a key, guarded if a revision is expected, and give its last bytes."""
-        return await self._writer.write(Op.DELETE, key, render=render, expected=expected)
+        return await self._writer.write(Op.DELETE, key, render=render, expected=expected, urgent=True)

@@ -1,6 +1,7 @@
 """Group commit: everything that waits becomes one durable step, and only then is it seen."""
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -15,9 +16,9 @@ from paceline.errors import (
     PacelineError,
     Unavailable,
 )
-from paceline.store.feed import Feed
+from paceline.store.feed import TICKS, Feed
 from paceline.store.limits import Limits
-from paceline.store.log import Log, Op, Record
+from paceline.store.log import Log, NoRoom, Op, Record
 from paceline.store.state import State, Stored, stored
 from paceline.world import Blocking
 
@@ -36,6 +37,8 @@ class Write:
     key: str
     render: Render
     expected: int | None
+    # Makes room or ends something: goes through on a full disk for as long as the reserve lasts.
+    is_urgent: bool
     done: asyncio.Future[Stored]
 
     def answer(self, outcome: Stored | PacelineError) -> None:
@@ -112,6 +115,9 @@ class Writer:
         self._closed: PacelineError | None = None
         # Set while the log may hold more than was shown.
         self._unsure = False
+        # Set while the disk is full and the reserve given up: what the disk said.
+        self._short: NoRoom | None = None
+        self._is_fresh = False
         self._compacted = 0
         self._cleared_bytes = 0
 
@@ -120,7 +126,9 @@ class Writer:
         self._compacted = compacted
         self._cleared_bytes = self._feed.dropped
 
-    async def write(self, op: Op, key: str, *, render: Render, expected: int | None = None) -> Stored:
+    async def write(
+        self, op: Op, key: str, *, render: Render, expected: int | None = None, urgent: bool = False
+    ) -> Stored:
         """Queue a write and wait until it is durable or refused."""
         if self._closed is not None:
             raise again(self._closed)
@@ -128,18 +136,22 @@ class Writer:
             raise Busy(f"{len(self._waiting)} writes wait for the disk; try again in a moment")
         _check_key(key)
         done: asyncio.Future[Stored] = asyncio.get_running_loop().create_future()
-        self._waiting.append(Write(op=op, key=key, render=render, expected=expected, done=done))
+        self._waiting.append(Write(op=op, key=key, render=render, expected=expected, is_urgent=urgent, done=done))
         self._wake.set()
         return await done
 
     async def run(self) -> None:
         """Commit what waits, batch after batch, until cancelled."""
+        clock = asyncio.get_running_loop().time
         try:
             while True:
-                await self._wake.wait()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._limits.history_seconds / TICKS):
+                        await self._wake.wait()
                 self._wake.clear()
                 while self._waiting:
                     await self._turn()
+                self._feed.age(clock())
         finally:
             self.stop()
 
@@ -155,6 +167,8 @@ class Writer:
             except PacelineError as error:
                 self._turn_away(error)
                 return
+        if self._short:
+            await self._economise(self._short)
         self._gather()
         if self._batch.records:
             await self._commit()
@@ -213,8 +227,31 @@ class Writer:
             return
         if self._feed.revision >= batch.records[-1].revision:
             batch.answer()
+        elif isinstance(error, NoRoom) and await self._relieved(error):
+            # Once more, but only what is urgent.
+            self._waiting.extendleft(write for write, _ in reversed(batch.answers))
         else:
             batch.fail(error)
+
+    async def _relieved(self, error: NoRoom) -> bool:
+        if self._short is not None or not await self._blocking.run(self._log.relieve):
+            return False
+        self._short, self._is_fresh = error, True
+        return True
+
+    async def _economise(self, error: NoRoom) -> None:
+        """On a full disk let only urgent writes wait on, until there is room for the reserve again."""
+        # Not at once: what the reserve was given up for has to come first.
+        if not self._is_fresh and await self._blocking.run(self._log.restock):
+            self._short = None
+            return
+        self._is_fresh = False
+        urgent = [write for write in self._waiting if write.is_urgent]
+        for write in self._waiting:
+            if not write.is_urgent:
+                write.answer(again(error))
+        self._waiting.clear()
+        self._waiting.extend(urgent)
 
     async def _settle(self) -> None:
         revision = self._feed.revision

@@ -363,6 +363,9 @@ class Stage:
                 what = plain(f"{about['kind']} {about['name']}"), obj["reason"], plain(obj["message"])
                 events[what] = events.get(what, 0) + int(obj.get("count", 1))
             else:
+                if key.startswith("/discovery.k8s.io/"):
+                    # How often it was written depends on who was there at the time.
+                    del obj["metadata"]["generation"]
                 objects[plain(key)] = self.names.picture(obj)
         return Outcome(
             objects=objects,

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from paceline.errors import Busy, Unavailable
-from paceline.store.log import Op, Record
+from paceline.store.log import NoRoom, Op, Record
 from paceline.store.memory import MemoryLog
 
 
@@ -30,6 +30,9 @@ class SimLog:
         self.lazy = lazy
         # How many records each append had, for those that want to know how writes were grouped.
         self.batches: list[int] = []
+        # Whether room is held back for what must be written on a full disk, and whether there is room for it.
+        self.reserve = False
+        self.has_room = True
         self._disk = MemoryLog()
         self._cache: list[tuple[Record, ...]] = []
         self._faults: dict[str, deque[Fault]] = {}
@@ -80,6 +83,10 @@ class SimLog:
         """Tell how far history is gone."""
         return self._disk.compacted()
 
+    def trail(self, revision: int) -> str:
+        """Know no hashes."""
+        return self._disk.trail(revision)
+
     def append(self, batch: tuple[Record, ...]) -> None:
         """Write a batch, then sync it."""
         fault = self._stumble("append")
@@ -102,6 +109,16 @@ class SimLog:
         self._disk.compact(revision)
         _lose(fault)
 
+    def relieve(self) -> bool:
+        """Give up the reserve, if there is one: then the disk is not full any more."""
+        had, self.reserve = self.reserve, False
+        return had
+
+    def restock(self) -> bool:
+        """Take the reserve again, unless the disk is still full."""
+        self.reserve = self.has_room
+        return self.reserve
+
     def close(self) -> None:
         """Let go of the log; what was not synced stays in the cache until a crash."""
         self._disk.close()
@@ -114,7 +131,7 @@ class SimLog:
         faults = self._faults.get(call)
         fault = faults.popleft() if faults else None
         if fault is Fault.FULL:
-            raise Busy("the simulated disk is full")
+            raise NoRoom("the simulated disk is full")
         return fault
 
 

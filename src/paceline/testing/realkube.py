@@ -29,6 +29,8 @@ _START_SECONDS = 60.0
 _POLL_SECONDS = 0.05
 _LAST_WORDS_CHARS = 2000
 
+Process = subprocess.Popen[bytes]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RealKube:
@@ -67,8 +69,12 @@ def find_assets() -> Path | None:
     return None
 
 
+# Nobody beside a lone server makes the default service account, and without it every pod is refused.
+ALONE = ("--disable-admission-plugins=ServiceAccount",)
+
+
 @contextmanager
-def real_kube(assets: Path) -> Iterator[RealKube]:
+def real_kube(assets: Path, flags: Sequence[str] = ALONE) -> Iterator[RealKube]:
     """Run a fresh server with the programs of `assets`; it and its files end with the block."""
     with ExitStack() as stack:
         home = Path(stack.enter_context(TemporaryDirectory(prefix="paceline-kube-")))
@@ -76,10 +82,10 @@ def real_kube(assets: Path) -> Iterator[RealKube]:
         kube = _write_access(home, secure)
         commands = {
             "etcd": _etcd_flags(home, client=client, peer=peer),
-            "kube-apiserver": _apiserver_flags(home, etcd=client, port=secure),
+            "kube-apiserver": (*_apiserver_flags(home, etcd=client, port=secure), *flags),
         }
         processes = {
-            name: stack.enter_context(_running((str(assets / name), *flags), home / f"{name}.log"))
+            name: stack.enter_context(running((str(assets / name), *flags), home / f"{name}.log"))
             for name, flags in commands.items()
         }
         _wait_until_ready(kube, processes, home)
@@ -149,19 +155,20 @@ def _apiserver_flags(home: Path, *, etcd: int, port: int) -> tuple[str, ...]:
         "--service-account-issuer=https://kubernetes.default.svc",
         "--service-cluster-ip-range=10.96.0.0/16",
         "--endpoint-reconciler-type=none",
-        # Nobody here makes the default service account, and without it every pod is refused.
-        "--disable-admission-plugins=ServiceAccount",
     )
 
 
 @contextmanager
-def _running(command: Sequence[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+def running(command: Sequence[str], log: Path, env: Mapping[str, str] | None = None) -> Iterator[Process]:
+    """Run a program until the block ends, with what it says in `log`."""
     # Even a killed test run must not leave servers behind, hence a signal when the parent ends.
     setpriv = shutil.which("setpriv")
     wrapper = (setpriv, "--pdeathsig", "KILL", "--") if setpriv else ()
     with log.open("wb") as out:
         # No environment, because etcd takes ETCD_* variables for flags.
-        process = subprocess.Popen((*wrapper, *command), stdin=subprocess.DEVNULL, stdout=out, stderr=out, env={})
+        process = subprocess.Popen(
+            (*wrapper, *command), stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env or {}
+        )
     try:
         yield process
     finally:
@@ -170,7 +177,7 @@ def _running(command: Sequence[str], log: Path) -> Iterator[subprocess.Popen[byt
         process.wait()
 
 
-def _wait_until_ready(kube: RealKube, processes: Mapping[str, subprocess.Popen[bytes]], home: Path) -> None:
+def _wait_until_ready(kube: RealKube, processes: Mapping[str, Process], home: Path) -> None:
     """Return once the server is ready and has made the default namespace, which comes later."""
     deadline = time.monotonic() + _START_SECONDS
     awaited = ["/readyz", "/api/v1/namespaces/default"]

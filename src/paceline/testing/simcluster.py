@@ -10,8 +10,8 @@ from typing import Any, cast
 
 from paceline.api.app import Server, make_app
 from paceline.api.gate import Gate, hashed
-from paceline.assembly.controllers import make_namespaces, start_controllers
-from paceline.assembly.kinds import full_scheme
+from paceline.assembly.controllers import make_basics, start_controllers
+from paceline.assembly.kinds import define_kinds, fixed_kinds, live_kinds
 from paceline.client.events import Recorder
 from paceline.client.local import IN_PROCESS, LocalCluster
 from paceline.client.verbs import Verbs
@@ -48,6 +48,14 @@ class NoLogs:
         """Refuse."""
         raise Busy("simulated containers have no logs")
 
+    async def pass_on(self, _scope: object, _receive: object, _send: object) -> None:
+        """Refuse."""
+        raise Busy("simulated containers cannot be entered")
+
+    async def stats(self) -> Object:
+        """Refuse."""
+        raise Busy("simulated containers use nothing")
+
 
 @dataclass(slots=True, kw_only=True)
 class Component:
@@ -75,6 +83,8 @@ class SimCluster:
     limits: Limits = DEFAULTS
     # Whether the controllers are a process of their own, as they are beside a real Kubernetes.
     apart: bool = False
+    # Whether our kinds are defined by way of the API at every start, or simply there, which is faster.
+    defines: bool = False
     sim: SimWorld = field(init=False)
     log: SimLog = field(init=False)
     network: Network = field(init=False)
@@ -167,14 +177,15 @@ class SimCluster:
         store = Store(log, SimBlocking(), limits=self.limits)
         await store.open()
         gate = Gate(tokens={hashed(TOKEN): "admin"}, hosts=frozenset({IN_PROCESS}))
-        app = make_app(
-            Server(store=store, scheme=full_scheme(), clock=world.clock, ids=world.ids, gate=gate, nodes=NoLogs())
-        )
+        kinds = live_kinds(store) if self.defines else fixed_kinds(store)
+        app = make_app(Server(store=store, kinds=kinds, clock=world.clock, ids=world.ids, gate=gate, nodes=NoLogs()))
         try:
             local = LocalCluster(self.seam("control", app), token=TOKEN, on_warning=_ignore)
             async with asyncio.TaskGroup() as group, local as cluster:
                 group.create_task(store.run())
-                await make_namespaces(cluster)
+                await make_basics(cluster)
+                if self.defines:
+                    await define_kinds(cluster)
                 self.store, self.network.app, self.network.group = store, app, group
                 async with asyncio.TaskGroup() as controllers:
                     if not self.apart:

@@ -25,6 +25,7 @@ class Said:
     code: int = 0
     headers: list = field(default_factory=list)
     body: bytes = b""
+    is_whole: bool = False
 
     @property
     def json(self):
@@ -76,6 +77,7 @@ class Client:
                 said.code, said.headers = message["status"], message["headers"]
             else:
                 said.body += message["body"]
+                said.is_whole = not message.get("more_body", False)
 
         await self.app(scope_of(method, path, query=query, headers=headers), receive, send)
         return said

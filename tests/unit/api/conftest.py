@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from paceline.api.app import make_app
+from paceline.api.definitions import LiveKinds
 from paceline.api.gate import Gate, hashed
 from paceline.api.server import Server
 from paceline.objects.builtin import builtin_components, builtin_resources
@@ -70,9 +71,15 @@ WIDGET = Resource(
 
 
 class Nodes:
-    """Nodes whose logs a test writes."""
+    """Nodes whose logs a test writes, and whose answers it says."""
 
     def __init__(self):
+        self.passed = []
+        self.answer = [
+            {"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/plain")]},
+            {"type": "http.response.body", "body": b"the pod's own"},
+        ]
+        self.summary = {"node": {"nodeName": "n1"}, "pods": []}
         self.asked = []
         self.was_asked = asyncio.Event()
         self.closed = asyncio.Event()
@@ -88,6 +95,16 @@ class Nodes:
                 yield chunk
         finally:
             self.closed.set()
+
+    async def pass_on(self, scope, receive, send):
+        self.passed.append(scope)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        for message in self.answer:
+            await send(message)
+
+    async def stats(self):
+        return self.summary
 
 
 @pytest.fixture
@@ -121,7 +138,7 @@ async def client(store, world, nodes):
     components = builtin_components()
     server = Server(
         store=store,
-        scheme=Scheme(resources=(*builtin_resources(), WIDGET), components=components),
+        kinds=LiveKinds(Scheme(resources=(*builtin_resources(), WIDGET), components=components), store),
         clock=world.clock,
         ids=world.ids,
         gate=Gate(tokens={hashed(TOKEN): "tester"}, hosts=frozenset({HOST})),

@@ -151,9 +151,11 @@ async def test_a_namespace_goes_when_it_is_finalized(client):
 
 BAD_OPTIONS = {
     "a policy that is none": ({"propagationPolicy": "Foo"}, 422),
-    "a grace period that is negative": ({"gracePeriodSeconds": -1}, 422),
-    "a grace period that is text": ({"gracePeriodSeconds": "5"}, 422),
-    "preconditions that are a list": ({"preconditions": ["uid"]}, 422),
+    "two policies": ({"propagationPolicy": "Orphan", "orphanDependents": True}, 422),
+    "a dry run that is none": ({"dryRun": ["Some"]}, 422),
+    "a grace period that is text": ({"gracePeriodSeconds": "5"}, 400),
+    "preconditions that are a list": ({"preconditions": ["uid"]}, 400),
+    "options of another kind": ({"kind": "Pod", "apiVersion": "v1"}, 400),
     "a list": ([], 400),
     "half a document": (b"{", 400),
 }

@@ -21,7 +21,8 @@ async def test_groups_and_versions_are_listed(client):
     groups = (await client.get("/apis")).json
 
     assert (await client.get("/api")).json["versions"] == ["v1"]
-    assert [group["name"] for group in groups["groups"]] == ["coordination.k8s.io", "toys.test"]
+    names = [group["name"] for group in groups["groups"]]
+    assert names.index("apiextensions.k8s.io") < names.index("coordination.k8s.io") < names.index("toys.test")
     assert (await client.get("/apis/toys.test")).json["preferredVersion"] == {
         "groupVersion": "toys.test/v1",
         "version": "v1",
@@ -53,7 +54,7 @@ async def test_all_can_be_asked_for_at_once(client):
 async def test_every_kind_is_described(client):
     index = (await client.get("/openapi/v3")).json["paths"]
 
-    assert list(index) == ["api/v1", "apis/coordination.k8s.io/v1", "apis/toys.test/v1"]
+    assert {"api/v1", "apis/coordination.k8s.io/v1", "apis/toys.test/v1"} <= set(index)
     for path, place in index.items():
         assert place["serverRelativeURL"].startswith(f"/openapi/v3/{path}?hash=")
         assert (await client.get(f"/openapi/v3/{path}")).json["openapi"].startswith("3.")

@@ -87,7 +87,6 @@ async def test_a_deep_patch_on_a_deep_object_is_bounded(client):
 
 PATHS = [
     "/foo",
-    "//",
     "/api/v1/namespaces/default/podz",
     "/api/v2/pods",
     "/apis/none.test/v1/things",
@@ -100,7 +99,7 @@ PATHS = [
     f"{PODS}/%00",
     "/api/v1/nodes/a/log",
     "/api/v1/namespaces/default/nodes/a",
-    "/openapi/v2",
+    "/openapi/v4",
     "/openapi/v3/api/v2",
     "/api/v1/watch/pods",
 ]
@@ -112,7 +111,8 @@ async def test_a_path_that_leads_nowhere_is_said_to(client, path, method):
     said = await client.send(method, path)
 
     assert said.code in {400, 404, 405, 415}, said.body
-    assert said.json["kind"] == "Status"
+    # Where Kubernetes has nothing at all it answers as a web server does.
+    assert said.body in {b"404 page not found\n", b""} or said.json["kind"] == "Status"
 
 
 QUERIES = [
@@ -145,8 +145,7 @@ async def test_a_query_that_cannot_be_read_is_refused(client, query):
 
     said = await client.get(PODS, accept=table, **query)
 
-    assert said.code == 400, said.body
-    assert said.json["reason"] == "BadRequest"
+    assert (said.code, said.json["reason"]) in {(400, "BadRequest"), (422, "Invalid")}, said.body
 
 
 async def test_a_query_of_bytes_that_are_not_utf8_is_refused(client):
@@ -166,7 +165,11 @@ SAMPLES = {
         "p",
         volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}],
         initContainers=[
-            {"name": "i", "image": "x", "env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "b"}}}]}
+            {
+                "name": "i",
+                "image": "x",
+                "env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+            }
         ],
         containers=[
             {

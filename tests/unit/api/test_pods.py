@@ -28,6 +28,19 @@ async def test_a_pod_is_completed_as_kubernetes_does(client):
         "schedulerName": "default-scheduler",
         "enableServiceLinks": True,
         "securityContext": {},
+        "serviceAccount": "default",
+        "serviceAccountName": "default",
+        "priority": 0,
+        "preemptionPolicy": "PreemptLowerPriority",
+        "tolerations": [
+            {
+                "key": f"node.kubernetes.io/{trouble}",
+                "operator": "Exists",
+                "effect": "NoExecute",
+                "tolerationSeconds": 300,
+            }
+            for trouble in ("not-ready", "unreachable")
+        ],
     }
     assert made["status"] == {"phase": "Pending", "qosClass": "BestEffort"}
 
@@ -48,7 +61,7 @@ FAULTS = {
     "a restart policy that is none": (
         {"restartPolicy": "Sometimes"},
         "spec.restartPolicy",
-        'Unsupported value: "Sometimes": supported values: "Always", "Never", "OnFailure"',
+        'Unsupported value: "Sometimes": supported values: "Always", "OnFailure", "Never"',
     ),
     "more asked for than allowed": (
         {
@@ -80,7 +93,7 @@ FAULTS = {
                 }
             ],
         },
-        "spec.containers[0].volumeMounts[0].subPath",
+        "spec.containers[0].volumeMounts.subPath",
         "Invalid value: \"a/../../b\": must not contain '..'",
     ),
 }

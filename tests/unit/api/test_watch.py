@@ -1,16 +1,19 @@
 """Watch: ordered, whole, resumable, filtered right, and over when the client is gone."""
 
 import asyncio
+import itertools
 
 import orjson
 import pytest
 
 from paceline.api import watch
+from paceline.api.render import Form
 from paceline.api.select import Selection
+from paceline.assembly.kinds import full_scheme
 from paceline.objects.selector import parse_labels
 from paceline.store.feed import Feed
 from paceline.store.log import Op, Record
-from tests.unit.api.client import CONFIG_MAPS, PODS, TABLE, config_map, pod
+from tests.unit.api.client import CONFIG_MAPS, PODS, TABLE, config_map, pod, scope_of
 
 LISTEN = {"watch": "1"}
 
@@ -166,10 +169,20 @@ async def test_a_reader_that_falls_behind_the_history_is_told_so_and_gets_no_gap
     assert (events[-1]["type"], events[-1]["object"]["reason"]) == ("ERROR", "Expired")
 
 
-async def test_a_revision_to_come_is_refused(client, store):
-    said = await client.get(CONFIG_MAPS, resourceVersion=store.revision + 5, **LISTEN)
+async def test_a_revision_to_come_is_waited_for_and_nothing_before_it_is_told(client, store):
+    async with client.stream(CONFIG_MAPS, resourceVersion=store.revision + 2, **LISTEN) as stream:
+        for name in "abc":
+            await client.post(CONFIG_MAPS, config_map(name))
 
-    assert (said.code, said.json["reason"]) == (504, "Timeout")
+        assert await stream.told(1) == [("ADDED", "c")]
+
+
+async def test_what_is_there_cannot_be_told_as_of_a_revision_to_come(client, store):
+    query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
+    async with client.stream(CONFIG_MAPS, resourceVersion=store.revision + 5, **query, **LISTEN) as stream:
+        event = await stream.event()
+
+    assert (event["type"], event["object"]["code"], event["object"]["reason"]) == ("ERROR", 504, "Timeout")
 
 
 async def test_the_initial_events_end_with_a_mark_when_asked(client, store):
@@ -187,7 +200,6 @@ async def test_the_initial_events_end_with_a_mark_when_asked(client, store):
             "apiVersion": "v1",
             "metadata": {
                 "resourceVersion": str(store.revision),
-                "creationTimestamp": None,
                 "annotations": {"k8s.io/initial-events-end": "true"},
             },
         },
@@ -212,11 +224,12 @@ async def test_a_watch_ends_when_its_time_is_up(client, monkeypatch):
 
 
 async def test_a_watch_is_let_go_of_when_the_client_hangs_up(client, store):
+    prefix = "/core/configmaps/default/"
     async with client.stream(CONFIG_MAPS, **LISTEN) as stream:
         await stream.chunk()
-        assert store._feed._watches
+        assert prefix in store._feed._watches
 
-    assert not store._feed._watches
+    assert prefix not in store._feed._watches
 
 
 async def test_a_watch_ends_when_the_store_closes(client, store):
@@ -244,7 +257,7 @@ async def test_tables_are_told_row_by_row_with_the_columns_once(client):
         second = await stream.event()
 
     assert first["object"]["columnDefinitions"][0]["name"] == "Name"
-    assert second["object"]["columnDefinitions"] == []
+    assert second["object"]["columnDefinitions"] is None
     assert (first["object"]["rows"][0]["cells"][2], second["object"]["rows"][0]["cells"][2]) == ("Pending", "Running")
 
 
@@ -260,3 +273,131 @@ async def test_any_number_of_objects_is_told_first(client, store, size):
 
     assert [event["type"] for event in events] == ["ADDED"] * (size + 1)
     assert events[-1]["object"]["metadata"]["name"] == "last"
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ({"resourceVersionMatch": "NotOlderThan"}, "is forbidden for watch unless sendInitialEvents is provided"),
+        ({"sendInitialEvents": "true"}, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"),
+        (
+            {"sendInitialEvents": "true", "resourceVersionMatch": "Exact"},
+            'Unsupported value: "Exact": supported values: "NotOlderThan"',
+        ),
+    ],
+)
+async def test_options_that_contradict_each_other_are_refused(client, query, told):
+    said = await client.get(CONFIG_MAPS, **query, **LISTEN)
+
+    assert said.code == 422
+    assert told in said.message
+    assert said.message.startswith('ListOptions.meta.k8s.io "" is invalid: ')
+
+
+async def test_without_initial_events_a_watch_begins_now(client):
+    await client.post(CONFIG_MAPS, config_map("before"))
+    query = {"sendInitialEvents": "false", "resourceVersionMatch": "NotOlderThan"}
+    async with client.stream(CONFIG_MAPS, **query, **LISTEN) as stream:
+        assert await stream.chunk() == b""
+        await client.post(CONFIG_MAPS, config_map("after"))
+
+        assert await stream.told(1) == [("ADDED", "after")]
+
+
+async def test_a_watch_that_is_told_nothing_of_much_still_gets_bookmarks(client, store, monkeypatch):
+    """Else it would fall behind what is kept without a chance to know."""
+    monkeypatch.setattr(watch, "BOOKMARK_SECONDS", 0.01)
+    query = {"allowWatchBookmarks": "1", "labelSelector": "team=nobody", "resourceVersion": str(store.revision)}
+    async with client.stream(CONFIG_MAPS, **query, **LISTEN) as stream, asyncio.TaskGroup() as group:
+
+        async def keep_busy():
+            for number in itertools.count():
+                await client.post(CONFIG_MAPS, config_map(f"c{number}"))
+
+        busy = group.create_task(keep_busy())
+        marks = [await stream.event() for _ in range(3)]
+        busy.cancel()
+
+    assert [mark["type"] for mark in marks] == ["BOOKMARK"] * 3
+    revisions = [int(mark["object"]["metadata"]["resourceVersion"]) for mark in marks]
+    assert revisions == sorted(set(revisions))
+
+
+async def test_a_bookmark_in_a_table_is_a_row_of_nothing(client):
+    query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
+    async with client.stream(CONFIG_MAPS, accept=TABLE, **query, **LISTEN) as stream:
+        mark = await stream.event()
+
+    assert mark["type"] == "BOOKMARK"
+    assert mark["object"]["kind"] == "Table"
+    assert mark["object"]["rows"][0]["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+
+
+class Deaf:
+    """A client that takes the head of an answer, and then nothing."""
+
+    def __init__(self):
+        self.heard = []
+        self.is_cut = False
+
+    async def receive(self):
+        return await asyncio.Event().wait()
+
+    async def send(self, message):
+        self.heard.append(message)
+        if len(self.heard) > 1:
+            await asyncio.Event().wait()
+
+    def abort(self):
+        self.is_cut = True
+
+
+async def test_a_client_that_does_not_read_is_cut_off(client, store, monkeypatch):
+    monkeypatch.setattr(watch, "STALL_SECONDS", 0.01)
+    await client.post(CONFIG_MAPS, config_map("a"))
+    deaf = Deaf()
+    scope = scope_of("GET", CONFIG_MAPS, query=LISTEN) | {"state": {"abort": deaf.abort}}
+
+    async with asyncio.timeout(5):
+        await client.app(scope, deaf.receive, deaf.send)
+
+    assert deaf.is_cut
+    assert all(message.get("more_body", True) for message in deaf.heard), "it was told that this is all"
+    assert "/core/configmaps/default/" not in store._feed._watches
+
+
+async def test_those_who_read_are_told_all_while_others_do_not(client):
+    deaf = Deaf()
+    scope = scope_of("GET", CONFIG_MAPS, query=LISTEN)
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(client.app(scope, deaf.receive, deaf.send)) for _ in range(3)]
+        async with client.stream(CONFIG_MAPS, **LISTEN) as stream:
+            for number in range(50):
+                await client.post(CONFIG_MAPS, config_map(f"c{number}"))
+            assert await stream.told(50) == [("ADDED", f"c{number}") for number in range(50)]
+        for task in tasks:
+            task.cancel()
+
+
+def test_a_line_is_written_once_for_all_who_follow():
+    sent = watch.Sent()
+    value = orjson.dumps(config_map("x"))
+    record = Record(revision=5, key="/core/configmaps/default/x", op=Op.REPLACE, value=value, created=1)
+    resource = full_scheme().find("", "v1", "configmaps")
+
+    first, second = (sent.one(record, b"MODIFIED", form=Form.OBJECT, resource=resource) for _ in range(2))
+
+    assert first is second
+    assert sent.one(record, b"ADDED", form=Form.OBJECT, resource=resource) != first
+    assert b'"data"' not in sent.one(record, b"MODIFIED", form=Form.METADATA, resource=resource)
+
+
+def test_lines_that_are_kept_are_bounded(monkeypatch):
+    monkeypatch.setattr(watch, "KEPT_BYTES", 1000)
+    sent = watch.Sent()
+    resource = full_scheme().find("", "v1", "configmaps")
+    for revision in range(100):
+        record = Record(revision=revision, key="/core/configmaps/default/x", op=Op.REPLACE, value=b"{}", created=1)
+        sent.one(record, b"MODIFIED", form=Form.OBJECT, resource=resource)
+
+    assert sum(map(len, sent._kept.values())) <= 1000

@@ -27,6 +27,53 @@ def generic(*replicas, name="demo", **spec):
     return job("GenericJob", name, {**rules, "replicaSpecs": list(replicas) or [replica()], **spec})
 
 
+def tensorflow(*replicas, name="demo", kind="TensorFlowTrainingJob", **spec):
+    return job(kind, name, {"replicaSpecs": list(replicas) or [trainer("tensorflow")], **spec})
+
+
+def xgboost(*replicas, name="demo", **spec):
+    usual = [trainer("xgboost", "master", 1), trainer("xgboost", "worker", 2)]
+    return job("XGBoostTrainingJob", name, {"replicaSpecs": list(replicas) or usual, **spec})
+
+
+def mpi(*replicas, name="demo", **spec):
+    config = {"mpiConfig": {"script": ["python3", "train.py"]}}
+    return job("MPIJob", name, {"replicaSpecs": list(replicas) or [trainer("worker")], **config, **spec})
+
+
+def colossalai(*replicas, name="demo", **spec):
+    config = {"torchConfig": {"script": ["train.py", "--lr", "1"], "procPerWorker": 2}}
+    return job("ColossalAIJob", name, {"replicaSpecs": list(replicas) or [trainer("worker")], **config, **spec})
+
+
+def deepspeed(*, name="demo", kind="DeepSpeedJob", worker=None, **spec):
+    config = {"config": {"run": {"python": ["train.py", "--deepspeed"]}, "slotsPerWorker": 2}}
+    workers = {"replicas": 2, "template": template(name="worker"), **(worker or {})}
+    return job(kind, name, {"worker": workers, **config, **spec})
+
+
+def beam(*, name="demo", **spec):
+    cluster = {"spec": {"flinkVersion": "1.10.1", "taskManager": {"replicas": 2}}}
+    submit = {"spec": {"template": template()}}
+    return job("BeamJob", name, {"flinkClusterTemplate": cluster, "jobTemplate": submit, **spec})
+
+
+def tensorboard(*, name="demo", **spec):
+    return service("TensorBoard", name, {"logDir": {"pvc": [{"name": "mnist", "subPath": ["./log"]}]}, **spec})
+
+
+def notebook(*, name="demo", **spec):
+    return service("Notebook", name, {"type": "jupyter", "template": template(name="notebook"), **spec})
+
+
+def trainer(container, role="worker", replicas=2, **more):
+    return {"type": role, "replicas": replicas, "template": template(name=container), **more}
+
+
+def service(kind, name, spec):
+    return {**job(kind, name, spec), "apiVersion": "tensorstack.dev/v1beta1"}
+
+
 def job(kind, name, spec):
     return {
         "apiVersion": "batch.tensorstack.dev/v1beta1",
@@ -36,8 +83,9 @@ def job(kind, name, spec):
     }
 
 
-def gang_of(obj, **more):
-    return catalog.expand(obj, PORTS, **more)[1]
+def gang_of(obj, *, ports=None, **more):
+    """The gang of a faultless job, with the usual ports, unless others are handed out."""
+    return catalog.expand(obj, ports or catalog.ports_of(obj), **more)[1]
 
 
 def container_of(obj, place="worker-0", **more):

@@ -15,8 +15,25 @@ KINDS = {kind.kind: kind for kind in catalog.KINDS}
 def test_names_are_t9ks():
     names = {kind.kind: (kind.plural, kind.short_names) for kind in catalog.KINDS}
 
-    assert names["PyTorchTrainingJob"] == ("pytorchtrainingjobs", ("pj",))
-    assert names["GenericJob"] == ("genericjobs", ("gj",))
+    assert names == {
+        "PyTorchTrainingJob": ("pytorchtrainingjobs", ("pj",)),
+        "GenericJob": ("genericjobs", ("gj",)),
+        "TensorFlowTrainingJob": ("tensorflowtrainingjobs", ("tj",)),
+        "XGBoostTrainingJob": ("xgboosttrainingjobs", ("xj",)),
+        "MPIJob": ("mpijobs", ("mj",)),
+        "DeepSpeedJob": ("deepspeedjobs", ("dj",)),
+        "ColossalAIJob": ("colossalaijobs", ("caij",)),
+        "BeamJob": ("beamjobs", ("bj",)),
+        "TensorFlowJob": ("tensorflowjobs", ()),
+        "DeepspeedJob": ("deepspeed-jobs", ()),
+    }
+
+
+def test_no_two_kinds_share_a_name():
+    """A real server accepts the second of two definitions that do, and never serves it."""
+    named = [{kind.plural, kind.singular or kind.kind.lower(), *kind.short_names} for kind in catalog.KINDS]
+
+    assert len(set().union(*named)) == sum(map(len, named))
 
 
 def test_an_object_is_of_its_kind():
@@ -141,8 +158,13 @@ def test_the_server_hears_of_every_fault():
 
 @pytest.mark.parametrize("resource", catalog.resources({}), ids=lambda each: each.kind)
 def test_a_served_kind_is_whole(resource):
-    assert resource.api_version == "batch.tensorstack.dev/v1beta1"
+    is_job = resource.group == "batch.tensorstack.dev"
+
+    assert resource.api_version == ("batch.tensorstack.dev/v1beta1" if is_job else "tensorstack.dev/v1beta1")
     assert resource.has_status
-    assert [column.name for column in resource.columns if not column.priority] == ["Phase", "Age"]
-    assert "runMode.pause.enabled" in resource.mutable
-    assert resource.schema_name == f"dev.tensorstack.batch.v1beta1.{resource.kind}"
+    assert [column.name for column in resource.columns if not column.priority] == (
+        ["Phase", "Age"] if is_job else ["Phase", "URL", "Age"]
+    )
+    assert not is_job or "runMode.pause.enabled" in resource.mutable
+    prefix = "dev.tensorstack.batch" if is_job else "dev.tensorstack"
+    assert resource.schema_name == f"{prefix}.v1beta1.{resource.kind}"

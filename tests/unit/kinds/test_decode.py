@@ -11,7 +11,18 @@ from msgspec import Meta
 from paceline.kinds import catalog
 from paceline.kinds.decode import decode, misfits
 from paceline.kinds.fields import DNS_LABEL, Part, Positive, about
-from tests.unit.kinds.manifests import generic, pytorch, replica
+from tests.unit.kinds.manifests import (
+    colossalai,
+    deepspeed,
+    generic,
+    mpi,
+    pytorch,
+    replica,
+    tensorflow,
+    trainer,
+    xgboost,
+)
+from tests.unit.kinds.oldshapes import OLD
 
 
 class Wheel(Part, frozen=True, kw_only=True):
@@ -166,9 +177,9 @@ EXAMPLES = (
         replica(restartPolicy="Always", scalingWeight=1),
         torchrunConfig={"enabled": True, "procPerNode": "2", "maxRestarts": 1, "extraOptions": ["-t"]},
         elastic={"minReplicas": 1, "maxReplicas": 2, "expectedReplicas": 2},
-        runPolicy={"activeDeadlineSeconds": 1, "backoffLimit": 0, "cleanUpPolicy": "all"},
+        runPolicy={"activeDeadlineSeconds": 1, "backoffLimit": 0, "cleanUpPolicy": "All"},
         restartScope="Gang",
-        tensorboardSpec={"any": ["thing"]},
+        tensorboardSpec={"image": "tb", "trainingLogFilesets": ["t9k://pvc/mnist/log"], "logDir": {"pvc": []}},
         **WHOLE,
     ),
     generic(
@@ -177,20 +188,46 @@ EXAMPLES = (
         cleanUpPolicy="Unfinished",
         **WHOLE,
     ),
+    tensorflow(
+        trainer("tensorflow", "chief", 1),
+        trainer("tensorflow", "ps", restartPolicy="ExitCode"),
+        tensorboardSpec={"logDir": {"s3": {"secretRef": {"name": "keys"}, "uri": ["s3://b/"]}}},
+        runPolicy={"cleanUpPolicy": "None"},
+        runMode={"pause": {"resumeSpecs": [{"type": "ps", "args": ["x"]}]}},
+    ),
+    xgboost(runPolicy={"backoffLimit": 1}, restartScope="Replica"),
+    mpi(
+        trainer("worker", restartPolicy={"policy": "Always", "limit": 1}),
+        {"type": "launcher", "template": {"spec": {"containers": [{"name": "launcher", "env": []}]}}},
+        mpiConfig={"mca": {"btl": "self"}, "home": "/opt", "extraArgs": ["-N", "2"], "script": ["a"]},
+        ssh={"sshAuthMountPath": "/root/.ssh", "sshdPath": "/usr/sbin/sshd"},
+        runPolicy={"cleanUpWorkers": True},
+        **WHOLE,
+    ),
+    deepspeed(
+        elastic={"enabled": True, "minReplicas": 1, "maxReplicas": 3, "expectedReplicas": 3},
+        disableCustomEnv=True,
+        config={"run": {"exec": ["a"]}, "localRank": False, "autotune": "run", "otherArgs": ["--x"]},
+        **WHOLE,
+    ),
+    colossalai(trainer("worker"), {"type": "launcher"}, ssh={"authMountPath": "/x"}, **WHOLE),
 )
+
+
+OLD_JOBS = tuple(make() for make in OLD.values() if catalog.kind_of(make()))
 
 
 @settings(deadline=None)
 @given(st.data())
 def test_whatever_is_put_anywhere_is_refused_or_read_and_never_crashes(data):
     """Control reads objects that only a schema has checked; a strange one must not end it."""
-    example = data.draw(st.sampled_from(EXAMPLES))
+    example = data.draw(st.sampled_from((*EXAMPLES, *OLD_JOBS)))
     path = data.draw(st.sampled_from([each for each in leaves(example) if each]))
     changed = put(example, path, data.draw(JUNK))
     faults = catalog.faults(changed)
 
     if not faults:
-        site, gang = catalog.expand(changed, {"master": 1})
+        site, gang = catalog.expand(changed, catalog.ports_of(changed))
         assert gang.members
         assert len(site.pod(gang.members[-1].place, 999)) <= 63
 

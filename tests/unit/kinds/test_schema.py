@@ -55,7 +55,7 @@ def test_bounds_are_in_the_schema():
     assert replica_spec["minItems"] == 1
     assert replica_spec["items"]["required"] == ["type", "template"]
     assert replica_spec["items"]["properties"]["replicas"]["minimum"] == 1
-    assert replica_spec["items"]["properties"]["restartPolicy"]["enum"] == ["Always", "OnFailure", "Never", "ExitCode"]
+    assert replica_spec["items"]["properties"]["scalingWeight"]["minimum"] == 0
 
 
 def test_a_number_or_text_is_said_the_kubernetes_way():
@@ -70,6 +70,8 @@ def test_text_or_an_object_is_left_to_the_check():
 
     assert policy["x-kubernetes-preserve-unknown-fields"]
     assert "type" not in policy
+    # Text must still be one of a few; an object passes a pattern.
+    assert policy["pattern"] == "^(Always|OnFailure|Never)$"
 
 
 def test_a_template_is_the_servers_own():

@@ -10,7 +10,7 @@ import pytest
 from paceline.api.app import make_app
 from paceline.api.gate import Gate, hashed
 from paceline.api.server import Server
-from paceline.assembly.kinds import full_scheme
+from paceline.assembly.kinds import fixed_kinds
 from paceline.client.cluster import EVENTS, NAMESPACES, PODS, Cluster, Select
 from paceline.client.events import Recorder
 from paceline.client.local import IN_PROCESS, LocalCluster
@@ -129,7 +129,7 @@ async def make_place():
     store = Store(MemoryLog(), SimBlocking())
     await store.open()
     gate = Gate(tokens={hashed("secret"): "admin"}, hosts=frozenset({IN_PROCESS}))
-    server = Server(store=store, scheme=full_scheme(), clock=sim.clock, ids=sim.ids, gate=gate, nodes=None)
+    server = Server(store=store, kinds=fixed_kinds(store), clock=sim.clock, ids=sim.ids, gate=gate, nodes=None)
     async with asyncio.TaskGroup() as group:
         writing = group.create_task(store.run())
         async with LocalCluster(make_app(server), token="secret") as cluster:

@@ -409,7 +409,7 @@ def test_the_node_says_what_it_has_and_that_it_lives(play):
     async def story(place):
         async with place.agent():
             node = await place.cluster.get(NODES, "", "box")
-            assert node["status"]["allocatable"] == {"cpu": "2", "memory": "8388608Ki", "pods": "1000"}
+            assert node["status"]["allocatable"] == {"cpu": "2", "memory": "8Gi", "pods": "1k"}
             assert {"type": "Ready", "status": "True"}.items() <= node["status"]["conditions"][-1].items()
             await asyncio.sleep(1)
             first = await place.cluster.get(LEASES, "kube-node-lease", "box")

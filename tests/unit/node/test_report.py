@@ -52,6 +52,7 @@ def test_a_running_container():
         "ready": True,
         "started": True,
         "restartCount": 2,
+        "resources": {},
         "state": {"running": {"startedAt": "2030-01-01T11:59:00Z"}},
         "lastState": {
             "terminated": {

@@ -5,9 +5,12 @@ import json
 from pathlib import Path
 
 from paceline.node import shim
+from paceline.node.doors import Doors
 from paceline.node.host import Folders
 from paceline.node.serve import Kubelet
-from paceline.testing.world import sim_world
+from paceline.node.sessions import Sessions
+from paceline.node.stats import Stats
+from paceline.testing.world import SimBlocking, sim_world
 from tests.unit.node.pods import HOST, UID, container, pod
 
 FOLDERS = Folders(root=Path("/agent"))
@@ -26,11 +29,40 @@ def kubelet(**logs):
             if number < len(texts) - 1:
                 sim.files.write(folder / shim.EXIT, b"{}")
     subject = pod(container(), container("side"))
-    return Kubelet(world=sim.world(), host=HOST, folders=FOLDERS, pods={("team", "demo"): subject})
+    return kubelet_over(sim, {("team", "demo"): subject})
+
+
+def kubelet_over(sim, pods, **machine):
+    """An API over these pods, with the hands and eyes that a test gives it."""
+    world = sim.world()
+    shared = {"world": world, "folders": FOLDERS, "pods": pods}
+    return Kubelet(
+        host=HOST,
+        **shared,
+        sessions=Sessions(**shared, host=HOST, launch=machine.get("launch"), run=machine.get("run")),
+        doors=Doors(**shared, address=lambda _pod: "127.0.0.1", listens=machine.get("listens")),
+        stats=Stats(**shared, host=HOST, measure=machine.get("measure"), blocking=SimBlocking()),
+    )
+
+
+def scope_of(path, query="", *, method="GET", headers=()):
+    return {
+        "type": "http",
+        "method": method,
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": query.encode(),
+        "headers": list(headers),
+    }
 
 
 async def ask(app, path, query="", *, method="GET", hang_up_after=None):
     """Send one request; give the status and the body."""
+    return await answer_to(app, scope_of(path, query, method=method), hang_up_after=hang_up_after)
+
+
+async def answer_to(app, scope, *, hang_up_after=None):
+    """Give the status and the body of the answer; hang up after so many pieces of it."""
     sent, gone = [], asyncio.Event()
 
     async def receive():
@@ -43,7 +75,6 @@ async def ask(app, path, query="", *, method="GET", hang_up_after=None):
         if hang_up_after is not None and len(bodies) >= hang_up_after:
             gone.set()
 
-    scope = {"type": "http", "method": method, "path": path, "raw_path": path.encode(), "query_string": query.encode()}
     async with asyncio.timeout(10):
         await app(scope, receive, send)
     return sent[0]["status"], b"".join(each.get("body", b"") for each in sent)
@@ -87,7 +118,7 @@ async def test_what_is_not_there_is_said_in_kubernetes_words():
         'previous terminated container "main" in pod "demo" not found',
     )
     assert (await refused(app, "/containerLogs/team/demo/main", "tailLines=x"))[0] == 400
-    assert (await refused(app, "/exec/team/demo/main"))[0] == 404
+    assert (await refused(app, "/elsewhere/team/demo/main"))[0] == 404
 
 
 async def test_a_quoted_slash_does_not_lead_anywhere():

@@ -1,12 +1,13 @@
 """What pods and services look like."""
 
+from base64 import b64decode
 from dataclasses import replace
 
 import pytest
 
-from paceline.objects.gang import Gang, Member
+from paceline.objects.gang import Gang, Launch, Member
 from paceline.plan.plan import NewPod
-from paceline.plan.pods import pod_manifest, service_manifest
+from paceline.plan.pods import launch_manifest, pod_manifest, service_manifest
 from tests.unit.plan.worlds import GANG, REPLICA, SITE, gang, places
 
 OWNER = {
@@ -105,6 +106,20 @@ def test_the_service_gives_every_member_a_name_before_it_is_ready():
     assert service["spec"]["publishNotReadyAddresses"]
     assert service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
     assert service["metadata"]["ownerReferences"] == [OWNER]
+
+
+def test_what_members_need_to_start_processes_in_each_other_is_a_secret_of_the_job():
+    """Its name is what templates mount, and the job's own files win over the program's."""
+    launch = Launch(files={"hostfile": "demo slots=1\n", "ssh": "mine"})
+    secret = launch_manifest(SITE, launch, {"key": "s3cret", "ssh": "theirs"}, owner=OWNER)
+
+    assert (secret["kind"], secret["metadata"]["name"]) == ("Secret", "demo-12345-launch")
+    assert secret["metadata"]["ownerReferences"] == [OWNER]
+    assert {name: b64decode(text).decode() for name, text in secret["data"].items()} == {
+        "key": "s3cret",
+        "ssh": "mine",
+        "hostfile": "demo slots=1\n",
+    }
 
 
 def test_a_job_in_a_queue_tells_the_scheduler_so():

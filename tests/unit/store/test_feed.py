@@ -124,7 +124,7 @@ async def test_a_reader_of_a_quiet_prefix_is_never_cut():
 
 def test_history_is_bounded_by_revisions():
     feed = feed_of(*(record(number) for number in range(1, 8)), history=3)
-    with pytest.raises(Expired, match="revision 3 is too old: history is kept after 4"):
+    with pytest.raises(Expired, match=r"too old resource version: 3 \(4\)"):
         feed.watch("", 3)
     feed.watch("", 4).close()
 
@@ -207,3 +207,55 @@ def test_a_record_costs_its_readers_only(prefixes):
     finally:
         sys.setprofile(before)
     assert calls < 25
+
+
+def test_history_is_bounded_by_age():
+    feed = feed_of(record(1), record(2), history_seconds=100)
+    feed.age(1000)
+    feed.publish([record(3)])
+    feed.age(1050)
+    feed.publish([record(4)])
+    assert feed.floor == 0
+
+    feed.age(1100)
+
+    assert feed.floor == 2
+    with pytest.raises(Expired, match=r"too old resource version: 1 \(2\)"):
+        feed.watch("", 1)
+    assert feed.watch("", 2).oldest == 3
+    feed.age(1151)
+    assert feed.floor == 3
+    feed.age(5000)
+    assert feed.floor == feed.revision == 4
+    assert feed.watch("", 4).position == 4
+
+
+def test_a_feed_remembers_few_moments():
+    feed = feed_of(history_seconds=100)
+    for now in range(1000):
+        feed.age(now)
+    assert len(feed._moments) <= 5
+
+
+async def test_a_reader_that_has_yet_to_read_what_is_too_old_is_told_so():
+    feed = feed_of(history_seconds=100)
+    with feed.watch("", 0) as watch, feed.watch("", 0) as quick:
+        feed.publish([record(1)])
+        assert len(await quick.take()) == 1
+        feed.age(0)
+        feed.age(100)
+        with pytest.raises(Expired, match="too slow"):
+            await anext(watch)
+        feed.publish([record(2)])
+        assert [one.revision for one in await quick.take()] == [2]
+
+
+async def test_a_nudged_reader_looks_and_finds_nothing():
+    feed = feed_of()
+    with feed.watch("", 0) as watch:
+        async with asyncio.TaskGroup() as group:
+            taking = group.create_task(watch.take())
+            await asyncio.sleep(0)
+            watch.nudge()
+        assert taking.result() == ()
+        assert not watch.is_over

@@ -7,11 +7,12 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 from paceline.errors import Busy, Unavailable
-from paceline.store import sqlite
+from paceline.store import file
 from paceline.store.sqlite import SqliteLog
 from paceline.testing.contract.store import record
 
@@ -42,7 +43,7 @@ def change(path, statement):
 def test_only_the_owner_can_read_the_files(log, path):
     log.append((record(1, "a"),))
     modes = {found.name: found.stat().st_mode & 0o777 for found in path.parent.iterdir()}
-    assert set(modes) == {"objects.db", "objects.db-wal", "objects.db-shm", "objects.db.lock"}
+    assert set(modes) == {f"objects.db{end}" for end in ("", "-wal", "-shm", ".lock", ".reserve")}
     assert set(modes.values()) == {0o600}
 
 
@@ -77,10 +78,10 @@ def test_a_dead_owner_is_no_owner(path):
 
 def test_a_file_of_a_newer_version_is_refused_and_left_alone(path):
     filled(path)
-    change(path, "PRAGMA user_version = 2")
-    with pytest.raises(Unavailable, match=r"written by a newer Paceline \(its schema is 2, this one reads up to 1\)"):
+    change(path, "PRAGMA user_version = 3")
+    with pytest.raises(Unavailable, match=r"written by a newer Paceline \(its schema is 3, this one reads up to 2\)"):
         SqliteLog(path).open()
-    change(path, "PRAGMA user_version = 1")
+    change(path, "PRAGMA user_version = 2")
     with closing(SqliteLog(path)) as log:
         assert log.open() == 50
 
@@ -141,7 +142,7 @@ def test_a_damaged_page_is_reported(path):
 
 
 def test_a_program_that_holds_the_file_delays_writes_only(path, monkeypatch):
-    monkeypatch.setattr(sqlite, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(file, "PATIENCE_SECONDS", 0.05)
     with closing(SqliteLog(path)) as log, closing(sqlite3.connect(path, isolation_level=None)) as other:
         log.open()
         other.execute("BEGIN IMMEDIATE")
@@ -154,7 +155,7 @@ def test_a_program_that_holds_the_file_delays_writes_only(path, monkeypatch):
 
 
 def test_a_file_that_cannot_be_locked_at_the_start_is_reported(path, monkeypatch):
-    monkeypatch.setattr(sqlite, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(file, "PATIENCE_SECONDS", 0.05)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         with pytest.raises(Unavailable, match="another program holds it locked"):
@@ -199,7 +200,7 @@ def test_a_batch_that_fails_half_way_leaves_nothing(log):
 def test_every_failure_says_who_must_act(path, name, kind, said):
     error = sqlite3.OperationalError("odd")
     error.sqlite_errorname = name
-    with pytest.raises(kind, match=f"objects.db: .*{said}"), sqlite._told(path):
+    with pytest.raises(kind, match=f"objects.db: .*{said}"), file.told(path):
         raise error
 
 
@@ -239,3 +240,66 @@ def test_a_killed_writer_loses_nothing_it_acknowledged(path):
             assert {one.key: one.revision for one in log.since(last - 50)} == {
                 one.key: one.revision for one in log.current()
             }
+
+
+def test_a_file_of_the_first_schema_is_brought_up_to_date_and_kept_as_it_was(path):
+    old = Path(__file__).parents[2] / "data" / "store-schema-1.db"
+    path.write_bytes(old.read_bytes())
+    with closing(SqliteLog(path)) as log:
+        assert (log.open(), log.compacted()) == (20, 5)
+        assert [found.revision for found in log.since(0)] == list(range(6, 21))
+        names = [found.key.rpartition("/")[2] for found in log.current()]
+        assert names == ["made-2", "made-3", "made-4", "made-5", "made-0"]
+        log.append((record(21, "new"),))
+    with closing(SqliteLog(path)) as log:
+        assert log.open() == 21
+        assert len(log.since(5)) == 16
+        assert len(log.current()) == 6
+    with closing(sqlite3.connect(path.with_name("objects.db.schema-1"))) as kept:
+        assert kept.execute("PRAGMA user_version").fetchone() == (1,)
+        assert kept.execute("SELECT max(revision) FROM log").fetchone() == (20,)
+
+
+def test_a_damaged_row_of_the_first_schema_is_noticed_after_the_change(path):
+    old = Path(__file__).parents[2] / "data" / "store-schema-1.db"
+    path.write_bytes(old.read_bytes())
+    change(path, "UPDATE current SET value = x'00' WHERE key LIKE '%made-3'")
+    with closing(SqliteLog(path)) as log:
+        log.open()
+        with pytest.raises(Unavailable, match="made-3 at revision 16 is damaged"):
+            log.current()
+
+
+def test_whoever_looks_sees_one_moment_and_disturbs_nobody(log, path):
+    log.append((record(1, "a"),))
+    with closing(SqliteLog(path)) as other:
+        assert other.look() == 1
+        log.append((record(2, "b"),))
+        assert len(other.current()) == 1
+        assert other.trail(1) == log.trail(1) != ""
+    assert len(log.current()) == 2
+
+
+def test_the_trail_tells_one_history_from_another(tmp_path):
+    def trail_of(name, *batches):
+        with closing(SqliteLog(tmp_path / name)) as log:
+            log.open()
+            for batch in batches:
+                log.append(batch)
+            return log.trail(2)
+
+    one = trail_of("one", (record(1, "a"),), (record(2, "b"),))
+    assert one == trail_of("same", (record(1, "a"),), (record(2, "b"),), (record(3, "c"),))
+    assert one != trail_of("other", (record(1, "x"),), (record(2, "b"),))
+    assert trail_of("short", (record(1, "a"),)) == ""
+
+
+def test_a_renewed_log_forgets_its_history_and_nothing_else(log):
+    log.append((record(1, "a"), record(2, "b")))
+    log.renew(1000)
+    assert log.compacted() == 1000
+    assert log.since(0) == ()
+    assert [found.revision for found in log.current()] == [1, 2]
+    log.append((record(1001, "c"),))
+    assert [found.key for found in log.current()] == ["a", "b", "c"]
+    assert [found.key for found in log.since(1000)] == ["c"]

@@ -24,7 +24,12 @@ from paceline.errors import Unavailable
     help="Run images that match PATTERN in ENVIRONMENT: `host` or the folder of a virtual environment. Repeatable.",
 )
 @click.option("--no-sandbox", is_flag=True, help="Run pods without bubblewrap, with all that you may do.")
-def command(*, detach: bool, images: tuple[str, ...], no_sandbox: bool) -> int:
+@click.option(
+    "--accept-loss",
+    is_flag=True,
+    help="Go on although the stored objects are damaged, older than they should be, or gone.",
+)
+def command(*, detach: bool, images: tuple[str, ...], no_sandbox: bool, accept_loss: bool) -> int:
     r"""Start the embedded cluster.
 
     Everything it keeps is in PACELINE_HOME. Without -d it runs until Ctrl-C; jobs run on when it stops.
@@ -44,6 +49,8 @@ def command(*, detach: bool, images: tuple[str, ...], no_sandbox: bool) -> int:
         ensure_running(chosen)
         say_ready(chosen, f"A cluster runs already in {before.home}.")
         return failures.OK
+    if accept_loss:
+        say_loss(chosen)
     if detach:
         start(chosen)
         say_ready(chosen, "The cluster is ready.")
@@ -81,6 +88,22 @@ def run_here(settings: Settings) -> int:
         return failures.NOT_REACHED
     err().line("The cluster has stopped.")
     return failures.OK
+
+
+def say_loss(settings: Settings) -> None:
+    """Do without what the store has lost, and say what that was."""
+    from paceline.assembly.clock import RealClock
+    from paceline.assembly.recovery import accept_loss
+
+    accepted = accept_loss(settings, RealClock())
+    if accepted is None:
+        err().line("Nothing is lost: the stored objects are whole.")
+        return
+    err().line(f"Accepted: {accepted.told}.")
+    for key in accepted.lost:
+        err().line(f"  lost: {key}")
+    if accepted.aside:
+        err().line(f"  the damaged files lie in {accepted.aside}")
 
 
 def say_ready(settings: Settings, first: str) -> None:

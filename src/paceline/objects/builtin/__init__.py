@@ -14,38 +14,47 @@ import orjson
 
 from paceline.objects.builtin.cells import PRINTED
 from paceline.objects.builtin.defaults import DEFAULTS
-from paceline.objects.builtin.rules import CHECKS
-from paceline.objects.scheme import Resource, no_defaults, no_faults
+from paceline.objects.builtin.rules import CHANGES, CHECKS
+from paceline.objects.definition_rules import ruled
+from paceline.objects.metrics import metrics_resources
+from paceline.objects.scheme import Resource, no_change_faults, no_defaults, no_faults
 
 # What is served, by its path, with the subresources that are.
 SERVED: Mapping[str, tuple[str, ...]] = {
     "v1/configmaps": (),
+    "v1/endpoints": (),
     "v1/events": (),
+    "v1/limitranges": (),
     "v1/namespaces": ("finalize", "status"),
     "v1/nodes": ("status",),
     "v1/persistentvolumeclaims": ("status",),
     "v1/persistentvolumes": ("status",),
-    "v1/pods": ("binding", "log", "status"),
+    "v1/pods": ("attach", "binding", "exec", "log", "proxy", "status"),
+    "v1/resourcequotas": (),
     "v1/secrets": (),
     "v1/serviceaccounts": (),
-    "v1/services": ("status",),
+    "v1/services": ("proxy", "status"),
+    "authentication.k8s.io/v1/selfsubjectreviews": (),
+    "authorization.k8s.io/v1/selfsubjectaccessreviews": (),
+    "authorization.k8s.io/v1/selfsubjectrulesreviews": (),
+    "apiextensions.k8s.io/v1/customresourcedefinitions": ("status",),
     "coordination.k8s.io/v1/leases": (),
+    "discovery.k8s.io/v1/endpointslices": (),
+    "events.k8s.io/v1/events": (),
+    "scheduling.k8s.io/v1/priorityclasses": (),
+    "storage.k8s.io/v1/storageclasses": (),
 }
 
-# What of a pod may change after it was created; everything else was decided when it was placed.
-POD_MUTABLE = (
-    "containers[*].image",
-    "initContainers[*].image",
-    "activeDeadlineSeconds",
-    "tolerations",
-    "terminationGracePeriodSeconds",
-)
+
+# Nothing here keeps to these, so none can be made: who asks is told truly that there are none.
+UNENFORCED = frozenset({"v1/limitranges", "v1/resourcequotas"})
+_READ = ("get", "list", "watch")
 
 
 def builtin_resources() -> tuple[Resource, ...]:
     """Give every built-in kind that is served."""
     described = _read("resources.json")["resources"]
-    return tuple(_resource(path, described[path]) for path in SERVED)
+    return (*(_resource(path, described[path]) for path in SERVED), *metrics_resources())
 
 
 @cache
@@ -71,7 +80,7 @@ def _resource(path: str, described: Mapping[str, Any]) -> Resource:
     kind = str(described["kind"])
     name = _schema_name(group, version, kind)
     columns, cells = PRINTED.get((group, kind), ((), None))
-    return Resource(
+    made = Resource(
         group=group,
         version=version,
         kind=kind,
@@ -81,15 +90,17 @@ def _resource(path: str, described: Mapping[str, Any]) -> Resource:
         categories=tuple(described.get("categories", ())),
         namespaced=described["namespaced"],
         subresources=SERVED[path],
-        verbs=tuple(described["verbs"]),
+        verbs=_READ if path in UNENFORCED else tuple(described["verbs"]),
         schema_name=name,
         schema=builtin_components()[name],
+        is_builtin=True,
         columns=columns,
         cells=cells,
         check=CHECKS.get((group, kind), no_faults),
+        check_change=CHANGES.get((group, kind), no_change_faults),
         default=DEFAULTS.get((group, kind), no_defaults),
-        mutable=POD_MUTABLE if (group, kind) == ("", "Pod") else None,
     )
+    return ruled(made) if kind == "CustomResourceDefinition" else made
 
 
 def _schema_name(group: str, version: str, kind: str) -> str:

@@ -3,12 +3,16 @@
 from collections.abc import Mapping
 from typing import Any
 
+from paceline.objects.builtin.network_cells import endpoints_cells, service_cells, slice_cells
 from paceline.objects.builtin.pod_cells import POD_COLUMNS, pod_cells
+from paceline.objects.builtin.storage import is_default_class
 from paceline.objects.meta import Object, labels_of, name_of
 from paceline.objects.scheme import Cells, Column
-from paceline.objects.table import AGE, NONE, UNKNOWN, age
+from paceline.objects.table import NONE, UNKNOWN, age, created
 
 _ROLE = "node-role.kubernetes.io/"
+# Which columns hold no text.
+_TYPES = {"Global-Default": "boolean", "Value": "integer"}
 _MODES = {
     "ReadWriteOnce": "RWO",
     "ReadOnlyMany": "ROX",
@@ -19,29 +23,24 @@ _MODES = {
 
 def columns(*shown: str, wide: tuple[str, ...] = ()) -> tuple[Column, ...]:
     """Name the columns of a kind whose cells are worked out; the last ones only with `-o wide`."""
-    plain = (Column(name=name, path="") for name in shown)
+    plain = (Column(name=name, path="", type=_TYPES.get(name, "string")) for name in shown)
     return (*plain, *(Column(name=name, path="", priority=1) for name in wide))
-
-
-def _created(obj: Object, now: str) -> str:
-    return age(obj["metadata"].get("creationTimestamp"), now)
 
 
 def node_cells(node: Object, now: str) -> tuple[Any, ...]:
     """Show a node."""
     status, info = node.get("status") or {}, (node.get("status") or {}).get("nodeInfo") or {}
-    ready = {each.get("type"): each.get("status") for each in status.get("conditions") or ()}
-    words = {"True": "Ready", "False": "NotReady"}
-    shown = [words.get(str(ready.get("Ready")), "Unknown")]
+    said = [each.get("status") for each in status.get("conditions") or () if each.get("type") == "Ready"]
+    shown = [("Ready" if said[-1] == "True" else "NotReady") if said else "Unknown"]
     if (node.get("spec") or {}).get("unschedulable"):
         shown.append("SchedulingDisabled")
-    roles = sorted(key.removeprefix(_ROLE) for key in labels_of(node) if key.startswith(_ROLE))
+    roles = sorted(_roles_of(labels_of(node)))
     addresses = {each.get("type"): each.get("address") for each in status.get("addresses") or ()}
     return (
         name_of(node),
         ",".join(shown),
         ",".join(roles) or NONE,
-        _created(node, now),
+        created(node, now),
         info.get("kubeletVersion") or "",
         addresses.get("InternalIP") or NONE,
         addresses.get("ExternalIP") or NONE,
@@ -51,27 +50,30 @@ def node_cells(node: Object, now: str) -> tuple[Any, ...]:
     )
 
 
+def _roles_of(labels: Mapping[str, str]) -> set[str]:
+    named = {key.removeprefix(_ROLE) for key in labels if key.startswith(_ROLE)}
+    return (named | {labels.get("kubernetes.io/role", "")}) - {""}
+
+
 def event_cells(event: Object, now: str) -> tuple[Any, ...]:
     """Show an event."""
-    series = event.get("series") or {}
-    created = event["metadata"].get("creationTimestamp")
-    first = event.get("firstTimestamp") or event.get("eventTime") or created
+    series, about = event.get("series") or {}, event.get("involvedObject") or {}
+    first = event.get("firstTimestamp") or event.get("eventTime")
     last = series.get("lastObservedTime") or event.get("lastTimestamp") or first
-    seen, count = age(last, now), series.get("count") or event.get("count") or 1
-    if count > 1:
-        seen = f"{seen} (x{count} over {age(first, now)})"
-    about, source = event.get("involvedObject") or {}, event.get("source") or {}
-    from_whom = (source.get("component") or event.get("reportingComponent"), source.get("host"))
+    source = event.get("source") or {}
+    component = source.get("component") or event.get("reportingComponent")
+    host = source.get("host") or event.get("reportingInstance")
+    kind, name = str(about.get("kind") or "").lower(), about.get("name")
     return (
-        seen,
+        age(last, now),
         event.get("type") or "",
         event.get("reason") or "",
-        f"{str(about.get('kind') or '').lower()}/{about.get('name') or ''}",
+        f"{kind}/{name}" if name else kind,
         about.get("fieldPath") or "",
-        ", ".join(part for part in from_whom if part),
+        ", ".join((component or "", host)) if host else component or "",
         (event.get("message") or "").strip(),
         age(first, now),
-        count,
+        series.get("count") or event.get("count") or 1,
         name_of(event),
     )
 
@@ -89,7 +91,7 @@ def claim_cells(claim: Object, now: str) -> tuple[Any, ...]:
         _modes(status) if bound else "",
         spec.get("storageClassName") or "",
         spec.get("volumeAttributesClassName") or "<unset>",
-        _created(claim, now),
+        created(claim, now),
         spec.get("volumeMode") or "<unset>",
     )
 
@@ -108,52 +110,60 @@ def volume_cells(volume: Object, now: str) -> tuple[Any, ...]:
         spec.get("storageClassName") or "",
         spec.get("volumeAttributesClassName") or "<unset>",
         status.get("reason") or "",
-        _created(volume, now),
+        created(volume, now),
         spec.get("volumeMode") or "<unset>",
-    )
-
-
-def service_cells(service: Object, now: str) -> tuple[Any, ...]:
-    """Show a service."""
-    spec = service.get("spec") or {}
-    ports = (
-        f"{port.get('port')}"
-        + (f":{port['nodePort']}" if port.get("nodePort") else "")
-        + f"/{port.get('protocol') or 'TCP'}"
-        for port in spec.get("ports") or ()
-    )
-    selector = ",".join(f"{key}={value}" for key, value in sorted((spec.get("selector") or {}).items()))
-    return (
-        name_of(service),
-        spec.get("type") or "ClusterIP",
-        spec.get("clusterIP") or NONE,
-        ",".join(spec.get("externalIPs") or ()) or NONE,
-        ",".join(ports) or NONE,
-        _created(service, now),
-        selector or NONE,
     )
 
 
 def namespace_cells(namespace: Object, now: str) -> tuple[Any, ...]:
     """Show a namespace."""
     phase = (namespace.get("status") or {}).get("phase") or ""
-    return name_of(namespace), phase, _created(namespace, now)
+    return name_of(namespace), phase, created(namespace, now)
 
 
 def config_map_cells(config_map: Object, now: str) -> tuple[Any, ...]:
     """Show a config map."""
     count = len(config_map.get("data") or ()) + len(config_map.get("binaryData") or ())
-    return name_of(config_map), count, _created(config_map, now)
+    return name_of(config_map), count, created(config_map, now)
 
 
 def secret_cells(secret: Object, now: str) -> tuple[Any, ...]:
     """Show a secret, never what it holds."""
-    return name_of(secret), secret.get("type") or "", len(secret.get("data") or ()), _created(secret, now)
+    return name_of(secret), secret.get("type") or "", len(secret.get("data") or ()), created(secret, now)
 
 
 def account_cells(account: Object, now: str) -> tuple[Any, ...]:
     """Show a service account."""
-    return name_of(account), len(account.get("secrets") or ()), _created(account, now)
+    return name_of(account), len(account.get("secrets") or ()), created(account, now)
+
+
+def class_cells(storage_class: Object, now: str) -> tuple[Any, ...]:
+    """Show a storage class."""
+    mark = " (default)" if is_default_class(storage_class) else ""
+    return (
+        name_of(storage_class) + mark,
+        storage_class.get("provisioner") or "",
+        storage_class.get("reclaimPolicy") or "Delete",
+        storage_class.get("volumeBindingMode") or "Immediate",
+        bool(storage_class.get("allowVolumeExpansion")),
+        created(storage_class, now),
+    )
+
+
+def priority_cells(priority: Object, now: str) -> tuple[Any, ...]:
+    """Show a priority class."""
+    return (
+        name_of(priority),
+        priority.get("value") or 0,
+        bool(priority.get("globalDefault")),
+        created(priority, now),
+        priority.get("preemptionPolicy") or "",
+    )
+
+
+def lease_cells(lease: Object, now: str) -> tuple[Any, ...]:
+    """Show a lease."""
+    return name_of(lease), (lease.get("spec") or {}).get("holderIdentity") or "", created(lease, now)
 
 
 def _phase(obj: Object) -> str:
@@ -182,8 +192,9 @@ _EVENT_COLUMNS: tuple[Column, ...] = tuple(
 )
 _CLASSES = ("StorageClass", "VolumeAttributesClass")
 
-PRINTED: Mapping[tuple[str, str], tuple[tuple[Column, ...], Cells | None]] = {
+PRINTED: Mapping[tuple[str, str], tuple[tuple[Column, ...], Cells]] = {
     ("", "ConfigMap"): (columns("Name", "Data", "Age"), config_map_cells),
+    ("", "Endpoints"): (columns("Name", "Endpoints", "Age"), endpoints_cells),
     ("", "Event"): (_EVENT_COLUMNS, event_cells),
     ("", "Namespace"): (columns("Name", "Status", "Age"), namespace_cells),
     ("", "Node"): (
@@ -223,8 +234,18 @@ PRINTED: Mapping[tuple[str, str], tuple[tuple[Column, ...], Cells | None]] = {
         service_cells,
     ),
     ("", "ServiceAccount"): (columns("Name", "Secrets", "Age"), account_cells),
-    ("coordination.k8s.io", "Lease"): (
-        (Column(name="Holder", path=".spec.holderIdentity"), AGE),
-        None,
+    ("coordination.k8s.io", "Lease"): (columns("Name", "Holder", "Age"), lease_cells),
+    ("events.k8s.io", "Event"): (_EVENT_COLUMNS, event_cells),
+    ("discovery.k8s.io", "EndpointSlice"): (
+        columns("Name", "AddressType", "Ports", "Endpoints", "Age"),
+        slice_cells,
+    ),
+    ("scheduling.k8s.io", "PriorityClass"): (
+        columns("Name", "Value", "Global-Default", "Age", "PreemptionPolicy"),
+        priority_cells,
+    ),
+    ("storage.k8s.io", "StorageClass"): (
+        columns("Name", "Provisioner", "ReclaimPolicy", "VolumeBindingMode", "AllowVolumeExpansion", "Age"),
+        class_cells,
     ),
 }

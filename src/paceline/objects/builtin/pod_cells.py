@@ -17,7 +17,8 @@ def pod_cells(pod: Object, now: str) -> tuple[Any, ...]:
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     sidecars = _sidecars(spec)
     main = status.get("containerStatuses") or ()
-    side = [each for each in status.get("initContainerStatuses") or () if each.get("name") in sidecars]
+    before = tuple(status.get("initContainerStatuses") or ())
+    side = [each for each in before if each.get("name") in sidecars]
     total = len(spec.get("containers") or ()) + len(sidecars)
     ready = sum(1 for each in (*main, *side) if each.get("ready") and "running" in _state(each))
     addresses = [each.get("ip") for each in status.get("podIPs") or ()]
@@ -25,7 +26,7 @@ def pod_cells(pod: Object, now: str) -> tuple[Any, ...]:
         name_of(pod),
         f"{ready}/{total}",
         pod_word(pod),
-        _restarts((*side, *main), now),
+        _restarts(before if _starting_word(pod) else (*side, *main), now),
         age(pod["metadata"].get("creationTimestamp"), now),
         status.get("podIP") or next(iter(addresses), None) or NONE,
         spec.get("nodeName") or NONE,

@@ -1,215 +1,206 @@
-"""Rules between the fields of built-in kinds that their schemas cannot say."""
+"""Rules for built-in kinds that their types cannot say, and which rules are for which kind."""
 
-import re
+import json
 from base64 import b64decode
-from binascii import Error as NotBase64
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
 from paceline.errors import Fault
-from paceline.objects.faults import duplicate, forbidden, invalid, not_found, required
-from paceline.objects.meta import Object
-from paceline.objects.names import label_problem
-from paceline.objects.quantity import parse
+from paceline.objects.builtin.placement_rules import EFFECTS
+from paceline.objects.builtin.pod_rules import pod_change_faults, pod_faults, pod_spec_faults
+from paceline.objects.builtin.priorities import SYSTEM_PRIORITIES
+from paceline.objects.builtin.service_rules import (
+    endpoints_faults,
+    service_change_faults,
+    service_faults,
+    slice_change_faults,
+    slice_faults,
+)
+from paceline.objects.builtin.storage_rules import (
+    claim_change_faults,
+    claim_faults,
+    class_change_faults,
+    class_faults,
+    volume_change_faults,
+    volume_faults,
+)
+from paceline.objects.builtin.values import choice_faults, data_key_problem, key_faults
+from paceline.objects.faults import FieldFault, Problem, forbidden, invalid, required
+from paceline.objects.meta import Object, annotations_of, name_of
+from paceline.objects.names import value_problem
 from paceline.objects.scheme import Lookup
 
-_HIGHEST_PORT = 65535
-_MAX_SECRET_BYTES = 1024 * 1024
-_DATA_KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}")
+__all__ = ["CHANGES", "CHECKS", "pod_spec_faults"]
 
-
-def pod_faults(pod: Object, _lookup: Lookup) -> tuple[Fault, ...]:
-    """Find what is wrong with a pod that its schema allows."""
-    return tuple(pod_spec_faults(pod.get("spec") or {}, "spec"))
-
-
-def pod_spec_faults(spec: Mapping[str, Any], path: str) -> Iterator[Fault]:
-    """Find what is wrong with what a pod runs; also for the template of a pod, wherever it lies."""
-    volumes: set[str] = set()
-    for index, volume in enumerate(spec.get("volumes") or ()):
-        yield from _volume_faults(volume, f"{path}.volumes[{index}]", volumes)
-    if not spec.get("containers"):
-        yield required(f"{path}.containers")
-    names: set[str] = set()
-    for field in ("initContainers", "containers"):
-        for index, container in enumerate(spec.get(field) or ()):
-            where = f"{path}.{field}[{index}]"
-            yield from _name_faults(container["name"], f"{where}.name", names)
-            yield from _container_faults(container, where)
-            yield from _mount_faults(container, where, volumes)
-    for field in ("hostname", "subdomain"):
-        if spec.get(field) and (wrong := label_problem(spec[field])):
-            yield invalid(f"{path}.{field}", spec[field], wrong)
-    for field, lowest in (("terminationGracePeriodSeconds", 0), ("activeDeadlineSeconds", 1)):
-        if spec.get(field) is not None and spec[field] < lowest:
-            yield invalid(f"{path}.{field}", spec[field], _at_least(lowest))
-
-
-def _name_faults(name: str, path: str, taken: set[str]) -> Iterator[Fault]:
-    if not name:
-        yield required(path)
-    elif wrong := label_problem(name):
-        yield invalid(path, name, wrong)
-    elif name in taken:
-        yield duplicate(path, name)
-    taken.add(name)
-
-
-def _volume_faults(volume: Object, path: str, taken: set[str]) -> Iterator[Fault]:
-    yield from _name_faults(volume["name"], f"{path}.name", taken)
-    sources = [name for name in volume if name != "name"]
-    if len(sources) > 1:
-        yield forbidden(f"{path}.{sources[1]}", "may not specify more than 1 volume type")
-    claim = volume.get("persistentVolumeClaim")
-    if claim is not None and not claim.get("claimName"):
-        yield required(f"{path}.persistentVolumeClaim.claimName")
-
-
-def _container_faults(container: Object, path: str) -> Iterator[Fault]:
-    if not container.get("image"):
-        yield required(f"{path}.image")
-    elif container["image"] != container["image"].strip():
-        hint = "must not have leading or trailing whitespace"
-        yield invalid(f"{path}.image", container["image"], hint)
-    ports: set[str] = set()
-    for index, port in enumerate(container.get("ports") or ()):
-        yield from _port_faults(port, f"{path}.ports[{index}]", ports)
-    for index, variable in enumerate(container.get("env") or ()):
-        where = f"{path}.env[{index}]"
-        if not variable.get("name"):
-            yield required(f"{where}.name")
-        elif "=" in variable["name"]:
-            hint = "a valid environment variable name must not contain '='"
-            yield invalid(f"{where}.name", variable["name"], hint)
-        if variable.get("value") and variable.get("valueFrom"):
-            hint = "may not be specified when `value` is not empty"
-            yield invalid(f"{where}.valueFrom", "", hint)
-    yield from _resource_faults(container.get("resources") or {}, f"{path}.resources")
-
-
-def _port_faults(port: Object, path: str, taken: set[str]) -> Iterator[Fault]:
-    for field in ("containerPort", "hostPort"):
-        number = port.get(field)
-        if number is not None and not 0 < number <= _HIGHEST_PORT:
-            hint = f"must be between 1 and {_HIGHEST_PORT}, inclusive"
-            yield invalid(f"{path}.{field}", number, hint)
-    if (name := port.get("name")) in taken:
-        yield duplicate(f"{path}.name", name)
-    elif name:
-        taken.add(name)
-
-
-def _resource_faults(resources: Mapping[str, Any], path: str) -> Iterator[Fault]:
-    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
-    for which, amounts in (("limits", limits), ("requests", requests)):
-        for name, amount in amounts.items():
-            if parse(amount) < 0:
-                yield invalid(f"{path}.{which}[{name}]", amount, _at_least(0))
-    for name, amount in requests.items():
-        if name in limits and parse(amount) > parse(limits[name]):
-            hint = f"must be less than or equal to {name} limit of {limits[name]}"
-            yield invalid(f"{path}.requests", str(amount), hint)
-
-
-def _mount_faults(container: Object, path: str, volumes: set[str]) -> Iterator[Fault]:
-    taken: set[str] = set()
-    for index, mount in enumerate(container.get("volumeMounts") or ()):
-        where = f"{path}.volumeMounts[{index}]"
-        if mount["name"] not in volumes:
-            yield not_found(f"{where}.name", mount["name"])
-        if mount["mountPath"] in taken:
-            hint = "must be unique"
-            yield invalid(f"{where}.mountPath", mount["mountPath"], hint)
-        if ".." in str(mount.get("subPath") or "").split("/"):
-            yield invalid(f"{where}.subPath", mount["subPath"], "must not contain '..'")
-        taken.add(mount["mountPath"])
-
-
-def claim_faults(claim: Object, _lookup: Lookup) -> tuple[Fault, ...]:
-    """Find what is wrong with a claim that its schema allows."""
-    spec = claim.get("spec") or {}
-    found: list[Fault] = []
-    if not spec.get("accessModes"):
-        found.append(required("spec.accessModes", "at least 1 access mode is required"))
-    storage = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
-    if storage is None:
-        found.append(required("spec.resources[storage]"))
-    elif parse(storage) <= 0:
-        found.append(invalid("spec.resources[storage]", storage, "must be greater than zero"))
-    return tuple(found)
+_MOST_BYTES = 1024 * 1024
+_ACCOUNT = "kubernetes.io/service-account.name"
+_HIGHEST_PRIORITY = 1_000_000_000
+_SYSTEM = "system-"
+_IMMUTABLE_SET = "field is immutable when `immutable` is set"
+# What each type of secret must hold.
+_NEEDED: Mapping[str, tuple[str, ...]] = {
+    "kubernetes.io/dockercfg": (".dockercfg",),
+    "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
+    "kubernetes.io/ssh-auth": ("ssh-privatekey",),
+    "kubernetes.io/tls": ("tls.crt", "tls.key"),
+}
 
 
 def secret_faults(secret: Object, _lookup: Lookup) -> tuple[Fault, ...]:
-    """Find what is wrong with a secret that its schema allows."""
-    found: list[Fault] = []
-    size = 0
-    for name, text in (secret.get("data") or {}).items():
-        try:
-            size += len(b64decode(text, validate=True))
-        except (NotBase64, ValueError):
-            # The value itself stays out of the message: it may be the secret.
-            hint = "must be base64; text goes into stringData as it is"
-            found.append(invalid(f"data[{name}]", "…", hint))
-    if size > _MAX_SECRET_BYTES:
-        found.append(forbidden("data", f"may have at most {_MAX_SECRET_BYTES} bytes, not {size}"))
-    return tuple(found) + _data_key_faults(secret)
+    """Find what is wrong with a secret; no message says what it holds."""
+    data = secret.get("data") or {}
+    found: list[Fault] = [invalid(f"data[{key}]", key, wrong) for key in data if (wrong := data_key_problem(key))]
+    if sum(len(text) * 3 // 4 for text in data.values()) > _MOST_BYTES:
+        found.append(_too_long("data"))
+    return (*found, *_secret_type_faults(secret))
+
+
+def _secret_type_faults(secret: Object) -> Iterator[Fault]:
+    data, kind = secret.get("data") or {}, secret.get("type")
+    if kind == "kubernetes.io/service-account-token" and not annotations_of(secret).get(_ACCOUNT):
+        yield required(f"metadata.annotations[{_ACCOUNT}]")
+    if kind == "kubernetes.io/basic-auth" and not ("username" in data or "password" in data):
+        yield required("data[username]")
+        yield required("data[password]")
+    for key in _NEEDED.get(str(kind), ()):
+        if key not in data or (key == "ssh-privatekey" and not data[key]):
+            yield required(f"data[{key}]")
+        elif key.startswith(".docker") and (wrong := _mapping_problem(b64decode(data[key]))):
+            yield invalid(f"data[{key}]", "<secret contents redacted>", wrong)
+
+
+def _mapping_problem(text: bytes) -> str:
+    """Say why text is not a JSON object, without saying what it is; "" when it is one."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        first = text.strip()[:1].decode(errors="replace")
+        return (
+            f"invalid character '{first}' looking for beginning of value" if first else "unexpected end of JSON input"
+        )
+    return "" if isinstance(value, dict) else "it must be a JSON object"
 
 
 def config_map_faults(config_map: Object, _lookup: Lookup) -> tuple[Fault, ...]:
-    """Find what is wrong with a config map that its schema allows."""
-    return _data_key_faults(config_map)
-
-
-def _data_key_faults(holder: Object) -> tuple[Fault, ...]:
-    hint = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
-    keys = (*(holder.get("data") or ()), *(holder.get("binaryData") or ()))
-    wrong = (key for key in keys if not _DATA_KEY.fullmatch(key))
-    return tuple(invalid(f"data[{key}]", key, hint) for key in wrong)
-
-
-def service_faults(service: Object, _lookup: Lookup) -> tuple[Fault, ...]:
-    """Find what is wrong with a service that its schema allows."""
-    spec = service.get("spec") or {}
+    """Find what is wrong with a config map."""
+    data, binary = config_map.get("data") or {}, config_map.get("binaryData") or {}
     found: list[Fault] = []
-    ports = spec.get("ports") or ()
-    if not ports and spec.get("clusterIP") != "None" and spec.get("type") != "ExternalName":
-        found.append(required("spec.ports"))
-    for index, port in enumerate(ports):
-        if not 0 < port["port"] <= _HIGHEST_PORT:
-            hint = f"must be between 1 and {_HIGHEST_PORT}, inclusive"
-            found.append(invalid(f"spec.ports[{index}].port", port["port"], hint))
-        if len(ports) > 1 and not port.get("name"):
-            found.append(required(f"spec.ports[{index}].name"))
+    for part, held in (("data", data), ("binaryData", binary)):
+        for key in held:
+            if wrong := data_key_problem(key):
+                found.append(invalid(f"{part}[{key}]", key, wrong))
+            if part == "data" and key in binary:
+                found.append(invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
+    size = sum(len(text.encode()) for text in data.values()) + sum(len(text) * 3 // 4 for text in binary.values())
+    if size > _MOST_BYTES:
+        found.append(_too_long("[]"))
+    return tuple(found)
+
+
+def _too_long(path: str) -> Fault:
+    return FieldFault(path, None, f"may not be more than {_MOST_BYTES} bytes", Problem.TOO_LONG)
+
+
+def held_change_faults(new: Object, old: Object) -> tuple[Fault, ...]:
+    """Find what may not change in a config map or secret that says so itself."""
+    found: list[Fault] = []
+    if old.get("kind") == "Secret" and new.get("type") != old.get("type"):
+        found.append(invalid("type", new.get("type") or "", "field is immutable"))
+    if old.get("immutable"):
+        if new.get("immutable") is not True:
+            found.append(forbidden("immutable", _IMMUTABLE_SET))
+        found.extend(
+            forbidden(part, _IMMUTABLE_SET)
+            for part in ("data", "binaryData")
+            if (old.get(part) or {}) != (new.get(part) or {})
+        )
     return tuple(found)
 
 
 def event_faults(event: Object, _lookup: Lookup) -> tuple[Fault, ...]:
     """Find what is wrong with an event: it lives where the object lives that it is about."""
-    about = event.get("involvedObject") or {}
-    lives_in, own = about.get("namespace") or "default", event["metadata"].get("namespace")
-    if own and lives_in != own:
-        return (invalid("involvedObject.namespace", lives_in, "does not match event.namespace"),)
+    about, own = event.get("involvedObject") or {}, event["metadata"].get("namespace")
+    said = about.get("namespace") or ""
+    if (said or "default") != own:
+        return (invalid("involvedObject.namespace", said, "does not match event.namespace"),)
     return ()
 
 
 def lease_faults(lease: Object, _lookup: Lookup) -> tuple[Fault, ...]:
-    """Find what is wrong with a lease that its schema allows."""
-    seconds = (lease.get("spec") or {}).get("leaseDurationSeconds")
+    """Find what is wrong with a lease."""
+    spec = lease.get("spec") or {}
+    found: list[Fault] = []
+    seconds, changed = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
     if seconds is not None and seconds <= 0:
-        return (invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0"),)
-    return ()
+        found.append(invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0"))
+    if changed is not None and changed < 0:
+        found.append(invalid("spec.leaseTransitions", changed, "must be greater than or equal to 0"))
+    return tuple(found)
 
 
-def _at_least(lowest: int) -> str:
-    return f"must be greater than or equal to {lowest}"
+def node_faults(node: Object, _lookup: Lookup) -> tuple[Fault, ...]:
+    """Find what is wrong with a node."""
+    found: list[Fault] = []
+    for index, taint in enumerate((node.get("spec") or {}).get("taints") or ()):
+        # The path is as Kubernetes says it.
+        path = f"metadata.taints[{index}]"
+        found.extend(key_faults(taint.get("key") or "", f"{path}.key"))
+        if wrong := value_problem(taint.get("value") or ""):
+            found.append(invalid(f"{path}.value", taint["value"], wrong))
+        if not taint.get("effect"):
+            found.append(required(f"{path}.effect"))
+        found.extend(choice_faults(taint.get("effect"), EFFECTS, f"{path}.effect"))
+    return tuple(found)
+
+
+def priority_faults(priority: Object, _lookup: Lookup) -> tuple[Fault, ...]:
+    """Find what is wrong with a priority class; the highest are for the cluster itself."""
+    name, value = name_of(priority), priority.get("value") or 0
+    found: list[Fault] = []
+    if name.startswith(_SYSTEM):
+        if SYSTEM_PRIORITIES.get(name, {}).get("value") != value:
+            hint = "priority class names with 'system-' prefix are reserved for system use only"
+            found.append(forbidden("metadata.name", f"{hint}. error: {name} is not a known system priority class"))
+    elif value > _HIGHEST_PRIORITY:
+        hint = f"maximum allowed value of a user defined priority is {_HIGHEST_PRIORITY}"
+        found.append(forbidden("value", hint))
+    found.extend(choice_faults(priority.get("preemptionPolicy"), ("PreemptLowerPriority", "Never"), "preemptionPolicy"))
+    return tuple(found)
+
+
+def priority_change_faults(new: Object, old: Object) -> tuple[Fault, ...]:
+    """Find what may not change in a priority class."""
+    found: list[Fault] = []
+    if (new.get("value") or 0) != (old.get("value") or 0):
+        found.append(forbidden("value", "may not be changed in an update."))
+    if new.get("preemptionPolicy") != old.get("preemptionPolicy"):
+        found.append(invalid("preemptionPolicy", new.get("preemptionPolicy"), "field is immutable"))
+    return tuple(found)
 
 
 CHECKS: Mapping[tuple[str, str], Callable[[Object, Lookup], tuple[Fault, ...]]] = {
     ("", "ConfigMap"): config_map_faults,
+    ("", "Endpoints"): endpoints_faults,
     ("", "Event"): event_faults,
+    ("", "Node"): node_faults,
+    ("", "PersistentVolume"): volume_faults,
     ("", "PersistentVolumeClaim"): claim_faults,
     ("", "Pod"): pod_faults,
     ("", "Secret"): secret_faults,
     ("", "Service"): service_faults,
     ("coordination.k8s.io", "Lease"): lease_faults,
+    ("discovery.k8s.io", "EndpointSlice"): slice_faults,
+    ("scheduling.k8s.io", "PriorityClass"): priority_faults,
+    ("storage.k8s.io", "StorageClass"): class_faults,
+}
+
+CHANGES: Mapping[tuple[str, str], Callable[[Object, Object], tuple[Fault, ...]]] = {
+    ("", "ConfigMap"): held_change_faults,
+    ("", "PersistentVolume"): volume_change_faults,
+    ("", "PersistentVolumeClaim"): claim_change_faults,
+    ("", "Pod"): pod_change_faults,
+    ("", "Secret"): held_change_faults,
+    ("", "Service"): service_change_faults,
+    ("discovery.k8s.io", "EndpointSlice"): slice_change_faults,
+    ("scheduling.k8s.io", "PriorityClass"): priority_change_faults,
+    ("storage.k8s.io", "StorageClass"): class_change_faults,
 }

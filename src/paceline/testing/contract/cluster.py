@@ -11,7 +11,7 @@ import pytest
 from paceline.client.cluster import CONFIG_MAPS, Collection
 from paceline.errors import Conflict, Exists, Invalid, Malformed, Missing
 from paceline.objects.meta import name_of, revision_of, uid_of
-from paceline.testing.contract import lives, watching
+from paceline.testing.contract import builtin, defining, lives, owning, watching
 from paceline.testing.contract.subject import JOBS, Promise, Subject, assert_absent, outcome_of, pod_spec
 
 
@@ -215,5 +215,8 @@ PROMISES: tuple[Promise, ...] = (
     a_bad_name_is_refused_with_its_path,
     an_object_of_another_kind_is_refused,
     *watching.PROMISES,
+    *builtin.PROMISES,
     *lives.PROMISES,
+    *defining.PROMISES,
+    *owning.PROMISES,
 )

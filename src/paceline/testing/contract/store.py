@@ -303,7 +303,7 @@ class WatchSuite:
         async with running(make_log(), blocking, Limits(history=3, slack=1)) as store:
             for number in range(6):
                 await store.create(f"a/{number}", says("x"))
-            with pytest.raises(Expired, match="revision 2 is too old"):
+            with pytest.raises(Expired, match="too old resource version: 2"):
                 store.watch("", 2)
             with store.watch("", 3) as watch:
                 assert [one.revision for one in await read(watch, 3)] == [4, 5, 6]

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 import yaml
 
 from paceline.errors import Malformed, TooLarge
-from paceline.sdk.scalars import plain
+from paceline.objects.yaml_scalars import plain
 
 MAX_NODES = 20_000
 MAX_DEPTH = 64
@@ -37,13 +37,16 @@ class Grown:
     height: int
 
 
-def read_trees(text: str, source: str) -> Iterator[Tree]:
-    """Give every document that is not empty; Malformed and TooLarge carry file and line."""
+def read_trees(text: str, source: str, *, twice: list[str] | None = None) -> Iterator[Tree]:
+    """Give every document that is not empty; Malformed and TooLarge carry file and line.
+
+    A key that stands twice is refused, or told in `twice`, where Kubernetes takes the last.
+    """
     try:
-        builder = Builder(text, source)
+        builder = Builder(text, source, twice)
         yield from builder.documents()
     except yaml.MarkedYAMLError as error:
-        raise Malformed(_syntax(error, source, text)) from error
+        raise Malformed(_syntax(error, source, text) if twice is None else _brief(error)) from error
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         character = error.character if isinstance(error.character, int) else ord(error.character)
@@ -53,9 +56,10 @@ def read_trees(text: str, source: str) -> Iterator[Tree]:
 class Builder:
     """Reads one stream of events; every method leaves the stream behind the node it read."""
 
-    def __init__(self, text: str, source: str) -> None:
+    def __init__(self, text: str, source: str, twice: list[str] | None = None) -> None:
         self._events = yaml.parse(text, Loader=yaml.CSafeLoader)
         self._source = source
+        self._twice = twice
         self._anchors: dict[str, Grown | None] = {}
         self._written = 0
         self._unfolded = 0
@@ -104,11 +108,13 @@ class Builder:
             nodes, height = nodes + grown.nodes, max(height, grown.height + 1)
             if key == MERGE and event.implicit[0]:
                 merged.append((grown.value, value_event))
-            elif key in values:
+            elif key in values and self._twice is None:
                 self._refuse(
                     event, f"the key {key!r} stands on line {lines[key]} and again on line {line}; keep one of them"
                 )
             else:
+                if key in values and self._twice is not None:
+                    self._twice.append(f'line {line}: key "{key}" already set in map')
                 values[key], lines[key] = grown.value, line
         for value, where in merged:
             values = {**self._merged(value, where), **values}
@@ -192,6 +198,14 @@ class Builder:
 
 def _line(event: yaml.Event) -> int:
     return event.start_mark.line + 1 if event.start_mark else 1
+
+
+def _brief(error: yaml.MarkedYAMLError) -> str:
+    """Say what Kubernetes says, which counts lines from 0 in half of all cases."""
+    mark, before = error.problem_mark, error.context_mark
+    line = mark.line if mark and mark.line else before.line if before else 0
+    line += isinstance(error, yaml.scanner.ScannerError)
+    return f"yaml: line {line}: {error.problem}" if line else f"yaml: {error.problem}"
 
 
 def _syntax(error: yaml.MarkedYAMLError, source: str, text: str) -> str:

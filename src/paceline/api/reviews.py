@@ -1,0 +1,79 @@
+"""Questions about oneself: who am I, may I do this, what may I do. Asked by creating an object that is not stored."""
+
+from typing import Any
+
+from paceline.api import change, refusal
+from paceline.api.body import read_object
+from paceline.api.exchange import Answer, Request, answer
+from paceline.api.paths import Target
+from paceline.errors import Malformed
+from paceline.objects.builtin.structs import struct_of
+from paceline.objects.builtin.typed import complete, read_struct
+from paceline.objects.faults import invalid
+from paceline.objects.meta import Object
+from paceline.objects.times import to_wire
+from paceline.world import Clock
+
+GROUPS = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
+
+# Whoever has passed the gate may do everything; roles per namespace come later, and will be asked here.
+_OF_EVERYBODY = ["system:masters", "system:authenticated"]
+_QUESTIONS = (
+    ("authorization.k8s.io", ["selfsubjectaccessreviews", "selfsubjectrulesreviews"]),
+    ("authentication.k8s.io", ["selfsubjectreviews"]),
+)
+_RULES = [
+    *({"verbs": ["create"], "apiGroups": [group], "resources": plurals} for group, plurals in _QUESTIONS),
+    {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
+]
+_HEALTH = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
+_DISCOVERY = ["/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/openapi", "/openapi/*", "/readyz"]
+_PATH_RULES = [
+    {"verbs": ["get"], "nonResourceURLs": _HEALTH},
+    {"verbs": ["get"], "nonResourceURLs": [*_DISCOVERY, "/version", "/version/"]},
+    {"verbs": ["*"], "nonResourceURLs": ["*"]},
+]
+
+
+def review(request: Request, target: Target, clock: Clock) -> Answer:
+    """Answer a question about the caller."""
+    resource = target.resource
+    obj = read_object(request, resource.kind)
+    change.identify(obj, target)
+    struct = struct_of(resource.group, resource.version, resource.kind)
+    try:
+        obj = read_struct(obj, struct)
+    except Malformed as error:
+        said = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {error}'
+        raise refusal.bad_request(said) from error
+    spec = obj.get("spec") or {}
+    obj["status"] = _status(request, resource.kind, spec)
+    if resource.kind == "SelfSubjectReview":
+        obj.setdefault("metadata", {})["creationTimestamp"] = to_wire(clock.now())
+    if resource.kind == "SelfSubjectRulesReview":
+        obj["spec"] = {}
+    complete(obj, struct)
+    return answer(obj, code=201)
+
+
+def _status(request: Request, kind: str, spec: Object) -> Object:
+    match kind:
+        case "SelfSubjectAccessReview":
+            _check_question(spec)
+            return {"allowed": True}
+        case "SelfSubjectRulesReview":
+            if not spec.get("namespace"):
+                raise refusal.bad_request("no namespace on request")
+            return {"resourceRules": _RULES, "nonResourceRules": _PATH_RULES, "incomplete": False}
+        case _:
+            name = request.caller.name
+            return {"userInfo": {"username": name, "uid": name, "groups": _OF_EVERYBODY}}
+
+
+def _check_question(spec: Object) -> None:
+    asked: list[Any] = [spec.get(name) for name in ("resourceAttributes", "nonResourceAttributes")]
+    if sum(each is not None for each in asked) != 1:
+        hint = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        fault = invalid("spec.resourceAttributes", asked[0], hint)
+        # Kubernetes does not name the kind here.
+        raise refusal.invalid("", "", (fault,), group="authorization.k8s.io")

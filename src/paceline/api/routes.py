@@ -1,0 +1,89 @@
+"""Every route there is: which verb a method means on which sort of path, and who may call it.
+
+A route that is not listed in `CALLERS` is served to nobody. What each holder of a token may do in which namespace is
+asked of the gate (`Gate.allows`), which so far lets every holder do everything.
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+
+from paceline.api.paths import Target
+
+
+class Callers(Enum):
+    """Who may call a route."""
+
+    ANYONE = "anyone who reaches the server"
+    HOLDERS = "holders of a token, as far as the gate allows"
+
+
+HEALTH, ABOUT, COLLECTION, OBJECT = "health", "about", "collection", "object"
+# What goes straight through to a node's agent, or to a pod behind it.
+PASSED_ON = ("attach", "exec", "portforward", "proxy")
+
+_ANY = {"GET": "get", "HEAD": "get", "OPTIONS": "get", "POST": "create", "PUT": "update", "PATCH": "patch"}
+_READ_AND_WRITE = {"GET": "get", "PUT": "update", "PATCH": "patch"}
+_LINE = {"GET": "get", "POST": "create"}
+
+# What a method means, by the sort of a path: subresources are sorts of their own.
+VERBS: Mapping[str, Mapping[str, str]] = {
+    HEALTH: {"GET": "get", "HEAD": "get"},
+    ABOUT: {"GET": "get"},
+    COLLECTION: {"GET": "list", "POST": "create", "DELETE": "deletecollection"},
+    OBJECT: {**_READ_AND_WRITE, "DELETE": "delete"},
+    "attach": _LINE,
+    "binding": {"POST": "create"},
+    "exec": _LINE,
+    "finalize": {"PUT": "update"},
+    "log": {"GET": "get"},
+    "portforward": _LINE,
+    "proxy": {**_ANY, "DELETE": "delete"},
+    "scale": _READ_AND_WRITE,
+    "status": _READ_AND_WRITE,
+}
+
+CALLERS: Mapping[tuple[str, str], Callers] = {
+    (HEALTH, "get"): Callers.ANYONE,
+    (ABOUT, "get"): Callers.HOLDERS,
+    (COLLECTION, "list"): Callers.HOLDERS,
+    (COLLECTION, "watch"): Callers.HOLDERS,
+    (COLLECTION, "create"): Callers.HOLDERS,
+    (COLLECTION, "deletecollection"): Callers.HOLDERS,
+    (OBJECT, "get"): Callers.HOLDERS,
+    (OBJECT, "update"): Callers.HOLDERS,
+    (OBJECT, "patch"): Callers.HOLDERS,
+    (OBJECT, "delete"): Callers.HOLDERS,
+    ("attach", "get"): Callers.HOLDERS,
+    ("attach", "create"): Callers.HOLDERS,
+    ("binding", "create"): Callers.HOLDERS,
+    ("exec", "get"): Callers.HOLDERS,
+    ("exec", "create"): Callers.HOLDERS,
+    ("finalize", "update"): Callers.HOLDERS,
+    ("log", "get"): Callers.HOLDERS,
+    ("portforward", "get"): Callers.HOLDERS,
+    ("portforward", "create"): Callers.HOLDERS,
+    ("proxy", "get"): Callers.HOLDERS,
+    ("proxy", "create"): Callers.HOLDERS,
+    ("proxy", "update"): Callers.HOLDERS,
+    ("proxy", "patch"): Callers.HOLDERS,
+    ("proxy", "delete"): Callers.HOLDERS,
+    ("scale", "get"): Callers.HOLDERS,
+    ("scale", "update"): Callers.HOLDERS,
+    ("scale", "patch"): Callers.HOLDERS,
+    ("status", "get"): Callers.HOLDERS,
+    ("status", "update"): Callers.HOLDERS,
+    ("status", "patch"): Callers.HOLDERS,
+}
+
+
+def sort_of(target: Target) -> str:
+    """Tell which sort of path names a target."""
+    return target.subresource or (OBJECT if target.name else COLLECTION)
+
+
+def is_passed_on(path: str) -> bool:
+    """Tell whether a path leads through to a pod, so that limits on objects do not concern its body."""
+    parts = path.split("/", 8)
+    return (
+        parts[1:4] == ["api", "v1", "namespaces"] and parts[5:6] in (["pods"], ["services"]) and parts[7:8] == ["proxy"]
+    )

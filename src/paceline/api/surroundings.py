@@ -1,0 +1,103 @@
+"""What an object gets because of other objects: a pod its priority, a claim its class, a service its address."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from paceline.api.change import read
+from paceline.api.paths import key_for, prefix_for
+from paceline.api.refusal import forbidden
+from paceline.api.sharing import Shares
+from paceline.errors import Fault
+from paceline.objects.builtin.priorities import SYSTEM_PRIORITIES
+from paceline.objects.builtin.storage import PROTECTION, is_default_class
+from paceline.objects.meta import Object, name_of
+from paceline.objects.scheme import Resource, Scheme
+from paceline.store.store import Store
+
+_POLICY = "string value of PreemptionPolicy"
+# Gives the scheme of this moment.
+Now = Callable[[], Scheme]
+
+
+def _keep_rank(spec: Object, before: Object) -> None:
+    for part in ("priority", "preemptionPolicy"):
+        if part in before:
+            spec.setdefault(part, before[part])
+
+
+def _protect(claim: Object) -> None:
+    """Let a claim stay for as long as a pod uses it; who binds claims takes this off."""
+    finalizers = claim["metadata"].setdefault("finalizers", [])
+    if PROTECTION not in finalizers:
+        finalizers.append(PROTECTION)
+
+
+@dataclass(slots=True)
+class Surroundings:
+    """Completes objects by what else is there."""
+
+    scheme: Now
+    store: Store
+    shares: Shares = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Share out what services share."""
+        self.shares = Shares(self.store)
+
+    def fit(self, resource: Resource, obj: Object, old: Object | None) -> tuple[Fault, ...]:
+        """Complete an object in place; say what it cannot have, or refuse it."""
+        match (resource.group, resource.kind):
+            case ("", "Pod") if old is None:
+                self._rank(resource, obj)
+            case ("", "Pod"):
+                _keep_rank(obj["spec"], (old or {}).get("spec") or {})
+            case ("", "PersistentVolumeClaim") if old is None:
+                self._classify(obj)
+                _protect(obj)
+            case ("", "Service"):
+                return self.shares.give(obj, old)
+        return ()
+
+    def _rank(self, resource: Resource, pod: Object) -> None:
+        """Give a pod the priority of its class."""
+        spec = pod["spec"]
+        name = spec.get("priorityClassName")
+        chosen: Object | None
+        if name:
+            chosen = self._find("scheduling.k8s.io", "priorityclasses", name) or SYSTEM_PRIORITIES.get(name)
+            if chosen is None:
+                raise forbidden(resource, name_of(pod), f"no PriorityClass with name {name} was found")
+        else:
+            usual = [each for each in self._all("scheduling.k8s.io", "priorityclasses") if each.get("globalDefault")]
+            chosen = min(usual, key=lambda each: int(each.get("value") or 0), default=None)
+            if chosen is not None and "priority" not in spec:
+                spec["priorityClassName"] = name_of(chosen)
+        wanted: Object = {
+            "priority": (chosen or {}).get("value") or 0,
+            "preemptionPolicy": (chosen or {}).get("preemptionPolicy") or "PreemptLowerPriority",
+        }
+        for part, said in (("priority", "integer value of priority"), ("preemptionPolicy", _POLICY)):
+            if spec.setdefault(part, wanted[part]) != wanted[part]:
+                computed = f"priority admission controller computed {wanted[part]} from the given PriorityClass name"
+                why = f"the {said} ({spec[part]}) must not be provided in pod spec; {computed}"
+                raise forbidden(resource, name_of(pod), why)
+
+    def _classify(self, claim: Object) -> None:
+        """Give a claim that names no class the default one; the newest, should there be several."""
+        spec = claim["spec"]
+        if "storageClassName" in spec:
+            return
+        usual = [each for each in self._all("storage.k8s.io", "storageclasses") if is_default_class(each)]
+        if usual:
+            newest = max(usual, key=lambda each: str(each["metadata"].get("creationTimestamp")))
+            spec["storageClassName"] = name_of(newest)
+
+    def _find(self, group: str, plural: str, name: str) -> Object | None:
+        resource = self.scheme().find(group, "v1", plural)
+        stored = self.store.get(key_for(resource, "", name)) if resource else None
+        return read(stored.value) if stored else None
+
+    def _all(self, group: str, plural: str) -> Iterator[Object]:
+        resource = self.scheme().find(group, "v1", plural)
+        for stored in self.store.list(prefix_for(resource)) if resource else ():
+            yield read(stored.value)

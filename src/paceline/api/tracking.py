@@ -1,0 +1,160 @@
+"""Who wrote what: the entries of `metadata.managedFields`, kept up with every write."""
+
+from typing import Any
+
+from paceline.api.exchange import Request
+from paceline.api.paths import Target
+from paceline.api.server import Server
+from paceline.errors import Malformed
+from paceline.objects.builtin.structs import struct_of
+from paceline.objects.builtin.typed import complete
+from paceline.objects.fieldset import Path
+from paceline.objects.managed import (
+    UPDATE,
+    Author,
+    Entry,
+    Managed,
+    compared,
+    newborn,
+    said_or_there,
+    to_wire,
+    updated,
+)
+from paceline.objects.merge import Comparison
+from paceline.objects.meta import Object
+from paceline.objects.scheme import Resource
+from paceline.objects.times import to_wire as time_to_wire
+from paceline.objects.typed import Type, Types
+
+MAX_NAME = 128
+_STATUS: Path = ("f:status",)
+_SPEC: Path = ("f:spec",)
+_METADATA: Path = ("f:metadata",)
+# What the server itself gives a new object whose author does not say it: nobody owns that.
+_GIVEN: dict[tuple[str, str], tuple[Path, ...]] = {
+    ("", "Namespace"): (_SPEC,),
+    ("", "PersistentVolumeClaim"): (("f:metadata", "f:finalizers"),),
+    ("", "PersistentVolume"): (("f:metadata", "f:finalizers"),),
+    ("", "Pod"): tuple(
+        (*_SPEC, f"f:{name}")
+        for name in ("preemptionPolicy", "priority", "serviceAccount", "serviceAccountName", "tolerations")
+    ),
+    ("", "Service"): tuple(
+        (*_SPEC, f"f:{name}") for name in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
+    ),
+}
+_POD_STATUS = (_SPEC, ("f:metadata", "f:deletionTimestamp"), ("f:metadata", "f:ownerReferences"))
+
+
+def author_of(request: Request, target: Target, *, operation: str = UPDATE) -> Author:
+    """Tell who writes: whoever the query names, or the program that sent the request."""
+    name = request.query.get("fieldManager") or _program(request.headers.get("user-agent", ""))
+    return Author(
+        name=name or "unknown",
+        api_version=target.resource.api_version,
+        subresource=target.subresource,
+        operation=operation,
+    )
+
+
+def _program(agent: str) -> str:
+    return "".join(each for each in agent.partition("/")[0] if each.isprintable())[:MAX_NAME]
+
+
+def ignored_by(target: Target) -> tuple[Path, ...]:
+    """Give what a door does not change, so that nobody owns anything of it by writing there."""
+    resource = target.resource
+    if target.subresource == "status":
+        if resource.is_builtin and resource.kind == "CustomResourceDefinition":
+            return (_METADATA, _SPEC)
+        return _POD_STATUS if resource.kind == "Pod" else (_SPEC,)
+    return (_STATUS,) if resource.has_status else ()
+
+
+def _is_said(obj: Object, path: Path) -> bool:
+    value: Any = obj
+    for step in path:
+        value = value.get(step[2:]) if isinstance(value, dict) else None
+    return bool(value)
+
+
+class Tracking:
+    """The entries of all objects of one server."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._types = Types({})
+        # By kind, hence as many as there are; of a kind that was defined anew, the newer one.
+        self._known: dict[tuple[str, str, str], tuple[Resource, Type]] = {}
+
+    @property
+    def now(self) -> str:
+        """The time that entries get."""
+        return time_to_wire(self._server.clock.now())
+
+    def type_of(self, resource: Resource) -> Type:
+        """Give how objects of a kind are made up."""
+        components = self._server.scheme.components
+        if self._types.components is not components:
+            self._types = Types(components)
+            self._known.clear()
+        key = (resource.group, resource.version, resource.kind)
+        known = self._known.get(key)
+        if known is None or known[0] is not resource:
+            self._known[key] = known = (resource, self._types.of_object(resource.schema))
+        return known[1]
+
+    def unsaid(self, obj: Object, resource: Resource) -> tuple[Path, ...]:
+        """Give what the author of a new object leaves to the server."""
+        given = _GIVEN.get((resource.group, resource.kind), ())
+        return tuple(path for path in given if not _is_said(obj, path))
+
+    def born(self, new: Object, target: Target, author: Author, *, unsaid: tuple[Path, ...]) -> None:
+        """Write down, in place, that all of a new object is its author's, but for what they left to the server."""
+        resource, metadata = target.resource, new["metadata"]
+        said = metadata.pop("managedFields", None)
+        zero: Object = {}
+        if resource.is_builtin and (struct := struct_of(resource.group, resource.version, resource.kind)):
+            complete(zero, struct)
+        ignored = (*ignored_by(target), *unsaid)
+        managed = said_or_there(said, None)
+        if managed:
+            found = self._compared(resource, zero, new).without(ignored)
+            managed = updated(managed, author, found, now=self.now)
+        else:
+            managed = self._born(new, author, target, zero=zero, ignored=ignored)
+        if managed:
+            metadata["managedFields"] = to_wire(managed)
+
+    def _born(self, new: Object, author: Author, target: Target, *, zero: Object, ignored: tuple[Path, ...]) -> Managed:
+        try:
+            fields = newborn(self.type_of(target.resource), new, zero=zero, ignored=ignored)
+        except Malformed:
+            return {}
+        return {author.identity: Entry(author=author, time=self.now, fields=fields)} if fields else {}
+
+    def changed(self, old: Object, new: Object, author: Author, *, target: Target) -> None:
+        """Write down, in place, whose the changes of an object are."""
+        metadata = new["metadata"]
+        there = old["metadata"].get("managedFields")
+        # What a subresource is told about entries does not count.
+        said = None if target.subresource else metadata.get("managedFields")
+        managed = said_or_there(said, there)
+        if not managed:
+            # Nobody was written down so far, and a change is not the time to begin.
+            metadata.pop("managedFields", None)
+            return
+        found = self._compared(target.resource, old, new)
+        after = updated(managed, author, found, now=self.now)
+        entries = there if after is managed and (said is None or said == there) else to_wire(after)
+        if entries:
+            metadata["managedFields"] = entries
+        else:
+            metadata.pop("managedFields", None)
+
+    def _compared(self, resource: Resource, old: Object, new: Object) -> Comparison:
+        try:
+            return compared(self.type_of(resource), old, new)
+        except Malformed:
+            # An item of a list that cannot be told from others: the check of the object says so, if it matters.
+            return Comparison()

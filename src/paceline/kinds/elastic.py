@@ -1,0 +1,52 @@
+"""Jobs that grow and shrink while they run (T9k's elastic)."""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated
+
+from paceline.errors import Fault
+from paceline.kinds.fields import Part, Positive, about
+from paceline.objects.faults import invalid
+
+
+class Elastic(Part, frozen=True, kw_only=True):
+    """How far the job may grow and shrink."""
+
+    enabled: Annotated[bool, about("Let the number of replicas change while the job runs.")] = False
+    min_replicas: Annotated[Positive, about("Fewest replicas the job runs with.")] | None = None
+    max_replicas: Annotated[Positive, about("Most replicas the job runs with.")] | None = None
+    expected_replicas: (
+        Annotated[Positive, about("Replicas wanted now, in place of replicas; may change at any time.")] | None
+    ) = None
+
+
+def check_elastic(elastic: Elastic | None, path: str) -> Iterator[Fault]:
+    """Name bounds that cross, and a size outside of them."""
+    if elastic is None:
+        return
+    least, most, wanted = elastic.min_replicas, elastic.max_replicas, elastic.expected_replicas
+    if least is not None and most is not None and least > most:
+        yield invalid(f"{path}.minReplicas", least, f"ask for at most maxReplicas, {most}")
+    elif wanted is not None and not (least or 1) <= wanted <= (most or wanted):
+        yield invalid(f"{path}.expectedReplicas", wanted, f"ask for {least or 1} to {most}")
+
+
+def is_elastic(elastic: Elastic | None) -> bool:
+    """Tell whether the job may change its size."""
+    return elastic is not None and elastic.enabled
+
+
+def sizes(replicas: Mapping[str, int], weights: Mapping[str, int], elastic: Elastic | None) -> dict[str, int]:
+    """Give the number of replicas of each type: as written, or the wanted number divided by weight.
+
+    What is left over after whole shares goes to the largest remainders, and of equal ones to the type written first.
+    """
+    if elastic is None or not elastic.enabled or elastic.expected_replicas is None:
+        return dict(replicas)
+    wanted, total = elastic.expected_replicas, sum(weights.values())
+    if not total:
+        weights, total = dict(replicas), sum(replicas.values())
+    shares = {role: wanted * weights.get(role, 0) // total for role in replicas}
+    left = wanted - sum(shares.values())
+    for role in sorted(replicas, key=lambda role: -(wanted * weights.get(role, 0) % total))[:left]:
+        shares[role] += 1
+    return shares

@@ -1,0 +1,17 @@
+"""Suspending a service: its pod goes, the object stays."""
+
+from paceline.kinds.draft import Draft
+
+MODES = {"running": False, "paused": True}
+
+
+def run_mode_to_suspend(draft: Draft) -> None:
+    """Turn T9k's older `runMode: running | paused` into `suspend`."""
+    old, new = ("spec", "runMode"), ("spec", "suspend")
+    mode = draft.get(*old)
+    if not isinstance(mode, str) or mode not in MODES:
+        return
+    draft.tell(old, f'"{mode}" is the old form of spec.suspend: {str(MODES[mode]).lower()}')
+    if not draft.has(*new):
+        draft.put(new, MODES[mode])
+    draft.drop(*old)

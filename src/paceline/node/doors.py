@@ -1,0 +1,73 @@
+"""The way to a port of a pod, for the API server's proxy.
+
+Pods share the machine's network so far, each under a loopback address of its own, so an address alone does not fence
+anything: whatever listens on all of the machine's addresses answers there too. The door therefore opens only where
+one of the pod's own processes listens, at the pod's address or at all of them: exactly what could be reached if the
+pod had a network of its own, whether the pod declares the port or not. Everything else is refused in the words of a
+port on which nobody listens. The address is the one that this agent gave, never what the pod's status says.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from paceline.client.relay import Passing, Place, Receive, Send, join, kept, pass_on
+from paceline.client.transport import Unreached
+from paceline.errors import Busy, Malformed, Missing
+from paceline.node.host import Folders
+from paceline.node.look import containers_of, tries_of
+from paceline.objects.meta import Key, Object, uid_of
+from paceline.world import Identity, World
+
+SCHEMES = ("http", "https")
+MAX_PORT = 65535
+# /proxy/SCHEME/NAMESPACE/POD/PORT, and the rest of the path.
+PARTS = 6
+
+# Tells whether a process of one of these shims listens at the address and port.
+Listens = Callable[[tuple[Identity, ...], str, int], Awaitable[bool]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doors:
+    """Passes requests on to the pods of this machine."""
+
+    world: World
+    folders: Folders
+    pods: Mapping[Key, Object]
+    address: Callable[[Object], str]
+    listens: Listens
+
+    async def pass_on(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        """Pass a request or a WebSocket on; Busy when nobody there answers."""
+        place, target = await self._find(scope)
+        headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]]
+        passing = Passing(
+            method=scope.get("method", "GET"),
+            target=target,
+            headers=kept(headers),
+            protocols=tuple(scope.get("subprotocols") or ()),
+        )
+        relay = join if scope["type"] == "websocket" else pass_on
+        try:
+            await relay(place, passing, receive, send)
+        except Unreached as error:
+            raise Busy(f"error trying to reach service: {error}") from error
+
+    async def _find(self, scope: Mapping[str, Any]) -> tuple[Place, str]:
+        _, _, scheme, namespace, name, port, *rest = scope["raw_path"].decode("ascii").split("/", PARTS)
+        pod = self.pods.get((namespace, name))
+        if pod is None:
+            raise Missing(f'pods "{name}" not found')
+        if scheme not in SCHEMES or not port.isdecimal() or not 0 < int(port) <= MAX_PORT:
+            raise Malformed(f"{scheme}:{port} is no way to a pod: the port is a number from 1 to {MAX_PORT}")
+        place = Place(address=self.address(pod), port=int(port), is_tls=scheme == "https")
+        if not await self.listens(self._shims(pod), place.address, place.port):
+            raise Busy(f"error trying to reach service: dial tcp {place}: connect: connection refused")
+        query = scope["query_string"].decode("latin-1")
+        return place, f"/{''.join(rest)}{'?' if query else ''}{query}"
+
+    def _shims(self, pod: Object) -> tuple[Identity, ...]:
+        names = [str(each["name"]) for each in containers_of(pod)]
+        tries = tries_of(self.world, self.folders, uid_of(pod), names).values()
+        return tuple(each.started.identity for each in tries if each.is_held and each.started and each.started.identity)

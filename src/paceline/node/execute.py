@@ -1,0 +1,78 @@
+"""Commands in running containers: who may be asked to run one, and what is to be run."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from paceline.errors import Unavailable
+from paceline.node.host import Host
+from paceline.node.sandbox import Launch, User, variables
+from paceline.world import Identity
+
+# Which output a piece comes from; the numbers that the wire has for them too.
+STDOUT, STDERR = 1, 2
+
+
+class NotRun(Unavailable):
+    """A command could not be run in a container; the words are a container runtime's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """One command to be run in a container."""
+
+    # The shim that keeps the container.
+    shim: Identity
+    argv: tuple[str, ...]
+    env: tuple[tuple[str, str], ...]
+    folder: str = "/"
+    user: User | None = None
+    has_terminal: bool = False
+    has_input: bool = False
+
+
+class Command(Protocol):
+    """A command that runs in a container."""
+
+    def output(self) -> AsyncGenerator[tuple[int, bytes], None]:
+        """Give what it writes, with where it wrote it to, until it has ended."""
+        ...
+
+    async def write(self, data: bytes) -> None:
+        """Give it something to read; one that no longer reads is given nothing."""
+        ...
+
+    def end_input(self) -> None:
+        """Let it read the end of its input."""
+        ...
+
+    def resize(self, width: int, height: int) -> None:
+        """Tell it how large its terminal is now."""
+        ...
+
+    async def code(self) -> int:
+        """Wait for its end and give its exit code."""
+        ...
+
+    def close(self) -> None:
+        """End it and all that it started, if it still runs."""
+        ...
+
+
+# Starts a command; NotRun says why it cannot be run.
+Run = Callable[[Order], Awaitable[Command]]
+
+
+def order_for(launch: Launch, host: Host, *, shim: Identity, argv: tuple[str, ...], has_terminal: bool) -> Order:
+    """Say how a command runs in a container: with its environment, in its folder, as its user."""
+    env = variables(launch, host)
+    if has_terminal:
+        env = {"TERM": "xterm", **env}
+    return Order(
+        shim=shim,
+        argv=argv,
+        env=tuple(env.items()),
+        folder=launch.working_dir or "/",
+        user=launch.user,
+        has_terminal=has_terminal,
+    )

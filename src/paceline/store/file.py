@@ -1,0 +1,246 @@
+"""One SQLite file: opening it safely, its tables and their versions, and what its failures mean."""
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from functools import partial
+from pathlib import Path
+from urllib.parse import quote
+
+from paceline.errors import Busy, PacelineError, Unavailable
+from paceline.store.chain import NEW, Head, Total, chained, link, sum_of_head
+from paceline.store.log import Damaged, NoRoom
+
+SCHEMA = 2
+# How long a program that looks into the file may hold up a write.
+PATIENCE_SECONDS = 5.0
+RESTORE = "restore a backup with `paceline restore FILE`"
+SALVAGE = "`paceline up --accept-loss` goes on with what is whole"
+
+TABLES = """
+CREATE TABLE log (
+    revision INTEGER PRIMARY KEY,
+    key TEXT NOT NULL,
+    op TEXT NOT NULL,
+    created INTEGER NOT NULL,
+    value BLOB NOT NULL,
+    sum BLOB NOT NULL,
+    chain BLOB,
+    total BLOB
+);
+CREATE TABLE current (
+    id INTEGER PRIMARY KEY,
+    key TEXT NOT NULL UNIQUE,
+    revision INTEGER NOT NULL,
+    op TEXT NOT NULL,
+    created INTEGER NOT NULL,
+    value BLOB NOT NULL,
+    sum BLOB NOT NULL
+);
+"""
+BASE_TABLE = """
+CREATE TABLE base (
+    id INTEGER PRIMARY KEY CHECK (id = 0),
+    revision INTEGER NOT NULL,
+    chain BLOB NOT NULL,
+    total BLOB NOT NULL,
+    sum BLOB NOT NULL
+);
+"""
+WRITE_BASE = "INSERT OR REPLACE INTO base VALUES (0, ?, ?, ?, ?)"
+
+# SQLite's name for a failure, from the special to the general: who acts, and how.
+MEANINGS: tuple[tuple[str, type[PacelineError], str], ...] = (
+    ("SQLITE_FULL", NoRoom, "the disk is full; deletes still work, and other writes go on as soon as there is room"),
+    ("SQLITE_READONLY", Busy, "it is read-only; writes go on as soon as it can be written"),
+    ("SQLITE_BUSY", Busy, "another program holds it locked; close that program"),
+    ("SQLITE_LOCKED", Busy, "another program holds it locked; close that program"),
+    (
+        "SQLITE_IOERR_FSYNC",
+        Unavailable,
+        "the disk did not confirm a write; check the disk, then start again",
+    ),
+    (
+        "SQLITE_IOERR_DIR_FSYNC",
+        Unavailable,
+        "the disk did not confirm a write; check the disk, then start again",
+    ),
+    ("SQLITE_IOERR_READ", Unavailable, "the disk does not read; check the disk, then start again"),
+    ("SQLITE_IOERR_SHORT_READ", Damaged, f"it is damaged; {RESTORE}; {SALVAGE}"),
+    ("SQLITE_IOERR_CORRUPTFS", Unavailable, "the file system is damaged; check the disk, then start again"),
+    (
+        "SQLITE_IOERR",
+        NoRoom,
+        "the disk refuses writes (full, over quota, read-only or failing); they go on when it works",
+    ),
+    ("SQLITE_CORRUPT", Damaged, f"it is damaged; {RESTORE}; {SALVAGE}"),
+    ("SQLITE_NOTADB", Damaged, f"it is not a database; {RESTORE}, or move it away"),
+    # A table or a column is not there: nothing else that is asked can be wrong.
+    ("SQLITE_ERROR", Damaged, f"it is damaged; {RESTORE}; {SALVAGE}"),
+    ("SQLITE_CANTOPEN", Unavailable, "it cannot be opened; check the folder and its permissions"),
+)
+
+
+@contextmanager
+def told(path: Path) -> Iterator[None]:
+    """Say what SQLite's errors mean for whoever runs the machine."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        name = getattr(error, "sqlite_errorname", "")
+        for prefix, kind, meaning in MEANINGS:
+            if name.startswith(prefix):
+                raise kind(f"{path}: {meaning}") from error
+        raise Unavailable(f"{path}: SQLite failed: {error} ({name})") from error
+
+
+def damaged(path: Path, what: str) -> Damaged:
+    """Say that a file is not as it was written, and what can be done."""
+    return Damaged(f"{path}: {what}; {RESTORE}; {SALVAGE}")
+
+
+def lock(path: Path, undo: ExitStack) -> None:
+    """Take the lock beside the file for as long as the file is open."""
+    beside = path.with_name(f"{path.name}.lock")
+    fd = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    undo.callback(os.close, fd)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.read(fd, 32).decode(errors="replace").strip() or "unknown"
+        raise Unavailable(f"{path} is in use by process {holder}; stop that one first") from None
+    os.ftruncate(fd, 0)
+    os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+
+
+def create(path: Path) -> None:
+    """Make sure that the file is there, for its owner only, and stays there after a power cut."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    sync_folder(path.parent)
+
+
+def sync_folder(path: Path) -> None:
+    """Make what was made, renamed or removed in a folder survive a power cut."""
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def connect(path: Path, undo: ExitStack) -> sqlite3.Connection:
+    """Open the file, and bring it to today's schema."""
+    db = plain(path, undo)
+    schema = _schema(db, path)
+    db.execute("PRAGMA journal_mode = WAL")
+    # NORMAL would lose acknowledged writes when the power goes.
+    db.execute("PRAGMA synchronous = FULL")
+    db.execute("PRAGMA wal_autocheckpoint = 2000")
+    db.execute("PRAGMA journal_size_limit = 67108864")
+    if schema != SCHEMA:
+        _migrate(db, path, schema)
+    _check_pages(db, path)
+    return db
+
+
+def look(path: Path, undo: ExitStack) -> sqlite3.Connection:
+    """Open the file beside its owner, if it has one, to read it as it is at this moment."""
+    if not path.is_file():
+        raise Unavailable(f"{path} is not there; check the name")
+    db = plain(path, undo)
+    schema = _schema(db, path)
+    if schema != SCHEMA:
+        raise Unavailable(
+            f"{path} is empty or of an older version (its schema is {schema}); `paceline up` brings it up"
+        )
+    db.execute("BEGIN")
+    _check_pages(db, path)
+    return db
+
+
+def plain(path: Path, undo: ExitStack) -> sqlite3.Connection:
+    """Open a file as it is, to be written if that is allowed."""
+    mode = "rw" if os.access(path, os.W_OK) else "ro"
+    # Calls come from one thread at a time, but not always from the same one.
+    db = sqlite3.connect(
+        f"file:{quote(str(path))}?mode={mode}",
+        uri=True,
+        timeout=PATIENCE_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=512,
+    )
+    undo.enter_context(closing(db))
+    # Damaged text is found by its checksum, which can name it; a decoder's error could not.
+    db.text_factory = partial(str, encoding="utf-8", errors="replace")
+    return db
+
+
+def _schema(db: sqlite3.Connection, path: Path) -> int:
+    schema = int(db.execute("PRAGMA user_version").fetchone()[0])
+    if not 0 <= schema <= SCHEMA:
+        raise Unavailable(
+            f"{path} was written by a newer Paceline (its schema is {schema}, this one"
+            f" reads up to {SCHEMA}); install that version or restore an older backup"
+        )
+    return schema
+
+
+def _check_pages(db: sqlite3.Connection, path: Path) -> None:
+    """Let SQLite look at its own pages: what the sums cannot see is the index that writes go by."""
+    if db.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
+        raise damaged(path, "it is damaged")
+
+
+def write_base(db: sqlite3.Connection, head: Head) -> None:
+    """Write down where the kept log begins."""
+    total = head.total.to_bytes() if head.total else b""
+    db.execute(WRITE_BASE, (head.revision, head.chain, total, sum_of_head(head)))
+
+
+def _migrate(db: sqlite3.Connection, path: Path, schema: int) -> None:
+    if schema:
+        _keep_old(db, path, schema)
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        if schema:
+            _from_1(db)
+        else:
+            for statement in TABLES.split(";"):
+                db.execute(statement)
+            db.execute(BASE_TABLE)
+            write_base(db, NEW)
+        db.execute(f"PRAGMA user_version = {SCHEMA}")
+        db.execute("COMMIT")
+    finally:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+
+
+def _keep_old(db: sqlite3.Connection, path: Path, schema: int) -> None:
+    """Copy the file as it is before it is changed: the version that wrote it can go on with the copy."""
+    copy = path.with_name(f"{path.name}.schema-{schema}")
+    copy.unlink(missing_ok=True)
+    os.close(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    db.execute("VACUUM INTO ?", (str(copy),))
+
+
+def _from_1(db: sqlite3.Connection) -> None:
+    """Add the chain and the total to a file that has sums only; whether those are right is seen when it is read."""
+    db.execute("ALTER TABLE log ADD COLUMN chain BLOB")
+    db.execute("ALTER TABLE log ADD COLUMN total BLOB")
+    compacted = int(db.execute("SELECT revision FROM compacted").fetchone()[0])
+    sums = [row[0] for row in db.execute("SELECT sum FROM current")]
+    total = Total().change(gone=(), come=sums)
+    rows = db.execute("SELECT revision, sum FROM log ORDER BY revision").fetchall()
+    base = Head(revision=compacted, chain=link(NEW.chain, repr(compacted).encode()), total=None if rows else total)
+    db.execute(BASE_TABLE)
+    write_base(db, base)
+    if rows:
+        chains = chained(base, (row[1] for row in rows), total)
+        links = ((chain, row[0]) for chain, row in zip(chains, rows, strict=True))
+        db.executemany("UPDATE log SET chain = ? WHERE revision = ?", links)
+        db.execute("UPDATE log SET total = ? WHERE revision = ?", (total.to_bytes(), rows[-1][0]))
+    db.execute("DROP TABLE compacted")

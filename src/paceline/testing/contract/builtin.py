@@ -1,0 +1,115 @@
+"""What every cluster promises about the kinds that Kubernetes has of its own."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from paceline.client.cluster import CLAIMS, EVENTS, PODS, SERVICES, Collection
+from paceline.errors import Invalid, Malformed
+from paceline.objects.meta import Object
+from paceline.testing.contract.subject import Promise, Subject, assert_absent, pod_spec
+
+SECRETS = Collection(group="", version="v1", plural="secrets")
+NEW_EVENTS = Collection(group="events.k8s.io", version="v1", plural="events")
+
+
+def _spelled(s: Subject, kind: str, name: str, **parts: Any) -> Object:
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"namespace": s.namespace, "name": name}, **parts}
+
+
+async def every_service_gets_an_address_of_its_own_and_keeps_it(s: Subject) -> None:
+    spec = {"ports": [{"port": 80}]}
+    wanted = (_spelled(s, "Service", f"s{number}", spec=spec) for number in range(5))
+    made = await asyncio.gather(*(s.cluster.create(SERVICES, each) for each in wanted))
+
+    addresses = {each["spec"]["clusterIP"] for each in made}
+    assert len(addresses) == 5
+    with pytest.raises(Invalid, match="may not change once set"):
+        await s.cluster.patch(SERVICES, (s.namespace, "s0"), {"spec": {"clusterIP": "10.96.200.200"}})
+    again = {**spec, "clusterIP": made[0]["spec"]["clusterIP"]}
+    with pytest.raises(Invalid, match="provided IP is already allocated"):
+        await s.cluster.create(SERVICES, _spelled(s, "Service", "thief", spec=again))
+
+
+async def a_secret_written_as_text_is_kept_as_bytes(s: Subject) -> None:
+    made = await s.cluster.create(SECRETS, _spelled(s, "Secret", "a", stringData={"key": "text"}))
+
+    assert made["data"] == {"key": "dGV4dA=="}
+    assert made["type"] == "Opaque"
+    assert "stringData" not in made
+
+
+async def a_pod_is_told_what_it_did_not_say(s: Subject) -> None:
+    made = await s.cluster.create(PODS, s.pod("p"))
+
+    spec = made["spec"]
+    assert (spec["restartPolicy"], spec["dnsPolicy"], spec["priority"]) == ("Always", "ClusterFirst", 0)
+    assert [each["tolerationSeconds"] for each in spec["tolerations"]] == [300, 300]
+    assert spec["containers"][0]["imagePullPolicy"] == "IfNotPresent"
+    assert made["status"] == {"phase": "Pending", "qosClass": "BestEffort"}
+
+
+async def amounts_are_shown_in_one_way(s: Subject) -> None:
+    container = {**pod_spec()["containers"][0], "resources": {"limits": {"cpu": 0.5, "memory": "1024Mi"}}}
+    pod = {**s.pod("p"), "spec": {"containers": [container]}}
+
+    made = await s.cluster.create(PODS, pod)
+
+    shown = {"cpu": "500m", "memory": "1Gi"}
+    assert made["spec"]["containers"][0]["resources"] == {"limits": shown, "requests": shown}
+
+
+async def a_value_of_a_wrong_type_cannot_be_read(s: Subject) -> None:
+    pod = {**s.pod("p"), "spec": {**pod_spec(), "hostNetwork": "yes"}}
+
+    with pytest.raises(Malformed, match=r"cannot unmarshal string into Go struct field PodSpec.spec.hostNetwork"):
+        await s.cluster.create(PODS, pod)
+    await assert_absent(s, PODS, "p")
+
+
+async def a_pod_is_not_changed_into_another(s: Subject) -> None:
+    await s.cluster.create(PODS, s.pod("p"))
+
+    with pytest.raises(Invalid, match="pod updates may not change fields other than"):
+        await s.cluster.patch(PODS, (s.namespace, "p"), {"spec": {"restartPolicy": "Never"}})
+
+
+async def a_claim_is_held_until_nobody_uses_it(s: Subject) -> None:
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+
+    made = await s.cluster.create(CLAIMS, _spelled(s, "PersistentVolumeClaim", "c", spec=spec))
+
+    assert made["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
+
+
+async def an_event_is_seen_through_both_groups(s: Subject) -> None:
+    about = {"kind": "Pod", "name": "p", "namespace": s.namespace}
+    await s.cluster.create(EVENTS, _spelled(s, "Event", "e", involvedObject=about, message="it broke", reason="Broken"))
+
+    there = await s.cluster.get(NEW_EVENTS, s.namespace, "e")
+
+    assert (there["regarding"], there["note"], there["reason"]) == (about, "it broke", "Broken")
+    assert there["apiVersion"] == "events.k8s.io/v1"
+
+
+async def whoever_asks_is_told_what_they_may_do(s: Subject) -> None:
+    asked = {"resourceAttributes": {"namespace": s.namespace, "verb": "get", "resource": "pods"}}
+    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": asked}
+
+    said = await s.cluster.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
+
+    assert said["status"]["allowed"] is True
+
+
+PROMISES: tuple[Promise, ...] = (
+    every_service_gets_an_address_of_its_own_and_keeps_it,
+    a_secret_written_as_text_is_kept_as_bytes,
+    a_pod_is_told_what_it_did_not_say,
+    amounts_are_shown_in_one_way,
+    a_value_of_a_wrong_type_cannot_be_read,
+    a_pod_is_not_changed_into_another,
+    a_claim_is_held_until_nobody_uses_it,
+    an_event_is_seen_through_both_groups,
+    whoever_asks_is_told_what_they_may_do,
+)

@@ -1,0 +1,51 @@
+"""As a program: our API server over a real store, without controllers and nodes, until it is killed."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+from paceline.api.app import make_app
+from paceline.api.gate import Gate, hashed
+from paceline.api.server import Server
+from paceline.assembly.controllers import make_basics
+from paceline.assembly.kinds import live_kinds
+from paceline.assembly.listen import loopback_socket, serve
+from paceline.assembly.machine import OneThread, real_world
+from paceline.assembly.mark import MarkedLog
+from paceline.assembly.settings import LOOPBACK
+from paceline.client.local import IN_PROCESS, LocalCluster
+from paceline.store.limits import Limits
+from paceline.store.sqlite import SqliteLog
+from paceline.store.store import Store
+from tests.contract.subjects import NoNodes
+
+TOKEN = "secret"
+# So short a history that it is cleared away again and again.
+LIMITS = Limits(history=200, slack=50)
+
+
+async def main(folder: Path) -> None:
+    path = folder / "objects.db"
+    log = MarkedLog(SqliteLog(path), store=path, mark=folder / "revision")
+    store = Store(log, OneThread("store"), limits=LIMITS)
+    await store.open()
+    sock = loopback_socket(0)
+    port = sock.getsockname()[1]
+    gate = Gate(tokens={hashed(TOKEN): "admin"}, hosts=frozenset({f"{LOOPBACK}:{port}", IN_PROCESS}))
+    world = real_world()
+    app = make_app(
+        Server(store=store, kinds=live_kinds(store), clock=world.clock, ids=world.ids, gate=gate, nodes=NoNodes())
+    )
+    async with asyncio.TaskGroup() as group, LocalCluster(app, token=TOKEN) as cluster:
+        group.create_task(store.run())
+        await make_basics(cluster)
+        started = asyncio.Event()
+        group.create_task(serve(app, sock, tls=None, started=started))
+        await started.wait()
+        sys.stdout.write(f"{port}\n")
+        sys.stdout.flush()
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1])))

@@ -1,0 +1,126 @@
+"""The life of a pod with everything Kubernetes offers for it: sidecars, hooks, probes, deadlines, limits."""
+
+import json
+from typing import Any
+
+from paceline.testing.embedded import Embedded, wait_until
+from tests.e2e.manifests import text
+
+# Waits for the end and says so.
+STAYS = "trap 'echo bye; exit 0' TERM; echo here; while :; do sleep 0.1; done"
+WAITS = "until [ -e /tmp/hook ]; do sleep 0.05; done; cat /tmp/hook; while :; do sleep 0.1; done"
+QUICK = {"periodSeconds": 1, "failureThreshold": 1}
+
+
+def box(name: str, *command: str, **fields: Any) -> dict[str, Any]:
+    return {"name": name, "image": "python:3.11", "command": list(command), **fields}
+
+
+def shell(name: str, script: str, **fields: Any) -> dict[str, Any]:
+    return box(name, "sh", "-c", script, **fields)
+
+
+def create(cluster: Embedded, name: str, *containers: dict[str, Any], **spec: Any) -> None:
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {"restartPolicy": "Never", "containers": list(containers), "terminationGracePeriodSeconds": 5, **spec},
+    }
+    made = cluster.kubectl("create", "-f", "-", stdin=text(pod))
+    assert made.code == 0, made.err
+
+
+def status(cluster: Embedded, name: str) -> dict[str, Any]:
+    shown = cluster.kubectl("get", "pod", name, "-o", "json")
+    assert shown.code == 0, shown.err
+    found: dict[str, Any] = json.loads(shown.out)["status"]
+    return found
+
+
+def ended(cluster: Embedded, name: str) -> dict[str, Any]:
+    def look() -> dict[str, Any] | None:
+        found = status(cluster, name)
+        return found if found["phase"] in {"Succeeded", "Failed"} else None
+
+    found: dict[str, Any] = wait_until(f"pod {name} ends", look)
+    return found
+
+
+def events(cluster: Embedded, name: str) -> list[tuple[str, str]]:
+    shown = cluster.kubectl("get", "events", "--field-selector", f"involvedObject.name={name}", "-o", "json")
+    return [(each["reason"], each["message"]) for each in json.loads(shown.out)["items"]]
+
+
+def test_a_sidecar_runs_beside_its_pod_and_is_stopped_after_it(cluster: Embedded) -> None:
+    beside = shell(
+        "beside", "trap 'echo bye; exit 0' TERM; echo here; while :; do sleep 0.1; done", restartPolicy="Always"
+    )
+    create(cluster, "sidecar", shell("main", "sleep 1; echo done"), initContainers=[beside])
+
+    found = ended(cluster, "sidecar")
+
+    assert found["phase"] == "Succeeded"
+    assert cluster.kubectl("logs", "sidecar", "-c", "beside").out.splitlines() == ["here", "bye"]
+
+
+def test_hooks_run_after_the_start_and_before_the_end(cluster: Embedded) -> None:
+    hooks = {
+        "postStart": {"exec": {"command": ["sh", "-c", "echo started > /tmp/hook"]}},
+        "preStop": {"exec": {"command": ["sh", "-c", "echo stopping >> /proc/1/fd/1; touch /tmp/leave; sleep 1"]}},
+    }
+    script = f"trap 'echo term $(ls /tmp/leave); exit 0' TERM; {WAITS}"
+    create(cluster, "hooks", shell("main", script, lifecycle=hooks))
+    wait_until("the first hook was seen", lambda: "started" in cluster.kubectl("logs", "hooks").out)
+    follow = cluster.kubectl("delete", "pod", "hooks", "--wait=false")
+    assert follow.code == 0, follow.err
+
+    said = cluster.kubectl("logs", "-f", "hooks").out
+
+    assert "term /tmp/leave" in said
+
+
+def test_a_pod_is_ready_when_its_probe_says_so_and_restarted_when_it_is_dead(cluster: Embedded) -> None:
+    script = "touch /tmp/alive; sleep 2; touch /tmp/ready; sleep 3; rm /tmp/alive; sleep 60"
+    main = shell(
+        "main",
+        script,
+        readinessProbe={"exec": {"command": ["cat", "/tmp/ready"]}, **QUICK},
+        livenessProbe={"exec": {"command": ["cat", "/tmp/alive"]}, "initialDelaySeconds": 1, **QUICK},
+    )
+    create(cluster, "probed", main, restartPolicy="Always", terminationGracePeriodSeconds=1)
+
+    wait_until("it runs", lambda: status(cluster, "probed")["phase"] == "Running")
+    assert not status(cluster, "probed")["containerStatuses"][0]["ready"]
+    ready = cluster.kubectl("wait", "--for=condition=Ready", "pod/probed", "--timeout=60s")
+    assert ready.code == 0, ready.err
+    wait_until("it was restarted", lambda: status(cluster, "probed")["containerStatuses"][0]["restartCount"] > 0)
+    told = events(cluster, "probed")
+    assert ("Killing", "Container main failed liveness probe, will be restarted") in told
+    assert any(reason == "Unhealthy" and said.startswith("Liveness probe failed: cat:") for reason, said in told)
+    cluster.kubectl("delete", "pod", "probed", "--grace-period=0", "--force")
+
+
+def test_a_pod_that_takes_too_long_fails_by_its_deadline(cluster: Embedded) -> None:
+    create(cluster, "late", shell("main", "sleep 60"), activeDeadlineSeconds=2)
+
+    found = ended(cluster, "late")
+
+    assert (found["phase"], found["reason"]) == ("Failed", "DeadlineExceeded")
+
+
+def test_a_container_that_lacks_memory_says_so(cluster: Embedded) -> None:
+    eater = box("main", "python", "-c", "x = bytearray(300 << 20)", resources={"limits": {"memory": "64Mi"}})
+    create(cluster, "eater", eater)
+
+    done = ended(cluster, "eater")["containerStatuses"][0]["state"]["terminated"]
+
+    assert (done["exitCode"], done["reason"]) == (137, "OOMKilled")
+
+
+def test_a_failed_first_hook_ends_its_container(cluster: Embedded) -> None:
+    hook = {"postStart": {"exec": {"command": ["sh", "-c", "echo no; exit 3"]}}}
+    create(cluster, "badhook", shell("main", "sleep 60", lifecycle=hook), terminationGracePeriodSeconds=1)
+
+    assert ended(cluster, "badhook")["phase"] == "Failed"
+    assert any(reason == "FailedPostStartHook" for reason, _ in events(cluster, "badhook"))

@@ -1,0 +1,37 @@
+"""BeamJob: checked and kept, and refused with a reason by whoever would run it."""
+
+import pytest
+
+from paceline.errors import Invalid
+from paceline.kinds import catalog
+from tests.unit.kinds.manifests import beam, one_fault
+
+
+def test_a_pipeline_is_kept():
+    assert catalog.faults(beam(runPolicy={"cleanUpCluster": True})) == ()
+
+
+def test_a_pipeline_is_not_run_and_its_author_hears_why():
+    with pytest.raises(Invalid, match=r"^no Flink is to be had.*GenericJob with Beam's DirectRunner"):
+        catalog.expand(beam(), {})
+
+
+FAULTS = {
+    "a pipeline without a pod": (
+        beam(jobTemplate={"spec": {"template": {}}}),
+        "spec.jobTemplate.spec.template.spec: None is not allowed; it is required",
+    ),
+    "no cluster": (
+        beam(flinkClusterTemplate=None),
+        "spec.flinkClusterTemplate: None is not allowed; ask for an object",
+    ),
+    "a misspelled field": (
+        beam(runPolicy={"cleanupCluster": True}),
+        'spec.runPolicy.cleanupCluster: True is not allowed; there is no such field, did you mean "cleanUpCluster"?',
+    ),
+}
+
+
+@pytest.mark.parametrize(("job", "fault"), FAULTS.values(), ids=FAULTS)
+def test_a_job_is_refused_for(job, fault):
+    assert one_fault(job).startswith(fault)

@@ -1,0 +1,191 @@
+"""What stands in for ssh, pdsh and sshd, between real processes on one machine."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import ExitStack, contextmanager
+
+import pytest
+
+from paceline.assembly.launch import launch_program
+from paceline.testing.embedded import wait_until
+
+
+class Keys:
+    def secret(self):
+        return "s3cret"
+
+
+def folder(path, ports, key=None):
+    """What a member mounts."""
+    path.mkdir()
+    files = {**launch_program(Keys())(), "hosts.json": json.dumps(ports)}
+    for name, text in {**files, **({"key": key} if key else {})}.items():
+        (path / name).write_text(text)
+    return path
+
+
+def free_ports(count):
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [each.getsockname()[1] for each in sockets]
+
+
+@contextmanager
+def serving(launch, port):
+    command = [sys.executable, launch / "agent", "serve", f"--port={port}", "--bind=127.0.0.1"]
+    with subprocess.Popen(command) as running:
+        try:
+            wait_until("the agent listens", lambda: listens(port))
+            yield running
+        finally:
+            running.terminate()
+            assert running.wait(10) == 0
+
+
+def listens(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.fixture
+def launch(tmp_path):
+    """Two members that can be reached, under names that all resolve to this machine."""
+    ports = free_ports(2)
+    # Names of loopback addresses need no resolver.
+    made = folder(tmp_path / "launch", dict(zip(("127.0.0.1", "127.0.0.2"), ports, strict=True)))
+    second = [sys.executable, made / "agent", "serve", f"--port={ports[1]}", "--bind=127.0.0.2"]
+    with serving(made, ports[0]), subprocess.Popen(second) as other:
+        yield made
+        other.terminate()
+
+
+def call(launch, program, *words, stdin="", **more):
+    command = [sys.executable, str(launch / program), *words]
+    return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=15, **more)
+
+
+def test_a_command_runs_over_there_and_its_output_and_exit_code_come_back(launch):
+    done = call(launch, "ssh", "127.0.0.1", "echo out; echo err >&2; exit 3")
+
+    assert (done.returncode, done.stdout, done.stderr) == (3, "out\n", "err\n")
+
+
+def test_options_of_ssh_are_understood_and_words_are_joined_as_ssh_does(launch):
+    done = call(
+        launch, "ssh", "-x", "-o", "ConnectionAttempts=10", "-p22", "-l", "me", "root@127.0.0.1", "echo", "a  b"
+    )
+
+    assert (done.returncode, done.stdout) == (0, "a b\n")
+
+
+def test_input_is_passed_on(launch):
+    assert call(launch, "ssh", "127.0.0.1", "wc -c", stdin="x" * 200_000).stdout.strip() == "200000"
+
+
+def test_much_output_comes_whole(launch):
+    done = call(launch, "ssh", "127.0.0.1", "seq 1 200000")
+
+    assert done.stdout.splitlines() == [str(number) for number in range(1, 200_001)]
+
+
+def test_a_killed_command_has_the_code_a_shell_would_give(launch):
+    assert call(launch, "ssh", "127.0.0.1", "kill -9 $$").returncode == 137
+
+
+def test_a_daemon_that_a_command_leaves_behind_does_not_hold_it_up(launch, tmp_path):
+    """mpirun's daemons do that."""
+    mark = tmp_path / "pid"
+    done = call(launch, "ssh", "127.0.0.1", f"setsid sleep 60 & echo $! > {mark}; echo started")
+
+    assert (done.returncode, done.stdout) == (0, "started\n")
+    os.kill(int(mark.read_text()), signal.SIGKILL)
+
+
+def test_several_members_are_reached_at_once_each_with_its_number(launch):
+    done = call(launch, "pdsh", "-S", "-f", "1024", "-w", "127.0.0.1,127.0.0.2", "echo", "rank", "%n", "at", "%h")
+
+    assert done.returncode == 0
+    assert sorted(done.stdout.splitlines()) == [
+        "127.0.0.1: rank 0 at 127.0.0.1",
+        "127.0.0.2: rank 1 at 127.0.0.2",
+    ]
+
+
+def test_one_lost_member_ends_the_others_and_its_code_counts(launch):
+    done = call(launch, "pdsh", "-w", "127.0.0.1,127.0.0.2", "if [ %n = 1 ]; then exit 7; else exec sleep 60; fi")
+
+    assert done.returncode == 7
+
+
+def test_a_signal_to_the_caller_reaches_the_command(launch, tmp_path):
+    mark = tmp_path / "mark"
+    script = f"trap 'echo ended > {mark}; exit 5' TERM; touch {mark}; while :; do sleep 0.05; done"
+    with subprocess.Popen([sys.executable, launch / "ssh", "127.0.0.1", script], stdin=subprocess.DEVNULL) as calling:
+        wait_until("the command runs", mark.exists)
+        calling.terminate()
+        assert calling.wait(10) == 5
+    assert mark.read_text() == "ended\n"
+
+
+def test_what_a_caller_started_ends_when_the_caller_is_gone(launch, tmp_path):
+    mark = tmp_path / "mark"
+    script = f"trap 'echo ended > {mark}; exit' TERM; touch {mark}; while :; do sleep 0.05; done"
+    with subprocess.Popen([sys.executable, launch / "ssh", "127.0.0.1", script], stdin=subprocess.DEVNULL) as calling:
+        wait_until("the command runs", mark.exists)
+        calling.kill()
+    wait_until("the command has ended", lambda: mark.read_text() == "ended\n")
+
+
+def test_who_does_not_have_the_key_runs_nothing(launch, tmp_path):
+    ports = json.loads((launch / "hosts.json").read_text())
+    stranger = folder(tmp_path / "stranger", ports, key="another")
+
+    done = call(stranger, "ssh", "127.0.0.1", f"touch {tmp_path}/mark")
+
+    assert done.returncode == 255
+    assert not (tmp_path / "mark").exists()
+
+
+def test_who_says_nothing_sensible_runs_nothing(launch):
+    port = json.loads((launch / "hosts.json").read_text())["127.0.0.1"]
+    for junk in (b"", b"GET / HTTP/1.1\r\n\r\n", b"q\xff\xff\xff\xff", b"q\x00\x00\x00\x20" + b"x" * 32 + b"a\0\0\0\0"):
+        with socket.create_connection(("127.0.0.1", port)) as stranger:
+            stranger.sendall(junk)
+            stranger.shutdown(socket.SHUT_WR)
+            # The question, perhaps an answer to ours, and then the end.
+            while stranger.recv(1024):
+                pass
+    assert call(launch, "ssh", "127.0.0.1", "echo still here").stdout == "still here\n"
+
+
+def test_a_member_nobody_knows_is_named_with_those_that_are(launch):
+    done = call(launch, "ssh", "three", "true")
+
+    assert done.returncode == 255
+    assert done.stderr == "ssh: three is no member of this job; there are 127.0.0.1, 127.0.0.2\n"
+
+
+def test_a_member_that_starts_late_is_waited_for(tmp_path):
+    (port,) = free_ports(1)
+    made = folder(tmp_path / "launch", {"127.0.0.1": port})
+    with subprocess.Popen(
+        [sys.executable, made / "ssh", "127.0.0.1", "echo late"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as calling:
+        assert calling.poll() is None
+        with serving(made, port):
+            assert calling.communicate(timeout=15)[0] == "late\n"
+
+
+def test_nobody_to_reach_is_a_mistake(launch):
+    assert call(launch, "pdsh", "true").returncode == call(launch, "ssh").returncode == 255
+
+
+def test_another_name_is_refused(launch):
+    assert call(launch, "agent", "stop").returncode == 255
