@@ -3,11 +3,12 @@
 import pytest
 from kubernetes import client, config, watch
 from kubernetes.client.exceptions import ApiException
+from kubernetes.stream import stream
 
 from paceline.testing.embedded import wait_until
 from tests.clients.scenario import GROUP, LINES, PLURAL, VERSION, job, pod
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("leavings"), pytest.mark.timeout(120)]
 WATCH = {"timeout_seconds": 60, "_request_timeout": 90}
 
 
@@ -94,3 +95,28 @@ def test_pages_selectors_and_other_groups(api):
     with pytest.raises(ApiException) as stale:
         leases.replace_namespaced_lease("l", "default", made)
     assert stale.value.status == 409
+
+
+def test_a_command_runs_in_a_pod_and_its_exit_code_comes_back(api):
+    core = client.CoreV1Api(api)
+    core.create_namespaced_pod("default", pod("inside"))
+    wait_until("it runs", lambda: core.read_namespaced_pod("inside", "default").status.phase == "Running")
+    program = "import sys; print(sys.stdin.readline().strip().upper()); print('bad', file=sys.stderr); sys.exit(3)"
+
+    line = stream(
+        core.connect_get_namespaced_pod_exec,
+        "inside",
+        "default",
+        command=["python", "-c", program],
+        stdin=True,
+        stdout=True,
+        stderr=True,
+        tty=False,
+        _preload_content=False,
+    )
+    line.write_stdin("hello\n")
+    line.run_forever(timeout=60)
+
+    assert (line.read_stdout(), line.read_stderr(), line.returncode) == ("HELLO\n", "bad\n", 3)
+    line.close()
+    core.delete_namespaced_pod("inside", "default")

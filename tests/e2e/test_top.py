@@ -64,8 +64,8 @@ def test_what_is_not_there_is_told_in_the_words_of_kubernetes(home: Embedded) ->
     pod, node = home.kubectl("top", "pod", "no"), home.kubectl("top", "node", "no")
 
     assert (pod.code, node.code) == (1, 1)
-    assert pod.err == 'Error from server (NotFound): podmetrics.metrics.k8s.io "default/no" not found\n'
-    assert node.err == 'Error from server (NotFound): nodemetrics.metrics.k8s.io "no" not found\n'
+    assert pod.err == 'Error from server (NotFound): pods "no" not found\n'
+    assert node.err == 'Error from server (NotFound): node "no" not found\n'
 
 
 def test_our_own_command_shows_jobs_pods_and_nodes(home: Embedded) -> None:

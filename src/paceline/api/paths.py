@@ -88,9 +88,9 @@ def find_target(scheme: Scheme, parts: tuple[str, ...]) -> Target:
     if "/" in namespace or "/" in name:
         raise no_such_path()
     if name in {".", ".."}:
-        raise bad_request(f'Name parameter invalid: "{name}": may not be \'{name}\'')
+        raise bad_request(f"Name parameter invalid: \"{name}\": may not be '{name}'")
     if "%" in name:
-        raise bad_request(f'Name parameter invalid: "{name}": may not contain \'%\'')
+        raise bad_request(f"Name parameter invalid: \"{name}\": may not contain '%'")
     if subresource and subresource not in resource.subresources:
         raise no_such_path() if resource.is_builtin else not_found(resource, name)
     return Target(resource=resource, namespace=namespace, name=name, subresource=subresource)

@@ -163,7 +163,8 @@ class Tables:
 
     def _row(self, obj: Object, now: str) -> Object:
         row: Object = {"cells": list(cells_of(self._resource, obj, now))}
-        if self._resource.is_builtin and (done := _COMPLETED.get((obj.get("status") or {}).get("phase"))):
+        is_pod = self._resource.is_builtin and self._resource.kind == "Pod"
+        if is_pod and (done := _COMPLETED.get(str((obj.get("status") or {}).get("phase")))):
             reason, message = done
             row["conditions"] = [{"type": "Completed", "status": "True", "reason": reason, "message": message}]
         shown: Any = {"None": None, "Object": obj}.get(self._include, partial_of(obj))

@@ -1,10 +1,10 @@
 """What a service gets of what all services share: an address of the cluster, ports of the machines.
 
 What is given out is what the stored services hold, so nothing has to be remembered; what was given to a service whose
-write is still under way is kept here until that is certainly over.
+write is still under way is kept here until the request is over, however it ends.
 """
 
-from collections import OrderedDict
+import asyncio
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -21,8 +21,6 @@ from paceline.store.store import Store
 
 ADDRESSES = IPv4Network("10.96.0.0/16")
 NODE_PORTS = range(30_000, 32_768)
-# Far more than there are writes at a time.
-MOST_GIVEN = 4096
 
 _SERVICES = "/core/services/"
 _HEADLESS = "None"
@@ -56,8 +54,8 @@ class Shares:
     """Gives every service its own address and ports."""
 
     store: Store
-    # By address or port, the uid of who has it.
-    _given: OrderedDict[str | int, str] = field(default_factory=OrderedDict)
+    # By address or port: the uid of who has it, and the request that asked; hence as many as there are requests.
+    _given: dict[str | int, tuple[str, asyncio.Task[Any] | None]] = field(default_factory=dict)
 
     def give(self, service: Object, old: Object | None) -> tuple[Fault, ...]:
         """Complete a service in place with what it shares with others; say what it cannot have."""
@@ -82,7 +80,10 @@ class Shares:
     def _give_address(self, spec: Object, uid: str) -> Iterator[Fault]:
         wanted = _address_of(spec)
         if wanted:
-            yield from self._address_faults(wanted, uid)
+            faults = tuple(self._address_faults(wanted, uid))
+            yield from faults
+            if faults:
+                return
         else:
             taken = self._taken()
             # Begins where only this uid begins, so that two writes at a time rarely want the same.
@@ -95,6 +96,7 @@ class Shares:
             else:
                 hint = "failed to allocate a serviceIP: range is full"
                 yield FieldFault("spec.clusterIPs", [], hint)
+                return
         self._note(wanted, uid)
         spec["clusterIP"], spec["clusterIPs"] = wanted, [wanted]
 
@@ -121,8 +123,10 @@ class Shares:
                     valid = f"{NODE_PORTS.start}-{NODE_PORTS.stop - 1}"
                     hint = f"provided port is not in the valid range. The range of valid ports is {valid}"
                     yield invalid(path, number, hint)
-                elif taken.get(number, uid) != uid:
+                    continue
+                if taken.get(number, uid) != uid:
                     yield invalid(path, number, "provided port is already allocated")
+                    continue
             elif not number:
                 number = next((each for each in NODE_PORTS if taken.get(each, uid) == uid and each not in has), None)
                 if number is None:
@@ -134,19 +138,22 @@ class Shares:
             self._note(number, uid)
 
     def _taken(self) -> dict[str | int, str]:
-        taken = dict(self._given)
+        for what in [what for what, (_, task) in self._given.items() if task is not None and task.done()]:
+            del self._given[what]
+        taken = {what: uid for what, (uid, _) in self._given.items()}
         for stored in self.store.list(_SERVICES):
             service = _READER.decode(stored.value)
             held: list[str | int] = [*service.spec.addresses]
             held.extend(port.node_port for port in service.spec.ports or ())
-            taken.update((each, service.metadata.uid) for each in held if each and each != _HEADLESS)
+            for each in held:
+                if each and each != _HEADLESS:
+                    taken[each] = service.metadata.uid
+                    # Stored by now: that is remembered well enough.
+                    self._given.pop(each, None)
         return taken
 
     def _note(self, what: str | int, uid: str) -> None:
-        self._given[what] = uid
-        self._given.move_to_end(what)
-        while len(self._given) > MOST_GIVEN:
-            self._given.popitem(last=False)
+        self._given[what] = (uid, asyncio.current_task())
 
 
 def _address_of(spec: Mapping[str, Any]) -> str:

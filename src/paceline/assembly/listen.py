@@ -12,6 +12,7 @@ from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
 
 from paceline.assembly.settings import LOOPBACK
@@ -78,6 +79,16 @@ class Connection(HttpToolsProtocol):
         super().connection_made(transport)
 
 
+class WebSocket(WebSocketsSansIOProtocol):
+    """uvicorn's own, to which a refusal is an answer too: otherwise anyone could fill the log with errors."""
+
+    async def send(self, message: Any) -> None:
+        """Send a message; the last of a refusal ends the handshake."""
+        await super().send(message)
+        if message["type"] == "websocket.http.response.body" and not message.get("more_body", False):
+            self.handshake_complete = True
+
+
 async def serve(app: Any, sock: socket.socket, *, tls: tuple[Path, Path] | None, started: asyncio.Event) -> None:
     """Serve until cancelled; `started` is set once connections are taken."""
     config = uvicorn.Config(
@@ -85,7 +96,7 @@ async def serve(app: Any, sock: socket.socket, *, tls: tuple[Path, Path] | None,
         lifespan="off",
         http="httptools",
         # Pings find clients that are gone without a word. What travels is mostly small, or compressed already.
-        ws="websockets-sansio",
+        ws=WebSocket,
         ws_max_size=MAX_MESSAGE_BYTES,
         ws_ping_interval=PING_SECONDS,
         ws_ping_timeout=PING_SECONDS,

@@ -36,6 +36,7 @@ RETRY_SECONDS = 0.2
 # How long a stranger may take to show the key.
 GREETING_SECONDS = 10.0
 GRACE_SECONDS = 5.0
+HANG_UP_SECONDS = 60.0
 CHUNK = 64 * 1024
 MAX_WORDS = 4 * 1024 * 1024
 BROKEN = 255
@@ -111,12 +112,15 @@ class Visit(socketserver.BaseRequestHandler):
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
-        threading.Thread(target=_obey, args=(wire, process), daemon=True).start()
+        obeying = threading.Thread(target=_obey, args=(wire, process), daemon=True)
+        obeying.start()
         try:
             _pump(process, wire)
             wire.send(EXIT, str(_code(process.wait())).encode())
         except OSError:
             _end(process)
+        # The caller hangs up first: closing on words of theirs that nobody has read would take back our last ones.
+        obeying.join(HANG_UP_SECONDS)
 
 
 def _obey(wire: Wire, process: subprocess.Popen[bytes]) -> None:

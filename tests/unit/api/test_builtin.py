@@ -229,3 +229,23 @@ async def test_a_pod_that_is_written_back_without_what_was_filled_in_has_not_cha
 
     assert (said.code, said.json["metadata"]["generation"]) == (200, made["metadata"]["generation"])
     assert said.json["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+
+
+async def test_an_address_is_given_once_also_while_its_service_is_still_being_written(store):
+    shares = Shares(store)
+    first, second = ({"metadata": {"uid": uid}, "spec": {"clusterIP": "10.96.3.4"}} for uid in ("a", "b"))
+
+    assert shares.give(first, None) == ()
+    assert [fault.path for fault in shares.give(second, None)] == ["spec.clusterIPs"]
+    assert shares.give(first, None) == ()
+
+
+async def test_what_a_refused_service_asked_for_is_free_again(client):
+    wrong = {**service("s", clusterIP="10.96.3.4"), "spec": {"clusterIP": "10.96.3.4", "ports": [{"port": 0}]}}
+
+    async def ask(body):
+        # A task of its own, as every request has.
+        return (await asyncio.create_task(client.post(SERVICES, body))).code
+
+    assert await ask(wrong) == 422
+    assert await ask(service("s", clusterIP="10.96.3.4")) == 201

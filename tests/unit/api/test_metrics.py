@@ -79,11 +79,16 @@ async def test_only_those_that_are_meant_and_still_there_are_listed(busy, path, 
 
 
 async def test_what_is_not_measured_is_not_found_in_the_words_of_kubernetes(busy):
+    """A pod that is there and not measured yet is another case than one that is not there."""
+    await busy.post(PODS, pod("new", nodeName="n1"))
+
+    new = await busy.get(f"{METRICS}/namespaces/default/pods/new")
     gone = await busy.get(f"{METRICS}/namespaces/default/pods/no")
     node = await busy.get(f"{METRICS}/nodes/no")
 
-    assert (gone.code, gone.message) == (404, 'podmetrics.metrics.k8s.io "default/no" not found')
-    assert (node.code, node.message) == (404, 'nodemetrics.metrics.k8s.io "no" not found')
+    assert (new.code, new.message) == (404, 'podmetrics.metrics.k8s.io "default/new" not found')
+    assert (gone.code, gone.message) == (404, 'pods "no" not found')
+    assert (node.code, node.message) == (404, 'node "no" not found')
 
 
 async def test_nothing_measured_yet_is_an_empty_list(client):

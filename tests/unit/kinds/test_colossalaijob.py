@@ -37,7 +37,13 @@ def test_words_of_the_author_stay_words():
 
 
 def test_workers_wait_to_be_reached():
-    assert container_of(colossalai())["command"] == ["python3", f"{LAUNCH}/agent", "serve", "--port=2222", f"--bind={STEM}-worker-0"]
+    assert container_of(colossalai())["command"] == [
+        "python3",
+        f"{LAUNCH}/agent",
+        "serve",
+        "--port=2222",
+        f"--bind={STEM}-worker-0",
+    ]
     assert gang_of(colossalai()).launch.files["hostfile"] == f"{HOSTS[0]} slots=2\n{HOSTS[1]} slots=2\n"
     assert catalog.ports_of(colossalai()) == {"master": 29500, "worker-0": 2222, "worker-1": 2222}
 

@@ -139,7 +139,13 @@ DEBUG = {"runMode": {"debug": {"enabled": True}}}
 def test_in_debug_mode_the_launcher_sleeps_and_workers_can_be_reached():
     """Vector 11: what stands in for sshd, or the image's own when its author names it."""
     assert container_of(mpi(**DEBUG), "launcher-0")["command"] == ["sleep", "inf"]
-    assert container_of(mpi(**DEBUG))["command"] == ["python3", f"{LAUNCH}/agent", "serve", "--port=2222", f"--bind={STEM}-worker-0"]
+    assert container_of(mpi(**DEBUG))["command"] == [
+        "python3",
+        f"{LAUNCH}/agent",
+        "serve",
+        "--port=2222",
+        f"--bind={STEM}-worker-0",
+    ]
     job = mpi(ssh={"sshdPath": "/usr/sbin/sshd"}, **DEBUG)
     assert container_of(job)["command"] == ["/usr/sbin/sshd", "-D"]
 

@@ -89,6 +89,7 @@ def test_input_is_passed_on(launch):
 def test_much_output_comes_whole(launch):
     done = call(launch, "ssh", "127.0.0.1", "seq 1 200000")
 
+    assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == [str(number) for number in range(1, 200_001)]
 
 

@@ -334,7 +334,7 @@ def test_who_says_what_is_so_already_gets_no_time(cluster):
     assert "time" not in cluster.entry("n").to_wire()
 
 
-def test_taking_the_last_label_away_leaves_the_name(cluster):
+def test_taking_the_last_label_away_leaves_the_name():
     obj = {**LIVE, "metadata": {"name": "a", "labels": {"a": "x"}}}
     made, managed = apply(KNOWN, None, {}, said=Said(author=author("m"), obj=obj), now="t")
     made["metadata"]["uid"] = "u"

@@ -143,3 +143,9 @@ def test_pods_are_what_kubectl_expects():
 def schema_of(name: str) -> dict[str, Any]:
     fields: dict[str, Any] = SCHEMAS["schemas"][name]["properties"]
     return fields
+
+
+def test_the_types_are_of_the_same_version_as_the_schemas():
+    structs = json.loads((FOLDER / "structs.json").read_text(encoding="utf-8"))
+
+    assert structs["version"] == SCHEMAS["version"] == KUBERNETES_VERSION
