@@ -8,12 +8,14 @@ import pytest
 
 from paceline.control import jobs as control_jobs
 from paceline.control import owners
+from paceline.control.ties import Item
 from paceline.errors import Missing
 from paceline.node import agent
 from paceline.node import decide as node_decide
 from paceline.objects.meta import Object
 from paceline.objects.status import Phase
 from paceline.plan import decide as plan_decide
+from paceline.plan.ownership import Standing, standing_of
 from paceline.store import writer
 from paceline.testing.logs import SimLog
 
@@ -53,15 +55,14 @@ def ports_are_chosen_without_looking_at_others(patch: pytest.MonkeyPatch) -> Non
 
 
 def owners_are_told_apart_by_name(patch: pytest.MonkeyPatch) -> None:
-    async def is_there(self: owners.Owners, owner: Object, namespace: str) -> bool:
-        where = self.kinds[str(owner["apiVersion"]), str(owner["kind"])]
+    async def standing(self: owners.Owners, item: Item, owner: Object) -> Standing:
+        where = self.following.served.by_kind[str(owner["apiVersion"]), str(owner["kind"])]
         try:
-            await self.cluster.get(where, namespace, str(owner["name"]))
+            return standing_of(await self.cluster.get(where, item.namespace, str(owner["name"])))
         except Missing:
-            return False
-        return True
+            return Standing.GONE
 
-    patch.setattr(owners.Owners, "_is_there", is_there)
+    patch.setattr(owners.Owners, "_standing", standing)
 
 
 def a_failed_job_is_taken_up_again(patch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,8 @@ RULES: Rules = (
     (r"https?://(?:127\.0\.0\.1|localhost)(?::\d+)?", "<server>"),
     (r"\b(?:10|127|172|192)\.\d+\.\d+\.\d+\b", "<ip>"),
     (r"/tmp/(LIVE|MERGED)-\d+", r"/tmp/\1-<n>"),
+    (r"\b[0-9a-f]{64}\b", "<id>"),
+    (r"kube-api-access-\w{5}\b", "kube-api-access-<suffix>"),
     # A table without headers, whose last column is an age.
     (rf"(?m)^([^:\n]*[^:\s] {{2,}}){AGE}$", r"\1<age>"),
 )

@@ -9,7 +9,7 @@ from paceline.api.refusal import forbidden
 from paceline.api.sharing import Shares
 from paceline.errors import Fault
 from paceline.objects.builtin.priorities import SYSTEM_PRIORITIES
-from paceline.objects.builtin.storage import PROTECTION, is_default_class
+from paceline.objects.builtin.storage import PROTECTION, VOLUME_PROTECTION, is_default_class
 from paceline.objects.meta import Object, name_of
 from paceline.objects.scheme import Resource, Scheme
 from paceline.store.store import Store
@@ -25,11 +25,11 @@ def _keep_rank(spec: Object, before: Object) -> None:
             spec.setdefault(part, before[part])
 
 
-def _protect(claim: Object) -> None:
-    """Let a claim stay for as long as a pod uses it; who binds claims takes this off."""
-    finalizers = claim["metadata"].setdefault("finalizers", [])
-    if PROTECTION not in finalizers:
-        finalizers.append(PROTECTION)
+def _protect(obj: Object, finalizer: str) -> None:
+    """Let a claim stay while a pod uses it, and a volume while a claim has it; who binds them takes this off."""
+    finalizers = obj["metadata"].setdefault("finalizers", [])
+    if finalizer not in finalizers:
+        finalizers.append(finalizer)
 
 
 @dataclass(slots=True)
@@ -53,7 +53,9 @@ class Surroundings:
                 _keep_rank(obj["spec"], (old or {}).get("spec") or {})
             case ("", "PersistentVolumeClaim") if old is None:
                 self._classify(obj)
-                _protect(obj)
+                _protect(obj, PROTECTION)
+            case ("", "PersistentVolume") if old is None:
+                _protect(obj, VOLUME_PROTECTION)
             case ("", "Service"):
                 return self.shares.give(obj, old)
         return ()

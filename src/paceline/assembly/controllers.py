@@ -19,15 +19,13 @@ from paceline.client.events import Recorder
 from paceline.control.accounts import Accounts
 from paceline.control.claims import CLASS, Claims
 from paceline.control.endpoints import Endpoints
-from paceline.control.jobs import PORTS, Jobs, collection_of
+from paceline.control.jobs import PORTS, Jobs
 from paceline.control.namespaces import Namespaces
 from paceline.control.owners import Owners
 from paceline.control.scheduler import Scheduler
 from paceline.errors import Missing
-from paceline.kinds import catalog
-from paceline.kinds.kind import GROUP, VERSION
 from paceline.objects.builtin.priorities import SYSTEM_PRIORITIES
-from paceline.objects.builtin.storage import DEFAULT_CLASS
+from paceline.objects.builtin.storage import DEFAULT_CLASS, FOLDERS
 from paceline.objects.meta import Object, key_of
 from paceline.world import World
 
@@ -56,7 +54,8 @@ def _basics() -> Iterator[tuple[Collection, Object]]:
             "apiVersion": "storage.k8s.io/v1",
             "kind": "StorageClass",
             "metadata": {"name": CLASS, "annotations": {DEFAULT_CLASS: "true"}},
-            "provisioner": "paceline.dev/folder",
+            "provisioner": FOLDERS,
+            # What a person has trained is not removed with a claim, unless they choose a class that says so.
             "reclaimPolicy": "Retain",
         },
     )
@@ -114,8 +113,17 @@ async def start_controllers(
         chance=world.chance,
         recorder=Recorder(cluster, world.clock, component="paceline-scheduler"),
     )
-    claims = Claims(cluster=cluster, chance=world.chance, root=volumes)
-    owners = Owners(cluster=cluster, chance=world.chance, kinds=_owner_kinds())
+    claims = Claims(
+        cluster=cluster,
+        chance=world.chance,
+        recorder=Recorder(cluster, world.clock, component="persistentvolume-controller"),
+        root=volumes,
+    )
+    owners = Owners(
+        cluster=cluster,
+        chance=world.chance,
+        recorder=Recorder(cluster, world.clock, component="garbage-collector-controller"),
+    )
     namespaces = Namespaces(cluster=cluster, chance=world.chance)
     accounts = Accounts(cluster=cluster, chance=world.chance, authority=machine.authority)
     endpoints = Endpoints(cluster=cluster, chance=world.chance)
@@ -123,7 +131,3 @@ async def start_controllers(
         synced = asyncio.Event()
         group.create_task(controller.run(synced))
         await synced.wait()
-
-
-def _owner_kinds() -> dict[tuple[str, str], Collection]:
-    return {(f"{GROUP}/{VERSION}", kind.kind): collection_of(kind) for kind in catalog.KINDS}

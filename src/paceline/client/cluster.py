@@ -84,11 +84,13 @@ class PatchType(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Select:
-    """Which objects of a collection are meant."""
+    """Which objects of a collection are meant, and whether they come whole."""
 
     namespace: str = ""
     labels: str = ""
     fields: str = ""
+    # Ask for the metadata alone, as PartialObjectMetadata.
+    only_metadata: bool = False
 
 
 class Cluster(Protocol):

@@ -160,7 +160,11 @@ class _Call:
 def _scope(request: Request, token: str) -> Message:
     path, _, query = request.target.partition("?")
     headers = [(name.lower().encode(), value.encode()) for name, value in request.headers]
-    headers += [(b"host", IN_PROCESS.encode()), (b"user-agent", b"paceline"), (b"content-length", str(len(request.body)).encode())]
+    headers += [
+        (b"host", IN_PROCESS.encode()),
+        (b"user-agent", b"paceline"),
+        (b"content-length", str(len(request.body)).encode()),
+    ]
     if token:
         headers.append((b"authorization", f"Bearer {token}".encode()))
     return {

@@ -66,7 +66,9 @@ def page(where: Collection, select: Select, *, limit: int, after: str = "") -> R
         query += (("limit", str(limit)),)
     if after:
         query += (("continue", after),)
-    return Request(method="GET", path=where.path(_quoted(select.namespace)), query=query)
+    return Request(
+        method="GET", path=where.path(_quoted(select.namespace)), query=query, headers=_accepting(select, "List")
+    )
 
 
 def watch(where: Collection, select: Select, *, since: str, timeout_seconds: int | None = None) -> Request:
@@ -80,6 +82,7 @@ def watch(where: Collection, select: Select, *, since: str, timeout_seconds: int
         method="GET",
         path=where.path(_quoted(select.namespace)),
         query=query,
+        headers=_accepting(select),
         silence_seconds=None if timeout_seconds is None else timeout_seconds + SPARE_SECONDS,
     )
 
@@ -151,6 +154,11 @@ def _write(method: str, path: str, body: Any, content_type: str = "application/j
 
 def _headers(content_type: str) -> Pairs:
     return (("Accept", "application/json"), ("Content-Type", content_type))
+
+
+def _accepting(select: Select, many: str = "") -> Pairs:
+    form = f";as=PartialObjectMetadata{many};g=meta.k8s.io;v=v1" if select.only_metadata else ""
+    return (("Accept", f"application/json{form}"),)
 
 
 def _selection(select: Select) -> Pairs:

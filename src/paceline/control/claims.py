@@ -1,126 +1,281 @@
-"""Claims of the embedded cluster: every claim gets a volume, and a volume is a folder."""
+"""Claims of the embedded cluster: each gets a volume that fits, or a folder of its own, or says why it waits."""
 
 import asyncio
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+from typing import Any
 
-from paceline.client.cluster import CLAIMS, PODS, VOLUMES, Change, Cluster, Select
+from paceline.client.cluster import CLAIMS, PODS, STORAGE_CLASSES, VOLUMES, Change, Cluster
+from paceline.client.events import Recorder
 from paceline.client.informer import Informer
 from paceline.client.queue import WorkQueue, run
+from paceline.control.provision import claims_used, ephemeral_claims, is_used, reference_to, volume_for
 from paceline.errors import Exists, Missing
-from paceline.objects.builtin.storage import PROTECTION
-from paceline.objects.meta import Key, Object, is_deleting, key_of, name_of, namespace_of, revision_of, uid_of
+from paceline.objects.builtin.storage import (
+    BIND_COMPLETED,
+    BOUND_BY_CONTROLLER,
+    FOLDERS,
+    PROTECTION,
+    PROVISIONED_BY,
+    PROVISIONERS,
+    VOLUME_PROTECTION,
+    WAITING,
+)
+from paceline.objects.meta import (
+    Key,
+    Object,
+    annotations_of,
+    is_deleting,
+    key_of,
+    name_of,
+    namespace_of,
+    revision_of,
+    uid_of,
+)
+from paceline.plan.binding import ClaimPlan, Stock, decide_claim, decide_volume
+from paceline.plan.plan import Tell
 from paceline.world import Chance
 
 CLASS = "paceline-folder"
-# A claim that pods still use is looked at again and again: rarer than following all pods for it.
-AGAIN_SECONDS = 1.0
+CLAIM, VOLUME, POD = "claim", "volume", "pod"
 
-
-def folder_of(claim: Object) -> str:
-    """Name the folder of a claim: readable for people, and never that of an older claim of the same name."""
-    return f"{namespace_of(claim)}-{name_of(claim)}-{uid_of(claim)[:8]}"
-
-
-def volume_for(claim: Object, root: PurePosixPath) -> Object:
-    """Spell the volume that a claim is given: a folder, kept when the claim goes."""
-    spec = claim["spec"]
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {"name": f"pvc-{uid_of(claim)}"},
-        "spec": {
-            "capacity": {"storage": spec["resources"]["requests"]["storage"]},
-            "accessModes": spec.get("accessModes") or ["ReadWriteMany"],
-            "persistentVolumeReclaimPolicy": "Retain",
-            "storageClassName": spec.get("storageClassName") or CLASS,
-            "hostPath": {"path": str(root / folder_of(claim)), "type": "DirectoryOrCreate"},
-            "claimRef": {
-                "apiVersion": "v1",
-                "kind": "PersistentVolumeClaim",
-                "namespace": namespace_of(claim),
-                "name": name_of(claim),
-                "uid": uid_of(claim),
-            },
-        },
-    }
+# Which sort of object, its namespace and its name.
+Work = tuple[str, str, str]
 
 
 @dataclass(slots=True, kw_only=True)
 class Claims:
-    """Binds each claim to a volume of its own."""
+    """Follows claims, volumes, classes and pods, and moves one of them on by one step at a time."""
 
     cluster: Cluster
     chance: Chance
+    recorder: Recorder
+    # Where the folders of claims are to lie.
     root: PurePosixPath
-    queue: WorkQueue[Key] = field(init=False)
+    queue: WorkQueue[Work] = field(init=False)
     _claims: Informer = field(init=False)
+    _volumes: Informer = field(init=False)
+    _classes: Informer = field(init=False)
+    _pods: Informer = field(init=False)
 
     def __post_init__(self) -> None:
-        """Set up the cache; nothing runs before `run`."""
+        """Set up the caches; nothing runs before `run`."""
         self.queue = WorkQueue(self.chance)
-        self._claims = Informer(self.cluster, CLAIMS, chance=self.chance, on_change=self._changed)
+        self._claims = Informer(self.cluster, CLAIMS, chance=self.chance, on_change=self._claim_changed)
+        self._volumes = Informer(self.cluster, VOLUMES, chance=self.chance, on_change=self._volume_changed)
+        self._classes = Informer(self.cluster, STORAGE_CLASSES, chance=self.chance, on_change=self._class_changed)
+        self._pods = Informer(self.cluster, PODS, chance=self.chance, on_change=self._pod_changed)
 
     async def run(self, synced: asyncio.Event) -> None:
-        """Work until cancelled; `synced` is set once the cache has been filled."""
+        """Work until cancelled; `synced` is set once every cache has been filled."""
+        informers = (self._volumes, self._classes, self._pods, self._claims)
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._claims.run())
-            await self._claims.has_synced.wait()
+            for informer in informers:
+                group.create_task(informer.run())
+            for informer in informers:
+                await informer.has_synced.wait()
             synced.set()
+            # One at a time: the next choice must see what the last one took.
             await run(self.queue, self.reconcile, workers=1)
 
-    async def reconcile(self, key: Key) -> None:
-        """Give one claim its volume, or let it go; every step is safe to repeat."""
-        claim = self._claims.cache.get(key)
-        if claim is not None and is_deleting(claim):
+    async def reconcile(self, work: Work) -> None:
+        """Take one step; every step is safe to repeat, and one whose object went meanwhile is not needed."""
+        sort, *rest = work
+        key = (rest[0], rest[1])
+        try:
+            if sort == CLAIM:
+                await self._see_to_claim(self._claims.cache.get(key))
+            elif sort == VOLUME:
+                await self._see_to_volume(self._volumes.cache.get(key))
+            else:
+                await self._see_to_pod(self._pods.cache.get(key))
+        except Missing:
+            return
+
+    async def _see_to_claim(self, claim: Object | None) -> None:
+        if claim is None:
+            return
+        if is_deleting(claim):
             await self._let_go(claim)
             return
-        if claim is None or (claim.get("status") or {}).get("phase") == "Bound":
-            return
-        try:
-            volume = await self.cluster.create(VOLUMES, volume_for(claim, self.root))
-        except Exists:
-            volume = await self.cluster.get(VOLUMES, "", f"pvc-{uid_of(claim)}")
-        try:
-            await self._bind(claim, volume)
-        except Missing:
-            # The claim went meanwhile; its empty volume stays for whoever looks for it.
-            return
+        stock = Stock(volumes=self._volumes.cache, classes=self._classes.cache)
+        plan = decide_claim(claim, stock, has_consumer=self._is_wanted(claim))
+        if plan.provision is not None:
+            await self._bind(claim, await self._provision(claim, plan.provision))
+        elif plan.bind is not None:
+            await self._bind(claim, plan.bind)
+        elif plan.grow_to:
+            await self._grow(claim, plan.grow_to)
+        elif plan.is_lost:
+            await self._lose(claim, plan)
+        elif plan.waiting:
+            await self._wait(claim, plan)
 
-    async def _let_go(self, claim: Object) -> None:
-        """Let a claim go that no pod uses; look again while one does."""
-        finalizers = claim["metadata"].get("finalizers") or []
-        if PROTECTION not in finalizers:
-            return
-        pods = await self.cluster.list(PODS, Select(namespace=namespace_of(claim)))
-        if any(_uses(pod, name_of(claim)) for pod in pods.items):
-            self.queue.add_after(key_of(claim), AGAIN_SECONDS)
-            return
-        others = [each for each in finalizers if each != PROTECTION]
-        guarded = {"metadata": {"resourceVersion": revision_of(claim), "finalizers": others}}
+    async def _provision(self, claim: Object, chosen: Object) -> Object:
+        wanted = volume_for(claim, chosen, self.root)
         try:
-            await self.cluster.patch(CLAIMS, key_of(claim), guarded)
-        except Missing:
-            return
+            made = await self.cluster.create(VOLUMES, wanted)
+        except Exists:
+            # Made by an earlier pass that was not heard of again.
+            made = await self.cluster.get(VOLUMES, "", name_of(wanted))
+        self._volumes.observe(made)
+        said = f"Successfully provisioned volume {name_of(made)}"
+        await self.recorder.record(claim, "ProvisioningSucceeded", message=said)
+        return made
 
     async def _bind(self, claim: Object, volume: Object) -> None:
-        name = name_of(volume)
+        """Write both halves of a binding, the volume's first: whoever has the volume's has the volume."""
+        volume = await self._keep_for(volume, claim)
+        volume = await self._say_phase(volume, {"phase": "Bound"})
+        marks: dict[str, Any] = {BIND_COMPLETED: "yes", WAITING: None}
         if not claim["spec"].get("volumeName"):
-            guarded = {"metadata": {"resourceVersion": claim["metadata"]["resourceVersion"]}}
-            claim = await self.cluster.patch(CLAIMS, key_of(claim), {**guarded, "spec": {"volumeName": name}})
-        await self.cluster.patch(VOLUMES, ("", name), {"status": {"phase": "Bound"}}, subresource="status")
-        # Last, because a claim that says so is not looked at again.
+            marks[BOUND_BY_CONTROLLER] = "yes"
+        if annotations_of(volume).get(PROVISIONED_BY) == FOLDERS:
+            marks |= dict.fromkeys(PROVISIONERS, FOLDERS)
+        guarded = {"metadata": {"resourceVersion": revision_of(claim), "annotations": marks}}
+        claim = await self.cluster.patch(CLAIMS, key_of(claim), {**guarded, "spec": {"volumeName": name_of(volume)}})
+        # Last, because whoever waits for a claim to be bound may use it then.
         bound = {"phase": "Bound", "accessModes": volume["spec"]["accessModes"], "capacity": volume["spec"]["capacity"]}
-        await self.cluster.patch(CLAIMS, key_of(claim), {"status": bound}, subresource="status")
+        await self._say_status(claim, bound)
 
-    def _changed(self, _change: Change, _old: Object | None, new: Object | None) -> None:
+    async def _keep_for(self, volume: Object, claim: Object) -> Object:
+        reference = volume["spec"].get("claimRef") or {}
+        if reference.get("uid") == uid_of(claim):
+            return volume
+        marks = {} if reference else {"annotations": {BOUND_BY_CONTROLLER: "yes"}}
+        patch = {
+            "metadata": {"resourceVersion": revision_of(volume), **marks},
+            "spec": {"claimRef": reference_to(claim)},
+        }
+        kept = await self.cluster.patch(VOLUMES, key_of(volume), patch)
+        self._volumes.observe(kept)
+        return kept
+
+    async def _say_phase(self, volume: Object, status: Object) -> Object:
+        before = volume.get("status") or {}
+        if all(before.get(name) == value for name, value in status.items()):
+            return volume
+        patch = {"metadata": {"resourceVersion": revision_of(volume)}, "status": status}
+        written = await self.cluster.patch(VOLUMES, key_of(volume), patch, subresource="status")
+        self._volumes.observe(written)
+        return written
+
+    async def _say_status(self, claim: Object, status: Object) -> None:
+        patch = {"metadata": {"resourceVersion": revision_of(claim)}, "status": status}
+        self._claims.observe(await self.cluster.patch(CLAIMS, key_of(claim), patch, subresource="status"))
+
+    async def _grow(self, claim: Object, size: str) -> None:
+        """Let a folder be called larger: nothing but its name has a size."""
+        key = ("", str(claim["spec"]["volumeName"]))
+        volume = self._volumes.cache[key]
+        capacity = {"storage": size}
+        patch = {"metadata": {"resourceVersion": revision_of(volume)}, "spec": {"capacity": capacity}}
+        self._volumes.observe(await self.cluster.patch(VOLUMES, key, patch))
+        await self._say_status(claim, {"capacity": capacity})
+        said = f"ExpandVolume succeeded for volume {namespace_of(claim)}/{name_of(claim)}"
+        await self.recorder.record(claim, "VolumeResizeSuccessful", message=said)
+
+    async def _lose(self, claim: Object, plan: ClaimPlan) -> None:
+        if (claim.get("status") or {}).get("phase") != "Lost":
+            await self._say_status(claim, {"phase": "Lost", "accessModes": None, "capacity": None})
+            await self._tell(claim, plan.told)
+
+    async def _wait(self, claim: Object, plan: ClaimPlan) -> None:
+        """Say on a claim why it waits; once, until the reason changes."""
+        if annotations_of(claim).get(WAITING) == plan.waiting:
+            return
+        patch = {"metadata": {"resourceVersion": revision_of(claim), "annotations": {WAITING: plan.waiting}}}
+        self._claims.observe(await self.cluster.patch(CLAIMS, key_of(claim), patch))
+        await self._tell(claim, plan.told)
+
+    async def _tell(self, about: Object, told: Tell | None) -> None:
+        if told is not None:
+            await self.recorder.record(about, told.reason, message=told.message, is_warning=told.is_warning)
+
+    async def _let_go(self, claim: Object) -> None:
+        """Let a claim go that no pod on a node uses; the end of the last of them brings it back here."""
+        if not any(is_used(claim, pod) for pod in self._pods.cache.values()):
+            await self._unprotect(CLAIMS, claim, PROTECTION)
+
+    async def _unprotect(self, where: Any, obj: Object, finalizer: str) -> None:
+        finalizers = obj["metadata"].get("finalizers") or []
+        if finalizer in finalizers:
+            others = [each for each in finalizers if each != finalizer]
+            guarded = {"metadata": {"resourceVersion": revision_of(obj), "finalizers": others}}
+            await self.cluster.patch(where, key_of(obj), guarded)
+
+    async def _see_to_volume(self, volume: Object | None) -> None:
+        if volume is None:
+            return
+        plan = decide_volume(volume, await self._claim_of(volume))
+        if plan.unbind:
+            marks = {"annotations": {BOUND_BY_CONTROLLER: None}}
+            patch = {"metadata": {"resourceVersion": revision_of(volume), **marks}, "spec": {"claimRef": None}}
+            volume = await self.cluster.patch(VOLUMES, key_of(volume), patch)
+        said = {"reason": plan.reason or None, "message": plan.message or None}
+        written = await self._say_phase(volume, {"phase": plan.phase, **said})
+        if plan.reason and written is not volume:
+            await self.recorder.record(written, plan.reason, message=plan.message, is_warning=True)
+        if is_deleting(written) and plan.phase != "Bound":
+            await self._unprotect(VOLUMES, written, VOLUME_PROTECTION)
+
+    async def _claim_of(self, volume: Object) -> Object | None:
+        """Find the very claim that a volume names; one that is not known yet is asked for before it is called gone."""
+        reference = volume["spec"].get("claimRef") or {}
+        if not reference.get("uid"):
+            return None
+        key = (str(reference.get("namespace")), str(reference.get("name")))
+        claim = self._claims.cache.get(key)
+        try:
+            claim = claim or await self.cluster.get(CLAIMS, *key)
+        except Missing:
+            return None
+        return claim if uid_of(claim) == reference["uid"] else None
+
+    async def _see_to_pod(self, pod: Object | None) -> None:
+        """Make the claims that are to live and die with a pod."""
+        for claim in ephemeral_claims(pod) if pod is not None and not is_deleting(pod) else ():
+            if self._claims.cache.get(key_of(claim)) is None:
+                try:
+                    self._claims.observe(await self.cluster.create(CLAIMS, claim))
+                except Exists:
+                    continue
+
+    def _is_wanted(self, claim: Object) -> bool:
+        pods = (pod for pod in self._pods.cache.values() if namespace_of(pod) == namespace_of(claim))
+        return any(name_of(claim) in claims_used(pod) for pod in pods)
+
+    def _claim_changed(self, _change: Change, old: Object | None, new: Object | None) -> None:
+        claim = new or old or {}
         if new is not None:
-            self.queue.add(key_of(new))
+            self.queue.add((CLAIM, *key_of(new)))
+        if new is None or is_deleting(new):
+            # What it leaves: its volume, and others' wish for that.
+            self.queue.add((VOLUME, "", str(claim["spec"].get("volumeName") or "")))
 
+    def _volume_changed(self, _change: Change, old: Object | None, new: Object | None) -> None:
+        volume = new or old or {}
+        self.queue.add((VOLUME, *key_of(volume)))
+        reference = volume["spec"].get("claimRef") or {}
+        if reference.get("uid"):
+            self.queue.add((CLAIM, str(reference.get("namespace")), str(reference.get("name"))))
+        else:
+            self._look_at_waiting()
 
-def _uses(pod: Object, claim: str) -> bool:
-    """Tell whether a pod that has not ended mounts a claim."""
-    if (pod.get("status") or {}).get("phase") in {"Failed", "Succeeded"}:
-        return False
-    volumes = (pod.get("spec") or {}).get("volumes") or ()
-    return any((each.get("persistentVolumeClaim") or {}).get("claimName") == claim for each in volumes)
+    def _class_changed(self, _change: Change, _old: Object | None, _new: Object | None) -> None:
+        self._look_at_waiting()
+
+    def _look_at_waiting(self) -> None:
+        for key, claim in self._claims.cache.items():
+            if (claim.get("status") or {}).get("phase") != "Bound":
+                self.queue.add((CLAIM, *key))
+
+    def _pod_changed(self, _change: Change, old: Object | None, new: Object | None) -> None:
+        pod: Object = new or old or {}
+        if any("ephemeral" in each for each in pod["spec"].get("volumes") or ()):
+            self.queue.add((POD, *key_of(pod)))
+        for name in {*claims_used(pod), *claims_used(old or {})}:
+            key: Key = (namespace_of(pod), name)
+            claim = self._claims.cache.get(key)
+            if claim is not None and (is_deleting(claim) or (claim.get("status") or {}).get("phase") != "Bound"):
+                self.queue.add((CLAIM, *key))

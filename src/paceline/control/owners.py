@@ -3,21 +3,18 @@
 import asyncio
 from dataclasses import dataclass, field
 
-from paceline.client.cache import Handler
-from paceline.client.cluster import CLAIMS, CONFIG_MAPS, PODS, SECRETS, SERVICES, Change, Cluster, Collection
-from paceline.client.informer import Informer
+from paceline.client.cluster import Cluster, Collection
+from paceline.client.events import Recorder
 from paceline.client.queue import WorkQueue, run
-from paceline.errors import Conflict, Missing
-from paceline.objects.meta import Object, is_deleting, key_of, namespace_of, revision_of, uid_of
+from paceline.control.following import Following
+from paceline.control.ties import Item, Ties
+from paceline.errors import Busy, Missing
+from paceline.objects.meta import Object, is_deleting, key_of, revision_of, uid_of
+from paceline.plan import ownership
+from paceline.plan.ownership import Standing, owners_of
 from paceline.world import Chance
 
-# What may be owned.
-DEPENDENTS = (PODS, SERVICES, CLAIMS, CONFIG_MAPS, SECRETS)
-# An object deleted with `--cascade=foreground` or `--cascade=orphan` waits with one of these.
-FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
-
-# (plural, namespace, name) of any object that is followed here.
-OwnedKey = tuple[str, str, str]
+WORKERS = 4
 
 
 @dataclass(slots=True, kw_only=True)
@@ -26,119 +23,179 @@ class Owners:
 
     cluster: Cluster
     chance: Chance
-    # (apiVersion, kind) → where such owners lie.
-    kinds: dict[tuple[str, str], Collection]
-    queue: WorkQueue[OwnedKey] = field(init=False)
-    _where: dict[str, Collection] = field(init=False)
-    _informers: dict[str, Informer] = field(init=False)
+    recorder: Recorder
+    queue: WorkQueue[Item] = field(init=False)
+    following: Following = field(init=False)
+    _ties: Ties = field(default_factory=Ties)
+    # What names an owner of a kind that nobody serves; a definition may come.
+    _unclear: set[Item] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         """Set up the caches; nothing runs before `run`."""
         self.queue = WorkQueue(self.chance)
-        self._where = {where.plural: where for where in (*DEPENDENTS, *self.kinds.values())}
-        self._informers = {
-            plural: Informer(self.cluster, where, chance=self.chance, on_change=self._changed(plural))
-            for plural, where in self._where.items()
-        }
+        self.following = Following(
+            cluster=self.cluster,
+            chance=self.chance,
+            on_change=self._changed,
+            on_lost=self._lost,
+            on_kinds=self._look_again,
+        )
 
     async def run(self, synced: asyncio.Event) -> None:
-        """Work until cancelled; `synced` is set once every cache has been filled."""
+        """Work until cancelled; `synced` is set once every kind has been read."""
         async with asyncio.TaskGroup() as group:
-            for informer in self._informers.values():
-                group.create_task(informer.run())
-            for informer in self._informers.values():
-                await informer.has_synced.wait()
-            synced.set()
-            await run(self.queue, self.reconcile, workers=2)
+            group.create_task(self.following.run(synced))
+            await synced.wait()
+            await run(self.queue, self.reconcile, workers=WORKERS)
 
-    async def reconcile(self, key: OwnedKey) -> None:
+    async def reconcile(self, item: Item) -> None:
         """Delete one object if every owner it names is gone; if it waits for what it owns, see to that."""
-        plural, namespace, name = key
-        found = self._informers[plural].cache.get((namespace, name))
+        found = self.following.get(item.where, item.key)
         if found is None:
             return
-        if is_deleting(found) and _waits_with(found, FOREGROUND, ORPHAN):
-            await self._drain(plural, found)
-        owners = found["metadata"].get("ownerReferences") or ()
-        if not owners:
-            return
-        for owner in owners:
-            if await self._is_there(owner, namespace):
-                return
-        await self._delete(plural, found)
+        if ownership.is_orphaning(found):
+            await self._set_free(item, found)
+        elif ownership.is_draining(found):
+            await self._drain(item, found)
+        elif owners_of(found) and not is_deleting(found):
+            await self._judge(item, found)
 
-    async def _drain(self, plural: str, owner: Object) -> None:
-        """Delete what a foreground-deleted object owns, or set it free; then let the object go."""
-        owned = [(where.plural, each) for where in DEPENDENTS for each in self._owned(where, owner)]
-        if _waits_with(owner, ORPHAN):
-            for its_plural, each in owned:
-                await self._set_free(its_plural, each, uid_of(owner))
-        elif owned:
-            for its_plural, each in owned:
-                if not is_deleting(each):
-                    await self._delete(its_plural, each)
-            # The last of them to go brings the owner back here.
-            return
-        kept = [name for name in owner["metadata"]["finalizers"] if name not in (FOREGROUND, ORPHAN)]
-        await self._patch(plural, owner, {"finalizers": kept})
+    async def _judge(self, item: Item, obj: Object) -> None:
+        """Do to an owned object what follows from how its owners stand."""
+        standings = [await self._standing(item, owner) for owner in owners_of(obj)]
+        if Standing.UNKNOWN in standings:
+            self._unclear.add(item)
+        dependents = [self._get(each) for each in self._dependents(item, obj)]
+        step = ownership.decide(
+            obj,
+            standings,
+            has_dependents=bool(dependents),
+            is_in_circle=any(each is not None and ownership.is_draining(each) for each in dependents),
+        )
+        await self._tell_astray(item, obj)
+        if step.owners is not None:
+            obj = await self._patch(item, obj, ownerReferences=step.owners) or obj
+        if step.policy:
+            await self._delete(item, obj, step.policy)
 
-    def _owned(self, where: Collection, owner: Object) -> tuple[Object, ...]:
-        return self._informers[where.plural].owned(uid_of(owner))
-
-    async def _set_free(self, plural: str, owned: Object, uid: str) -> None:
-        others = [each for each in owned["metadata"]["ownerReferences"] if each.get("uid") != uid]
-        await self._patch(plural, owned, {"ownerReferences": others})
-
-    async def _patch(self, plural: str, obj: Object, metadata: dict[str, object]) -> None:
-        guarded = {"metadata": {"resourceVersion": revision_of(obj), **metadata}}
-        try:
-            await self.cluster.patch(self._where[plural], key_of(obj), guarded)
-        except Missing:
-            return
-
-    async def _delete(self, plural: str, obj: Object) -> None:
-        options = {"preconditions": {"uid": uid_of(obj)}, "propagationPolicy": "Background"}
-        try:
-            await self.cluster.delete(self._where[plural], key_of(obj), options)
-        except (Missing, Conflict):
-            # Gone already, or another object has the name by now: both are what was wanted.
-            return
-
-    async def _is_there(self, owner: Object, namespace: str) -> bool:
-        """Ask the cluster itself, not a cache: a cache may not have heard of a new owner yet."""
-        where = self.kinds.get((str(owner.get("apiVersion")), str(owner.get("kind"))))
+    async def _standing(self, item: Item, owner: Object) -> Standing:
+        """Say how an owner stands; what was never seen is asked for, for it may be new."""
+        uid, where = str(owner.get("uid")), self._where(owner)
         if where is None:
-            # A kind nobody told us of: leave its dependents alone.
-            return True
+            return Standing.GONE if self._ties.has_ended(uid) else Standing.UNKNOWN
+        if where.namespaced and not item.namespace:
+            # What is in no namespace cannot say where its owner is.
+            return Standing.UNKNOWN
+        if self._ties.has_ended(uid):
+            return Standing.GONE
+        meant = Item(where, item.namespace if where.namespaced else "", str(owner.get("name")))
+        seen = self._ties.find(uid)
+        found = self._get(seen) if seen is not None and _is_same(seen, meant) else None
+        if found is None:
+            try:
+                found = await self.cluster.get(where, *meant.key)
+            except Missing:
+                return Standing.GONE
+        return ownership.standing_of(found) if uid_of(found) == uid else Standing.GONE
+
+    async def _tell_astray(self, item: Item, obj: Object) -> None:
+        """Warn of owners that are in another namespace, where they own nothing."""
+        for owner in owners_of(obj):
+            seen, where = self._ties.find(str(owner.get("uid"))), self._where(owner)
+            is_lost = where is not None and where.namespaced and not item.namespace
+            if is_lost or (seen is not None and not seen.may_own(item)):
+                told = f"[{owner.get('apiVersion')}/{owner.get('kind')}, namespace: {item.namespace}"
+                told = f"{told}, name: {owner.get('name')}, uid: {owner.get('uid')}]"
+                said = f'ownerRef {told} does not exist in namespace "{item.namespace}"'
+                about = {**obj, **self._head(item.where)}
+                await self.recorder.record(about, "OwnerRefInvalidNamespace", message=said, is_warning=True)
+
+    async def _drain(self, item: Item, owner: Object) -> None:
+        """Have what an object owns go before it does."""
+        is_blocked = False
+        for each in self._dependents(item, owner):
+            owned = self._get(each)
+            if owned is not None:
+                is_blocked |= ownership.blocks(owned, owner)
+                if not is_deleting(owned):
+                    self.queue.add(each)
+        # The last of them to go brings the owner back here.
+        if not is_blocked:
+            await self._patch(item, owner, finalizers=ownership.let_go(owner))
+
+    async def _set_free(self, item: Item, owner: Object) -> None:
+        """Take an object that goes out of the owners of all it owns, then let it go."""
+        if not self.following.has_seen_all:
+            raise Busy(f"what {item.name!r} owns is not all known yet")
+        for each in self._dependents(item, owner):
+            owned = self._get(each)
+            if owned is not None:
+                await self._patch(each, owned, ownerReferences=ownership.freed(owned, owner))
+        await self._patch(item, owner, finalizers=ownership.let_go(owner))
+
+    async def _patch(self, item: Item, obj: Object, **metadata: object) -> Object | None:
+        """Change metadata if the object is still as it was seen; None when it has gone."""
+        guarded = {"metadata": {"resourceVersion": revision_of(obj), "uid": uid_of(obj), **metadata}}
         try:
-            found = await self.cluster.get(where, namespace if where.namespaced else "", str(owner["name"]))
+            return await self.cluster.patch(item.where, item.key, guarded)
         except Missing:
-            return False
-        return uid_of(found) == owner.get("uid")
+            return None
 
-    def _changed(self, plural: str) -> Handler:
-        def changed(_change: Change, old: Object | None, new: Object | None) -> None:
-            if new is None:
-                self._gone(old or {})
-            elif is_deleting(new) or _owners_of(new) != _owners_of(old):
-                self.queue.add((plural, *key_of(new)))
+    async def _delete(self, item: Item, obj: Object, policy: str) -> None:
+        # Also of that revision: somebody may have given it another owner meanwhile.
+        meant = {"uid": uid_of(obj), "resourceVersion": revision_of(obj)}
+        try:
+            await self.cluster.delete(item.where, item.key, {"preconditions": meant, "propagationPolicy": policy})
+        except Missing:
+            return
 
-        return changed
+    def _get(self, item: Item) -> Object | None:
+        return self.following.get(item.where, item.key)
 
-    def _gone(self, old: Object) -> None:
-        """Look at what a gone object owned, and at owners that may have waited for it to go."""
-        for where in DEPENDENTS:
-            for dependent in self._owned(where, old):
-                self.queue.add((where.plural, *key_of(dependent)))
-        for owner in _owners_of(old):
-            its = self.kinds.get((str(owner.get("apiVersion")), str(owner.get("kind"))))
-            if its is not None:
-                self.queue.add((its.plural, namespace_of(old), str(owner["name"])))
+    def _where(self, owner: Object) -> Collection | None:
+        return self.following.served.by_kind.get((str(owner.get("apiVersion")), str(owner.get("kind"))))
+
+    def _head(self, where: Collection) -> Object:
+        kind = self.following.served.names.get(where, "")
+        return {"apiVersion": f"{where.group}/{where.version}".lstrip("/"), "kind": kind}
+
+    def _dependents(self, item: Item, owner: Object) -> tuple[Item, ...]:
+        return tuple(each for each in self._ties.owned(uid_of(owner)) if each != item and item.may_own(each))
+
+    def _changed(self, where: Collection, old: Object | None, new: Object | None) -> None:
+        item = Item(where, *key_of(new or old or {}))
+        self._ties.note(item, old, new)
+        if new is None:
+            self._ended(uid_of(old or {}))
+        if owners_of(old) != owners_of(new):
+            # An owner may have waited for this.
+            self._look_at_owners(old)
+            self.queue.add(item)
+        elif new is not None and is_deleting(new):
+            self.queue.add(item)
+
+    def _lost(self, where: Collection, old: Object | None, new: Object | None) -> None:
+        """Forget an object that is out of sight; it may still be there."""
+        self._ties.note(Item(where, *key_of(old or {})), old, new)
+
+    def _ended(self, uid: str) -> None:
+        self._ties.end(uid)
+        for each in self._ties.owned(uid):
+            self.queue.add(each)
+
+    def _look_at_owners(self, obj: Object | None) -> None:
+        for owner in owners_of(obj):
+            found = self._ties.find(str(owner.get("uid")))
+            if found is not None:
+                self.queue.add(found)
+
+    def _look_again(self) -> None:
+        unclear, self._unclear = self._unclear, set()
+        for item in sorted(unclear):
+            self.queue.add(item)
 
 
-def _owners_of(obj: Object | None) -> list[Object]:
-    return list(((obj or {}).get("metadata") or {}).get("ownerReferences") or ())
-
-
-def _waits_with(obj: Object, *finalizers: str) -> bool:
-    return any(name in finalizers for name in obj["metadata"].get("finalizers") or ())
+def _is_same(seen: Item, meant: Item) -> bool:
+    """Tell whether two are one object; its kind may be read in another version."""
+    group = (meant.where.group, meant.where.plural)
+    return seen.key == meant.key and (seen.where.group, seen.where.plural) == group

@@ -303,3 +303,14 @@ def test_a_renewed_log_forgets_its_history_and_nothing_else(log):
     log.append((record(1001, "c"),))
     assert [found.key for found in log.current()] == ["a", "b", "c"]
     assert [found.key for found in log.since(1000)] == ["c"]
+
+
+@pytest.mark.parametrize("damage", ["revision = 9", "revision = 1", "chain = x'00'", "sum = x'00'"])
+def test_without_history_the_place_where_it_would_go_on_is_vouched_for_too(path, damage):
+    filled(path)
+    with closing(SqliteLog(path)) as log:
+        log.open()
+        log.compact(50)
+    change(path, f"UPDATE base SET {damage}")
+    with pytest.raises(Unavailable, match="where its log begins is damaged; restore a backup"):
+        SqliteLog(path).open()

@@ -19,7 +19,7 @@ ORDERS = {"cpu": lambda each: -each.cpu_milli, "memory": lambda each: -each.memo
 @click.option("--sort-by", type=click.Choice(list(ORDERS)), help="The one that uses most first.")
 @reaches_cluster
 def command(*, reach: Reach, what: str, everywhere: bool, sort_by: str | None) -> int:
-    r"""Show what jobs use right now: processors and memory.
+    r"""Show what jobs, pods or nodes use right now.
 
     \b
     paceline top                    jobs, each with all of its pods

@@ -74,7 +74,8 @@ async def what_a_gone_owner_owned_goes_too(s: Subject) -> None:
     reference = owned_by(owner)
     kept = await s.make("kept")
     made = await s.make("owned", ownerReferences=[reference])
-    owners = Owners(cluster=s.cluster, chance=SimChance(), kinds={(owner["apiVersion"], owner["kind"]): JOBS})
+    recorder = Recorder(s.cluster, SimClock(), component="contract")
+    owners = Owners(cluster=s.cluster, chance=SimChance(), recorder=recorder)
 
     assert made["metadata"]["ownerReferences"] == [reference]
     async with asyncio.timeout(DEADLINE_SECONDS), asyncio.TaskGroup() as group:
