@@ -5,7 +5,7 @@ from typing import Any
 from paceline.client.cluster import CLAIMS, CONFIG_MAPS, NAMESPACES, PODS, SERVICES, Collection
 from paceline.kinds.kind import GROUP, VERSION
 from paceline.node.hosts import StableName, natural_address
-from paceline.objects.meta import Object
+from paceline.objects.meta import Object, owned_by
 from paceline.store.limits import Limits
 from paceline.testing.lives import Life, Stage
 from paceline.testing.logs import Fault
@@ -230,14 +230,20 @@ def refuse_course(_container: str, _pod: str, _tried: int) -> Course:
     return Course(seconds=3)
 
 
-# A namespace that comes and goes with what is in it; a service that leads to a pod, then to none, and goes; and an
-# authority that somebody meddles with.
+# A namespace that comes and goes with what is in it; an owner in another namespace than what it owns; a service that
+# leads to a pod, then to none, and goes; and an authority that somebody meddles with.
 
 
 async def settle(stage: Stage) -> None:
     authority = "/core/configmaps/default/kube-root-ca.crt"
     await stage.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})
     await stage.create(CONFIG_MAPS, named("ConfigMap", "note") | {"metadata": {"name": "note", "namespace": "other"}})
+    await stage.until("the note is there", lambda now: "/core/configmaps/other/note" in now.oracle.objects)
+    note = stage.oracle.objects["/core/configmaps/other/note"]
+    stray = named("ConfigMap", "stray")
+    stray["metadata"] |= {"ownerReferences": [owned_by(note)]}
+    await stage.create(CONFIG_MAPS, stray)
+    await stage.until("what has its owner elsewhere is gone", lambda now: now.find("configmaps", "stray") is None)
     spec = {"selector": {"app": "web"}, "clusterIP": "None", "ports": [{"port": 80}]}
     await stage.create(SERVICES, named("Service", "web", spec=spec))
     pod = named("Pod", "web", **template("main", restartPolicy="Never"))
@@ -264,6 +270,35 @@ def leads_to(stage: Stage, service: str) -> bool:
     return bool((stage.find("endpoints", service) or {}).get("subsets"))
 
 
+# Pods that are looked after: a sidecar that is stopped last, hooks at both ends, one that fails, and a probe that does.
+
+
+async def care(stage: Stage) -> None:
+    beside = {"name": "beside", "image": "python:3", "command": ["true"], "restartPolicy": "Always"}
+    own = {"restartPolicy": "Never", "initContainers": [beside]}
+    await stage.create(PODS, named("Pod", "pair", **template("main", **own)))
+    naps = {"postStart": {"sleep": {"seconds": 1}}, "preStop": {"sleep": {"seconds": 1}}}
+    await stage.create(
+        PODS, named("Pod", "polite", **template("main", main={"lifecycle": naps}, restartPolicy="Never"))
+    )
+    # Nothing runs commands in a simulated container: these fail, each in its own way.
+    command = {"exec": {"command": ["true"]}}
+    hooks = {"postStart": command, "preStop": command}
+    await stage.create(PODS, named("Pod", "rude", **template("main", main={"lifecycle": hooks}, restartPolicy="Never")))
+    probe = {**command, "periodSeconds": 1, "failureThreshold": 1}
+    sick = template("main", main={"livenessProbe": probe}, restartPolicy="Never")
+    await stage.create(PODS, named("Pod", "sick", **sick))
+    await stage.until("the pair is done", lambda now: now.phase("pods", "pair") == "Succeeded")
+    for name in ("rude", "sick"):
+        await stage.until(f"{name} has failed", lambda now, name=name: now.phase("pods", name) == "Failed")
+    await stage.delete(PODS, "polite")
+    await stage.until("polite is gone", lambda now: now.find("pods", "polite") is None)
+
+
+def care_course(container: str, pod: str, _tried: int) -> Course:
+    return Course(seconds=3) if (pod, container) == ("pair", "main") else Course()
+
+
 def settle_course(_container: str, _pod: str, _tried: int) -> Course:
     return Course(seconds=3)
 
@@ -271,12 +306,13 @@ def settle_course(_container: str, _pod: str, _tried: int) -> Course:
 LIVES = {
     life.name: life
     for life in (
-        Life(name="train", act=train, course=train_course, may_say=frozenset({"FailedMount"})),
+        Life(name="train", act=train, course=train_course, may_say=frozenset({"FailedMount", "Unschedulable"})),
         Life(name="sweep", act=sweep, course=sweep_course),
         Life(name="rest", act=rest, course=rest_course),
         Life(name="leave", act=leave, course=leave_course),
         Life(name="wait", act=wait, course=wait_course),
         Life(name="pods", act=pods, course=pods_course),
+        Life(name="care", act=care, course=care_course),
         Life(name="settle", act=settle, course=settle_course),
         Life(
             name="refuse",

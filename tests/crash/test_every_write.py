@@ -24,22 +24,27 @@ TESTS = Path(__file__).parents[1]
 WRITES = {
     "cluster": {"create": ["POST"], "post": ["POST"], "replace": ["PUT"], "patch": ["PATCH"], "delete": ["DELETE"]},
     "recorder": {"record": ["POST", "PATCH"]},
-    "files": {name: [f"files.{name}"] for name in ("write", "overwrite", "make_folder", "remove")},
+    "files": {name: [f"files.{name}"] for name in ("write", "overwrite", "make_folder", "link", "share", "remove")},
     "processes": {name: [f"processes.{name}"] for name in ("start", "signal")},
     "log": {name: [f"log.{name}"] for name in ("append", "compact")},
 }
 # Doors to the machine that no seam watches, and the files that have a reason to use them: where they are killed.
 DOORS = {"os", "shutil", "sqlite3", "subprocess", "tempfile", "open"}
 ELSEWHERE = {
+    "node/cgroup.py": "e2e/test_limits.py",  # part of the shim
     "node/enter.py": "e2e/test_exec.py",  # runs a command in a container, in a process of its own
     "node/nursery.py": "e2e/test_shim.py",  # the real parent of all shims
+    "node/output.py": "e2e/test_shim.py",  # part of the shim
     "node/shim.py": "e2e/test_shim.py",  # runs beside a container, in a process of its own
     "store/sqlite.py": "crash/test_sqlite_images.py",  # the real disk
 }
 # Coroutines that no life waits in, and why.
 NOT_WAITED_IN = {
+    "node/asking.py _connect": "there is no network in a simulated world; writes nothing",
+    "node/asking.py _get": "as _connect",
     "node/channels.py": "a client's line to a command, which ends with it; writes nothing",
     "node/doors.py": "passes requests on to pods; writes nothing",
+    "node/inside.py": "nothing runs commands in a simulated container; writes nothing",
     "node/logs.py": "follows the log of a container; reads only",
     "node/serve.py": "the agent's socket; reads only",
     "node/sessions.py": "opens lines to containers; writes nothing",

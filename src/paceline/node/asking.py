@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import os
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -116,4 +115,5 @@ def _request(what: Mapping[str, Any], host: str, path: str) -> bytes:
 
 
 def _reason(error: OSError) -> str:
-    return os.strerror(error.errno).lower() if error.errno else str(error)
+    # asyncio puts the address into its words, and that is told already.
+    return "connection refused" if isinstance(error, ConnectionRefusedError) else str(error)

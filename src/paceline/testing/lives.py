@@ -393,7 +393,7 @@ def _tree(cluster: SimCluster, folder: Path) -> Iterator[Path]:
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _ADDRESS = re.compile(r"127\.(1[3-9]|[2-9])\d+\.\d+\.\d+|127\.12[89]\.\d+\.\d+")
-_BY_LOT = frozenset({"resourceVersion", "pausedSeconds", "ports"})
+_BY_LOT = frozenset({"managedFields", "resourceVersion", "pausedSeconds", "ports"})
 
 
 @dataclass(slots=True)
