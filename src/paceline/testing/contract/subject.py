@@ -52,9 +52,9 @@ class Subject:
         meta = {"namespace": self.namespace, "name": name}
         return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": pod_spec()}
 
-    def select(self, **how: str) -> Select:
+    def select(self, *, labels: str = "", fields: str = "") -> Select:
         """Select in the subject's own namespace."""
-        return Select(namespace=self.namespace, **how)
+        return Select(namespace=self.namespace, labels=labels, fields=fields)
 
     async def make(self, name: str, **fields: Any) -> Object:
         """Store a config map."""
