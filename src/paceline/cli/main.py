@@ -46,6 +46,8 @@ class Verbs(click.Group):
             return None
         module, _ = VERBS[cmd_name]
         command: click.Command = import_module(f"paceline.cli.verbs.{module}").command
+        # What keeps examples on lines of their own is a control character to click, and two plain ones in our source.
+        command.help = (command.help or "").replace("\\b\n", "\b\n")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

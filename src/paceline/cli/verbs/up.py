@@ -6,7 +6,7 @@ import click
 
 from paceline.assembly.daemon import remember
 from paceline.assembly.hold import holder
-from paceline.assembly.settings import Settings, image_row
+from paceline.assembly.settings import HOST_NETWORK, OWN_NETWORK, Settings, image_row
 from paceline.cli import failures
 from paceline.cli.output import err, out, say_error
 from paceline.cli.reach import settings as last_settings
@@ -25,11 +25,16 @@ from paceline.errors import Unavailable
 )
 @click.option("--no-sandbox", is_flag=True, help="Run pods without bubblewrap, with all that you may do.")
 @click.option(
+    "--network",
+    type=click.Choice([HOST_NETWORK, OWN_NETWORK]),
+    help="Put pods on the machine's network, or give each one of its own (needs root).",
+)
+@click.option(
     "--accept-loss",
     is_flag=True,
     help="Go on although the stored objects are damaged, older than they should be, or gone.",
 )
-def command(*, detach: bool, images: tuple[str, ...], no_sandbox: bool, accept_loss: bool) -> int:
+def command(*, detach: bool, images: tuple[str, ...], no_sandbox: bool, network: str | None, accept_loss: bool) -> int:
     r"""Start the embedded cluster.
 
     Everything it keeps is in PACELINE_HOME. Without -d it runs until Ctrl-C; jobs run on when it stops.
@@ -40,6 +45,7 @@ def command(*, detach: bool, images: tuple[str, ...], no_sandbox: bool, accept_l
     """
     before = last_settings()
     chosen = chosen_settings(before, images, no_sandbox=no_sandbox)
+    chosen = replace(chosen, network=network or before.network)
     if pid := holder(before.lock):
         there = f"a cluster runs already in {before.home} (pid {pid})"
         if chosen != before:
