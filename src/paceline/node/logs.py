@@ -13,6 +13,7 @@ from pathlib import Path
 
 from paceline.errors import Malformed
 from paceline.node import output, shim
+from paceline.node.pages import Pages
 from paceline.objects.times import from_wire
 from paceline.world import Files
 
@@ -58,10 +59,9 @@ def log_query(query: Mapping[str, str], now: datetime) -> LogQuery:
 
 async def read_log(files: Files, folder: Path, query: LogQuery) -> AsyncGenerator[bytes, None]:
     """Give a log in chunks of whole entries, with their heads taken off."""
-    path = folder / shim.LOG
     plain = Plain(timestamps=query.timestamps)
     left = query.limit_bytes
-    async for some in entries(files, folder, _start(files, path, query), follow=query.follow):
+    async for some in entries(files, folder, _start(Pages(files, folder), query), follow=query.follow):
         data = plain.take(some)
         if left is not None:
             data = data[:left]
@@ -94,12 +94,15 @@ class Plain:
 
 
 async def entries(files: Files, folder: Path, offset: int, *, follow: bool) -> AsyncGenerator[bytes, None]:
-    """Read whole entries from an offset, to the end of the file or of the container."""
-    path, pause, rest = folder / shim.LOG, SOONEST_SECONDS, b""
+    """Read whole entries from an offset, to the end of the log or of the container."""
+    pages, pause, rest = Pages(files, folder), SOONEST_SECONDS, b""
     while True:
         # Asked before reading: what a container wrote before its end is in the file by then.
         is_over = not follow or files.exists(folder / shim.EXIT)
-        data = _read(files, path, offset)
+        if pages.skip(offset) > offset:
+            # What was to be read is gone, and with it the rest of the entry before.
+            offset, rest = pages.skip(offset), b""
+        data = pages.read_range(offset, CHUNK)
         offset += len(data)
         whole, newline, rest = (rest + data).rpartition(b"\n")
         if newline:
@@ -112,71 +115,67 @@ async def entries(files: Files, folder: Path, offset: int, *, follow: bool) -> A
             pause = min(pause * 2, LATEST_SECONDS)
 
 
-def end_of_log(files: Files, path: Path) -> int:
+def end_of_log(pages: Pages) -> int:
     """Find where the next entry will begin."""
-    try:
-        return _end_of_entries(files, path, files.size(path))
-    except FileNotFoundError:
-        return 0
+    return _end_of_entries(pages, pages.size())
 
 
-def _read(files: Files, path: Path, offset: int) -> bytes:
-    try:
-        return files.read_range(path, offset, CHUNK)
-    except FileNotFoundError:
-        return b""
-
-
-def _start(files: Files, path: Path, query: LogQuery) -> int:
+def _start(pages: Pages, query: LogQuery) -> int:
     """Find where reading begins; the last lines are counted first, and of them only those from the moment on."""
-    try:
-        size = files.size(path)
-    except FileNotFoundError:
-        return 0
-    tail = 0 if query.tail is None else tail_offset(files, path, size, query.tail)
-    since = 0 if query.since is None else since_offset(files, path, size, query.since)
+    size = pages.size()
+    tail = pages.begin() if query.tail is None else tail_offset(pages, size, query.tail)
+    since = pages.begin() if query.since is None else since_offset(pages, size, query.since)
     return max(tail, since)
 
 
-def tail_offset(files: Files, path: Path, size: int, lines: int) -> int:
+def tail_offset(pages: Pages, size: int, lines: int) -> int:
     """Find where the last `lines` lines begin, reading no more than needed from the end."""
-    size = _end_of_entries(files, path, size)
-    if lines == 0 or size == 0:
+    size, first = _end_of_entries(pages, size), pages.begin()
+    if lines == 0 or size == first:
         return size
     # An entry that leaves its line open is the last line, and the line before it is already complete.
-    wanted = lines if _last_tag(files, path, size) == b"P" else lines + 1
+    wanted = lines if _last_tag(pages, size) == b"P" else lines + 1
     end = size
-    while end > 0:
-        begin = max(end - CHUNK, 0)
+    while end > first:
+        begin = max(end - CHUNK, first)
         # With the newline before the first entry, and enough beyond the end to see the last entry's tag.
-        data = b"\n" * (begin == 0) + files.read_range(path, max(begin - 1, 0), end - begin + HEAD)
+        data = b"\n" * (begin == first) + _whole(pages, max(begin - 1, first), end - begin + HEAD)
         found = [match.start() + begin for match in _FULL.finditer(data) if match.start() + begin < end]
         if len(found) >= wanted:
-            return _after(files, path, found[-wanted])
+            return _after(pages, found[-wanted])
         wanted -= len(found)
         end = begin
-    return 0
+    return first
 
 
-def since_offset(files: Files, path: Path, size: int, since: datetime) -> int:
+def since_offset(pages: Pages, size: int, since: datetime) -> int:
     """Find the first entry from a moment on, by halving: times in a log only grow."""
     stamp = output.stamp(int(since.timestamp() * 1_000_000) * 1000).encode()
-    low, high = 0, size
+    first = low = pages.begin()
+    high = size
     while low < high:
         middle = (low + high) // 2
-        begin = 0 if middle == 0 else _after(files, path, middle - 1)
+        begin = first if middle == first else _after(pages, middle - 1)
         if begin >= high:
             high = middle
-        elif files.read_range(path, begin, STAMP) < stamp:
-            low = _after(files, path, begin)
+        elif _whole(pages, begin, STAMP) < stamp:
+            low = _after(pages, begin)
         else:
             high = begin if begin < high else middle
     return low
 
 
-def _after(files: Files, path: Path, offset: int) -> int:
+def _whole(pages: Pages, offset: int, limit: int) -> bytes:
+    """Read a range that may lie in two files."""
+    data = b""
+    while len(data) < limit and (more := pages.read_range(offset + len(data), limit - len(data))):
+        data += more
+    return data
+
+
+def _after(pages: Pages, offset: int) -> int:
     """Find where the entry after the one at this offset begins; the end of the file when there is none."""
-    while data := files.read_range(path, offset, CHUNK):
+    while data := pages.read_range(offset, CHUNK):
         found = data.find(b"\n")
         if found >= 0:
             return offset + found + 1
@@ -184,15 +183,15 @@ def _after(files: Files, path: Path, offset: int) -> int:
     return offset
 
 
-def _end_of_entries(files: Files, path: Path, size: int) -> int:
+def _end_of_entries(pages: Pages, size: int) -> int:
     """Leave out an entry that is still being written."""
-    begin = max(size - output.LINE_LIMIT - 2 * HEAD, 0)
-    return begin + files.read_range(path, begin, size - begin).rfind(b"\n") + 1
+    begin = max(size - output.LINE_LIMIT - 2 * HEAD, pages.begin())
+    return begin + _whole(pages, begin, size - begin).rfind(b"\n") + 1
 
 
-def _last_tag(files: Files, path: Path, size: int) -> bytes:
-    begin = max(size - output.LINE_LIMIT - 2 * HEAD, 0)
-    data = b"\n" * (begin == 0) + files.read_range(path, begin, size - begin)
+def _last_tag(pages: Pages, size: int) -> bytes:
+    begin = max(size - output.LINE_LIMIT - 2 * HEAD, pages.begin())
+    data = b"\n" * (begin == pages.begin()) + _whole(pages, begin, size - begin)
     last = data.rfind(b"\n", 0, -1) + 1
     return data[last + TAG : last + TAG + 1]
 

@@ -8,8 +8,11 @@ import errno
 import os
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 
 LINE_LIMIT = 16 * 1024
+# What is kept of one try's output: so many files of this size, the newest.
+FILE_BYTES, FILES = 64 * 1024 * 1024, 8
 
 
 def stamp(nanoseconds: int) -> str:
@@ -67,15 +70,22 @@ class Stream:
 
 
 class Log:
-    """The container's log file. What a full disk does not take is kept, and nothing more is read until it fits."""
+    """The container's log. What a full disk does not take is kept, and nothing more is read until it fits.
+
+    A file that is full is followed by one whose name says where it begins; the oldest goes when there are too many.
+    """
 
     def __init__(self, path: str) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        self._fd = os.open(path, flags, 0o600)
+        self._path = path
+        self._begins = [0]
+        self._size = 0
+        self._fd = _open(path)
         self.backlog = memoryview(b"")
 
     def write(self, data: bytes) -> None:
         """Append whole entries."""
+        if self._size >= FILE_BYTES and not self.backlog:
+            self._turn()
         self.backlog = memoryview(bytes(self.backlog) + data) if self.backlog else memoryview(data)
         self.retry()
 
@@ -83,7 +93,27 @@ class Log:
         """Try again to write what did not fit."""
         try:
             while self.backlog:
-                self.backlog = self.backlog[os.write(self._fd, self.backlog) :]
+                written = os.write(self._fd, self.backlog)
+                self._size += written
+                self.backlog = self.backlog[written:]
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG):
                 raise
+
+    def _turn(self) -> None:
+        """Begin the next file, and let the oldest go."""
+        begin = self._begins[-1] + self._size
+        try:
+            fd = _open(f"{self._path}.{begin:020d}")
+        except OSError:
+            return  # No room for a name: this file grows on.
+        os.close(self._fd)
+        self._fd, self._size = fd, 0
+        self._begins.append(begin)
+        if len(self._begins) > FILES:
+            oldest = self._begins.pop(0)
+            Path(self._path if oldest == 0 else f"{self._path}.{oldest:020d}").unlink(missing_ok=True)
+
+
+def _open(path: str) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)

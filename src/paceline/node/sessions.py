@@ -8,7 +8,6 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from paceline.errors import Malformed, Missing, Unavailable
-from paceline.node import shim
 from paceline.node.channels import (
     PROTOCOLS,
     SUCCESS,
@@ -21,12 +20,14 @@ from paceline.node.channels import (
     serve_command,
     show,
     status_of_failure,
+    status_of_nobody,
     wanted,
 )
 from paceline.node.execute import STDERR, STDOUT, NotRun, Run, order_for
 from paceline.node.host import Blocked, Folders, Host
 from paceline.node.logs import HEAD, TAG, end_of_log, entries
 from paceline.node.look import containers_of, latest_folder
+from paceline.node.pages import Pages
 from paceline.node.records import read_try
 from paceline.node.sandbox import Launch
 from paceline.node.seen import Try
@@ -51,13 +52,19 @@ class Sessions:
 
     async def open(self, parts: list[str], scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         """Serve a WebSocket whose `websocket.connect` has been received; what is wrong with it is raised before."""
-        asked, key, container = self.check(parts, scope)
+        asked, key, container = self._read(parts, scope)
         protocol = chosen(scope["subprotocols"])
         if protocol is None:
             raise Malformed(f"none of the offered protocols is spoken here; those are: {', '.join(PROTOCOLS)}")
         line = Line(receive, send, protocol)
-        # Found before the client knows that it is heard: it is to see all that comes after.
-        output = Output(self.world.files, self._running(key, container)[-1])
+        try:
+            # Found before the client knows that it is heard: it is to see all that comes after.
+            output = Output(self.world.files, self._running(key, container)[-1])
+        except NoContainer as error:
+            # The line is opened all the same, as a server in between a client and a kubelet has to.
+            await line.open(protocol, asked)
+            await line.end(status_of_nobody(str(error)))
+            return
         await line.open(protocol, asked)
         if parts[0] == "exec":
             await self._exec(line, asked, key, container)
@@ -66,6 +73,11 @@ class Sessions:
 
     def check(self, parts: list[str], scope: Mapping[str, Any]) -> tuple[Wanted, Key, str]:
         """Read what is asked for, and see that its container runs."""
+        asked, key, container = self._read(parts, scope)
+        self._running(key, container)
+        return asked, key, container
+
+    def _read(self, parts: list[str], scope: Mapping[str, Any]) -> tuple[Wanted, Key, str]:
         what, namespace, pod, container = parts
         pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         asked, key = wanted(pairs), (namespace, pod)
@@ -74,7 +86,6 @@ class Sessions:
         if what == "attach" and asked.stdin:
             said = f"container {container} has no input to attach to: containers are given none here"
             raise Malformed(f"{said}; leave out -i, or use exec")
-        self._running(key, container)
         return asked, key, container
 
     async def _exec(self, line: Line, asked: Wanted, key: Key, container: str) -> None:
@@ -128,7 +139,7 @@ class Output:
     def __init__(self, files: Files, folder: Path) -> None:
         self._files = files
         self._folder = folder
-        self._start = end_of_log(files, folder / shim.LOG)
+        self._start = end_of_log(Pages(files, folder))
 
     async def output(self) -> AsyncGenerator[tuple[int, bytes], None]:
         """Give the pieces, several lines in one where they go to the same place."""

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from paceline.errors import Malformed
 from paceline.node import logs, output, shim
 from paceline.node.logs import LogQuery, log_query, read_log
+from paceline.node.pages import Pages
 from paceline.node.shim import Stream, stamp
 from paceline.testing.world import SimFiles
 from tests.unit.node.pods import NOW
@@ -97,7 +98,7 @@ def test_the_last_lines_of_a_large_log_are_found_from_its_end():
     text = b"".join(b"line %d\n" % number for number in range(200_000))
     files.overwrite(FOLDER / shim.LOG, written(text))
 
-    offset = logs.tail_offset(files, FOLDER / shim.LOG, files.size(FOLDER / shim.LOG), 10)
+    offset = logs.tail_offset(Pages(files, FOLDER), files.size(FOLDER / shim.LOG), 10)
 
     assert files.read(FOLDER / shim.LOG)[offset:].count(b"\n") == 10
     assert files.taken < files.size(FOLDER / shim.LOG) / 10
