@@ -3,7 +3,10 @@
 A floor is the least that could give the same answer: a bare ASGI application under the same uvicorn over TLS with the
 same bytes, and SQLite committing the same rows in the same groups. Rounds of both take turns, so that a machine that is
 busy with something else slows both alike; the best round counts. Server CPU per request is told too: it does not depend
-on who else is running, nor on the client.
+on who else is running, nor on the client. The load of the last minute stands at the end of each line.
+
+A write is one request and one durable commit, so it is told beside either floor alone, which it cannot reach, and
+beside both of them one after the other, which is what it has to do.
 """
 
 import argparse
@@ -90,7 +93,7 @@ class Row:
         if self.our_cpu and self.floor_cpu:
             cpu = f"{self.our_cpu * 1e6:7.0f} / {self.floor_cpu * 1e6:.0f}"
             text += f"   {cpu:>16}  {self.floor_cpu / self.our_cpu:5.2f}"
-        print(text, flush=True)
+        print(f"{text:111} {os.getloadavg()[0]:6.1f}", flush=True)
 
 
 def measured(subject, work):
@@ -206,7 +209,7 @@ def main():
     given = parser.parse_args()
     by = "wrk, 16 connections" if shutil.which("wrk") else "a raw socket, 16 requests in flight"
     print(f"api, best of {given.rounds} rounds; GETs by {by}")
-    print(f"  {'':44} {'ours':>9}  {'floor':>9}  ratio   {'CPU µs ours/floor':>16}  ratio")
+    print(f"  {'':44} {'ours':>9}  {'floor':>9}  ratio   {'CPU µs ours/floor':>16}  ratio   load")
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_FOLDER")) as folder:
         homes = {which: Path(folder) / which for which in ("ours", "raw")}
         with served("ours", homes["ours"]) as ours, served("raw", homes["raw"]) as raw:

@@ -15,11 +15,10 @@ import uvloop
 from paceline.api.app import make_app
 from paceline.api.gate import Gate
 from paceline.api.server import Server
-from paceline.assembly.embedded import GC_THRESHOLD
 from paceline.assembly.keys import prepare_keys
 from paceline.assembly.kinds import live_kinds
 from paceline.assembly.listen import loopback_socket, serve
-from paceline.assembly.machine import OneThread, real_world
+from paceline.assembly.machine import GC_THRESHOLD, OneThread, real_world
 from paceline.assembly.mark import MarkedLog
 from paceline.assembly.settings import LOOPBACK, Settings
 from paceline.client.cluster import NAMESPACES

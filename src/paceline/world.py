@@ -89,6 +89,21 @@ class Files(Protocol):
         """Tell whether something is at the path."""
         ...
 
+    def sort(self, path: Path) -> str:
+        """Tell what is at the end of a path, links followed: folder, file, socket, pipe, character or block device.
+
+        Empty when nothing is.
+        """
+        ...
+
+    def link(self, path: Path, target: str) -> None:
+        """Let a name lead to a target, in one step, whatever file or link had the name before. Not durable."""
+        ...
+
+    def share(self, path: Path, group: int, *, is_read_only: bool = False) -> None:
+        """Give a folder and all in it to a group, as a kubelet does for `fsGroup`, and as far as this user may."""
+        ...
+
     def remove(self, path: Path) -> None:
         """Remove a file or a whole folder without following links; already gone is fine."""
         ...

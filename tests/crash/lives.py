@@ -1,10 +1,23 @@
 """The lives that the crash tests go through: together they make every write of store/, node/ and control/."""
 
+import contextlib
 from typing import Any
 
-from paceline.client.cluster import CLAIMS, CONFIG_MAPS, NAMESPACES, PODS, SERVICES, Collection
+from paceline.client.cluster import (
+    CLAIMS,
+    CONFIG_MAPS,
+    NAMESPACES,
+    PODS,
+    SERVICES,
+    STORAGE_CLASSES,
+    VOLUMES,
+    Collection,
+)
+from paceline.errors import Missing
 from paceline.kinds.kind import GROUP, VERSION
-from paceline.node.hosts import StableName, natural_address
+from paceline.node.hosts import StableName, natural_number
+from paceline.node.network import SHARED_NETWORK
+from paceline.objects.builtin.storage import BOUND_BY_CONTROLLER, FOLDERS, WAITING
 from paceline.objects.meta import Object, owned_by
 from paceline.store.limits import Limits
 from paceline.testing.lives import Life, Stage
@@ -154,19 +167,22 @@ def wait_course(_container: str, _pod: str, _tried: int) -> Course:
 # Pods without a job: volumes of every sort, containers that are tried again, names that want the same address.
 
 
-def cousins() -> tuple[str, str]:
-    """Give two host names that fall on the same address."""
-    seen: dict[int, str] = {}
+def cousins(*pods: str) -> tuple[str, str]:
+    """Give host names for two pods that fall on the same address."""
+    count = SHARED_NETWORK.subnet.num_addresses - 2
+    seen: dict[int, dict[str, str]] = {}
     number = 0
     while True:
-        name = f"cousin-{number}"
-        other = seen.setdefault(natural_address(StableName("default", "", name)), name)
-        if other != name:
-            return other, name
+        for pod in pods:
+            name = StableName("default", "", f"cousin-{number}", pod)
+            found = seen.setdefault(natural_number(name, count), {})
+            found[pod] = name.hostname
+            if len(found) > 1:
+                return found[pods[0]], found[pods[1]]
         number += 1
 
 
-FIRST, SECOND = cousins()
+FIRST, SECOND = cousins("lost", "again")
 
 
 async def pods(stage: Stage) -> None:
@@ -303,6 +319,93 @@ def settle_course(_container: str, _pod: str, _tried: int) -> Course:
     return Course(seconds=3)
 
 
+# Claims of every sort: one that gets the volume it fits, grows or waits; volumes that are kept, freed and removed; and
+# a pod whose volumes are made of other objects, which change while it runs.
+
+
+def asking(name: str, class_name: str, *, size: str = "1Gi", **spec: Any) -> Object:
+    wish = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}
+    return named("PersistentVolumeClaim", name, spec={**wish, "storageClassName": class_name, **spec})
+
+
+def offering(name: str, **spec: Any) -> Object:
+    has = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": f"/sim/{name}"}}
+    body = {**has, "storageClassName": "", **spec}
+    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": body}
+
+
+async def keep(stage: Stage) -> None:
+    swift = {"provisioner": FOLDERS, "reclaimPolicy": "Delete", "allowVolumeExpansion": True}
+    kind = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "swift"}}
+    await stage.create(STORAGE_CLASSES, {**kind, **swift})
+    await stage.create(CLAIMS, asking("plain", ""))
+    await stage.until("plain says why it waits", lambda now: WAITING in marks(now, "plain"))
+    await stage.create(VOLUMES, offering("rusty", persistentVolumeReclaimPolicy="Recycle"))
+    await stage.until("plain is bound", lambda now: now.phase("persistentvolumeclaims", "plain") == "Bound")
+    await stage.create(CLAIMS, asking("swift", "swift"))
+    await stage.until("swift is bound", lambda now: now.phase("persistentvolumeclaims", "swift") == "Bound")
+    bigger = {"spec": {"resources": {"requests": {"storage": "2Gi"}}}}
+    await stage.patch(CLAIMS, "swift", bigger)
+    await stage.until("swift has grown", lambda now: size_of(now, "swift") == "2Gi")
+    mine = stage.find("persistentvolumeclaims", "swift") or {}
+    reference = {"kind": "PersistentVolumeClaim", "apiVersion": "v1", "namespace": "default", "name": "swift"}
+    spare = offering("spare", claimRef={**reference, "uid": mine["metadata"]["uid"]})
+    spare["metadata"]["annotations"] = {BOUND_BY_CONTROLLER: "yes"}
+    await stage.create(VOLUMES, spare)
+    await stage.until("the spare volume is free", lambda now: now.phase("persistentvolumes", "spare") == "Available")
+    for name in ("plain", "swift"):
+        await stage.delete(CLAIMS, name)
+    await stage.until("rusty has failed", lambda now: now.phase("persistentvolumes", "rusty") == "Failed")
+    volume = str(mine["spec"]["volumeName"])
+    await stage.until("swift's volume is gone", lambda now: now.find("persistentvolumes", volume) is None)
+    await stage.create(CLAIMS, asking("lost", ""))
+    await stage.until("lost is bound", lambda now: now.phase("persistentvolumeclaims", "lost") == "Bound")
+    await stage.delete(VOLUMES, "spare")
+    # Whoever asks again because the answer was lost finds it gone.
+    with contextlib.suppress(Missing):
+        await stage.patch(VOLUMES, "spare", {"metadata": {"finalizers": []}})
+    await stage.until("lost is lost", lambda now: now.phase("persistentvolumeclaims", "lost") == "Lost")
+
+
+def marks(stage: Stage, claim: str) -> dict[str, str]:
+    return dict((stage.find("persistentvolumeclaims", claim) or {}).get("metadata", {}).get("annotations") or {})
+
+
+def size_of(stage: Stage, claim: str) -> str:
+    status = (stage.find("persistentvolumeclaims", claim) or {}).get("status") or {}
+    return str((status.get("capacity") or {}).get("storage"))
+
+
+def keep_course(_container: str, _pod: str, _tried: int) -> Course:
+    return Course(seconds=3)
+
+
+async def fill(stage: Stage) -> None:
+    await stage.create(CONFIG_MAPS, named("ConfigMap", "words", data={"a": "1", "b": "2"}))
+    wish = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    volumes = [
+        {"name": "words", "configMap": {"name": "words"}},
+        {"name": "memory", "emptyDir": {"medium": "Memory"}},
+        {"name": "file", "hostPath": {"path": "/sim/host/file", "type": "FileOrCreate"}},
+        {"name": "own", "ephemeral": {"volumeClaimTemplate": {"spec": wish}}},
+        {"name": "above", "hostPath": {"path": "/sim/host", "type": "DirectoryOrCreate"}},
+    ]
+    mounts = [{"name": each["name"], "mountPath": f"/mnt/{each['name']}"} for each in volumes]
+    body = {"volumes": volumes, "securityContext": {"fsGroup": 1000}, "restartPolicy": "OnFailure"}
+    await stage.create(PODS, named("Pod", "full", **template("main", main={"volumeMounts": mounts}, **body)))
+    await stage.until("full runs", lambda now: now.phase("pods", "full") == "Running")
+    await stage.patch(CONFIG_MAPS, "words", {"data": {"a": "one", "b": None, "c": "3"}})
+    await stage.until("full succeeds", lambda now: now.phase("pods", "full") == "Succeeded")
+    await stage.delete(PODS, "full")
+    await stage.until("full is gone", lambda now: now.find("pods", "full") is None)
+    await stage.until("its claim too", lambda now: now.find("persistentvolumeclaims", "full-own") is None)
+
+
+def fill_course(_container: str, _pod: str, _tried: int) -> Course:
+    # Long enough for the agent to look at the config map again, also when it was killed meanwhile.
+    return Course(seconds=60)
+
+
 LIVES = {
     life.name: life
     for life in (
@@ -310,10 +413,12 @@ LIVES = {
         Life(name="sweep", act=sweep, course=sweep_course),
         Life(name="rest", act=rest, course=rest_course),
         Life(name="leave", act=leave, course=leave_course),
-        Life(name="wait", act=wait, course=wait_course),
+        Life(name="wait", act=wait, course=wait_course, may_say=frozenset({"ErrImagePull", "ImagePullBackOff"})),
         Life(name="pods", act=pods, course=pods_course),
         Life(name="care", act=care, course=care_course),
         Life(name="settle", act=settle, course=settle_course),
+        Life(name="keep", act=keep, course=keep_course),
+        Life(name="fill", act=fill, course=fill_course),
         Life(
             name="refuse",
             act=refuse,

@@ -39,6 +39,7 @@ KUBECTL = (
     ("create -f -", [job("j")]),
     ("get pods", None),
     ("get pods,gj,configmaps,services", None),
+    ("get all", None),
     ("get gj j -o yaml", None),
     ("get gj j -o wide", None),
     ("get pod p -o json", None),
@@ -135,6 +136,9 @@ def official(kubeconfig: Path) -> None:
         for _ in watch.Watch().stream(core.list_namespaced_pod, NAMESPACE, timeout_seconds=1):
             break
         core.patch_namespaced_pod("p", NAMESPACE, {"metadata": {"labels": {"a": "b"}}})
+        there = core.read_namespaced_pod("p", NAMESPACE)
+        there.metadata.labels["more"] = "yes"
+        core.replace_namespaced_pod("p", NAMESPACE, there)
         core.create_namespaced_config_map(NAMESPACE, CONFIG_MAP)
         read = core.read_namespaced_config_map("settings", NAMESPACE)
         core.replace_namespaced_config_map("settings", NAMESPACE, read)

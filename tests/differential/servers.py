@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from paceline.api.gate import Gate
-from paceline.assembly.controllers import make_basics
+from paceline.assembly.controllers import default_class, make_basics
 from paceline.assembly.keys import prepare_keys
 from paceline.assembly.kinds import define_kinds
 from paceline.assembly.listen import loopback_socket, serve
 from paceline.assembly.machine import real_world
 from paceline.assembly.settings import LOOPBACK, Settings
+from paceline.client.cluster import STORAGE_CLASSES
 from paceline.client.direct import DirectCluster
 from paceline.client.http import HttpCluster
 from paceline.client.kubeconfig import load
@@ -30,6 +31,7 @@ def the_real_one(assets: Path) -> Iterator[Place]:
     with real_kube(assets) as kube:
         with DirectCluster(load(kube.kubeconfig, Path.read_bytes)) as cluster:
             define_kinds_there(cluster)
+            cluster.create(STORAGE_CLASSES, default_class())
         yield Place(host=kube.server.removeprefix("https://"), ca_file=kube.ca_file, token=kube.token)
 
 

@@ -36,6 +36,7 @@ def test_two_jobs_at_once_do_not_disturb_each_other(cluster: Embedded, meet_scri
 def test_a_port_on_which_another_program_listens_is_not_handed_out(cluster: Embedded, meet_script: str) -> None:
     def master_port(name: str) -> int:
         job = pytorch(name, command=["python", "-c", meet_script, name], workers=2)
+        job["spec"]["replicaSpecs"][0]["template"]["spec"]["hostNetwork"] = True
         assert cluster.kubectl("create", "-f", "-", stdin=text(job)).code == 0
         waited = cluster.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", f"pj/{name}", "--timeout=60s")
         assert waited.code == 0, cluster.kubectl("get", "pj", name, "-o", "yaml").out

@@ -22,6 +22,7 @@ from paceline.testing.embedded import (
 )
 from tests.e2e.counting import Counting
 from tests.e2e.manifests import claim, text
+from tests.e2e.running import run_pod, shell
 
 
 @pytest.fixture
@@ -277,3 +278,15 @@ def test_a_folder_that_cannot_be_used_is_said_at_once(tmp_path: Path, name: str,
             assert "bug" not in refused.err
             assert "Traceback" not in refused.err
         assert cluster.paceline("down").code == 0
+
+
+def test_images_that_are_mapped_in_the_settings_file_run_and_a_bad_file_is_said() -> None:
+    with folder_for_cluster() as cluster:
+        (cluster.home / "settings.yaml").write_text("images: {acme/train: nowhere}\n")
+        refused = cluster.paceline("up", "-d")
+        assert refused.code != 0
+        assert "settings.yaml: images.acme/train" in refused.err
+
+        (cluster.home / "settings.yaml").write_text("images: {acme/train: host}\n")
+        assert cluster.paceline("up", "-d").code == 0
+        assert run_pod(cluster, "mapped", {**shell("echo in"), "image": "acme/train:1"}) == ["in"]

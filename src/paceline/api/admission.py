@@ -56,6 +56,9 @@ class Admission:
             obj.clear()
             obj.update(read)
         unknown = prune(obj, self._shape(resource))
+        if not resource.is_builtin:
+            # As Kubernetes tells them of kinds that others have defined.
+            unknown = tuple(sorted(unknown, key=lambda each: (not each.path.startswith("metadata."), each.path)))
         return (*twice, *map(str, unknown[:MAX_FAULTS]))
 
     def _shape(self, resource: Resource) -> Shape:
@@ -66,10 +69,10 @@ class Admission:
             self._shapes[key] = known = (resource, shape)
         return known[1]
 
-    def check(self, resource: Resource, obj: Object, old: Object | None = None) -> None:
+    def check(self, resource: Resource, obj: Object, old: Object | None = None, *, dry_run: bool = False) -> None:
         """Complete an object by what is around it; refuse one that breaks a rule, naming every one it breaks."""
         found: list[Fault] = list(_metadata_faults(resource, obj, old))
-        found.extend(self._surroundings.fit(resource, obj, old))
+        found.extend(self._surroundings.fit(resource, obj, old, dry_run=dry_run))
         struct = struct_of_resource(resource)
         # The kinds of Kubernetes were read by their types; its schemas for them only tell people what those are.
         broken = () if struct else self._validators.faults(resource, obj)

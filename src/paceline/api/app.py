@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 
 from paceline.api import events, metrics, refusal, reviews
 from paceline.api.admission import Admission
+from paceline.api.asking import as_watch
 from paceline.api.definitions_life import Definitions
 from paceline.api.delete import Deletes
 from paceline.api.discovery import Discovery
@@ -27,9 +28,11 @@ from paceline.api.refusal import Refusal
 from paceline.api.routes import ABOUT, HEALTH, PASSED_ON, VERBS, sort_of
 from paceline.api.scale import Scales
 from paceline.api.server import Nodes, Server
-from paceline.api.told import with_deprecation, with_warnings
+from paceline.api.told import deprecation, even_if_refused, with_deprecation, with_warnings
+from paceline.api.tracking import Tracking
 from paceline.api.watch import STALL_SECONDS, Changes, Sent
 from paceline.api.write import Writes
+from paceline.api.yaml_answers import in_yaml, wants_yaml
 from paceline.errors import PacelineError
 
 log = logging.getLogger(__name__)
@@ -73,7 +76,9 @@ class Api:
         self._server = server
         self._pods, self._sessions, self._proxies = Pods(server), Sessions(server), Proxies(server)
         self._metrics = Metrics(server)
+        self._tracking = Tracking(server)
         reads, deletes = Reads(server), Deletes(server)
+        self._deletes = deletes
         writes = Writes(server, Admission(server.kinds, server.store))
         self._verbs: Mapping[str, Callable[[Request, Target], Awaitable[Answer | Stream]]] = {
             "get": reads.get,
@@ -93,7 +98,7 @@ class Api:
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; this is the one place where a bug is caught, told and survived."""
-        reply = Reply(send)
+        reply = Reply(send, as_yaml=wants_yaml(scope))
         try:
             try:
                 answered = await self._answer(scope, receive)
@@ -108,7 +113,7 @@ class Api:
             except Stalled:
                 await _cut_off(scope)
             except Refusal as error:
-                await reply.whole(refuse(error.status))
+                await reply.whole(refuse(error.status, warnings=error.warnings))
             except PacelineError as error:
                 await reply.whole(refuse(refusal.status_of(error)))
         except Exception:
@@ -184,7 +189,8 @@ class Api:
             return self._openapi.answer(request)
         is_about_objects = len(parts) > {"api": 2, "apis": 3}.get(parts[0] if parts else "", len(parts))
         if is_about_objects:
-            return await self._verb(request, find_target(self._server.scheme, parts))
+            request = as_watch(request)
+            return await self._verb(request, find_target(self._server.scheme, request.parts))
         self._allow(request, ABOUT, "get")
         told = self._discovery.answer(request)
         if request.method != "GET":
@@ -197,15 +203,19 @@ class Api:
         await self._definitions.begin()
         if target.subresource == "scale":
             return await self._scales.serve(request, target)
-        if target.subresource in {"binding", "log"}:
+        if target.subresource in {"binding", "eviction", "log"}:
             return await self._special(request, target, verb)
         if verb not in target.resource.verbs:
             raise refusal.not_offered()
         if target.resource.is_builtin and target.resource.group == metrics.GROUP:
             return await self._metrics.serve(request, target)
         if target.resource.is_builtin and target.resource.group in reviews.GROUPS:
-            return reviews.review(request, target, self._server.clock)
-        answered = with_deprecation(await self._act(verb, request, target), target.resource)
+            return reviews.review(request, target, self._server.clock, tracking=self._tracking)
+        if said := deprecation(target.resource):
+            with even_if_refused(said):
+                answered = with_deprecation(await self._act(verb, request, target), target.resource)
+        else:
+            answered = await self._act(verb, request, target)
         if verb in {"get", "list", "watch"}:
             return answered
         await self._definitions.after_write(target.resource)
@@ -225,6 +235,8 @@ class Api:
         match target.subresource, verb:
             case "binding", "create":
                 return await self._pods.bind(request, target)
+            case "eviction", "create":
+                return await self._deletes.evict(request, target)
             case "log", "get":
                 return await self._pods.log(request, target)
             case _:
@@ -243,8 +255,9 @@ def _verb_of(request: Request, target: Target) -> str:
 class Reply:
     """The one answer to a request. Once its head is sent, a later one can only end it."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, *, as_yaml: bool = False) -> None:
         self._send = send
+        self._as_yaml = as_yaml
         self._started = False
         self._is_foreign = False
 
@@ -255,6 +268,8 @@ class Reply:
         if self._started:
             await self.end()
             return
+        if self._as_yaml:
+            answered = in_yaml(answered)
         headers = [(b"content-length", str(len(answered.body) + answered.rest_bytes).encode())]
         headers.extend((b"warning", _warning(text)) for text in answered.warnings)
         headers.extend((name.encode(), value.encode("latin-1")) for name, value in answered.headers)

@@ -1,6 +1,6 @@
 """What a list or a watch asks for beside its selectors: which revision, how exactly, how much, and where to go on."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from paceline.api import refusal
 from paceline.api.exchange import Request
@@ -8,6 +8,7 @@ from paceline.api.listing import check_options
 
 _EXACT = "Exact"
 _LARGEST = 2**64 - 1
+_WATCH = "watch"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +53,24 @@ def asked_by(request: Request, *, watch: bool = False) -> Asked:
         seconds=seconds,
         wants_initial=request.flag("sendInitialEvents") if "sendInitialEvents" in query else not revision,
     )
+
+
+def as_watch(request: Request) -> Request:
+    """Give a request for one of the old paths below /watch/ as the watch that it means; any other as it is."""
+    at = {"api": 2, "apis": 3}.get(request.parts[0], 0)
+    if request.parts[at : at + 1] != (_WATCH,) or len(request.parts) == at + 1:
+        return request
+    if request.method != "GET":
+        raise refusal.not_offered()
+    rest = request.parts[at + 1 :]
+    named = 3 if rest[0] == "namespaces" and len(rest) > 2 else 1
+    query = {**request.query, _WATCH: "true"}
+    if len(rest) > named + 1:
+        raise refusal.no_such_path()
+    if len(rest) > named:
+        rules = (query.get("fieldSelector", ""), f"metadata.name={rest[named]}")
+        query["fieldSelector"] = ",".join(filter(None, rules))
+    return replace(request, parts=(*request.parts[:at], *rest[:named]), query=query)
 
 
 def number_of(request: Request, name: str) -> int | None:

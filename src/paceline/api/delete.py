@@ -1,7 +1,7 @@
 """Delete: at once, after a grace period, or when the last finalizer is gone."""
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -10,8 +10,8 @@ import orjson
 
 from paceline.api import change, refusal
 from paceline.api.asking import number_of
-from paceline.api.body import OFFERED, YAML, content_type, not_a_head, read_json, read_options, read_yaml
-from paceline.api.exchange import JSON, Answer, Request, answer
+from paceline.api.body import OFFERED, content_type, not_a_head, read_json, read_object, read_options, read_yaml
+from paceline.api.exchange import JSON, YAML, Answer, Request, answer
 from paceline.api.paths import Target, names_in, prefix_for
 from paceline.api.render import list_of, one_of
 from paceline.api.select import selection_of
@@ -30,10 +30,13 @@ DEFAULT_GRACE_SECONDS = 30
 _FINALIZER_OF = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
 # Nobody waits for longer, and calendars end.
 _LONGEST_GRACE = 2**31
+_POLICY, _EVICTION = "policy/v1", "Eviction"
 _STRUCT = "meta.v1.DeleteOptions"
 _KEPT_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
 # Kinds that are answered with the object itself when they are gone at once, as Kubernetes does.
-_SHOWN = frozenset({"Namespace", "PersistentVolume", "PersistentVolumeClaim", "Pod", "Service", "ServiceAccount"})
+_SHOWN = frozenset(
+    {"Namespace", "PersistentVolume", "PersistentVolumeClaim", "Pod", "Service", "ServiceAccount", "StorageClass"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +66,23 @@ class Deletes:
         details["uid"] = uid_of(change.read(stored.value))
         done = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
         return answer(done)
+
+    async def evict(self, request: Request, target: Target) -> Answer:
+        """Remove a pod because somebody wants its node empty; nothing here says how many must stay."""
+        eviction = read_object(request, _EVICTION)
+        version, kind = eviction.get("apiVersion") or _POLICY, eviction.get("kind") or _EVICTION
+        if (version, kind) != (_POLICY, _EVICTION):
+            short = str(version).rpartition("/")[2]
+            why = f"converting ({short}.{kind}) to (policy.{_EVICTION}): unknown conversion"
+            raise refusal.bad_request(f'{kind} in version "{short}" cannot be handled as a {_EVICTION}: {why}')
+        named = eviction.get("metadata") or {}
+        if not isinstance(named, dict) or named.get("name") != target.name:
+            raise refusal.bad_request(f"name in URL does not match name in {_EVICTION} object")
+        options = read_options(request, "CreateOptions")
+        wish = _wish_of(replace(request, query={}, body=orjson.dumps(eviction.get("deleteOptions") or {})))
+        await self._delete(replace(target, subresource=""), replace(wish, dry_run=wish.dry_run or options.dry_run))
+        done = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+        return answer(done, code=201)
 
     async def remove(self, target: Target) -> None:
         """Remove one object, or begin to, for the server itself."""
@@ -210,6 +230,9 @@ def _is_namespace(target: Target) -> bool:
 
 def _wish_of(request: Request) -> Wish:
     body = _options_of(request)
+    if request.body:
+        # Whoever sends options in a body has said all there, as in Kubernetes.
+        request = replace(request, query={})
     options = read_options(request, "DeleteOptions")
     conditions = body.get("preconditions") or {}
     grace = body.get("gracePeriodSeconds", number_of(request, "gracePeriodSeconds"))

@@ -21,6 +21,7 @@ AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryLi
 _SUBRESOURCES: Mapping[str, tuple[str | None, tuple[str, ...]]] = {
     "attach": ("{}AttachOptions", ("create", "get")),
     "binding": ("Binding", ("create",)),
+    "eviction": ("Eviction", ("create",)),
     "exec": ("{}ExecOptions", ("create", "get")),
     "finalize": (None, ("update",)),
     "log": (None, ("get",)),
@@ -29,7 +30,7 @@ _SUBRESOURCES: Mapping[str, tuple[str | None, tuple[str, ...]]] = {
     "status": (None, ("get", "patch", "update")),
 }
 # Subresources whose kind is of another group than the object's.
-_ELSEWHERE = {"Scale": ("autoscaling", "v1")}
+_ELSEWHERE = {"Eviction": ("policy", "v1"), "Scale": ("autoscaling", "v1")}
 # A group whose objects are made up when they are asked for, and a kind that is stored as another.
 _UNSTORED = "metrics.k8s.io"
 _STORED_AS = {("events.k8s.io", "Event"): ("", "v1")}

@@ -2,13 +2,17 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import orjson
 
+from paceline.api.body import duplicates
 from paceline.api.exchange import Answer, Request, Stream, Write
-from paceline.api.paths import Target
+from paceline.api.paths import Target, Written
 from paceline.api.refusal import Refusal, Status
+from paceline.api.told import even_if_refused
+from paceline.objects.builtin.event_rules import new_event_faults
 from paceline.objects.meta import Object
 from paceline.objects.scheme import Resource
 
@@ -24,6 +28,7 @@ _IN_CORE = {
     "deprecatedCount": "count",
 }
 _HERE = {there: here for here, there in _IN_CORE.items()}
+_WRITTEN = Written(api_version=_VERSION, names={f"f:{there}": f"f:{here}" for there, here in _HERE.items()})
 # Always written in the core group, be it empty, but not here.
 _OMITTED = ("reportingController", "reportingInstance")
 
@@ -33,22 +38,33 @@ Verb = Callable[[Request, Target], Awaitable[Answer | Stream]]
 async def through(verb: Verb, request: Request, target: Target, core: Resource) -> Answer | Stream:
     """Answer a request about events of this group with the events of the core group."""
     inside = replace(request, body=_body(request), query=_query(request))
+    meant = replace(target, resource=core)
+    if request.method == "POST":
+        meant = replace(meant, resource=_strict(core), written=_WRITTEN)
+    twice = _twice(request)
     try:
-        answered = await verb(inside, replace(target, resource=core))
+        with even_if_refused(twice):
+            answered = await verb(inside, meant)
     except Refusal as error:
-        raise Refusal(_said(error.status)) from error
+        raise Refusal(_said(error.status), warnings=error.warnings) from error
     if isinstance(answered, Answer):
-        return replace(answered, body=_shown(answered.whole), rest=(), rest_bytes=0)
+        warnings = (*twice, *answered.warnings)
+        return replace(answered, body=_shown(answered.whole), rest=(), rest_bytes=0, warnings=warnings)
     return Translated(content_type=answered.content_type, stream=answered)
+
+
+@cache
+def _strict(core: Resource) -> Resource:
+    """Give the kind of the core group with the rules that new events have to keep here."""
+    return replace(core, check=new_event_faults)
 
 
 def _said(status: Status) -> Status:
     """Let a refusal speak of the events of this group."""
     details = status.details
-    if not details or details.get("kind") not in {"Event", "events"}:
+    if not details or details.get("kind") != "events":
         return status
-    kind = details["kind"]
-    message = status.message.replace(f'{kind} "', f'{kind}.{GROUP} "', 1)
+    message = status.message.replace('events "', f'events.{GROUP} "', 1)
     first = {"name": details["name"]} if "name" in details else {}
     return replace(status, message=message, details={**first, "group": GROUP, **details})
 
@@ -112,6 +128,17 @@ def _body(request: Request) -> bytes:
             return orjson.dumps([_moved(each) for each in value])
         case _:
             return request.body
+
+
+def _twice(request: Request) -> tuple[str, ...]:
+    """Say which fields stand in a body twice: renamed, each would stand there once."""
+    if request.method not in {"POST", "PUT"} or request.query.get("fieldValidation") == "Ignore":
+        return ()
+    try:
+        paths = duplicates(request.body, orjson.loads(request.body))
+    except orjson.JSONDecodeError:
+        return ()
+    return tuple(f'duplicate field "{path}"' for path in paths)
 
 
 def _renamed(obj: Mapping[str, Any]) -> Object:

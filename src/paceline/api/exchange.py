@@ -10,6 +10,7 @@ from paceline.api.refusal import Status
 from paceline.objects.meta import Object
 
 JSON = "application/json"
+YAML = "application/yaml"
 PLAIN = "text/plain; charset=utf-8"
 
 # ASGI's own three.
@@ -107,8 +108,9 @@ def answer(obj: Object, *, code: int = 200, warnings: tuple[str, ...] = ()) -> A
     return Answer(code=code, body=orjson.dumps(obj, option=orjson.OPT_APPEND_NEWLINE), warnings=warnings)
 
 
-def refuse(status: Status) -> Answer:
+def refuse(status: Status, *, warnings: tuple[str, ...] = ()) -> Answer:
     """Answer with a Status."""
     if status.plain:
-        return Answer(code=status.code, body=status.plain.encode(), content_type=PLAIN)
-    return Answer(code=status.code, body=orjson.dumps(status.to_wire(), option=orjson.OPT_APPEND_NEWLINE))
+        return Answer(code=status.code, body=status.plain.encode(), content_type=PLAIN, warnings=warnings)
+    body = orjson.dumps(status.to_wire(), option=orjson.OPT_APPEND_NEWLINE)
+    return Answer(code=status.code, body=body, warnings=warnings)

@@ -91,7 +91,9 @@ class Gate:
         if scope["type"] == "websocket" and not token:
             scheme, token = "bearer", _offered_token(headers)
         if scheme.lower() == "bearer" and token:
-            # The time that looking up a hash takes says nothing about a token that would have another one.
+            # Tokens are 256 random bits, kept as plain hashes: nobody can guess one or find one for a hash, so there is
+            # nothing to salt or slow down. And how long looking up takes tells about hashes only, from which nothing
+            # follows about a token: what is nearly right has quite another hash.
             name = self.tokens.get(hashed(token.strip()))
             if name is not None:
                 return Caller(name=name)

@@ -108,8 +108,17 @@ class OpenApi:
             self._made[path] = known = (about, orjson.dumps(self._describe(about)))
         return known[1]
 
+    def _written(self, resource: Resource) -> Mapping[str, Any] | None:
+        """Give the schema that a kind's definition spells out; None for a kind that has no definition."""
+        definition = None if resource.is_builtin else self._kinds.definition_of(resource)
+        for version in definition["spec"]["versions"] if definition else ():
+            if version["name"] == resource.version and "schema" in version:
+                schema: Mapping[str, Any] = version["schema"]["openAPIV3Schema"]
+                return schema
+        return None
+
     def _describe(self, about: tuple[Resource, ...]) -> Object:
-        own = {each.schema_name: _marked(each) for each in about}
+        own = {each.schema_name: _marked(each, self._written(each)) for each in about}
         lists = {f"{each.schema_name}List": _list_schema(each) for each in about}
         wanted = {"allOf": [*own.values(), *lists.values()]}
         needed = reachable(wanted, self._kinds.scheme.components)
@@ -129,10 +138,11 @@ def _path(group: str, version: str) -> str:
     return f"apis/{group}/{version}" if group else f"api/{version}"
 
 
-def _marked(resource: Resource) -> Object:
-    """Give a kind's schema with what makes it a whole object of that kind."""
-    schema = dict(resource.schema)
-    if resource.is_structural:
+def _marked(resource: Resource, written: Mapping[str, Any] | None = None) -> Object:
+    """Give a kind's schema, as it is written or as it is known here, with what makes it a whole object of that kind."""
+    is_known = written is None or resource.is_structural
+    schema = dict(resource.schema if is_known else written or {})
+    if resource.is_structural or not is_known:
         schema = _published(schema)
     if "properties" in schema or resource.is_structural:
         own = {} if resource.is_builtin else _OWN

@@ -6,16 +6,28 @@ Keys: /GROUP/PLURAL/NAMESPACE/NAME, with `core` for the group that has no name a
 namespace; neither can be the name of a real group or namespace. The version is not part of a key.
 """
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from paceline.api.refusal import bad_request, no_such_path, not_found, nowhere
+from paceline.api.refusal import bad_request, no_such_path, not_found, nowhere, unparsable
 from paceline.objects.scheme import Resource, Scheme
 
 CLUSTER = "-"
 CORE = "core"
 MAX_PATH = 4096
 PROXY = "proxy"
+_BROKEN = re.compile(r"%(?![0-9A-Fa-f]{2})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """In whose words an object is written that is kept in those of another version."""
+
+    api_version: str
+    # What each field, as a step of a path, is called there.
+    names: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +38,7 @@ class Target:
     namespace: str = ""
     name: str = ""
     subresource: str = ""
+    written: Written | None = None
 
     @property
     def key(self) -> str:
@@ -61,9 +74,11 @@ def split_path(raw: bytes) -> tuple[str, ...]:
         raise bad_request(f"the path is longer than {MAX_PATH} bytes")
     text = raw.decode("latin-1").partition("?")[0]
     if text.isascii() and "%" not in text:
-        return tuple(filter(None, text.split("/")))
+        return tuple(text.strip("/").split("/")) if text.strip("/") else ()
+    if _BROKEN.search(text):
+        raise unparsable()
     try:
-        return tuple(unquote(part, errors="strict") for part in text.split("/") if part)
+        return tuple(unquote(part, errors="strict") for part in text.strip("/").split("/"))
     except UnicodeDecodeError as error:
         raise bad_request("the path is not UTF-8") from error
 
@@ -72,6 +87,11 @@ def find_target(scheme: Scheme, parts: tuple[str, ...]) -> Target:
     """Find what a path below /api or /apis names."""
     group, version, rest = _root(parts)
     namespace = ""
+    if len(rest) > 2 and rest[:2] == ("namespaces", ""):
+        # No name of a namespace means all of them.
+        rest = rest[2:]
+    if "" in rest:
+        raise no_such_path()
     # /namespaces/NAME and its own subresources are about the namespace itself.
     if len(rest) > 2 and rest[0] == "namespaces" and not _is_own(scheme, version, rest, group=group):
         namespace, rest = rest[1], rest[2:]
@@ -85,15 +105,20 @@ def find_target(scheme: Scheme, parts: tuple[str, ...]) -> Target:
     name, subresource = (*rest[1:], "", "")[:2]
     if name and resource.namespaced and not namespace:
         raise no_such_path()
+    _check_names(namespace, name)
+    if subresource and subresource not in resource.subresources:
+        raise no_such_path() if resource.is_builtin else not_found(resource, name)
+    return Target(resource=resource, namespace=namespace, name=name, subresource=subresource)
+
+
+def _check_names(namespace: str, name: str) -> None:
+    """Refuse names that no object has and no key may hold."""
     if "/" in namespace or "/" in name:
         raise no_such_path()
     if name in {".", ".."}:
         raise bad_request(f"Name parameter invalid: \"{name}\": may not be '{name}'")
     if "%" in name:
         raise bad_request(f"Name parameter invalid: \"{name}\": may not contain '%'")
-    if subresource and subresource not in resource.subresources:
-        raise no_such_path() if resource.is_builtin else not_found(resource, name)
-    return Target(resource=resource, namespace=namespace, name=name, subresource=subresource)
 
 
 def _is_kubernetes_own(scheme: Scheme, group: str, version: str) -> bool:

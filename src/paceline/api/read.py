@@ -151,7 +151,7 @@ class Reads:
             case Form.TABLE:
                 return Answer(body=Tables(request, target.resource, self._server.clock).of(values, metadata))
             case Form.METADATA:
-                return Answer(body=partial_list_of(values, metadata))
+                return Answer(body=partial_list_of(request, values, metadata))
             case Form.OBJECT:
                 return list_answer(target.resource, values, metadata)
 

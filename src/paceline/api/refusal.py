@@ -59,9 +59,11 @@ class Status:
 class Refusal(Exception):
     """Raised anywhere below the dispatcher; the dispatcher answers with its Status."""
 
-    def __init__(self, status: Status) -> None:
+    def __init__(self, status: Status, *, warnings: tuple[str, ...] = ()) -> None:
         super().__init__(status.message)
         self.status = status
+        # What was said about the request before it was refused.
+        self.warnings = warnings
 
 
 def bad_request(message: str) -> Refusal:
@@ -105,10 +107,21 @@ def nowhere() -> Refusal:
     return Refusal(Status(code=404, reason="NotFound", message=message, plain=f"{message}\n"))
 
 
+def _visible(letter: str) -> str:
+    return letter if letter.isprintable() else f"\\x{ord(letter):02x}"
+
+
 def not_found(resource: Resource, name: str) -> Refusal:
     """Refuse what is about an object that is not there."""
-    message = f'{_plural(resource)} "{name}" not found'
+    # A name that can be none is shown as Go quotes it.
+    shown = name if name.isprintable() else "".join(map(_visible, name))
+    message = f'{_plural(resource)} "{shown}" not found'
     return Refusal(Status(code=404, reason="NotFound", message=message, details=_details(resource, name)))
+
+
+def unparsable() -> Refusal:
+    """Refuse what is no request at all."""
+    return Refusal(Status(code=400, reason="BadRequest", message="Bad Request", plain="400 Bad Request"))
 
 
 def not_offered() -> Refusal:

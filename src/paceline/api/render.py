@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from paceline.api.change import read
-from paceline.api.exchange import Answer, Request
+from paceline.api.exchange import YAML, Answer, Request
 from paceline.api.refusal import bad_request, not_acceptable
 from paceline.api.versions import as_read
 from paceline.objects.meta import Object
@@ -18,8 +18,9 @@ from paceline.store.store import Stored
 from paceline.world import Clock
 
 META_API = "meta.k8s.io/v1"
-_OFFERED = "application/json, application/json;stream=watch"
-_PLAIN = frozenset({"application/json", "*/*"})
+_META_VERSIONS = ("v1", "v1beta1")
+_OFFERED = "application/json, application/yaml, application/json;stream=watch"
+_PLAIN = frozenset({"application/json", "*/*", YAML})
 # Objects of a long list that are sent together.
 SOME = 128
 _INCLUDES = ("", "None", "Metadata", "Object")
@@ -42,9 +43,14 @@ class Form(StrEnum):
 
 def form_of(request: Request, *, many: bool | None = None) -> Form:
     """Tell which form the Accept header asks for, the first one that is offered; for a list, for one, or for either."""
+    return _chosen(request, many=many)[0]
+
+
+def _chosen(request: Request, *, many: bool | None) -> tuple[Form, str]:
+    """Give the form that is asked for, and the version of the group that has tables and bare metadata."""
     accept = request.headers.get("accept", "")
     if not accept or accept in _PLAIN:
-        return Form.OBJECT
+        return Form.OBJECT, META_API
     for clause in accept.split(","):
         sort, *parameters = (part.strip() for part in clause.split(";"))
         if sort.lower() not in _PLAIN:
@@ -52,12 +58,13 @@ def form_of(request: Request, *, many: bool | None = None) -> Form:
         said = dict(part.partition("=")[::2] for part in parameters)
         wanted = said.get("as", "")
         if not wanted:
-            return Form.OBJECT
-        if said.get("g") == "meta.k8s.io" and said.get("v") == "v1":
+            return Form.OBJECT, META_API
+        if said.get("g") == "meta.k8s.io" and said.get("v") in _META_VERSIONS:
+            version = f"meta.k8s.io/{said['v']}"
             if wanted == Form.TABLE:
-                return Form.TABLE
+                return Form.TABLE, version
             if wanted in _PARTIAL[many]:
-                return Form.METADATA
+                return Form.METADATA, version
     raise not_acceptable(_OFFERED)
 
 
@@ -75,16 +82,16 @@ def one_of(request: Request, resource: Resource, stored: Stored, *, clock: Clock
         case Form.OBJECT:
             return value
         case Form.METADATA:
-            return orjson.dumps(partial_of(read(value)))
+            return orjson.dumps(partial_of(read(value), _chosen(request, many=False)[1]))
         case Form.TABLE:
             revision = read(value)["metadata"].get("resourceVersion")
             metadata = {"resourceVersion": revision} if revision else {}
             return Tables(request, resource, clock).of((value,), metadata)
 
 
-def partial_of(obj: Object) -> Object:
+def partial_of(obj: Object, version: str = META_API) -> Object:
     """Give the metadata of an object alone, as an object."""
-    return {"kind": Form.METADATA.value, "apiVersion": META_API, "metadata": obj["metadata"]}
+    return {"kind": Form.METADATA.value, "apiVersion": version, "metadata": obj["metadata"]}
 
 
 def list_of(resource: Resource, values: Iterable[bytes], metadata: Object) -> bytes:
@@ -124,13 +131,14 @@ def _inside(value: bytes) -> bytes:
     return orjson.dumps(kept)[1:]
 
 
-def partial_list_of(values: Iterable[bytes], metadata: Object) -> bytes:
+def partial_list_of(request: Request, values: Iterable[bytes], metadata: Object) -> bytes:
     """Write a list of the metadata of stored objects."""
+    version = _chosen(request, many=True)[1]
     whole = {
         "kind": f"{Form.METADATA.value}List",
-        "apiVersion": META_API,
+        "apiVersion": version,
         "metadata": metadata,
-        "items": [partial_of(read(value)) for value in values],
+        "items": [partial_of(read(value), version) for value in values],
     }
     return orjson.dumps(whole)
 
@@ -141,6 +149,7 @@ class Tables:
     def __init__(self, request: Request, resource: Resource, clock: Clock) -> None:
         self._resource = resource
         self._clock = clock
+        self._version = _chosen(request, many=None)[1]
         self._include = request.query.get("includeObject", "")
         if self._include not in _INCLUDES:
             why = "must be 'Metadata', 'Object', 'None', or empty"
@@ -152,7 +161,7 @@ class Tables:
     def of(self, values: Iterable[bytes], metadata: Object) -> bytes:
         """Write a table with one row per stored object; only the first table has the columns."""
         now = to_wire(self._clock.now())
-        table: Object = {"kind": Form.TABLE.value, "apiVersion": META_API, "metadata": metadata}
+        table: Object = {"kind": Form.TABLE.value, "apiVersion": self._version, "metadata": metadata}
         table["columnDefinitions"] = None if self._has_head else self._head()
         self._has_head = True
         table["rows"] = [self._row(read(value), now) for value in values]
@@ -167,5 +176,5 @@ class Tables:
         if is_pod and (done := _COMPLETED.get(str((obj.get("status") or {}).get("phase")))):
             reason, message = done
             row["conditions"] = [{"type": "Completed", "status": "True", "reason": reason, "message": message}]
-        shown: Any = {"None": None, "Object": obj}.get(self._include, partial_of(obj))
+        shown: Any = {"None": None, "Object": obj}.get(self._include, partial_of(obj, self._version))
         return {**row, "object": shown}

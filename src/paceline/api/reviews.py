@@ -6,6 +6,7 @@ from paceline.api import change, refusal
 from paceline.api.body import read_object
 from paceline.api.exchange import Answer, Request, answer
 from paceline.api.paths import Target
+from paceline.api.tracking import Tracking, author_of
 from paceline.errors import Malformed
 from paceline.objects.builtin.structs import struct_of
 from paceline.objects.builtin.typed import complete, read_struct
@@ -35,7 +36,7 @@ _PATH_RULES = [
 ]
 
 
-def review(request: Request, target: Target, clock: Clock) -> Answer:
+def review(request: Request, target: Target, clock: Clock, *, tracking: Tracking) -> Answer:
     """Answer a question about the caller."""
     resource = target.resource
     obj = read_object(request, resource.kind)
@@ -47,6 +48,8 @@ def review(request: Request, target: Target, clock: Clock) -> Answer:
         said = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {error}'
         raise refusal.bad_request(said) from error
     spec = obj.get("spec") or {}
+    if resource.kind == "SelfSubjectAccessReview":
+        tracking.born(obj, target, author_of(request, target), unsaid=())
     obj["status"] = _status(request, resource.kind, spec)
     if resource.kind == "SelfSubjectReview":
         obj.setdefault("metadata", {})["creationTimestamp"] = to_wire(clock.now())

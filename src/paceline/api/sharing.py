@@ -57,8 +57,11 @@ class Shares:
     # By address or port: the uid of who has it, and the request that asked; hence as many as there are requests.
     _given: dict[str | int, tuple[str, asyncio.Task[Any] | None]] = field(default_factory=dict)
 
-    def give(self, service: Object, old: Object | None) -> tuple[Fault, ...]:
-        """Complete a service in place with what it shares with others; say what it cannot have."""
+    def give(self, service: Object, old: Object | None, *, dry_run: bool = False) -> tuple[Fault, ...]:
+        """Complete a service in place with what it shares with others; say what it cannot have.
+
+        A dry run does not ask whether an address is free nor whether a port may be given out, as in Kubernetes.
+        """
         spec, before = service.get("spec") or {}, (old or {}).get("spec") or {}
         if spec.get("type") == "ExternalName":
             for name in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
@@ -72,15 +75,15 @@ class Shares:
             return ()
         faults: list[Fault] = []
         if wanted != _address_of(before) or not wanted:
-            faults.extend(self._give_address(spec, uid_of(service)))
+            faults.extend(self._give_address(spec, uid_of(service), dry_run=dry_run))
         _families(spec)
-        faults.extend(self._give_ports(spec, before, uid_of(service)))
+        faults.extend(self._give_ports(spec, before, uid_of(service), dry_run=dry_run))
         return tuple(faults)
 
-    def _give_address(self, spec: Object, uid: str) -> Iterator[Fault]:
+    def _give_address(self, spec: Object, uid: str, *, dry_run: bool) -> Iterator[Fault]:
         wanted = _address_of(spec)
         if wanted:
-            faults = tuple(self._address_faults(wanted, uid))
+            faults = tuple(self._address_faults(wanted, uid, dry_run=dry_run))
             yield from faults
             if faults:
                 return
@@ -100,17 +103,17 @@ class Shares:
         self._note(wanted, uid)
         spec["clusterIP"], spec["clusterIPs"] = wanted, [wanted]
 
-    def _address_faults(self, wanted: str, uid: str) -> Iterator[Fault]:
+    def _address_faults(self, wanted: str, uid: str, *, dry_run: bool) -> Iterator[Fault]:
         if not is_address(wanted):
             # The rules for services say it better.
             return
         start = f"failed to allocate IP {wanted}:"
         if ":" in wanted or IPv4Address(wanted) not in ADDRESSES:
             yield invalid("spec.clusterIPs", [wanted], f"{start} {_NOT_IN_RANGE}")
-        elif self._taken().get(wanted, uid) != uid:
+        elif not dry_run and self._taken().get(wanted, uid) != uid:
             yield invalid("spec.clusterIPs", [wanted], f"{start} provided IP is already allocated")
 
-    def _give_ports(self, spec: Object, before: Mapping[str, Any], uid: str) -> Iterator[Fault]:
+    def _give_ports(self, spec: Object, before: Mapping[str, Any], uid: str, *, dry_run: bool) -> Iterator[Fault]:
         if spec.get("type") not in {"LoadBalancer", "NodePort"} or spec.get("allocateLoadBalancerNodePorts") is False:
             return
         has = {port.get("nodePort") for port in before.get("ports") or ()}
@@ -119,7 +122,7 @@ class Shares:
             number = port.get("nodePort")
             if number and number not in has:
                 path = f"spec.ports[{index}].nodePort"
-                if number not in NODE_PORTS:
+                if number not in NODE_PORTS and not dry_run:
                     valid = f"{NODE_PORTS.start}-{NODE_PORTS.stop - 1}"
                     hint = f"provided port is not in the valid range. The range of valid ports is {valid}"
                     yield invalid(path, number, hint)

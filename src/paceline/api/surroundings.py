@@ -10,10 +10,14 @@ from paceline.api.sharing import Shares
 from paceline.errors import Fault
 from paceline.objects.builtin.priorities import SYSTEM_PRIORITIES
 from paceline.objects.builtin.storage import PROTECTION, VOLUME_PROTECTION, is_default_class
+from paceline.objects.builtin.taints import NO_SCHEDULE, NOT_READY
 from paceline.objects.meta import Object, name_of
+from paceline.objects.names import subdomain_problem
+from paceline.objects.quantity import parse
 from paceline.objects.scheme import Resource, Scheme
 from paceline.store.store import Store
 
+_ACCOUNT = "default"
 _POLICY = "string value of PreemptionPolicy"
 # Gives the scheme of this moment.
 Now = Callable[[], Scheme]
@@ -25,11 +29,23 @@ def _keep_rank(spec: Object, before: Object) -> None:
             spec.setdefault(part, before[part])
 
 
+def _keep_away(node: Object) -> None:
+    """Keep pods away from a new node until it says that it is ready, whereupon its agent takes this off."""
+    taints = node.setdefault("spec", {}).setdefault("taints", [])
+    if not any((each.get("key"), each.get("effect")) == (NOT_READY, NO_SCHEDULE) for each in taints):
+        taints.append({"key": NOT_READY, "effect": NO_SCHEDULE})
+
+
 def _protect(obj: Object, finalizer: str) -> None:
     """Let a claim stay while a pod uses it, and a volume while a claim has it; who binds them takes this off."""
     finalizers = obj["metadata"].setdefault("finalizers", [])
     if finalizer not in finalizers:
         finalizers.append(finalizer)
+
+
+def _storage(claim: Object) -> str | None:
+    amount = (((claim.get("spec") or {}).get("resources") or {}).get("requests") or {}).get("storage")
+    return None if amount is None else str(amount)
 
 
 @dataclass(slots=True)
@@ -44,21 +60,37 @@ class Surroundings:
         """Share out what services share."""
         self.shares = Shares(self.store)
 
-    def fit(self, resource: Resource, obj: Object, old: Object | None) -> tuple[Fault, ...]:
+    def fit(self, resource: Resource, obj: Object, old: Object | None, *, dry_run: bool = False) -> tuple[Fault, ...]:
         """Complete an object in place; say what it cannot have, or refuse it."""
         match (resource.group, resource.kind):
             case ("", "Pod") if old is None:
+                self._account(resource, obj)
                 self._rank(resource, obj)
             case ("", "Pod"):
                 _keep_rank(obj["spec"], (old or {}).get("spec") or {})
             case ("", "PersistentVolumeClaim") if old is None:
                 self._classify(obj)
                 _protect(obj, PROTECTION)
+            case ("", "PersistentVolumeClaim"):
+                self._grow(resource, obj, old or {})
+            case ("", "Node") if old is None:
+                _keep_away(obj)
             case ("", "PersistentVolume") if old is None:
                 _protect(obj, VOLUME_PROTECTION)
             case ("", "Service"):
-                return self.shares.give(obj, old)
+                return self.shares.give(obj, old, dry_run=dry_run)
         return ()
+
+    def _account(self, resource: Resource, pod: Object) -> None:
+        """Refuse a pod that names an account that is not there; the one that every namespace has may come later."""
+        name, namespace = str(pod["spec"].get("serviceAccountName")), str(pod["metadata"].get("namespace"))
+        if name == _ACCOUNT or self._find("", "serviceaccounts", name, namespace=namespace):
+            return
+        if subdomain_problem(name):
+            # The rules for pods say it better.
+            return
+        why = f'error looking up service account {namespace}/{name}: serviceaccount "{name}" not found'
+        raise forbidden(resource, name_of(pod), why)
 
     def _rank(self, resource: Resource, pod: Object) -> None:
         """Give a pod the priority of its class."""
@@ -94,9 +126,20 @@ class Surroundings:
             newest = max(usual, key=lambda each: str(each["metadata"].get("creationTimestamp")))
             spec["storageClassName"] = name_of(newest)
 
-    def _find(self, group: str, plural: str, name: str) -> Object | None:
+    def _grow(self, resource: Resource, claim: Object, old: Object) -> None:
+        """Refuse to let a claim grow whose class does not know how."""
+        asked, had = (_storage(each) for each in (claim, old))
+        is_bound = (old.get("status") or {}).get("phase") == "Bound"
+        if not is_bound or asked is None or had is None or parse(asked) <= parse(had):
+            return
+        chosen = self._find("storage.k8s.io", "storageclasses", str(claim["spec"].get("storageClassName") or ""))
+        if not (chosen or {}).get("allowVolumeExpansion"):
+            said = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must"
+            raise forbidden(resource, name_of(claim), f"{said} support resize")
+
+    def _find(self, group: str, plural: str, name: str, *, namespace: str = "") -> Object | None:
         resource = self.scheme().find(group, "v1", plural)
-        stored = self.store.get(key_for(resource, "", name)) if resource else None
+        stored = self.store.get(key_for(resource, namespace, name)) if resource else None
         return read(stored.value) if stored else None
 
     def _all(self, group: str, plural: str) -> Iterator[Object]:

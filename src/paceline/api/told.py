@@ -1,22 +1,42 @@
-"""What the author of a good object is told beside the answer."""
+"""What the author of an object is told beside the answer, be that a no."""
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 import orjson
 
 from paceline.api.exchange import Answer, Stream
+from paceline.api.refusal import Refusal
 from paceline.objects.scheme import Resource, no_warnings
 
 # Kinds that Kubernetes wants to be rid of.
 _DEPRECATED = {("", "Endpoints"): "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"}
 
 
-def with_deprecation(answered: Answer | Stream, resource: Resource) -> Answer | Stream:
-    """Add that a kind is on its way out, whatever was asked about it."""
+def deprecation(resource: Resource) -> tuple[str, ...]:
+    """Say that a kind is on its way out, whatever was asked about it."""
     said = _DEPRECATED.get((resource.group, resource.kind)) if resource.is_builtin else None
-    if said is None or not isinstance(answered, Answer):
+    return () if said is None else (said,)
+
+
+@contextmanager
+def even_if_refused(warnings: Sequence[str]) -> Iterator[None]:
+    """Let a refusal say as well what there was to say before it; more may be added to it meanwhile."""
+    try:
+        yield
+    except Refusal as error:
+        if not warnings:
+            raise
+        raise Refusal(error.status, warnings=(*warnings, *error.warnings)) from error
+
+
+def with_deprecation(answered: Answer | Stream, resource: Resource) -> Answer | Stream:
+    """Add that a kind is on its way out."""
+    said = deprecation(resource)
+    if not said or not isinstance(answered, Answer):
         return answered
-    return replace(answered, warnings=(*answered.warnings, said))
+    return replace(answered, warnings=(*said, *answered.warnings))
 
 
 def with_warnings(answered: Answer | Stream, resource: Resource) -> Answer | Stream:

@@ -1,5 +1,7 @@
 """Who wrote what: the entries of `metadata.managedFields`, kept up with every write."""
 
+from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from paceline.api.exchange import Request
@@ -8,7 +10,7 @@ from paceline.api.server import Server
 from paceline.errors import Malformed
 from paceline.objects.builtin.structs import struct_of
 from paceline.objects.builtin.typed import complete
-from paceline.objects.fieldset import Path
+from paceline.objects.fieldset import Path, keys_step
 from paceline.objects.managed import (
     UPDATE,
     Author,
@@ -30,10 +32,12 @@ MAX_NAME = 128
 _STATUS: Path = ("f:status",)
 _SPEC: Path = ("f:spec",)
 _METADATA: Path = ("f:metadata",)
+_PORTS: Path = ("f:spec", "f:ports")
 # What the server itself gives a new object whose author does not say it: nobody owns that.
 _GIVEN: dict[tuple[str, str], tuple[Path, ...]] = {
     ("", "Namespace"): (_SPEC,),
-    ("", "PersistentVolumeClaim"): (("f:metadata", "f:finalizers"),),
+    ("", "Node"): ((*_SPEC, "f:taints"),),
+    ("", "PersistentVolumeClaim"): (("f:metadata", "f:finalizers"), (*_SPEC, "f:storageClassName")),
     ("", "PersistentVolume"): (("f:metadata", "f:finalizers"),),
     ("", "Pod"): tuple(
         (*_SPEC, f"f:{name}")
@@ -43,6 +47,9 @@ _GIVEN: dict[tuple[str, str], tuple[Path, ...]] = {
         (*_SPEC, f"f:{name}") for name in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
     ),
 }
+# Whoever says the one says the other.
+_ACCOUNT: tuple[Path, Path] = ((*_SPEC, "f:serviceAccount"), (*_SPEC, "f:serviceAccountName"))
+_SAME: dict[Path, tuple[Path, ...]] = dict.fromkeys(_ACCOUNT, _ACCOUNT)
 _POD_STATUS = (_SPEC, ("f:metadata", "f:deletionTimestamp"), ("f:metadata", "f:ownerReferences"))
 
 
@@ -51,7 +58,7 @@ def author_of(request: Request, target: Target, *, operation: str = UPDATE) -> A
     name = request.query.get("fieldManager") or _program(request.headers.get("user-agent", ""))
     return Author(
         name=name or "unknown",
-        api_version=target.resource.api_version,
+        api_version=target.written.api_version if target.written else target.resource.api_version,
         subresource=target.subresource,
         operation=operation,
     )
@@ -71,11 +78,38 @@ def ignored_by(target: Target) -> tuple[Path, ...]:
     return (_STATUS,) if resource.has_status else ()
 
 
+@cache
+def _zero(struct: str) -> Object:
+    """Give what every object of a kind of Kubernetes has, whatever its author says; not to be changed."""
+    zero: Object = {}
+    if struct:
+        complete(zero, struct)
+    return zero
+
+
+def _port_paths(obj: Object, resource: Resource) -> Iterator[Path]:
+    """Give the ports of machines that a service leaves to the server."""
+    if (resource.group, resource.kind) != ("", "Service"):
+        return
+    for port in (obj.get("spec") or {}).get("ports") or ():
+        if not port.get("nodePort"):
+            keys = {"port": port.get("port"), "protocol": port.get("protocol") or "TCP"}
+            yield (*_PORTS, keys_step(keys), "f:nodePort")
+
+
 def _is_said(obj: Object, path: Path) -> bool:
     value: Any = obj
     for step in path:
         value = value.get(step[2:]) if isinstance(value, dict) else None
     return bool(value)
+
+
+def _as_told(new: Object, said: Object | None, target: Target) -> Object:
+    """Give what counts as written: labels told with a status are not kept, but they are noted, as in Kubernetes."""
+    if said is None or target.subresource != "status" or target.resource.is_builtin:
+        return new
+    told = {part: said["metadata"][part] for part in ("annotations", "labels") if part in said["metadata"]}
+    return {**new, "metadata": {**new["metadata"], **told}}
 
 
 class Tracking:
@@ -106,16 +140,19 @@ class Tracking:
 
     def unsaid(self, obj: Object, resource: Resource) -> tuple[Path, ...]:
         """Give what the author of a new object leaves to the server."""
-        given = _GIVEN.get((resource.group, resource.kind), ())
-        return tuple(path for path in given if not _is_said(obj, path))
+        given = (*_GIVEN.get((resource.group, resource.kind), ()), *_port_paths(obj, resource))
+        return tuple(
+            # Where nothing is said of the whole part, nobody owns that either.
+            path if _is_said(obj, path[:1]) else path[:1]
+            for path in given
+            if len(path) > len(_PORTS) or not any(_is_said(obj, each) for each in (path, *_SAME.get(path, ())))
+        )
 
     def born(self, new: Object, target: Target, author: Author, *, unsaid: tuple[Path, ...]) -> None:
         """Write down, in place, that all of a new object is its author's, but for what they left to the server."""
         resource, metadata = target.resource, new["metadata"]
         said = metadata.pop("managedFields", None)
-        zero: Object = {}
-        if resource.is_builtin and (struct := struct_of(resource.group, resource.version, resource.kind)):
-            complete(zero, struct)
+        zero = _zero(struct_of(resource.group, resource.version, resource.kind) if resource.is_builtin else "")
         ignored = (*ignored_by(target), *unsaid)
         managed = said_or_there(said, None)
         if managed:
@@ -131,22 +168,25 @@ class Tracking:
             fields = newborn(self.type_of(target.resource), new, zero=zero, ignored=ignored)
         except Malformed:
             return {}
+        if target.written:
+            fields = {target.written.names.get(step, step): below for step, below in fields.items()}
         return {author.identity: Entry(author=author, time=self.now, fields=fields)} if fields else {}
 
-    def changed(self, old: Object, new: Object, author: Author, *, target: Target) -> None:
+    def changed(self, old: Object, new: Object, author: Author, *, target: Target, said: Object | None = None) -> None:
         """Write down, in place, whose the changes of an object are."""
         metadata = new["metadata"]
         there = old["metadata"].get("managedFields")
         # What a subresource is told about entries does not count.
-        said = None if target.subresource else metadata.get("managedFields")
-        managed = said_or_there(said, there)
+        entries_said = None if target.subresource else metadata.get("managedFields")
+        managed = said_or_there(entries_said, there)
         if not managed:
             # Nobody was written down so far, and a change is not the time to begin.
             metadata.pop("managedFields", None)
             return
-        found = self._compared(target.resource, old, new)
+        found = self._compared(target.resource, old, _as_told(new, said, target))
         after = updated(managed, author, found, now=self.now)
-        entries = there if after is managed and (said is None or said == there) else to_wire(after)
+        is_as_before = entries_said is None or entries_said == there
+        entries = there if after is managed and is_as_before else to_wire(after)
         if entries:
             metadata["managedFields"] = entries
         else:

@@ -17,15 +17,6 @@ from paceline.objects.scheme import Resource
 # More would not help anyone, and a hostile object could have millions.
 MAX_FAULTS = 50
 
-_TYPES = {
-    "array": "a list",
-    "boolean": "true or false",
-    "integer": "an integer",
-    "null": "null",
-    "number": "a number",
-    "object": "a mapping of fields",
-    "string": "a string",
-}
 _FORMATS = {
     "byte": "must be base64",
     "date-time": "must be a time like 2030-01-31T12:00:00Z",
@@ -107,7 +98,7 @@ def faults_of(error: ValidationError, *, is_defined: bool = False) -> Iterator[F
         case "required":
             yield required(f"{path}.{said['property']}" if path else str(said["property"]))
         case "type":
-            yield _type_fault(path, error.instance, said["types"], is_defined=is_defined)
+            yield _type_fault(path, error.instance, said["types"])
         case "enum":
             yield unsupported(path, error.instance, said["options"])
         case "format":
@@ -137,11 +128,11 @@ def _size(value: Any) -> int:
     return len(value) if isinstance(value, (dict, list)) else 0
 
 
-def _type_fault(path: str, value: Any, types: list[str], *, is_defined: bool) -> FieldFault:
-    if not is_defined:
-        return FieldFault(path, value, _type_hint(types, value), Problem.TYPE)
-    found, wanted = type_of(value), ",".join(name for name in types if name != "null")
-    return FieldFault(path, found, f'{path} in body must be of type {wanted}: "{found}"', Problem.TYPE)
+def _type_fault(path: str, value: Any, types: list[str]) -> FieldFault:
+    """Say it in the words of Kubernetes, and then what to do about it where that is plain."""
+    found, wanted = type_of(value), ",".join(dict.fromkeys(name for name in types if name != "null"))
+    hint = f'{path} in body must be of type {wanted}: "{found}"{_advice(types, value)}'
+    return FieldFault(path, found, hint, Problem.TYPE)
 
 
 def _format_fault(path: str, value: Any, form: str, *, is_defined: bool) -> FieldFault:
@@ -163,7 +154,7 @@ def _closest(
     ]
     if len(types) == len(branches):
         wanted = [name for names in types for name in names]
-        yield _type_fault(path, error.instance, wanted, is_defined=is_defined)
+        yield _type_fault(path, error.instance, wanted)
         return
     if valid:
         hint = f'"{path}" must validate one and only one schema (oneOf). Found {valid} valid alternatives'
@@ -177,14 +168,12 @@ def _closest(
         yield from faults_of(each, is_defined=is_defined)
 
 
-def _type_hint(types: list[str], value: Any) -> str:
-    wanted = " or ".join(dict.fromkeys(_TYPES.get(name, name) for name in types))
-    hint = f"must be {wanted}, not {_TYPES[type_of(value)]}"
+def _advice(types: list[str], value: Any) -> str:
     if isinstance(value, str) and {"integer", "number"} & set(types) and value.strip().isdigit():
-        return f"{hint}; write {value.strip()} without quotes"
+        return f"; write {value.strip()} without quotes"
     if "string" in types and isinstance(value, (bool, int, float)):
-        return f"{hint}; put it in quotes"
-    return hint
+        return "; put it in quotes"
+    return ""
 
 
 def type_of(value: Any) -> str:

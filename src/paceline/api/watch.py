@@ -11,7 +11,7 @@ from paceline.api import refusal
 from paceline.api.asking import asked_by
 from paceline.api.change import read
 from paceline.api.change import write as write_object
-from paceline.api.exchange import Request, Stalled, Write
+from paceline.api.exchange import YAML, Request, Stalled, Write
 from paceline.api.paths import Target
 from paceline.api.render import Form, Tables, form_of, partial_of
 from paceline.api.select import Selection, selection_of
@@ -155,6 +155,8 @@ class Changes:
         self._server = server
         self._resource = target.resource
         self._form = form_of(request)
+        if request.headers.get("accept", "").partition(";")[0] == YAML:
+            raise refusal.not_acceptable("application/json;stream=watch")
         self._tables = Tables(request, target.resource, server.clock)
         self._sent = sent
         self._bookmarks = request.flag("allowWatchBookmarks")

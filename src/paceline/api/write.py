@@ -12,7 +12,6 @@ from paceline.api.admission import Admission, refuse_unknown
 from paceline.api.applying import Applies
 from paceline.api.body import (
     MAX_DEPTH,
-    YAML,
     check_depth,
     content_type,
     go_name,
@@ -21,11 +20,12 @@ from paceline.api.body import (
     read_options,
     read_written,
 )
-from paceline.api.exchange import Answer, Options, Request
+from paceline.api.exchange import YAML, Answer, Options, Request
 from paceline.api.patching import JSON_PATCH, MERGE, Patch, read_patch, refuse_if_unknown
 from paceline.api.paths import Target, key_for
 from paceline.api.render import form_of, one_of
 from paceline.api.server import Server
+from paceline.api.told import even_if_refused
 from paceline.api.tracking import Tracking, author_of
 from paceline.api.versions import as_read
 from paceline.errors import Conflict, Exists, Malformed, Missing
@@ -68,10 +68,11 @@ class Writes:
         form_of(request)
         options = read_options(request, "CreateOptions")
         obj, entries, said = self._read(request, target, options)
-        change.identify(obj, target)
-        self._check_namespace(target, name_of(obj))
-        change.put_back(obj, entries)
-        stored = await self._create(obj, target, options=options, author=author_of(request, target))
+        with even_if_refused(said):
+            change.identify(obj, target)
+            self._check_namespace(target, name_of(obj))
+            change.put_back(obj, entries)
+            stored = await self._create(obj, target, options=options, author=author_of(request, target))
         return Answer(code=201, body=self._shown(request, target, stored), warnings=said)
 
     def _read(self, request: Request, target: Target, options: Options) -> tuple[Object, Any, tuple[str, ...]]:
@@ -114,7 +115,7 @@ class Writes:
             new, entries = change.apart(new)
             unsaid = self._tracking.unsaid(new, resource)
             resource.default(new)
-            self._admission.check(resource, new)
+            self._admission.check(resource, new, dry_run=options.dry_run)
             change.put_back(new, entries)
             if author is not None:
                 self._tracking.born(new, target, author, unsaid=unsaid)
@@ -153,7 +154,8 @@ class Writes:
             self._check_guard(obj, old, target)
             return obj
 
-        stored = await self.change(target, edit, options=options, author=author_of(request, target))
+        with even_if_refused(said):
+            stored = await self.change(target, edit, options=options, author=author_of(request, target))
         return Answer(body=self._shown(request, target, stored), warnings=said)
 
     async def patch(self, request: Request, target: Target) -> Answer:
@@ -164,15 +166,15 @@ class Writes:
         if is_apply(request):
             return await self._apply(request, target, options)
         patch = read_patch(request, target.resource, self._server.scheme.components)
-        told: tuple[str, ...] = ()
+        told: list[str] = []
 
         def edit(old: Object) -> Object:
-            nonlocal told
-            new, told = self._patched(patch, old, target, options=options)
+            new, told[:] = self._patched(patch, old, target, options=options)
             return new
 
-        stored = await self.change(target, edit, options=options, author=author_of(request, target))
-        return Answer(body=self._shown(request, target, stored), warnings=told)
+        with even_if_refused(told):
+            stored = await self.change(target, edit, options=options, author=author_of(request, target))
+        return Answer(body=self._shown(request, target, stored), warnings=tuple(told))
 
     def _patched(
         self, patch: Patch, old: Object, target: Target, *, options: Options
@@ -182,6 +184,9 @@ class Writes:
         if why := self._unfit(whole, resource):
             raise refusal.invalid_patch(patch.shown(whole), why)
         new, entries = change.apart(whole)
+        if target.subresource == "status" and resource.is_builtin:
+            # This door changes the status and metadata alone: of the rest, only what the patch touches is looked at.
+            new = {part: value for part, value in new.items() if part == "status" or value is not old.get(part)}
         # Parts are shared with what is there; cleaning works in place.
         new = change.read(orjson.dumps(new))
         try:
@@ -223,13 +228,16 @@ class Writes:
     async def _apply(self, request: Request, target: Target, options: Options) -> Answer:
         """Make true what somebody says about an object, which may have to be made for it."""
         said, warnings = self._applies.read(request, target, options)
+        with even_if_refused(warnings):
+            code, stored = await self._make_true(said, target, options)
+        return Answer(code=code, body=self._shown(request, target, stored), warnings=warnings)
+
+    async def _make_true(self, said: Said, target: Target, options: Options) -> tuple[int, Stored]:
         for left in reversed(range(MAX_TRIES)):
             try:
                 if self._server.store.get(target.key) is None and not target.subresource:
-                    stored = await self._born_by(said, target, options)
-                    return Answer(code=201, body=self._shown(request, target, stored), warnings=warnings)
-                stored = await self.change(target, partial(self._applied, said, target), options=options)
-                return Answer(body=self._shown(request, target, stored), warnings=warnings)
+                    return 201, await self._born_by(said, target, options)
+                return 200, await self.change(target, partial(self._applied, said, target), options=options)
             except refusal.Refusal as error:
                 # It came or went in between: what is said holds for either.
                 came = error.status.reason == "AlreadyExists"
@@ -284,15 +292,19 @@ class Writes:
         for left in reversed(range(MAX_TRIES)):
             stored = self.find(target)
             old = change.read(as_read(target.resource, stored.value))
-            new, entries = change.apart(change.successor(old, edit(old), target))
+            said = edit(old)
+            new, entries = change.apart(change.successor(old, said, target))
             if target.subresource in {"", "finalize"}:
                 target.resource.default(new)
-                self._admission.check(target.resource, new, old)
+                self._admission.check(target.resource, new, old, dry_run=options.dry_run)
             else:
+                if (target.resource.group, target.resource.kind) == ("", "Node"):
+                    # What is not kept back is for pods.
+                    target.resource.default(new)
                 self._admission.check_status(target.resource, new)
             change.put_back(new, entries)
             if author is not None:
-                self._tracking.changed(old, new, author, target=target)
+                self._tracking.changed(old, new, author, target=target, said=said)
             if change.is_same(old, new):
                 return stored
             change.check_size(new)

@@ -15,15 +15,16 @@ from pathlib import Path
 
 import uvloop
 
+from paceline.assembly.choices import chosen_images
 from paceline.assembly.commands import Commands
 from paceline.assembly.daemon import recall
-from paceline.assembly.embedded import GC_THRESHOLD
 from paceline.assembly.hold import READY, hold
 from paceline.assembly.host import find_sandbox, look_at_host
 from paceline.assembly.journal import known, say_to_stderr
 from paceline.assembly.listen import serve, unix_socket
 from paceline.assembly.listeners import Listeners
-from paceline.assembly.machine import OneThread, real_world
+from paceline.assembly.machine import GC_THRESHOLD, OneThread, real_world
+from paceline.assembly.network import pod_network
 from paceline.assembly.processes import RealProcesses
 from paceline.assembly.settings import Settings
 from paceline.assembly.usage import measure
@@ -88,6 +89,9 @@ async def _run_agent(settings: Settings) -> None:
         raise Unavailable(f"{settings.agent_access} is damaged; `paceline up` writes it anew")
     processes = RealProcesses(mark=str(settings.home))
     world = replace(real_world(), processes=processes)
+    network, networks = pod_network(settings)
+    if networks is not None:
+        await networks.find()
     async with HttpCluster(access, world.chance) as cluster, asyncio.TaskGroup() as group:
         agent = Agent(
             cluster=cluster,
@@ -96,15 +100,19 @@ async def _run_agent(settings: Settings) -> None:
             recorder=Recorder(cluster, world.clock, component="paceline-agent"),
             host=look_at_host(),
             folders=Folders(root=settings.agent),
-            images=settings.images,
+            images=chosen_images(settings),
             find_sandbox=find_sandbox,
             command=Commands(processes=processes).run,
+            network=network,
+            networks=networks,
         )
         machine = _machine(agent, processes)
         ready, started = asyncio.Event(), asyncio.Event()
         group.create_task(agent.run(ready))
         await ready.wait()
         group.create_task(machine.stats.run())
+        if networks is not None:
+            group.create_task(networks.run())
         group.create_task(
             serve(make_app(agent, machine), unix_socket(settings.agent_socket), tls=None, started=started)
         )

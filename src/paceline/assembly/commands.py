@@ -155,6 +155,7 @@ def _written(order: Order) -> bytes:
             "cwd": order.folder,
             "uid": user.uid if user else None,
             "gid": user.gid if user else None,
+            "groups": user.groups if user else (),
             "tty": order.has_terminal,
             "stdin": order.has_input,
         }

@@ -40,7 +40,22 @@ async def make_basics(cluster: Cluster) -> None:
             # Asked first: an address that a service has already cannot even be asked for again.
             await cluster.get(where, *key_of(manifest))
         except Missing:
-            await cluster.create(where, manifest)
+            # What a kube-apiserver makes by itself says that one has made it; clients need not know the difference.
+            await cluster.create(where, manifest, author="" if where is STORAGE_CLASSES else "kube-apiserver")
+
+
+def default_class() -> Object:
+    """Give the class of claims that name none: a folder on this machine."""
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": CLASS, "annotations": {DEFAULT_CLASS: "true"}},
+        "provisioner": FOLDERS,
+        # What a person has trained is not removed with a claim, unless they choose a class that says so.
+        "reclaimPolicy": "Retain",
+        # A folder is as large as its disk, whatever it is called.
+        "allowVolumeExpansion": True,
+    }
 
 
 def _basics() -> Iterator[tuple[Collection, Object]]:
@@ -48,17 +63,7 @@ def _basics() -> Iterator[tuple[Collection, Object]]:
         yield NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     for priority in SYSTEM_PRIORITIES.values():
         yield PRIORITY_CLASSES, priority
-    yield (
-        STORAGE_CLASSES,
-        {
-            "apiVersion": "storage.k8s.io/v1",
-            "kind": "StorageClass",
-            "metadata": {"name": CLASS, "annotations": {DEFAULT_CLASS: "true"}},
-            "provisioner": FOLDERS,
-            # What a person has trained is not removed with a claim, unless they choose a class that says so.
-            "reclaimPolicy": "Retain",
-        },
-    )
+    yield STORAGE_CLASSES, default_class()
     yield (
         SERVICES,
         {
@@ -83,6 +88,8 @@ class Machine:
     in_use: Callable[[], frozenset[int]] = frozenset
     # The certificate by which the server is known, as PEM.
     authority: str = ""
+    # Whether pods share its network, so that every job needs ports of its own.
+    shares_network: bool = True
 
 
 ANY_MACHINE = Machine()
@@ -102,7 +109,7 @@ async def start_controllers(
         clock=world.clock,
         chance=world.chance,
         recorder=Recorder(cluster, world.clock, component="paceline-controller"),
-        shares_network=True,
+        shares_network=machine.shares_network,
         ports=machine.ports,
         in_use=machine.in_use,
         program=launch_program(world.ids),

@@ -72,7 +72,12 @@ def stop(settings: Settings) -> bool:
 
 def remember(settings: Settings) -> None:
     """Write down the choices of this start, for the processes it starts and for the next start by itself."""
-    chosen = {"images": [list(row) for row in settings.images], "port": settings.port, "sandbox": settings.has_sandbox}
+    chosen = {
+        "images": [list(row) for row in settings.images],
+        "port": settings.port,
+        "sandbox": settings.has_sandbox,
+        "network": settings.network,
+    }
     with _in_home(settings):
         settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
         beside = settings.started_with.with_suffix(".new")
@@ -92,6 +97,7 @@ def recall(home: Path) -> Settings:
         images=tuple((str(pattern), str(environment)) for pattern, environment in chosen.get("images", ())),
         port=int(chosen.get("port", 0)),
         has_sandbox=bool(chosen.get("sandbox", True)),
+        network=str(chosen.get("network", "")),
     )
 
 

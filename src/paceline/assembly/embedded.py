@@ -1,9 +1,11 @@
 """The control process of the embedded cluster: store, API server, controllers; and the agent beside it."""
 
 import asyncio
+import functools
 import gc
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import PurePosixPath
 from zlib import crc32
 
@@ -17,8 +19,9 @@ from paceline.assembly.keep_agent import keep_agent
 from paceline.assembly.keys import Keys, last_port, prepare_keys
 from paceline.assembly.kinds import define_kinds, live_kinds
 from paceline.assembly.listen import listening_ports, loopback_socket, serve
-from paceline.assembly.machine import OneThread, real_world
+from paceline.assembly.machine import GC_THRESHOLD, OneThread, real_world
 from paceline.assembly.mark import MarkedLog
+from paceline.assembly.network import close, prepare
 from paceline.assembly.settings import LOOPBACK, Settings
 from paceline.client.agent import AgentSocket
 from paceline.client.local import IN_PROCESS, LocalCluster
@@ -27,9 +30,6 @@ from paceline.errors import Unavailable
 from paceline.store.sqlite import SqliteLog
 from paceline.store.store import Store
 from paceline.world import World
-
-# The caches hold many long-lived objects: collecting them again and again costs more than it finds.
-GC_THRESHOLD = 50_000
 
 
 def run_control(settings: Settings, ready: Callable[[], None]) -> None:
@@ -77,18 +77,24 @@ async def run_cluster(settings: Settings, world: World, ready: Callable[[], None
             group.create_task(serve(app, sock, tls=(keys.certificate, keys.key), started=started))
             await started.wait()
             await make_basics(cluster)
-            await define_kinds(cluster)
             async with asyncio.TaskGroup() as controllers:
                 volumes = PurePosixPath(settings.volumes)
-                await start_controllers(controllers, cluster, world, volumes=volumes, machine=_machine(settings, keys))
+                # On a thread of its own, which goes into other networks for a moment.
+                choice = await OneThread("network").run(functools.partial(prepare, settings))
+                machine = replace(_machine(settings, keys), shares_network=choice.subnet is None)
+                # First, for it takes longest, and in a process of its own.
                 agent_is_ready = asyncio.Event()
                 controllers.create_task(keep_agent(settings, agent_is_ready))
+                await define_kinds(cluster)
+                await start_controllers(controllers, cluster, world, volumes=volumes, machine=machine)
                 await agent_is_ready.wait()
                 say_ready(settings.lock)
                 ready()
     finally:
         await nodes.close()
         await store.close()
+        # The agent has ended by now.
+        close(settings)
 
 
 def _machine(settings: Settings, keys: Keys) -> Machine:

@@ -1,26 +1,21 @@
 """Certificates, tokens and kubeconfigs of an embedded cluster, made once and kept under its folder."""
 
 import base64
-import ipaddress
 import json
+import subprocess
+import sys
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
-
 from paceline.api.gate import hashed
 from paceline.assembly.settings import LOOPBACK, NAMESPACE, Settings
+from paceline.errors import Unavailable
 from paceline.world import World
 
 ADMIN = "admin"
 CONTROLLER = "system:paceline-controller"
 NODE = "system:node"
-LIFETIME = timedelta(days=3650)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +37,7 @@ def prepare_keys(settings: Settings, world: World, port: int) -> Keys:
     world.files.make_folder(folder)
     authority, certificate, key = (folder / name for name in ("ca.crt", "server.crt", "server.key"))
     if not all(path.exists() for path in (authority, certificate, key)):
-        _make_certificates(world, folder)
+        _make_certificates(folder)
     tokens: dict[str, str] = {}
     server = f"https://{LOOPBACK}:{port}"
     for user, path in ((ADMIN, settings.kubeconfig), (NODE, settings.agent_access)):
@@ -95,42 +90,9 @@ def _kubeconfig(server: str, authority: bytes, *, user: str, token: str) -> dict
     }
 
 
-def _make_certificates(world: World, folder: Path) -> None:
-    now = world.clock.now()
-    root_key = ec.generate_private_key(ec.SECP256R1())
-    root_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "paceline authority")])
-    root = (
-        _certificate(root_name, root_key.public_key(), issuer=root_name, now=now)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .sign(root_key, hashes.SHA256())
-    )
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "paceline")])
-    names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address(LOOPBACK))]
-    usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
-    certificate = (
-        _certificate(name, key.public_key(), issuer=root_name, now=now)
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .add_extension(usage, critical=False)
-        .sign(root_key, hashes.SHA256())
-    )
-    pem = serialization.Encoding.PEM
-    world.files.write(folder / "ca.crt", root.public_bytes(pem))
-    world.files.write(folder / "server.crt", certificate.public_bytes(pem))
-    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    world.files.write(folder / "server.key", private)
-
-
-def _certificate(
-    name: x509.Name, key: ec.EllipticCurvePublicKey, *, issuer: x509.Name, now: datetime
-) -> x509.CertificateBuilder:
-    return (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(issuer)
-        .public_key(key)
-        .serial_number(x509.random_serial_number())
-        # A day back, for machines whose clock was behind when the certificate was made.
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + LIFETIME)
-    )
+def _make_certificates(folder: Path) -> None:
+    """Have another process make them: what it takes is large, and needed once in the life of a cluster."""
+    command = [sys.executable, "-m", "paceline.assembly.certificates", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
+    if done.returncode:
+        raise Unavailable(f"no certificates could be made in {folder}: {done.stderr.strip() or done.returncode}")

@@ -1,11 +1,12 @@
 """What the embedded API server serves: the built-in kinds, and our own by way of their definitions."""
 
 import asyncio
-import functools
 from collections.abc import Mapping
+from functools import cache, partial
 
 from paceline.api.definitions import LiveKinds
 from paceline.client.cluster import CRDS, Cluster
+from paceline.errors import Missing
 from paceline.kinds import catalog
 from paceline.objects import definition_rules
 from paceline.objects.builtin import builtin_components, builtin_resources
@@ -14,14 +15,16 @@ from paceline.objects.meta import Object, name_of
 from paceline.objects.scheme import Scheme
 from paceline.store.store import Store
 
+_WRITTEN = ("apiVersion", "kind", "metadata", "spec")
 
-@functools.cache
+
+@cache
 def builtin_scheme() -> Scheme:
     """Give the kinds that are served without a definition."""
     return Scheme(resources=builtin_resources(), components=builtin_components())
 
 
-@functools.cache
+@cache
 def full_scheme() -> Scheme:
     """Give the built-in kinds and our own, as they are served once all of them are defined."""
     components = builtin_components()
@@ -29,7 +32,7 @@ def full_scheme() -> Scheme:
     return Scheme(resources=resources, components=components)
 
 
-@functools.cache
+@cache
 def own_kinds() -> Mapping[tuple[str, str], Known]:
     """Give our own kinds with their definitions, by group and kind."""
     components = builtin_components()
@@ -52,18 +55,25 @@ def fixed_kinds(store: Store) -> LiveKinds:
 
 async def define_kinds(cluster: Cluster) -> None:
     """Store the definitions of our own kinds, each that is missing or was made by another Paceline."""
-    page = await cluster.list(CRDS)
-    stored = {name_of(each): each for each in page.items}
+    writes = []
+    for known in own_kinds().values():
+        wanted = known.definition
+        # One at a time: together they would be most of what this process ever holds.
+        there = await _find(cluster, name_of(wanted))
+        if there is None:
+            writes.append(partial(cluster.create, CRDS, {part: wanted[part] for part in _WRITTEN}))
+        elif there["spec"] != wanted["spec"]:
+            writes.append(partial(cluster.replace, CRDS, {**there, "spec": wanted["spec"]}))
     async with asyncio.TaskGroup() as group:
-        for known in own_kinds().values():
-            group.create_task(_define(cluster, known.definition, stored.get(name_of(known.definition))))
+        for write in writes:
+            group.create_task(write())
 
 
-async def _define(cluster: Cluster, wanted: Object, there: Object | None) -> None:
-    if there is None:
-        await cluster.create(CRDS, {part: wanted[part] for part in ("apiVersion", "kind", "metadata", "spec")})
-    elif there["spec"] != wanted["spec"]:
-        await cluster.replace(CRDS, {**there, "spec": wanted["spec"]})
+async def _find(cluster: Cluster, name: str) -> Object | None:
+    try:
+        return await cluster.get(CRDS, "", name)
+    except Missing:
+        return None
 
 
 def _completed(definition: Object) -> Object:

@@ -6,6 +6,7 @@ import os
 import random
 import secrets
 import shutil
+import stat
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +19,9 @@ from paceline.node import shim
 from paceline.world import World
 
 T = TypeVar("T")
+
+# The caches hold many long-lived objects: collecting them again and again costs more than it finds.
+GC_THRESHOLD = 50_000
 
 # The letters of Kubernetes' generated names: no vowels and no look-alikes.
 SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
@@ -130,12 +134,59 @@ class RealFiles:
         """Tell whether something is at the path, a dangling link included."""
         return os.path.lexists(path)
 
+    def sort(self, path: Path) -> str:
+        """Tell what is at the end of a path."""
+        try:
+            mode = path.stat().st_mode
+        except OSError:
+            return ""
+        return _SORTS.get(stat.S_IFMT(mode), "")
+
+    def link(self, path: Path, target: str) -> None:
+        """Make a link beside the name and rename it over."""
+        beside = path.with_name(f"..{secrets.token_hex(4)}.link")
+        beside.symlink_to(target)
+        try:
+            beside.replace(path)
+        except BaseException:
+            beside.unlink(missing_ok=True)
+            raise
+
+    def share(self, path: Path, group: int, *, is_read_only: bool = False) -> None:
+        """Change group and rights, from the inside out: the outermost folder says that all in it was done."""
+        found = path.stat()
+        if found.st_gid == group and found.st_mode & stat.S_ISGID:
+            return
+        for folder, _, files in os.walk(path, topdown=False):
+            for name in files:
+                _give(Path(folder) / name, group, 0o440 if is_read_only else 0o660)
+            _give(Path(folder), group, (0o550 if is_read_only else 0o770) | stat.S_ISGID)
+
     def remove(self, path: Path) -> None:
         """Remove a file or a whole folder without following links."""
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, onerror=_gone_is_fine)
         else:
             path.unlink(missing_ok=True)
+
+
+_SORTS = {
+    stat.S_IFDIR: "folder",
+    stat.S_IFREG: "file",
+    stat.S_IFSOCK: "socket",
+    stat.S_IFIFO: "pipe",
+    stat.S_IFCHR: "character device",
+    stat.S_IFBLK: "block device",
+}
+
+
+def _give(path: Path, group: int, rights: int) -> None:
+    """Give one file or folder to a group, as far as this user may; what went meanwhile needs nothing."""
+    with contextlib.suppress(FileNotFoundError, PermissionError):
+        mode = path.lstat().st_mode
+        os.chown(path, -1, group, follow_symlinks=False)
+        if not stat.S_ISLNK(mode):
+            path.chmod(stat.S_IMODE(mode) | rights)
 
 
 def _fill(path: Path, data: bytes, mode: int) -> None:

@@ -7,6 +7,8 @@ from paceline.errors import Fault, Invalid
 
 LOOPBACK = "127.0.0.1"
 NAMESPACE = "default"
+# How pods are connected: all on the machine's network, or each on one of its own.
+HOST_NETWORK, OWN_NETWORK = "host", "own"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +21,8 @@ class Settings:
     # 0 takes the port of the last time, or any free one.
     port: int = 0
     has_sandbox: bool = True
+    # One of the two above; empty: not asked for.
+    network: str = ""
 
     @property
     def kubeconfig(self) -> Path:
@@ -64,6 +68,11 @@ class Settings:
     def agent_access(self) -> Path:
         """Where the node agent finds the address and its own token."""
         return self.keys / "agent.kubeconfig"
+
+    @property
+    def pod_network(self) -> Path:
+        """What was decided about the network of pods."""
+        return self.home / "network.json"
 
     @property
     def lock(self) -> Path:

@@ -4,6 +4,8 @@ from typing import Any
 
 import yaml
 
+from paceline.objects.yaml_scalars import is_word
+
 
 class Dumper(yaml.CSafeDumper):
     """Writes without aliases: an object never refers to itself."""
@@ -14,7 +16,7 @@ class Dumper(yaml.CSafeDumper):
 
 
 def _text(dumper: Dumper, text: str) -> yaml.ScalarNode:
-    style = "|" if "\n" in text else None
+    style = "|" if "\n" in text else None if is_word(text) else "'"
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 

@@ -8,14 +8,11 @@ from paceline.objects.meta import Key, Object, controller_of, key_of, revision_o
 # Told (change, old, new): `old` is None for ADDED, `new` is None for DELETED. Must not block or change either.
 Handler = Callable[[Change, Object | None, Object | None], None]
 
-_TIES = ("namespace", "name", "uid", "resourceVersion", "ownerReferences", "finalizers", "deletionTimestamp")
-
 
 class Cache(Mapping[Key, Object]):
     """The objects of one collection. Readers get the objects themselves and must not change them."""
 
-    def __init__(self, *, only_ties: bool = False) -> None:
-        self._lean = ties if only_ties else lean
+    def __init__(self) -> None:
         self._objects: dict[Key, Object] = {}
         self._by_owner: dict[str, dict[Key, Object]] = {}
         self._handlers: list[Handler] = []
@@ -47,7 +44,7 @@ class Cache(Mapping[Key, Object]):
 
     def accept(self, obj: Object) -> None:
         """Take an object in, whatever was there; the very same one again changes nothing."""
-        key, obj = key_of(obj), self._lean(obj)
+        key, obj = key_of(obj), _lean(obj)
         old = self._objects.get(key)
         if old is not None and uid_of(old) != uid_of(obj):
             # Another object by the same name: whoever cared for the first must learn that it went.
@@ -91,18 +88,12 @@ def is_later(revision: str, than: str) -> bool:
     return revision.isdigit() and than.isdigit() and int(revision) > int(than)
 
 
-def lean(obj: Object) -> Object:
+def _lean(obj: Object) -> Object:
     """Leave out who owns which field: it is half of an object, and nobody here asks."""
     metadata = obj.get("metadata") or {}
     if "managedFields" not in metadata:
         return obj
     return {**obj, "metadata": {name: value for name, value in metadata.items() if name != "managedFields"}}
-
-
-def ties(obj: Object) -> Object:
-    """Leave out all but which object it is, whom it belongs to, and what holds it."""
-    metadata = obj["metadata"]
-    return {"metadata": {name: metadata[name] for name in _TIES if name in metadata}}
 
 
 def is_known_order(one: Object, other: Object) -> bool:

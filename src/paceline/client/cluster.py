@@ -89,8 +89,8 @@ class Select:
     namespace: str = ""
     labels: str = ""
     fields: str = ""
-    # Ask for the metadata alone, as PartialObjectMetadata.
-    only_metadata: bool = False
+    # Give of each only which object it is, whom it belongs to and what holds it: for those who follow very many.
+    only_ties: bool = False
 
 
 class Cluster(Protocol):
@@ -113,7 +113,7 @@ class Cluster(Protocol):
         """
         ...
 
-    async def create(self, where: Collection, obj: Object) -> Object:
+    async def create(self, where: Collection, obj: Object, *, author: str = "") -> Object:
         """Store a new object; Exists when the name is taken, Invalid when it breaks rules."""
         ...
 

@@ -90,7 +90,8 @@ class DirectCluster:
     def page(self, where: Collection, select: Select, *, limit: int, after: str = "") -> Page:
         """Read one page of a list; Expired when the list it continues is no longer kept."""
         request = requests.page(where, select, limit=limit, after=after)
-        return responses.read_page(self.send(request))
+        page = responses.read_page(self.send(request))
+        return responses.only_ties(page) if select.only_ties else page
 
     def create(self, where: Collection, obj: Object) -> Object:
         """Store a new object; Exists when the name is taken, Invalid when it breaks rules."""
@@ -129,7 +130,8 @@ class DirectCluster:
         lines = responses.Lines()
         for chunk in self._chunks(request):
             for line in lines.feed(chunk):
-                yield responses.read_event(line)
+                event = responses.read_event(line)
+                yield responses.only_ties(event) if select.only_ties else event
 
     def stream(self, path: str, query: Mapping[str, str]) -> Generator[bytes, None, None]:
         """Read a path as it grows (logs); closing it hangs up."""

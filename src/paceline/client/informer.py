@@ -35,13 +35,12 @@ class Informer:
         chance: Chance,
         on_change: Handler | None = None,
     ) -> None:
-        self._select = select or Select()
-        # What comes without its content is kept without its labels and notes, too.
-        self.cache = Cache(only_ties=self._select.only_metadata)
+        self.cache = Cache()
         # Set once the first list is in the cache.
         self.has_synced = asyncio.Event()
         self._cluster = cluster
         self._collection = collection
+        self._select = select or Select()
         self._labels = parse_labels(self._select.labels)
         self._chance = chance
         # Everything up to this revision has been seen; empty when a list is needed.

@@ -276,5 +276,8 @@ def _trusting() -> ssl.SSLContext:
 
 def _why(error: Exception) -> str:
     number = getattr(error, "os_error", error)
+    if isinstance(number, ConnectionRefusedError):
+        # The event loop has words of its own for it.
+        return "connection refused"
     said = getattr(number, "strerror", None) or str(error) or type(error).__name__
     return str(said).lower()

@@ -87,11 +87,12 @@ def watch(where: Collection, select: Select, *, since: str, timeout_seconds: int
     )
 
 
-def create(where: Collection, obj: Object) -> Request:
+def create(where: Collection, obj: Object, *, author: str = "") -> Request:
     """Ask to store a new object."""
     namespace = namespace_of(obj)
     _need_namespace(where, namespace, name_of(obj))
-    return _write("POST", where.path(_quoted(namespace)), obj)
+    request = _write("POST", where.path(_quoted(namespace)), obj)
+    return replace_fields(request, query=(*request.query, ("fieldManager", author))) if author else request
 
 
 def replace(where: Collection, obj: Object, *, subresource: str = "") -> Request:
@@ -157,7 +158,7 @@ def _headers(content_type: str) -> Pairs:
 
 
 def _accepting(select: Select, many: str = "") -> Pairs:
-    form = f";as=PartialObjectMetadata{many};g=meta.k8s.io;v=v1" if select.only_metadata else ""
+    form = f";as=PartialObjectMetadata{many};g=meta.k8s.io;v=v1" if select.only_ties else ""
     return (("Accept", f"application/json{form}"),)
 
 

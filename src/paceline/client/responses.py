@@ -3,7 +3,8 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import orjson
 
@@ -26,7 +27,9 @@ from paceline.errors import (
     Unknown,
     Unreadable,
 )
-from paceline.objects.meta import Object
+from paceline.objects.meta import Object, ties_of
+
+Told = TypeVar("Told", Page, Happened)
 
 # Reasons that other servers give and ours has no word of its own for.
 _ALSO_BY_REASON: dict[str, type[PacelineError]] = {
@@ -89,6 +92,13 @@ def read_event(line: bytes) -> Happened:
     if not isinstance(kind, str) or kind not in Change.__members__ or not isinstance(obj, dict):
         raise Unavailable(f"the server sent a watch event that is none: {_shown(line)}")
     return Happened(change=Change(kind), object=obj)
+
+
+def only_ties(read: Told) -> Told:
+    """Leave out all but which objects they are, whom they belong to, and what holds them."""
+    if isinstance(read, Page):
+        return replace(read, items=tuple(ties_of(each) for each in read.items))
+    return replace(read, object=ties_of(read.object))
 
 
 class Lines:

@@ -51,7 +51,9 @@ class Verbs:
     async def page(self, where: Collection, select: Select, *, limit: int, after: str = "") -> Page:
         """Read one page of a list; Expired when the list it continues is no longer kept."""
         request = requests.page(where, select, limit=limit, after=after)
-        return responses.read_page(await self._send(request))
+        page = responses.read_page(await self._send(request))
+        # Page by page: all of them together in full would be what was not wanted.
+        return responses.only_ties(page) if select.only_ties else page
 
     async def watch(
         self, where: Collection, select: Select, *, since: str, timeout_seconds: int | None = None
@@ -62,11 +64,12 @@ class Verbs:
         async with aclosing(self._transport.stream(request)) as chunks:
             async for chunk in chunks:
                 for line in lines.feed(chunk):
-                    yield responses.read_event(line)
+                    event = responses.read_event(line)
+                    yield responses.only_ties(event) if select.only_ties else event
 
-    async def create(self, where: Collection, obj: Object) -> Object:
+    async def create(self, where: Collection, obj: Object, *, author: str = "") -> Object:
         """Store a new object; Exists when the name is taken, Invalid when it breaks rules."""
-        return await self._object(requests.create(where, obj))
+        return await self._object(requests.create(where, obj, author=author))
 
     async def replace(self, where: Collection, obj: Object, *, subresource: str = "") -> Object:
         """Store a whole object in place of the one it was read from; Conflict when that has changed."""

@@ -24,7 +24,7 @@ NEEDED = ("delete", "list", "watch")
 LEFT_OUT = frozenset({("", "events"), ("events.k8s.io", "events")})
 # A definition is stored a moment before its kind is served.
 AGAIN = Backoff(first_seconds=0.5, most_seconds=60.0)
-_METADATA = Select(only_metadata=True)
+_TIES = Select(only_ties=True)
 _DEFINITIONS = (CRDS.group, CRDS.plural)
 _NOTHING = Served(by_kind={}, names={}, verbs={})
 
@@ -58,13 +58,14 @@ class Following:
     async def run(self, synced: asyncio.Event) -> None:
         """Follow until cancelled; `synced` is set once every kind there was at first has been read."""
         async with asyncio.TaskGroup() as group:
-            failures = 0
+            syncing, failures = False, 0
             while True:
                 self._has_news.clear()
-                is_done = await self._look(group)
-                if is_done and not synced.is_set():
+                has_looked = await self._look(group)
+                if has_looked and not syncing:
+                    syncing = True
                     group.create_task(self._sync(synced))
-                failures = 0 if is_done else failures + 1
+                failures = 0 if has_looked and not self._is_behind() else failures + 1
                 await self._wait(failures)
 
     def get(self, where: Collection, key: tuple[str, str]) -> Object | None:
@@ -91,7 +92,7 @@ class Following:
             return
 
     async def _look(self, group: asyncio.TaskGroup) -> bool:
-        """Follow what is served now; False when it is to be asked again soon."""
+        """Follow what is served now; False when the cluster does not say."""
         try:
             self.served = await ask_kinds(self.cluster)
         except PacelineError as error:
@@ -109,7 +110,7 @@ class Following:
             if name not in self._kinds:
                 self._start(where, group)
         self.on_kinds()
-        return not self._is_behind()
+        return True
 
     def _is_behind(self) -> bool:
         """Tell whether there is a definition whose kind is not served yet."""
@@ -118,16 +119,17 @@ class Following:
         return definitions is not None and any(_defined(name) not in known for _, name in definitions.informer.cache)
 
     def _start(self, where: Collection, group: asyncio.TaskGroup) -> None:
-        informer = Informer(self.cluster, where, select=_METADATA, chance=self.chance, on_change=self._teller(where))
+        informer = Informer(self.cluster, where, select=_TIES, chance=self.chance, on_change=self._teller(where))
         task = group.create_task(informer.run(), name=f"follow {where.plural}")
         self._kinds[where.group, where.plural] = Followed(where=where, informer=informer, task=task)
 
     def _stop(self, name: tuple[str, str]) -> None:
-        kind = self._kinds.pop(name)
+        kind, is_undefined = self._kinds.pop(name), name in self._undefined
+        self._undefined.discard(name)
         kind.task.cancel()
         # Nobody is to wait for what does not come.
         kind.informer.has_synced.set()
-        tell = self.on_change if name in self._undefined else self.on_lost
+        tell = self.on_change if is_undefined else self.on_lost
         for obj in tuple(kind.informer.cache.values()):
             tell(kind.where, obj, None)
 
@@ -147,7 +149,9 @@ class Following:
             self._undefined.add(name)
         else:
             self._undefined.discard(name)
-        self._has_news.set()
+        # At the start most definitions are of kinds that are followed already.
+        if old is not None or name not in self._kinds:
+            self._has_news.set()
 
 
 def _defined(name: str) -> tuple[str, str]:

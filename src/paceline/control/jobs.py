@@ -121,7 +121,7 @@ class Jobs:
             return job
         # One at a time: the next choice must see this one.
         async with self._handing_out:
-            if self.shares_network:
+            if self.shares_network or catalog.is_on_host(job):
                 taken = self._taken() | self.in_use()
                 chosen = hand_out(missing, taken, start=self.ports.start, size=len(self.ports))
             else:

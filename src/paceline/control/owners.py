@@ -28,7 +28,7 @@ class Owners:
     following: Following = field(init=False)
     _ties: Ties = field(default_factory=Ties)
     # What names an owner of a kind that nobody serves; a definition may come.
-    _unclear: set[Item] = field(default_factory=set)
+    _unclear: dict[Item, None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Set up the caches; nothing runs before `run`."""
@@ -64,13 +64,13 @@ class Owners:
         """Do to an owned object what follows from how its owners stand."""
         standings = [await self._standing(item, owner) for owner in owners_of(obj)]
         if Standing.UNKNOWN in standings:
-            self._unclear.add(item)
-        dependents = [self._get(each) for each in self._dependents(item, obj)]
+            self._unclear[item] = None
+        dependents = [found for each in self._dependents(item, obj) if (found := self._get(each)) is not None]
         step = ownership.decide(
             obj,
             standings,
             has_dependents=bool(dependents),
-            is_in_circle=any(each is not None and ownership.is_draining(each) for each in dependents),
+            is_in_circle=any(ownership.is_draining(each) for each in dependents),
         )
         await self._tell_astray(item, obj)
         if step.owners is not None:
@@ -190,8 +190,8 @@ class Owners:
                 self.queue.add(found)
 
     def _look_again(self) -> None:
-        unclear, self._unclear = self._unclear, set()
-        for item in sorted(unclear):
+        unclear, self._unclear = self._unclear, {}
+        for item in unclear:
             self.queue.add(item)
 
 

@@ -113,17 +113,23 @@ def read_service(obj: Object) -> tuple[ServiceKind, msgspec.Struct]:
 
 def faults(obj: Object) -> tuple[Fault, ...]:
     """Name everything wrong with a job that can be told without a cluster."""
+    return _examined(obj)[0]
+
+
+def _examined(obj: Object) -> tuple[tuple[Fault, ...], tuple[Claim, ...]]:
+    """Give what is wrong with a job and, if nothing is, the claims it needs; it is read once for both."""
     kind = kind_of(obj)
     if kind is None:
-        return (_no_job(obj), *_name_faults(obj, 0))
+        return (_no_job(obj), *_name_faults(obj, 0)), ()
     now = normalise(kind, obj)
     try:
         spec = _decoded(kind, now)
     except Invalid as error:
-        return (*error.faults, *_name_faults(obj, 0))
+        return (*error.faults, *_name_faults(obj, 0)), ()
     if wrong := kind.check(spec, "spec"):
-        return (*_as_written(wrong, now), *_name_faults(obj, 0))
-    return _name_faults(obj, max(len(f"-{place}") for place in kind.places(spec)))
+        return (*_as_written(wrong, now), *_name_faults(obj, 0)), ()
+    wrong = _name_faults(obj, max(len(f"-{place}") for place in kind.places(spec)))
+    return wrong, () if wrong else _claims(kind, spec, now)
 
 
 def service_faults(obj: Object) -> tuple[Fault, ...]:
@@ -155,6 +161,12 @@ def ports_of(obj: Object) -> Ports:
     return kind.ports(spec)
 
 
+def is_on_host(obj: Object) -> bool:
+    """Tell whether members of a job ask for the machine's own network, on which other jobs may listen too."""
+    kind, spec = read(obj)
+    return any((template.get("spec") or {}).get("hostNetwork") for _, template in kind.templates(spec, "spec"))
+
+
 def is_paused(obj: Object) -> bool:
     """Tell whether a job's author wants it paused, in whichever shape they say so."""
     mode = today(obj).obj["spec"].get("runMode") or {}
@@ -169,9 +181,12 @@ def stem_of(obj: Object) -> str:
 def claims_of(obj: Object) -> tuple[Claim, ...]:
     """Give the claims that a job without faults mounts or shows, each with the path that names it, every path once."""
     kind, spec = read(obj)
+    return _claims(kind, spec, normalise(kind, obj))
+
+
+def _claims(kind: JobKind, spec: msgspec.Struct, now: Today) -> tuple[Claim, ...]:
     mounted = [claim for where, template in kind.templates(spec, "spec") for claim in claims_in(template, where)]
     found = dict.fromkeys([*mounted, *kind.claims(spec, "spec")])
-    now = normalise(kind, obj)
     return tuple(dict.fromkeys((now.as_written(where), name) for where, name in found))
 
 
@@ -210,7 +225,8 @@ def _resource(kind: JobKind | ServiceKind) -> Resource:
 
 
 def _check(obj: Object, lookup: Lookup) -> tuple[Fault, ...]:
-    return faults(obj) or _check_claims(obj, claims_of(obj), lookup)
+    wrong, claims = _examined(obj)
+    return wrong or _check_claims(obj, claims, lookup)
 
 
 def _check_service(obj: Object, lookup: Lookup) -> tuple[Fault, ...]:

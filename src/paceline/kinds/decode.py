@@ -32,6 +32,12 @@ def _info(kind: type[msgspec.Struct]) -> inspect.Type:
     return inspect.type_info(kind)
 
 
+@cache
+def _by_name(kind: type[msgspec.Struct]) -> dict[str, inspect.Field]:
+    info = _info(kind)
+    return {field.encode_name: field for field in info.fields} if isinstance(info, inspect.StructType) else {}
+
+
 def _walk(value: Any, kind: inspect.Type, path: str) -> Iterator[Fault]:
     match kind:
         case inspect.Metadata(type=inner):
@@ -51,7 +57,7 @@ def _walk(value: Any, kind: inspect.Type, path: str) -> Iterator[Fault]:
 
 
 def _fields(value: Any, kind: inspect.StructType, path: str) -> Iterator[Fault]:
-    known = {field.encode_name: field for field in kind.fields}
+    known = _by_name(kind.cls)
     if kind.forbid_unknown_fields:
         for name in sorted(value.keys() - known.keys()):
             hint = did_you_mean(name, known.keys() - value.keys()) or f"; there are {', '.join(known)}"

@@ -18,16 +18,20 @@ from paceline.errors import Busy, Conflict, Missing
 from paceline.node.asking import Asking
 from paceline.node.checks import Checks
 from paceline.node.decide import MOMENT, decide
-from paceline.node.ending import grace_seconds
+from paceline.node.ending import grace_seconds, held_tries
 from paceline.node.execute import Run
 from paceline.node.hooks import POST_START, PRE_STOP, Hooks, hook_of
 from paceline.node.host import Blocked, Folders, Host
 from paceline.node.hosts import Hosts
-from paceline.node.images import Row
+from paceline.node.images import NOT_PULLED, Row, backed_off
 from paceline.node.inside import RunInside
 from paceline.node.look import containers_of, look, tries_of
-from paceline.node.records import read_started, write_asked, write_ended
+from paceline.node.network import SHARED_NETWORK, Networks, PodNetwork
+from paceline.node.reclaim import Reclaim
+from paceline.node.records import HOOKED, read_started, write_asked, write_ended
+from paceline.node.refresh import Refresh
 from paceline.node.register import Registration
+from paceline.node.report import FINAL
 from paceline.node.seen import Plan, Problem, Seen, Try
 from paceline.node.start import Starter
 from paceline.node.stories import Story, part_of, stories, why_stopping
@@ -59,11 +63,15 @@ class Agent:
     find_sandbox: Callable[[], str | None]
     # Runs commands in containers; without it, probes and hooks that want one fail and say so.
     command: Run | None = None
+    # How pods are connected, and who makes their networks where each has its own.
+    network: PodNetwork = SHARED_NETWORK
+    networks: Networks | None = None
     queue: WorkQueue[str] = field(init=False)
     hosts: Hosts = field(init=False)
     pods: Informer = field(init=False)
     _claims: Informer = field(init=False)
     _volumes: Informer = field(init=False)
+    _reclaim: Reclaim = field(init=False)
     _starter: Starter = field(init=False)
     _checks: Checks = field(init=False)
     _hooks: Hooks = field(init=False)
@@ -75,16 +83,25 @@ class Agent:
     _followed: set[Identity] = field(init=False, default_factory=set)
     # Whom this process has asked to stop, or will once their last hook has run.
     _leaving: set[Identity] = field(init=False, default_factory=set)
+    # Whose first hook this process has begun.
+    _greeted: set[Identity] = field(init=False, default_factory=set)
 
     def __post_init__(self) -> None:
         """Set up the caches; nothing runs before `run`."""
         chance = self.world.chance
         self.queue = WorkQueue(chance)
-        self.hosts = Hosts(files=self.world.files, folders=self.folders)
+        self.hosts = Hosts(files=self.world.files, folders=self.folders, network=self.network)
         # All pods, bound or not: peers must be known by name before the first of them starts.
         self.pods = Informer(self.cluster, PODS, chance=chance, on_change=self._pod_changed)
         self._claims = Informer(self.cluster, CLAIMS, chance=chance, on_change=self._claim_changed)
-        self._volumes = Informer(self.cluster, VOLUMES, chance=chance, on_change=self._claim_changed)
+        self._volumes = Informer(self.cluster, VOLUMES, chance=chance, on_change=self._volume_changed)
+        self._reclaim = Reclaim(
+            cluster=self.cluster,
+            files=self.world.files,
+            blocking=self.blocking,
+            chance=chance,
+            volumes=self._volumes.cache,
+        )
         self._starter = Starter(
             cluster=self.cluster,
             world=self.world,
@@ -95,6 +112,7 @@ class Agent:
             claims=self._claims.cache,
             volumes=self._volumes.cache,
             find_sandbox=self.find_sandbox,
+            networks=self.networks,
         )
         asking = Asking(inside=RunInside(starter=self._starter, command=self.command) if self.command else None)
         self._hooks = Hooks(asking=asking, recorder=self.recorder, address=self.hosts.address)
@@ -111,7 +129,11 @@ class Agent:
         self.world.files.make_folder(self.folders.pods)
         self.hosts.load()
         registration = Registration(
-            cluster=self.cluster, clock=self.world.clock, host=self.host, find_sandbox=self.find_sandbox
+            cluster=self.cluster,
+            clock=self.world.clock,
+            host=self.host,
+            find_sandbox=self.find_sandbox,
+            network=self.network,
         )
         informers = (self.pods, self._claims, self._volumes)
         async with asyncio.TaskGroup() as group:
@@ -122,9 +144,11 @@ class Agent:
                 await informer.has_synced.wait()
             await registration.arrive()
             # Also pods that are gone from the cluster: what they left is taken over, reported or cleared away.
-            for uid in self.world.files.names(self.folders.pods):
+            for uid in {*self.world.files.names(self.folders.pods), *(self.networks.known() if self.networks else ())}:
                 self.queue.add(uid)
             group.create_task(registration.keep())
+            group.create_task(self._reclaim.run())
+            group.create_task(Refresh(starter=self._starter, pods=self.pods.cache).run())
             ready.set()
             await run(self.queue, self.reconcile, workers=WORKERS)
 
@@ -148,7 +172,8 @@ class Agent:
         problems: dict[str, Problem] = {}
         for _ in range(MAX_ROUNDS):
             seen = look(self.world, self.folders, pod, address=self.hosts.address(pod), problems=problems)
-            seen = replace(seen, health=self._checks.health(pod, seen.tries))
+            health = self._checks.health(pod, seen.tries)
+            seen = replace(seen, health=health, host_address=self.network.host_address)
             plan = decide(seen, self.world.clock.now())
             if not plan.record and not plan.start:
                 break
@@ -158,6 +183,9 @@ class Agent:
         await self._stop(seen, plan)
         self._follow(uid, seen.tries)
         self._checks.keep(self._group, pod, seen.tries)
+        self._greet(seen)
+        if self._has_ended(seen, plan):
+            await self._disconnect(uid)
         await self._report(pod, plan)
         self._look_again(uid, plan, is_blocked=bool(problems))
         if plan.remove:
@@ -171,18 +199,37 @@ class Agent:
             try:
                 await self._starter.start(pod, specs[start.container], start.restarts)
             except Blocked as error:
-                problems[start.container] = Problem(reason=error.reason, message=str(error))
+                problems[start.container] = self._problem(pod, specs[start.container], error)
                 continue
             folder = self.folders.attempt(uid_of(pod), start.container, start.restarts)
             if read_started(self.world.files, folder) is None:
                 raise Busy(f"the shim of container {start.container!r} ended before it began; see {folder}")
-            if hook_of(specs[start.container], POST_START):
-                self._group.create_task(self._after_start(pod, specs[start.container], start.restarts))
         return problems
 
-    async def _after_start(self, pod: Object, container: Object, restarts: int) -> None:
-        if not await self._hooks.after_start(pod, container):
-            self._checks.condemn((uid_of(pod), str(container["name"]), restarts))
+    def _problem(self, pod: Object, container: Object, error: Blocked) -> Problem:
+        now = self.world.clock.now()
+        lasted = (now - self._blocked.get(uid_of(pod), now)).total_seconds()
+        if error.reason == NOT_PULLED and lasted >= SOONEST_SECONDS:
+            error = backed_off(container, error)
+        return Problem(reason=error.reason, message=str(error))
+
+    def _greet(self, seen: Seen) -> None:
+        """Run the first hook of each container that has not been through it, also when another agent began it."""
+        for container in containers_of(seen.pod):
+            each = held_tries(seen).get(str(container["name"]))
+            who = each.started.identity if each and each.started else None
+            if each is None or who is None or who in self._greeted or not hook_of(container, POST_START):
+                continue
+            if not self.world.files.exists(self._folder(seen, str(container["name"])) / HOOKED):
+                self._greeted.add(who)
+                self._group.create_task(self._after_start(seen, container, each.restarts))
+
+    async def _after_start(self, seen: Seen, container: Object, restarts: int) -> None:
+        name = str(container["name"])
+        if await self._hooks.after_start(seen.pod, container):
+            self.world.files.overwrite(self._folder(seen, name) / HOOKED, b"", 0o600)
+        else:
+            self._checks.condemn((uid_of(seen.pod), name, restarts))
 
     async def _stop(self, seen: Seen, plan: Plan) -> None:
         for name in plan.ask:
@@ -239,6 +286,7 @@ class Agent:
         finally:
             self._followed.discard(who)
             self._leaving.discard(who)
+            self._greeted.discard(who)
         self.queue.add(uid)
 
     async def _report(self, pod: Object, plan: Plan) -> None:
@@ -286,9 +334,24 @@ class Agent:
         for each in held.values():
             self._signal(each, signal.SIGQUIT)
         self._follow(uid, held)
+        if not held:
+            await self._disconnect(uid)
         if not held and self.world.files.exists(self.folders.pod(uid)):
-            # Elsewhere: what a pod left in its scratch folders may take long to remove.
-            await self.blocking.run(functools.partial(self.world.files.remove, self.folders.pod(uid)))
+            # Elsewhere: what a pod left in its scratch folders may take long to remove. Its own folder last: while that
+            # is there, the rest is looked for.
+            for folder in (self.folders.memories(uid), self.folders.pod(uid)):
+                await self.blocking.run(functools.partial(self.world.files.remove, folder))
+
+    async def _disconnect(self, uid: str) -> None:
+        """Take away the network of a pod in which nothing runs any more."""
+        if self.networks is not None:
+            await self.networks.remove(uid)
+
+    def _has_ended(self, seen: Seen, plan: Plan) -> bool:
+        """Tell whether nothing of a pod runs or will run again."""
+        status = plan.status or seen.pod.get("status") or {}
+        is_over = plan.remove or status.get("phase") in FINAL
+        return is_over and not any(each.is_held for each in seen.tries.values())
 
     def _pod(self, uid: str) -> Object | None:
         key = self._keys.get(uid)
@@ -314,6 +377,11 @@ class Agent:
             if new is not None:
                 self._keys[uid] = key_of(pod)
             self.queue.add(uid)
+
+    def _volume_changed(self, change: Change, old: Object | None, new: Object | None) -> None:
+        self._claim_changed(change, old, new)
+        if new is not None:
+            self._reclaim.look(new)
 
     def _claim_changed(self, _change: Change, _old: Object | None, _new: Object | None) -> None:
         for uid in self._blocked:

@@ -212,7 +212,15 @@ def status_of(code: int, command: tuple[str, ...]) -> Object:
 
 def status_of_failure(error: NotRun) -> Object:
     """Say that a command was not run, as Kubernetes says it."""
-    said = f"error executing command in container: failed to exec in container: {error}"
+    return _internal(f"error executing command in container: failed to exec in container: {error}")
+
+
+def status_of_nobody(why: str) -> Object:
+    """Say that there is nobody at the other end, as Kubernetes says it."""
+    return _internal(f"unable to upgrade connection: {why}")
+
+
+def _internal(said: str) -> Object:
     return {
         "metadata": {},
         "status": "Failure",

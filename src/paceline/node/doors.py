@@ -1,10 +1,12 @@
 """The way to a port of a pod, for the API server's proxy.
 
-Pods share the machine's network so far, each under a loopback address of its own, so an address alone does not fence
-anything: whatever listens on all of the machine's addresses answers there too. The door therefore opens only where
-one of the pod's own processes listens, at the pod's address or at all of them: exactly what could be reached if the
-pod had a network of its own, whether the pod declares the port or not. Everything else is refused in the words of a
-port on which nobody listens. The address is the one that this agent gave, never what the pod's status says.
+A pod with a network of its own is reached at its address as long as something of it runs: a later pod of the same name
+may have the address then. Where pods share the machine's network, each under a loopback address of its own, an address
+alone does not fence anything: whatever listens on all of the machine's addresses answers there too. The door therefore
+opens only where one of the pod's own processes listens, at the pod's address or at all of them: exactly what could be
+reached if the pod had a network of its own, whether the pod declares the port or not. Everything else is refused in
+the words of a port on which nobody listens. The address is the one that this agent gave, never what the pod's status
+says.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -37,6 +39,8 @@ class Doors:
     pods: Mapping[Key, Object]
     address: Callable[[Object], str]
     listens: Listens
+    # Tells whether a pod has a network of its own.
+    is_apart: Callable[[Object], bool] = lambda _pod: False
 
     async def pass_on(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         """Pass a request or a WebSocket on; Busy when nobody there answers."""
@@ -62,10 +66,16 @@ class Doors:
         if scheme not in SCHEMES or not port.isdecimal() or not 0 < int(port) <= MAX_PORT:
             raise Malformed(f"{scheme}:{port} is no way to a pod: the port is a number from 1 to {MAX_PORT}")
         place = Place(address=self.address(pod), port=int(port), is_tls=scheme == "https")
-        if not await self.listens(self._shims(pod), place.address, place.port):
+        if not await self._is_open(pod, place):
             raise Busy(f"error trying to reach service: dial tcp {place}: connect: connection refused")
         query = scope["query_string"].decode("latin-1")
         return place, f"/{''.join(rest)}{'?' if query else ''}{query}"
+
+    async def _is_open(self, pod: Object, place: Place) -> bool:
+        shims = self._shims(pod)
+        if self.is_apart(pod):
+            return bool(shims)
+        return await self.listens(shims, place.address, place.port)
 
     def _shims(self, pod: Object) -> tuple[Identity, ...]:
         names = [str(each["name"]) for each in containers_of(pod)]

@@ -219,7 +219,7 @@ def _give_up_rights(order: dict[str, Any]) -> None:
     for capability in range(LAST_CAPABILITY + 1):
         _libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
     if order["uid"] is not None:
-        os.setgroups([])
+        os.setgroups(order.get("groups") or [])
         os.setresgid(order["gid"], order["gid"], order["gid"])
         os.setresuid(order["uid"], order["uid"], order["uid"])
     _libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)

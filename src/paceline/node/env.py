@@ -1,10 +1,11 @@
 """The environment and the command of a container, as a kubelet works them out."""
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from paceline.node.host import ADDRESS, Blocked
+from paceline.node.host import ADDRESS, Blocked, Host
 from paceline.node.sources import Sources
 from paceline.objects.meta import Object, annotations_of, labels_of, name_of, namespace_of, uid_of
 from paceline.objects.quantity import parse, whole
@@ -24,15 +25,19 @@ def expand(text: str, known: Mapping[str, str]) -> str:
     return _REFERENCE.sub(put, text)
 
 
-def env_of(pod: Object, container: Object, sources: Sources) -> dict[str, str]:
-    """Work out the variables a container asks for; each may refer to those before it."""
+def env_of(pod: Object, container: Object, sources: Sources, host: Host | None = None) -> dict[str, str]:
+    """Work out the variables a container asks for; each may refer to those before it.
+
+    Services are not among them, nor is the API: their addresses lead nowhere on this machine, and programs that find
+    KUBERNETES_SERVICE_HOST expect a token too, which pods here are not given.
+    """
     env: dict[str, str] = {}
     for block in container.get("envFrom") or ():
         env.update(_block(block, sources))
     for entry in container.get("env") or ():
         if "valueFrom" not in entry:
             env[str(entry["name"])] = expand(str(entry.get("value") or ""), env)
-        elif (value := _value(entry["valueFrom"], pod, container, sources)) is not None:
+        elif (value := _value(entry["valueFrom"], pod, container, (sources, host))) is not None:
             env[str(entry["name"])] = value
     if any("\0" in text for pair in env.items() for text in pair):
         said = "a variable of the environment holds a NUL character, which no program can be given"
@@ -66,19 +71,20 @@ def _block(block: Mapping[str, Any], sources: Sources) -> Iterable[tuple[str, st
     return []
 
 
-def _value(wire: Mapping[str, Any], pod: Object, container: Object, sources: Sources) -> str | None:
+def _value(wire: Mapping[str, Any], pod: Object, container: Object, found: tuple[Sources, Host | None]) -> str | None:
     """Look a value up; None when it is optional and not there."""
+    sources, host = found
     if reference := wire.get("fieldRef"):
         return field_of(pod, str(reference["fieldPath"]))
     if reference := wire.get("resourceFieldRef"):
-        return _resource(container, reference)
+        return resource_of(container, reference, host)
     for field, kind in (("configMapKeyRef", "configmap"), ("secretKeyRef", "secret")):
         if reference := wire.get(field):
-            return _key(sources, kind, reference)
+            return _key(sources, kind, reference, namespace_of(pod))
     raise Blocked(CONFIG_ERROR, f"valueFrom with {', '.join(wire) or 'nothing in it'} is not offered")
 
 
-def _key(sources: Sources, kind: str, reference: Mapping[str, Any]) -> str | None:
+def _key(sources: Sources, kind: str, reference: Mapping[str, Any], namespace: str) -> str | None:
     data = sources.data(kind, reference["name"])
     value = None if data is None else data.get(reference["key"])
     if value is not None:
@@ -87,7 +93,8 @@ def _key(sources: Sources, kind: str, reference: Mapping[str, Any]) -> str | Non
         return None
     if data is None:
         raise Blocked(CONFIG_ERROR, f'{kind} "{reference["name"]}" not found')
-    raise Blocked(CONFIG_ERROR, f"couldn't find key {reference['key']} in {kind} {reference['name']}")
+    where = f"{'ConfigMap' if kind == 'configmap' else 'Secret'} {namespace}/{reference['name']}"
+    raise Blocked(CONFIG_ERROR, f"couldn't find key {reference['key']} in {where}")
 
 
 def field_of(pod: Object, path: str) -> str:
@@ -95,6 +102,9 @@ def field_of(pod: Object, path: str) -> str:
     if keyed := _KEYED.fullmatch(path):
         told = labels_of(pod) if keyed[1] == "labels" else annotations_of(pod)
         return told.get(keyed[2], "")
+    if path in ("metadata.labels", "metadata.annotations"):
+        told = labels_of(pod) if path == "metadata.labels" else annotations_of(pod)
+        return "\n".join(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in sorted(told.items()))
     if path not in _FIELDS:
         said = f"fieldRef {path!r} is not offered; offered are {', '.join(sorted(_FIELDS))}"
         raise Blocked(CONFIG_ERROR, said)
@@ -122,11 +132,19 @@ _FIELDS: dict[str, Callable[[Object], str]] = {
 }
 
 
-def _resource(container: Object, reference: Mapping[str, Any]) -> str:
+def resource_of(container: Object, reference: Mapping[str, Any], host: Host | None) -> str:
+    """Read what a container asks for or may have, rounded up to whole divisors.
+
+    No limit is all that the machine has, and no request is none.
+    """
     kind, _, name = str(reference["resource"]).partition(".")
-    resources = container.get("resources") or {}
-    amount = (resources.get(kind) or {}).get(name)
+    amount = ((container.get("resources") or {}).get(kind) or {}).get(name)
+    if amount is None and kind == "requests":
+        amount = 0
+    elif amount is None and host is not None:
+        amount = {"cpu": host.cpus, "memory": host.memory_bytes}.get(name)
     if amount is None:
         said = f"resourceFieldRef {reference['resource']!r}: container {name_in(container)!r} does not say it"
         raise Blocked(CONFIG_ERROR, said)
-    return str(whole(parse(amount) / parse(reference.get("divisor") or "1")))
+    # A divisor of zero is what Kubernetes writes for none.
+    return str(whole(parse(amount) / (parse(reference.get("divisor") or "1") or 1)))

@@ -72,6 +72,14 @@ class Folders:
         """Give the folder of a pod's own volume."""
         return self.pods / uid / "volumes" / str(index)
 
+    def memory(self, uid: str, index: int) -> Path:
+        """Give the folder of a pod's volume in memory; it lies with the machine's own, and goes with the pod."""
+        return self.memories(uid) / str(index)
+
+    def memories(self, uid: str) -> Path:
+        """Give the folder of all of a pod's volumes in memory."""
+        return Path("/dev/shm") / f"paceline-{uid}"  # noqa: S108 - a uid, in a folder of its owner's
+
     def containers(self, uid: str) -> Path:
         """Give the folder in which every container of a pod has one."""
         return self.pods / uid / "containers"

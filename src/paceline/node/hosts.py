@@ -1,6 +1,7 @@
 """Every stable name has an address of its own, and every pod a hosts file that knows its peers.
 
-On the machine's own network an address is one of 127.128.0.0/9, computed from the name, so that nothing has to be kept.
+An address is computed from the name, so that nothing has to be kept: on the machine's own network one of 127.128.0.0/9,
+where pods have networks of their own one of the bridge's.
 Only where two names fall on one address is the second moved on, and that is written down first.
 """
 
@@ -11,11 +12,10 @@ from ipaddress import IPv4Address
 from pathlib import Path
 
 from paceline.node.host import Folders
+from paceline.node.network import SHARED_NETWORK, PodNetwork, wants_host
 from paceline.objects.meta import Object, name_of, namespace_of, uid_of
 from paceline.world import Files
 
-FIRST = int(IPv4Address("127.128.0.1"))
-COUNT = 2**23 - 2
 DOMAIN = "svc.cluster.local"
 MOVED = "moved.json"
 HEAD = """\
@@ -32,9 +32,12 @@ class StableName:
     namespace: str
     subdomain: str
     hostname: str
+    # Without a subdomain two pods may have one hostname; they are no peers, and each has an address.
+    pod: str = ""
 
     def __str__(self) -> str:
-        return f"{self.namespace}/{self.subdomain}/{self.hostname}"
+        name = f"{self.namespace}/{self.subdomain}/{self.hostname}"
+        return f"{name}/{self.pod}" if self.pod else name
 
     @property
     def group(self) -> str:
@@ -53,7 +56,9 @@ class StableName:
 def stable_name(pod: Object) -> StableName:
     """Read a pod's stable name."""
     spec = pod.get("spec") or {}
-    return StableName(namespace_of(pod), str(spec.get("subdomain") or ""), hostname_of(pod))
+    subdomain, hostname = str(spec.get("subdomain") or ""), hostname_of(pod)
+    own = "" if subdomain or hostname == name_of(pod) else name_of(pod)
+    return StableName(namespace_of(pod), subdomain, hostname, own)
 
 
 def hostname_of(pod: Object) -> str:
@@ -66,10 +71,10 @@ def hosts_text(members: dict[StableName, IPv4Address]) -> str:
     return HEAD + "".join(f"{address}\t{' '.join(name.spellings())}\n" for name, address in sorted(members.items()))
 
 
-def natural_address(name: StableName) -> int:
-    """Compute the address that a name has unless another has it already."""
+def natural_number(name: StableName, count: int) -> int:
+    """Compute which of so many addresses a name has unless another has it already."""
     digest = hashlib.sha256(str(name).encode()).digest()
-    return FIRST + int.from_bytes(digest[:8], "big") % COUNT
+    return int.from_bytes(digest[:8], "big") % count
 
 
 @dataclass(slots=True, kw_only=True)
@@ -78,25 +83,32 @@ class Hosts:
 
     files: Files
     folders: Folders
+    network: PodNetwork = SHARED_NETWORK
     _addresses: dict[StableName, int] = field(default_factory=dict)
     _owners: dict[int, StableName] = field(default_factory=dict)
     _pods: dict[StableName, set[str]] = field(default_factory=dict)
     _groups: dict[str, set[StableName]] = field(default_factory=dict)
     _changed: set[str] = field(default_factory=set)
     _moved: dict[str, int] = field(default_factory=dict)
+    # The names of pods that are on the machine's own network.
+    _on_host: set[StableName] = field(default_factory=set)
 
     def load(self) -> None:
         """Read which names were moved; a damaged file costs no more than an address."""
         self.files.make_folder(self.folders.hosts)
         try:
-            self._moved = {str(name): int(at) for name, at in json.loads(self.files.read(self._journal)).items()}
+            moved = {str(name): int(at) for name, at in json.loads(self.files.read(self._journal)).items()}
         except (FileNotFoundError, ValueError, AttributeError):
-            self._moved = {}
+            moved = {}
+        # Not those of another network, on which pods were before.
+        self._moved = {name: at for name, at in moved.items() if self._first <= at < self._first + self._count}
 
     def add(self, pod: Object) -> None:
         """Learn of a pod."""
         name = stable_name(pod)
         self._pods.setdefault(name, set()).add(uid_of(pod))
+        if wants_host(pod):
+            self._on_host.add(name)
         if name not in self._addresses:
             self._place(name)
             self._groups.setdefault(name.group, set()).add(name)
@@ -111,7 +123,10 @@ class Hosts:
             return
         del self._pods[name]
         self._moved.pop(str(name), None)
-        del self._owners[self._addresses.pop(name)]
+        self._on_host.discard(name)
+        address = self._addresses.pop(name)
+        if self._owners.get(address) == name:
+            del self._owners[address]
         mates = self._groups[name.group]
         mates.remove(name)
         self._changed.add(name.group)
@@ -120,7 +135,13 @@ class Hosts:
 
     def address(self, pod: Object) -> str:
         """Give the address of a pod that was added."""
+        if self.network.is_own and wants_host(pod):
+            return self.network.gateway
         return str(IPv4Address(self._addresses[stable_name(pod)]))
+
+    def is_apart(self, pod: Object) -> bool:
+        """Tell whether a pod has a network of its own."""
+        return self.network.is_own and not wants_host(pod)
 
     def path(self, pod: Object) -> Path:
         """Say where the hosts file of a pod lies."""
@@ -130,7 +151,7 @@ class Hosts:
         """Bring the hosts files up to date, in place: running pods have them mounted."""
         for group in tuple(self._changed):
             if names := self._groups.get(group):
-                members = {name: IPv4Address(self._addresses[name]) for name in names}
+                members = {name: self._shown(name) for name in names}
                 self.files.overwrite(self._file(group), hosts_text(members).encode())
             else:
                 self.files.remove(self._file(group))
@@ -144,13 +165,31 @@ class Hosts:
     def _file(self, group: str) -> Path:
         return self.folders.hosts / hashlib.sha256(group.encode()).hexdigest()[:20]
 
+    @property
+    def _first(self) -> int:
+        """The first address for pods: after the network's own name and, on a bridge, the machine's end of it."""
+        return int(self.network.subnet.network_address) + (2 if self.network.is_own else 1)
+
+    @property
+    def _count(self) -> int:
+        return self.network.subnet.num_addresses - (3 if self.network.is_own else 2)
+
+    def _shown(self, name: StableName) -> IPv4Address:
+        on_host = self.network.is_own and name in self._on_host
+        return IPv4Address(self.network.gateway) if on_host else IPv4Address(self._addresses[name])
+
     def _place(self, name: StableName) -> None:
-        wanted = self._moved.get(str(name), natural_address(name))
+        first, count = self._first, self._count
+        wanted = self._moved.get(str(name), first + natural_number(name, count))
         # An address that is written down for a name belongs to it also before its pod is seen again.
         reserved = {at for other, at in self._moved.items() if other != str(name)}
         address = wanted
+        if len(self._owners) + len(reserved) >= count and len(self._owners.keys() | reserved) >= count:
+            # More names than addresses: two may have one, and then the second pod waits until the first has ended.
+            self._addresses[name] = wanted
+            return
         while address in self._owners or address in reserved:
-            address = FIRST + (address - FIRST + 1) % COUNT
+            address = first + (address - first + 1) % count
         if address != wanted:
             self._moved[str(name)] = address
             self.files.write(self._journal, json.dumps(self._moved).encode())

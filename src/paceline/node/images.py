@@ -6,12 +6,28 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from paceline.node.host import Blocked, Host
+from paceline.objects.meta import Object
 from paceline.world import Files
 
 HOST = "host"
 SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 # Images that promise no more than the machine has anyway.
-SHIPPED = tuple((name, HOST) for name in ("python", "busybox", "debian", "ubuntu", "alpine"))
+SHIPPED = tuple(
+    (name, HOST)
+    for name in (
+        "alpine",
+        "bash",
+        "busybox",
+        "centos",
+        "debian",
+        "fedora",
+        "python",
+        "redhat/ubi*",
+        "rockylinux",
+        "ubuntu",
+    )
+)
+NOT_PULLED, BACK_OFF, NEVER = "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull"
 # What people may leave out in front of an image's name.
 DEFAULT_REGISTRY = ("docker.io/library/", "docker.io/", "index.docker.io/library/", "library/")
 
@@ -45,7 +61,7 @@ def environment_of(image: str, rows: Iterable[Row], *, host: Host, files: Files)
         said = (
             f"image {image!r} is mapped to no environment; start the cluster with: paceline up --image '{image}=host'"
         )
-        raise Blocked("ErrImagePull", f"{said} (or a virtual environment's folder instead of host)")
+        raise Blocked(NOT_PULLED, f"{said} (or a virtual environment's folder instead of host)")
     if name == HOST:
         return Environment(
             name=HOST,
@@ -55,10 +71,24 @@ def environment_of(image: str, rows: Iterable[Row], *, host: Host, files: Files)
     return _virtual_environment(image, Path(name), files)
 
 
+def never_pulled(container: Object, error: Blocked) -> Blocked:
+    """Say that an image has no environment to a container that wants no other than is there."""
+    if container.get("imagePullPolicy") != "Never":
+        return error
+    image = str(container.get("image") or "")
+    return Blocked(NEVER, f'Container image "{image}" is not present with pull policy of Never: {error}')
+
+
+def backed_off(container: Object, error: Blocked) -> Blocked:
+    """Say that an image still has no environment, as a kubelet does between two tries to pull it."""
+    image = str(container.get("image") or "")
+    return Blocked(BACK_OFF, f'Back-off pulling image "{image}": {NOT_PULLED}: {error}')
+
+
 def _virtual_environment(image: str, folder: Path, files: Files) -> Environment:
     if not files.exists(folder / "bin"):
         said = f"image {image!r} is mapped to {folder}, which has no bin folder"
-        raise Blocked("ErrImagePull", f"{said}; make a virtual environment there: uv venv {folder}")
+        raise Blocked(NOT_PULLED, f"{said}; make a virtual environment there: uv venv {folder}")
     folders = _with_real_places((str(folder), *_base_prefix(folder, files)), files)
     return Environment(
         name=str(folder),

@@ -12,6 +12,8 @@ from paceline.world import Files, Identity, Processes
 
 # When the container was asked to stop; written by the agent, so that the next one need not ask again.
 ASKED = "asked"
+# That the hook after the start has run; without it, the next agent runs it again.
+HOOKED = "hooked"
 # The program's last words, for the pod's status.
 MESSAGE, MESSAGE_BYTES = "message", 4096
 

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from paceline.client.cluster import LEASES, NAMESPACES, NODES, Cluster
-from paceline.errors import Busy, Exists, Missing, PacelineError
-from paceline.node.host import ADDRESS, Host
+from paceline.errors import Busy, Conflict, Exists, Missing, PacelineError
+from paceline.node.host import Host
+from paceline.node.network import SHARED_NETWORK, PodNetwork
+from paceline.objects.builtin.taints import without_not_ready
 from paceline.objects.meta import Object
 from paceline.objects.quantity import canonical
 from paceline.objects.times import from_wire, to_wire, to_wire_micro
@@ -48,7 +50,9 @@ def node_object(host: Host) -> Object:
     }
 
 
-def node_status(host: Host, old: Object, *, has_sandbox: bool, now: datetime) -> Object:
+def node_status(
+    host: Host, old: Object, *, has_sandbox: bool, now: datetime, network: PodNetwork = SHARED_NETWORK
+) -> Object:
     """Write the node's status; a condition's moment changes only with the condition."""
     plain = {"cpu": str(host.cpus), "memory": f"{host.memory_bytes // 1024}Ki", "pods": str(MAX_PODS)}
     # As the server writes them, so that what was reported is known again.
@@ -66,27 +70,30 @@ def node_status(host: Host, old: Object, *, has_sandbox: bool, now: datetime) ->
         "kubeProxyVersion": "",
     }
     before = {each["type"]: each for each in old.get("conditions") or ()}
-    conditions = [_since(each, before, now) for each in _conditions(host, has_sandbox=has_sandbox)]
+    conditions = [_since(each, before, now) for each in _conditions(host, network, has_sandbox=has_sandbox)]
     return {
         "capacity": amounts,
         "allocatable": amounts,
-        "addresses": [{"type": "InternalIP", "address": ADDRESS}, {"type": "Hostname", "address": host.name}],
+        "addresses": [
+            {"type": "InternalIP", "address": network.host_address},
+            {"type": "Hostname", "address": host.name},
+        ],
         "nodeInfo": info | dict(host.facts),
         "conditions": conditions,
     }
 
 
-def _conditions(host: Host, *, has_sandbox: bool) -> list[Object]:
+def _conditions(host: Host, network: PodNetwork, *, has_sandbox: bool) -> list[Object]:
     missing = f"bubblewrap is not installed; install it with: {host.install_sandbox}"
     sandbox = (
         ("SandboxReady", "Found", "bubblewrap is installed") if has_sandbox else ("SandboxReady", "Missing", missing)
     )
-    own = "pods share the machine's network, each with a loopback address of its own"
+    own = ("True", "OwnNetwork") if network.is_own else ("False", "HostNetwork")
     return [
         *(_condition(kind, "False", reason, message) for kind, reason, message in QUIET),
         _condition(sandbox[0], "True" if has_sandbox else "False", *sandbox[1:]),
         _limits_condition(host),
-        _condition("PodNetwork", "False", "HostNetwork", own),
+        _condition("PodNetwork", *own, network.why),
         _condition("Ready", "True", "KubeletReady", "node agent is posting ready status"),
     ]
 
@@ -121,7 +128,9 @@ class Registration:
     clock: Clock
     host: Host
     find_sandbox: Callable[[], str | None]
+    network: PodNetwork = SHARED_NETWORK
     _status: Object = field(default_factory=dict)
+    _is_open: bool = False
 
     async def register(self) -> None:
         """Make the node if it is not there, and say what it has; what people wrote on it stays."""
@@ -129,9 +138,10 @@ class Registration:
             node = await self.cluster.create(NODES, node_object(self.host))
         except Exists:
             node = await self.cluster.get(NODES, "", self.host.name)
-        self._status = node.get("status") or {}
+        self._status, self._is_open = node.get("status") or {}, False
         try:
             await self._report()
+            await self._welcome_pods()
         except Busy as error:
             if not self._status:
                 raise
@@ -144,6 +154,7 @@ class Registration:
             try:
                 await self._renew()
                 await self._report()
+                await self._welcome_pods()
             except Missing:
                 # Somebody deleted the node.
                 await self._try_register()
@@ -166,9 +177,26 @@ class Registration:
             return False
         return True
 
+    async def _welcome_pods(self) -> None:
+        """Take off, once, what keeps pods away from a node that is not ready, now that it has said that it is."""
+        while not self._is_open:
+            node = await self.cluster.get(NODES, "", self.host.name)
+            taints = without_not_ready(node)
+            change: Object = {
+                "metadata": {"resourceVersion": node["metadata"]["resourceVersion"]},
+                "spec": {"taints": taints or None},
+            }
+            try:
+                if taints is not None:
+                    await self.cluster.patch(NODES, ("", self.host.name), change)
+            except Conflict:
+                # Somebody else wrote on it, and that stays.
+                continue
+            self._is_open = True
+
     async def _report(self) -> None:
         now, has_sandbox = self.clock.now(), self.find_sandbox() is not None
-        status = node_status(self.host, self._status, has_sandbox=has_sandbox, now=now)
+        status = node_status(self.host, self._status, has_sandbox=has_sandbox, now=now, network=self.network)
         if any(self._status.get(name) != value for name, value in status.items()):
             written = await self.cluster.patch(NODES, ("", self.host.name), {"status": status}, subresource="status")
             self._status = written.get("status") or status

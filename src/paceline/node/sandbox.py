@@ -1,6 +1,6 @@
 """The sandbox of one container, as options of bubblewrap: what it sees, who it is, and what it runs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -8,7 +8,8 @@ from typing import Any
 from paceline.node.host import Blocked, Host
 from paceline.node.images import Environment
 from paceline.node.volumes import Mount
-from paceline.objects.meta import Object
+from paceline.objects.meta import Object, name_of, namespace_of, uid_of
+from paceline.world import Files
 
 # Read-only from the machine, where they exist: certificates, names, time zone, libraries' paths.
 SHARED_ETC = (
@@ -42,6 +43,16 @@ class User:
 
     uid: int
     gid: int
+    # Groups beside its own: those of its volumes, and others that were asked for.
+    groups: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """A folder of the machine that mounts need a place in: its own entries are shown one by one, around them."""
+
+    folder: str
+    names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +71,10 @@ class Launch:
     message_path: str = MESSAGE
     working_dir: str = ""
     user: User | None = None
+    openings: tuple[Opening, ...] = ()
+    is_read_only: bool = False
+    # The list of name servers, where it is not the machine's own.
+    resolver: str = ""
 
 
 def user_of(pod: Object, container: Object, host: Host) -> User | None:
@@ -68,19 +83,52 @@ def user_of(pod: Object, container: Object, host: Host) -> User | None:
         **(pod["spec"].get("securityContext") or {}),
         **(container.get("securityContext") or {}),
     }
-    uid, gid = context.get("runAsUser"), context.get("runAsGroup")
-    if context.get("runAsNonRoot") and (uid == 0 or (uid is None and host.is_root)):
-        said = "container has runAsNonRoot and would run as root; set runAsUser to another user"
-        raise Blocked("CreateContainerConfigError", said)
-    if uid is None and gid is None:
+    uid, gid, groups = context.get("runAsUser"), context.get("runAsGroup"), groups_of(pod)
+    _refuse_root(pod, container, host, uid=uid if context.get("runAsNonRoot") else 1)
+    if uid is None and gid is None and not (groups and host.is_root):
         return None
     wanted = User(
-        uid=host.uid if uid is None else int(uid), gid=(0 if host.is_root else host.gid) if gid is None else int(gid)
+        uid=host.uid if uid is None else int(uid),
+        gid=(0 if host.is_root else host.gid) if gid is None else int(gid),
+        groups=groups if host.is_root else (),
     )
     if not host.is_root and wanted != User(uid=host.uid, gid=host.gid):
         said = f"runAsUser {wanted.uid} and runAsGroup {wanted.gid} need a node agent that runs as root"
         raise Blocked("CreateContainerConfigError", f"{said}; this one runs as {host.uid}:{host.gid}")
     return wanted if host.is_root else None
+
+
+def _refuse_root(pod: Object, container: Object, host: Host, *, uid: Any) -> None:
+    """Refuse, in a kubelet's words, a container that must not be root and would be."""
+    where = f'(pod: "{name_of(pod)}_{namespace_of(pod)}({uid_of(pod)})", container: {container["name"]})'
+    if uid == 0:
+        said = f"container's runAsUser breaks non-root policy {where}"
+        raise Blocked("CreateContainerConfigError", said)
+    if uid is None and host.is_root:
+        said = f"container has runAsNonRoot and image will run as root {where}; set runAsUser to another user"
+        raise Blocked("CreateContainerConfigError", said)
+
+
+def groups_of(pod: Object) -> tuple[int, ...]:
+    """Give the groups that all containers of a pod are in: that of its volumes first."""
+    context = pod["spec"].get("securityContext") or {}
+    first = () if context.get("fsGroup") is None else (int(context["fsGroup"]),)
+    return tuple(dict.fromkeys((*first, *map(int, context.get("supplementalGroups") or ()))))
+
+
+def openings_of(targets: Iterable[str], read_only: Iterable[str], files: Files) -> tuple[Opening, ...]:
+    """Find the folders in which places for mounts are missing, and which cannot be written to."""
+    closed = tuple(read_only)
+    found: dict[str, Opening] = {}
+    for target in targets:
+        path = PurePosixPath(target)
+        if not any(path.is_relative_to(each) for each in closed) or files.exists(Path(path)):
+            continue
+        above = next(each for each in path.parents if files.exists(Path(each)))
+        # A link is opened where it leads to: that is what the sandbox shows too.
+        folder = str(files.resolve(Path(above)))
+        found[folder] = Opening(folder=folder, names=files.names(Path(folder)))
+    return tuple(found[folder] for folder in sorted(found))
 
 
 def passwd_text(user: User) -> str:
@@ -104,7 +152,9 @@ def options(launch: Launch, host: Host) -> tuple[str, ...]:
             _etc(launch),
             _memory(),
             _environment(launch, host),
+            _openings(launch),
             _mounts(launch),
+            _closing(launch),
             _isolation(launch, host),
             _env(launch, host),
         )
@@ -117,7 +167,8 @@ def command(launch: Launch, host: Host) -> tuple[str, ...]:
     user = launch.user
     if user is None:
         return launch.command
-    become = ("--reuid", str(user.uid), "--regid", str(user.gid), "--clear-groups", "--")
+    groups = ("--groups", ",".join(map(str, user.groups))) if user.groups else ("--clear-groups",)
+    become = ("--reuid", str(user.uid), "--regid", str(user.gid), *groups, "--")
     return (host.setpriv, *become, *launch.command)
 
 
@@ -140,6 +191,28 @@ def _environment(launch: Launch, host: Host) -> Iterator[str]:
             yield from (*_parents(folder), "--ro-bind", folder, folder)
 
 
+def closed_folders(environment: Environment, host: Host) -> tuple[str, ...]:
+    """Name the folders that a container sees and cannot write to."""
+    return (*host.folders, *environment.folders, *(f"/etc/{name}" for name in SHARED_ETC))
+
+
+def _openings(launch: Launch) -> Iterator[str]:
+    for opening in launch.openings:
+        yield from ("--tmpfs", opening.folder)
+        for name in opening.names:
+            path = f"{opening.folder}/{name}"
+            yield from ("--ro-bind-try", path, path)
+
+
+def _closing(launch: Launch) -> Iterator[str]:
+    """Let nothing be written beside the mounts, if so asked for; shared memory is no part of the root."""
+    if launch.is_read_only:
+        targets = {mount.target for mount in launch.mounts}
+        for folder in (SCRATCH, "/"):
+            if folder not in targets:
+                yield from ("--remount-ro", folder)
+
+
 def _parents(path: str) -> Iterator[str]:
     """Make the folders above a place: those that bubblewrap makes by itself may be closed to other users."""
     for folder in reversed(PurePosixPath(path).parents[:-1]):
@@ -152,9 +225,16 @@ def _etc(launch: Launch) -> Iterator[str]:
     for name in OWN_ETC:
         yield from ("--ro-bind", str(launch.etc / name), f"/etc/{name}")
     yield from ("--ro-bind", str(launch.hosts), "/etc/hosts")
+    if launch.resolver:
+        yield from ("--ro-bind-try", launch.resolver, "/etc/resolv.conf")
 
 
 def _memory() -> Iterator[str]:
+    """Memory that behaves as folders.
+
+    Shared memory may grow to half of the machine's, as the kernel has it, and not to the 64 MiB of container runtimes:
+    loaders of training data fill that at once and die of signal 7. An emptyDir of medium Memory at its place sizes it.
+    """
     yield from ("--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", SHARED_MEMORY)
     yield from ("--perms", "1777", "--tmpfs", SCRATCH, "--perms", "1777", "--dir", LASTING_SCRATCH)
 

@@ -134,7 +134,14 @@ def make_app(agent: Agent, machine: Machine) -> Kubelet:
         sessions=Sessions(
             world=world, host=agent.host, folders=folders, pods=pods, launch=agent.starter.launch, run=machine.run
         ),
-        doors=Doors(world=world, folders=folders, pods=pods, address=agent.hosts.address, listens=machine.listens),
+        doors=Doors(
+            world=world,
+            folders=folders,
+            pods=pods,
+            address=agent.hosts.address,
+            listens=machine.listens,
+            is_apart=agent.hosts.is_apart,
+        ),
         stats=machine.stats,
     )
 

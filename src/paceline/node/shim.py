@@ -13,6 +13,7 @@ SIGTERM asks the container's main process to stop; SIGQUIT ends everything in th
 """
 
 import contextlib
+import ctypes
 import fcntl
 import json
 import os
@@ -37,6 +38,8 @@ RETRY_SECONDS = 0.5
 EXIT_FILE_BYTES = 8 * 1024
 MESSAGE_BYTES = 2048
 NOT_STARTED = 128
+# As setns calls the sort of namespace.
+NEW_NETWORK = 0x40000000
 # What stands between the shim and the program; while one of these runs, the program does not.
 LAUNCHERS = ("bwrap", "setpriv")
 
@@ -204,9 +207,11 @@ class Keeper:
         moves = [(os.POSIX_SPAWN_DUP2, end, fd) for fd, end in enumerate(ends, start=1)]
         program, *arguments = self._intent["argv"]
         argv = [program, "--args", "3", "--json-status-fd", "4", *arguments]
+        network = self._intent.get("network", "")
         if self._cgroup:
             self._cgroup.make()
-            self._bwrap = _spawn_inside(self._cgroup, argv, ends)
+        if self._cgroup or network:
+            self._bwrap = _spawn_inside(argv, ends, cgroup=self._cgroup, network=network)
         else:
             self._bwrap = os.posix_spawn(
                 program, argv, {}, file_actions=moves, setsigdef=signal.valid_signals(), setsigmask=()
@@ -388,8 +393,8 @@ class Keeper:
         return True
 
 
-def _spawn_inside(cgroup: Cgroup, argv: list[str], ends: list[int]) -> int:
-    """Start a program that is under its limits from its first instruction on."""
+def _spawn_inside(argv: list[str], ends: list[int], *, cgroup: Cgroup | None, network: str) -> int:
+    """Start a program that is under its limits, and in its pod's network, from its first instruction on."""
     pid = os.fork()
     if pid:
         return pid
@@ -397,7 +402,10 @@ def _spawn_inside(cgroup: Cgroup, argv: list[str], ends: list[int]) -> int:
         signal.set_wakeup_fd(-1)
         for fd, end in enumerate(ends, start=1):
             os.dup2(end, fd)
-        cgroup.join()
+        if cgroup:
+            cgroup.join()
+        if network:
+            _join_network(network)
         for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
             signal.signal(number, signal.SIG_DFL)
         os.execve(argv[0], argv, {})  # noqa: S606 (no shell is wanted)
@@ -405,6 +413,16 @@ def _spawn_inside(cgroup: Cgroup, argv: list[str], ends: list[int]) -> int:
         os.write(2, f"{error.filename}: {error.strerror}".encode())
     finally:
         os._exit(NOT_STARTED)
+
+
+def _join_network(file: str) -> None:
+    """Leave the machine's network for a pod's."""
+    handle = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.setns(handle, NEW_NETWORK) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), file)
+    os.close(handle)
 
 
 def _reserve_exit_file() -> int:

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -27,16 +28,35 @@ class Sources:
         return self.found.get((kind, name))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """Reads what pods name, once each, however many of them name it."""
+
+    cluster: Cluster
+    _known: dict[tuple[str, Reference], Mapping[str, bytes] | None] = field(default_factory=dict)
+
+    async def of(self, pod: Object) -> Sources:
+        """Read everything that a pod names."""
+        found: dict[Reference, Mapping[str, bytes]] = {}
+        for reference in dict.fromkeys(references(pod)):
+            data = await self._read(namespace_of(pod), reference)
+            if data is not None:
+                found[reference] = data
+        return Sources(found=found)
+
+    async def _read(self, namespace: str, reference: Reference) -> Mapping[str, bytes] | None:
+        kind, name = reference
+        if (namespace, reference) not in self._known:
+            data = None
+            with contextlib.suppress(Missing):
+                data = entries(await self.cluster.get(COLLECTIONS[kind], namespace, name))
+            self._known[namespace, reference] = data
+        return self._known[namespace, reference]
+
+
 async def read_sources(cluster: Cluster, pod: Object) -> Sources:
     """Read everything that a pod names, once each."""
-    found: dict[Reference, Mapping[str, bytes]] = {}
-    for kind, name in dict.fromkeys(references(pod)):
-        try:
-            obj = await cluster.get(COLLECTIONS[kind], namespace_of(pod), name)
-        except Missing:
-            continue
-        found[kind, name] = entries(obj)
-    return Sources(found=found)
+    return await Reading(cluster=cluster).of(pod)
 
 
 def references(pod: Object) -> Iterator[Reference]:
@@ -49,6 +69,10 @@ def references(pod: Object) -> Iterator[Reference]:
             yield "configmap", str(wanted["name"])
         if wanted := volume.get("secret"):
             yield "secret", str(wanted["secretName"])
+        for source in (volume.get("projected") or {}).get("sources") or ():
+            for word, kind in (("configMap", "configmap"), ("secret", "secret")):
+                if word in source:
+                    yield kind, str(source[word].get("name") or "")
 
 
 def _in_container(container: Object) -> Iterator[Reference]:

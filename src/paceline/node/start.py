@@ -10,14 +10,16 @@ from paceline.node import limits, sandbox, shim
 from paceline.node.env import CONFIG_ERROR, command_of, env_of
 from paceline.node.host import Blocked, Folders, Host
 from paceline.node.hosts import Hosts, hostname_of
-from paceline.node.images import Row, environment_of
+from paceline.node.images import Row, environment_of, never_pulled
 from paceline.node.look import numbers_of
+from paceline.node.network import Networks
+from paceline.node.ready import make_ready
 from paceline.node.records import MESSAGE
 from paceline.node.sources import Sources, read_sources
-from paceline.node.volumes import OWN, SHARED, Mount, Shelf, mounts_of
+from paceline.node.volumes import Shelf, mounts_of
 from paceline.objects.meta import Key, Object, name_of, namespace_of, uid_of
 from paceline.objects.names import label_problem
-from paceline.world import Files, World
+from paceline.world import World
 
 # What people install to get a program, where its name does not say it.
 PACKAGES = {
@@ -45,6 +47,8 @@ class Starter:
     volumes: Mapping[Key, Object]
     # Asked anew for every container, so that installing bubblewrap is enough.
     find_sandbox: Callable[[], str | None]
+    # None where pods share the machine's network.
+    networks: Networks | None = None
 
     async def start(self, pod: Object, container: Object, restarts: int) -> None:
         """Start a try of a container and return once its program runs or has failed; Blocked says what is missing."""
@@ -53,10 +57,12 @@ class Starter:
             said = "bubblewrap is not installed, and containers run in its sandbox"
             raise Blocked("SandboxMissing", f"{said}; install it with: {self.host.install_sandbox}")
         launch = await self.launch(pod, container, restarts)
+        network = await self._network(pod)
         self._fill(pod, launch)
         folder = launch.message.parent
         # Not synced: when a power cut takes it, the start that it was for has not happened either.
-        self.world.files.overwrite(folder / shim.INTENT, self._intent(pod, container, launch, program), 0o600)
+        intent = self._intent(pod, container, launch, program) | {"network": network}
+        self.world.files.overwrite(folder / shim.INTENT, shim.encode(intent), 0o600)
         await self.world.processes.start(folder)
         self._forget_older(uid_of(pod), str(container["name"]), restarts)
 
@@ -70,23 +76,48 @@ class Starter:
         if said := label_problem(name):
             raise Blocked(CONFIG_ERROR, f"container name {name!r}: {said}")
         # A container may ask for its address before the pod's status has it.
-        pod = {**pod, "status": {**(pod.get("status") or {}), "podIP": self.hosts.address(pod)}}
-        shelf = Shelf(claims=self.claims, volumes=self.volumes, sources=sources, folders=self.folders)
-        env = env_of(pod, container, sources)
-        image = str(container.get("image") or "")
+        own = {"podIP": self.hosts.address(pod), "hostIP": self.hosts.network.host_address}
+        pod = {**pod, "status": {**(pod.get("status") or {}), **own}}
+        env = env_of(pod, container, sources, self.host)
+        image, working_dir = str(container.get("image") or ""), str(container.get("workingDir") or "")
+        try:
+            environment = environment_of(image, self.images, host=self.host, files=self.world.files)
+        except Blocked as error:
+            raise never_pulled(container, error) from error
+        mounts = mounts_of(pod, container, self.shelf(sources), env)
+        places = (*(mount.target for mount in mounts), *([working_dir] if working_dir else ()))
+        context = container.get("securityContext") or {}
         return sandbox.Launch(
             hostname=hostname_of(pod),
-            environment=environment_of(image, self.images, host=self.host, files=self.world.files),
+            environment=environment,
             env=tuple(env.items()),
             command=command_of(container, env),
-            mounts=mounts_of(pod, container, shelf),
+            mounts=mounts,
             etc=self.folders.etc(uid),
             hosts=self.hosts.path(pod),
             message=self.folders.attempt(uid, name, restarts) / MESSAGE,
             message_path=str(container.get("terminationMessagePath") or sandbox.MESSAGE),
-            working_dir=str(container.get("workingDir") or ""),
+            working_dir=working_dir,
             user=sandbox.user_of(pod, container, self.host),
+            openings=sandbox.openings_of(places, sandbox.closed_folders(environment, self.host), self.world.files),
+            is_read_only=bool(context.get("readOnlyRootFilesystem")),
+            resolver=self.hosts.network.resolver if self.hosts.is_apart(pod) else "",
         )
+
+    def shelf(self, sources: Sources) -> Shelf:
+        """Give what the volumes of a pod are looked up in."""
+        return Shelf(claims=self.claims, volumes=self.volumes, sources=sources, folders=self.folders, host=self.host)
+
+    def group_of(self, pod: Object) -> int | None:
+        """Tell which group a pod's volumes are given to, as far as this user may."""
+        group = (pod["spec"].get("securityContext") or {}).get("fsGroup")
+        return None if group is None else int(group)
+
+    async def _network(self, pod: Object) -> str:
+        """Give the file of the pod's own network; empty when it is on the machine's."""
+        if self.networks is None or not self.hosts.is_apart(pod):
+            return ""
+        return await self.networks.make(uid_of(pod), self.hosts.address(pod))
 
     def _fill(self, pod: Object, launch: sandbox.Launch) -> None:
         """Make every file and folder that the sandbox will bind."""
@@ -100,23 +131,21 @@ class Starter:
         files.overwrite(launch.etc / "passwd", sandbox.passwd_text(user).encode())
         files.overwrite(launch.etc / "group", sandbox.group_text(user).encode())
         for mount in launch.mounts:
-            _make_ready(files, mount)
+            make_ready(files, mount, self.group_of(pod))
         self.hosts.flush()
 
-    def _intent(self, pod: Object, container: Object, launch: sandbox.Launch, program: str) -> bytes:
-        """Write down all that the shim needs."""
+    def _intent(self, pod: Object, container: Object, launch: sandbox.Launch, program: str) -> dict[str, Any]:
+        """Collect all that the shim needs."""
         image, words = str(container.get("image") or ""), launch.command
-        return shim.encode(
-            {
-                "pod": {"namespace": namespace_of(pod), "name": name_of(pod), "uid": uid_of(pod)},
-                "container": container["name"],
-                "environment": launch.environment.name,
-                "notFound": not_found(words[0], environment=launch.environment.name, image=image),
-                "argv": [program, "--", *sandbox.command(launch, self.host)],
-                "options": sandbox.options(launch, self.host),
-                "cgroup": self._cgroup(pod, container, launch.message.parent),
-            }
-        )
+        return {
+            "pod": {"namespace": namespace_of(pod), "name": name_of(pod), "uid": uid_of(pod)},
+            "container": container["name"],
+            "environment": launch.environment.name,
+            "notFound": not_found(words[0], environment=launch.environment.name, image=image),
+            "argv": [program, "--", *sandbox.command(launch, self.host)],
+            "options": sandbox.options(launch, self.host),
+            "cgroup": self._cgroup(pod, container, launch.message.parent),
+        }
 
     def _cgroup(self, pod: Object, container: Object, folder: Path) -> dict[str, Any] | None:
         if self.host.cgroups is None:
@@ -141,29 +170,3 @@ def not_found(program: str, *, environment: str, image: str) -> str:
         f"{program}: not found in environment {environment}; {get} or map the image to an environment that has it: "
         f"paceline up --image '{image}=FOLDER'"
     )
-
-
-def _make_ready(files: Files, mount: Mount) -> None:
-    """Make what a mount shows; what the user must bring is only looked for."""
-    volume, source = mount.volume, mount.source
-    if volume.source is None or source is None:
-        return
-    if volume.make is not None:
-        files.make_folder(volume.source, volume.make)
-    elif not files.exists(volume.source):
-        said = f"hostPath {str(volume.source)!r} is not there"
-        raise Blocked("FailedMount", f"{said}; make it, or say type: DirectoryOrCreate")
-    for name, data, mode in volume.files:
-        path = volume.source / name
-        files.make_folder(path.parent, OWN)
-        files.overwrite(path, data, mode)
-    if mount.sub_path:
-        _make_sub_path(files, volume.source, source)
-
-
-def _make_sub_path(files: Files, root: Path, path: Path) -> None:
-    # A link in the volume must not show the container what lies outside of it.
-    if not files.resolve(path).is_relative_to(files.resolve(root)):
-        raise Blocked(CONFIG_ERROR, f"subPath {str(path.relative_to(root))!r} leads out of its volume")
-    if not files.exists(path):
-        files.make_folder(path, SHARED)

@@ -11,6 +11,8 @@ from paceline.objects.meta import Object, is_deleting
 # Which event tells of a container that waits, by its reason; other reasons are errors of one container.
 WAITS = {
     "ErrImagePull": "Failed",
+    "ErrImageNeverPull": "ErrImageNeverPull",
+    "ImagePullBackOff": "BackOff",
     "FailedMount": "FailedMount",
     "SandboxMissing": "FailedCreatePodSandBox",
     "CrashLoopBackOff": "BackOff",
@@ -76,5 +78,6 @@ def _about(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Story]:
         yield Story(reason="Failed", message=f"Error: {ended.get('message') or ended['reason']}", is_warning=True)
     waiting = state.get("waiting") or {}
     if waiting.get("message") and waiting != (old.get("state") or {}).get("waiting"):
-        reason = WAITS.get(waiting["reason"], "Failed")
-        yield Story(reason=reason, message=waiting["message"], is_warning=True)
+        reason = WAITS.get(waiting["reason"])
+        said = waiting["message"] if reason else f"Error: {waiting['message']}"
+        yield Story(reason=reason or "Failed", message=said, is_warning=True)

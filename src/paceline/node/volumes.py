@@ -1,19 +1,39 @@
 """Volumes become folders, and mounts become places in the sandbox."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from paceline.node.host import Blocked, Folders
+from paceline.node.contents import FAILED, File, Telling, files_of, is_inside
+from paceline.node.env import CONFIG_ERROR, expand
+from paceline.node.host import Blocked, Folders, Host
 from paceline.node.sources import Sources
-from paceline.objects.meta import Key, Object, namespace_of, uid_of
+from paceline.objects.builtin.storage import FOLDERS, PROVISIONED_BY, WAITING
+from paceline.objects.meta import (
+    Key,
+    Object,
+    annotations_of,
+    controller_of,
+    is_deleting,
+    name_of,
+    namespace_of,
+    uid_of,
+)
 from paceline.objects.quantity import whole
 
 # Claims and scratch folders belong to whoever the pod runs as; the cluster's own folder keeps everybody else out.
 SHARED, OWN = 0o777, 0o755
-_FILE_NAME = re.compile(r"[-._a-zA-Z0-9]+")
+# What a hostPath may have to be, by its type, and how a kubelet says that it is not.
+HOST_PATHS = {
+    "Directory": ("folder", "directory"),
+    "DirectoryOrCreate": ("folder", "directory"),
+    "File": ("file", "file"),
+    "FileOrCreate": ("file", "file"),
+    "Socket": ("socket", "socket file"),
+    "CharDevice": ("character device", "character device"),
+    "BlockDevice": ("block device", "block device"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,10 +43,16 @@ class Volume:
     source: Path | None
     # With which rights the folder is made when it is not there; None: it must be there.
     make: int | None = None
+    # Which of `HOST_PATHS` the source must be.
+    host_type: str = ""
     size: int | None = None
     read_only: bool = False
-    # What must lie in the folder: (name, bytes, rights).
-    files: tuple[tuple[str, bytes, int], ...] = ()
+    # What must lie in the folder, and nothing else; None: whatever is in it is the user's.
+    files: tuple[File, ...] | None = None
+    # Whether it is given to the pod's group.
+    is_shared: bool = False
+    # Whether the folder lies in memory, where others of this machine have folders too.
+    is_memory: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,95 +78,123 @@ class Shelf:
     volumes: Mapping[Key, Object]
     sources: Sources
     folders: Folders
+    # What an absent limit stands for.
+    host: Host | None = None
 
 
-def mounts_of(pod: Object, container: Object, shelf: Shelf) -> tuple[Mount, ...]:
+def mounts_of(pod: Object, container: Object, shelf: Shelf, env: Mapping[str, str] | None = None) -> tuple[Mount, ...]:
     """Work out a container's mounts, parents before what is mounted in them; Blocked says what has to come first."""
     named = {volume["name"]: (index, volume) for index, volume in enumerate(pod["spec"].get("volumes") or ())}
     mounts = []
     for wire in container.get("volumeMounts") or ():
         if wire["name"] not in named:
             said = f"volumeMounts: {wire['name']!r} is not among the pod's volumes: {', '.join(named) or 'none'}"
-            raise Blocked("CreateContainerConfigError", said)
+            raise Blocked(CONFIG_ERROR, said)
         index, spec = named[wire["name"]]
-        volume = _volume(pod, index, spec, shelf)
-        sub_path = str(wire.get("subPath") or "")
-        if not is_inside(sub_path):
-            said = f"subPath {sub_path!r} leads out of volume {wire['name']!r}"
-            raise Blocked("CreateContainerConfigError", said)
+        volume = volume_of(pod, index, spec, shelf)
+        sub_path = _sub_path(wire, env or {})
         read_only = volume.read_only or bool(wire.get("readOnly"))
-        target = str(PurePosixPath(wire["mountPath"]))
+        target = str(PurePosixPath("/") / wire["mountPath"])
         mounts.append(Mount(target=target, volume=volume, sub_path=sub_path, read_only=read_only))
     return tuple(sorted(mounts, key=lambda mount: PurePosixPath(mount.target).parts))
 
 
-def is_inside(path: str) -> bool:
-    """Tell whether a relative path stays below where it starts."""
-    return not path.startswith("/") and ".." not in PurePosixPath(path).parts
+def _sub_path(wire: Mapping[str, Any], env: Mapping[str, str]) -> str:
+    text = str(wire.get("subPath") or "")
+    if expression := wire.get("subPathExpr"):
+        text = expand(str(expression), env)
+        if "$(" in text:
+            raise Blocked(CONFIG_ERROR, f"subPathExpr {expression!r} refers to a variable that is not set")
+    if not is_inside(text):
+        raise Blocked(CONFIG_ERROR, f"subPath {text!r} leads out of volume {wire['name']!r}")
+    return text
 
 
-def _volume(pod: Object, index: int, spec: Mapping[str, Any], shelf: Shelf) -> Volume:
+def volume_of(pod: Object, index: int, spec: Mapping[str, Any], shelf: Shelf) -> Volume:
+    """Find where the bytes of one of a pod's volumes lie; Blocked says what has to come first."""
     own = shelf.folders.volume(uid_of(pod), index)
     if (wire := spec.get("persistentVolumeClaim")) is not None:
-        return _claim(namespace_of(pod), wire, shelf)
+        return _claim(pod, str(wire["claimName"]), shelf, read_only=bool(wire.get("readOnly")))
+    if spec.get("ephemeral") is not None:
+        return _ephemeral(pod, f"{name_of(pod)}-{spec['name']}", shelf)
     if (wire := spec.get("hostPath")) is not None:
         return _host_path(wire)
-    if (wire := spec.get("configMap")) is not None:
-        return _files(own, "configmap", str(wire["name"]), wire, shelf.sources)
-    if (wire := spec.get("secret")) is not None:
-        return _files(own, "secret", str(wire["secretName"]), wire, shelf.sources)
+    files = files_of(spec, Telling(pod=pod, sources=shelf.sources, host=shelf.host))
+    if files is not None:
+        return Volume(source=own, make=OWN, read_only=True, files=files, is_shared=True)
     if "emptyDir" in spec or len(spec) == 1:
-        return _empty_dir(own, spec.get("emptyDir") or {})
+        return _empty_dir(pod, own, spec.get("emptyDir") or {}, shelf.folders.memory(uid_of(pod), index))
     kind = next(word for word in spec if word != "name")
     said = f"volume {spec['name']!r} is a {kind}, which is not offered here"
-    raise Blocked("FailedMount", f"{said}; use a claim, emptyDir, hostPath, configMap or secret")
+    if kind == "nfs":
+        raise Blocked(FAILED, f"{said}; mount it on this machine, and use its folder as a hostPath")
+    raise Blocked(FAILED, f"{said}; use a claim, emptyDir, hostPath, configMap or secret")
 
 
-def _claim(namespace: str, wire: Mapping[str, Any], shelf: Shelf) -> Volume:
-    name = str(wire["claimName"])
-    claim = shelf.claims.get((namespace, name))
+def _ephemeral(pod: Object, name: str, shelf: Shelf) -> Volume:
+    claim = shelf.claims.get((namespace_of(pod), name))
+    if claim is not None and (controller_of(claim) or {}).get("uid") != uid_of(pod):
+        said = f'PVC "{namespace_of(pod)}/{name}" was not created for pod "{namespace_of(pod)}/{name_of(pod)}"'
+        raise Blocked(FAILED, f"{said} (pod is not owner)")
+    return _claim(pod, name, shelf, read_only=False)
+
+
+def _claim(pod: Object, name: str, shelf: Shelf, *, read_only: bool) -> Volume:
+    claim = shelf.claims.get((namespace_of(pod), name))
     if claim is None:
-        raise Blocked("FailedMount", f'persistentvolumeclaim "{name}" not found')
-    if (claim.get("status") or {}).get("phase") != "Bound":
-        raise Blocked("FailedMount", f'persistentvolumeclaim "{name}" is not bound to a volume yet')
+        raise Blocked(FAILED, f'persistentvolumeclaim "{name}" not found')
+    if is_deleting(claim) and not has_begun(pod):
+        raise Blocked(FAILED, f"can't start pod because PVC {namespace_of(pod)}/{name} is being deleted")
+    phase = (claim.get("status") or {}).get("phase")
+    if phase != "Bound":
+        why = annotations_of(claim).get(WAITING, "")
+        lost = " (its volume is gone)" if phase == "Lost" else ""
+        said = f'persistentvolumeclaim "{name}" is not bound to a volume{lost}'
+        raise Blocked(FAILED, f"{said}: {why}" if why else f"{said} yet")
     volume = shelf.volumes.get(("", str(claim["spec"].get("volumeName") or "")))
     if volume is None:
-        raise Blocked("FailedMount", f'the volume of persistentvolumeclaim "{name}" is not there')
+        raise Blocked(FAILED, f'the volume of persistentvolumeclaim "{name}" is not there')
+    return _persistent(name, volume, read_only=read_only)
+
+
+def _persistent(name: str, volume: Object, *, read_only: bool) -> Volume:
     spec = volume["spec"]
     place = spec.get("local") or spec.get("hostPath")
     if place is None:
         said = f'the volume of persistentvolumeclaim "{name}" is no folder of this machine (local or hostPath)'
-        raise Blocked("FailedMount", said)
-    return Volume(source=Path(place["path"]), make=SHARED, read_only=bool(wire.get("readOnly")))
+        raise Blocked(FAILED, said)
+    is_read_only = read_only or set(spec.get("accessModes") or ()) == {"ReadOnlyMany"}
+    is_ours = annotations_of(volume).get(PROVISIONED_BY) == FOLDERS
+    is_shared = is_ours or "local" in spec
+    return Volume(source=Path(place["path"]), make=SHARED, read_only=is_read_only, is_shared=is_shared)
+
+
+def has_begun(pod: Object) -> bool:
+    """Tell whether a container of a pod has run: what it mounts stays with it then."""
+    status = pod.get("status") or {}
+    told = (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ()))
+    return any(each.get("containerID") for each in told)
 
 
 def _host_path(wire: Mapping[str, Any]) -> Volume:
-    makes = wire.get("type") == "DirectoryOrCreate"
-    return Volume(source=Path(wire["path"]), make=OWN if makes else None)
+    kind = str(wire.get("type") or "")
+    # Without a type nothing is checked, and container runtimes make what is missing.
+    makes = {"DirectoryOrCreate": OWN, "": OWN, "FileOrCreate": 0o644}.get(kind)
+    return Volume(source=Path(wire["path"]), make=makes, host_type=kind)
 
 
-def _empty_dir(own: Path, wire: Mapping[str, Any]) -> Volume:
-    if wire.get("medium") == "Memory":
-        limit = wire.get("sizeLimit")
+def _empty_dir(pod: Object, own: Path, wire: Mapping[str, Any], memory: Path) -> Volume:
+    if wire.get("medium") != "Memory":
+        return Volume(source=own, make=SHARED, is_shared=True)
+    limit = wire.get("sizeLimit")
+    if _is_alone(pod):
         return Volume(source=None, size=whole(limit) if limit else None)
-    return Volume(source=own, make=SHARED)
+    # Memory of the machine that all containers of the pod see, and that outlives each of them; nobody limits it.
+    return Volume(source=memory, make=SHARED, is_shared=True, is_memory=True)
 
 
-def _files(own: Path, kind: str, name: str, wire: Mapping[str, Any], sources: Sources) -> Volume:
-    data = sources.data(kind, name)
-    if data is None and not wire.get("optional"):
-        raise Blocked("FailedMount", f'{kind} "{name}" not found')
-    rights = int(wire.get("defaultMode") or 0o644)
-    chosen = [
-        (str(item["key"]), str(item["path"]), int(item.get("mode") or rights)) for item in wire.get("items") or ()
-    ]
-    files = []
-    for key, path, mode in chosen or [(key, key, rights) for key in data or ()]:
-        if key not in (data or {}):
-            if wire.get("optional"):
-                continue
-            raise Blocked("FailedMount", f'{kind} "{name}" has no entry {key!r}')
-        if not is_inside(path) or not all(_FILE_NAME.fullmatch(part) for part in PurePosixPath(path).parts):
-            raise Blocked("FailedMount", f'{kind} "{name}": {path!r} cannot be a file name')
-        files.append((path, (data or {})[key], mode))
-    return Volume(source=own, make=OWN, read_only=True, files=tuple(files))
+def _is_alone(pod: Object) -> bool:
+    """Tell whether a pod's only container runs only once, so that memory of its own is all it can want."""
+    spec = pod["spec"]
+    is_one = len(spec["containers"]) == 1 and not spec.get("initContainers")
+    return is_one and spec.get("restartPolicy") == "Never" and not (spec.get("securityContext") or {}).get("fsGroup")

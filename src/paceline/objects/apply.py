@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from paceline.errors import Malformed
-from paceline.objects.fieldset import Path, Paths, decode, encode, has, is_below, minus, spell
+from paceline.objects.fieldset import Path, Paths, covers, decode, has, minus, minus_all, nested, spell
 from paceline.objects.managed import (
     BEFORE_APPLY,
     UPDATE,
@@ -15,11 +15,11 @@ from paceline.objects.managed import (
     Entry,
     Managed,
     compared,
-    owned_paths,
+    owned,
     updated,
     without_entries,
 )
-from paceline.objects.merge import ABSENT, compare, merged, paths_of, without
+from paceline.objects.merge import ABSENT, compare, merged, paths_of, said_in, without
 from paceline.objects.meta import Object
 from paceline.objects.typed import PIECE, Sort, Type
 
@@ -78,13 +78,13 @@ def _apply(known: Type, live: Object | None, managed: Managed, *, said: Said, no
     new = merged(known, there, said.obj)
     identity = said.author.identity
     last = managed.get(identity)
-    every = frozenset(paths_of(known, said.obj))
-    paths = (path for path in every if not is_below(path, said.ignored))
-    mine = Entry(author=said.author, time=now, fields=encode(owned_paths(paths)))
+    every = said_in(known, said.obj) or {}
+    mine = Entry(author=said.author, time=now, fields=owned(minus_all(every, said.ignored)))
     managed = {**managed, identity: mine}
-    if last is not None and not (before := decode(last.fields)) <= every:
+    if last is not None and not covers(every, last.fields):
         # Something that is said to be empty stays, though all that was in it goes.
-        new = merged(known, _pruned(known, new, managed, last=before, said=every), said.obj)
+        pruned = _pruned(known, new, managed, last=decode(last.fields), said=frozenset(paths_of(known, said.obj)))
+        new = merged(known, pruned, said.obj)
     found = compare(known, there, new).without(said.ignored)
     changed = (*found.modified, *found.added)
     others = {each: entry for each, entry in managed.items() if each != identity}
@@ -109,14 +109,14 @@ def _clashes(others: Managed, changed: tuple[Path, ...]) -> Iterator[Clash]:
 def _pruned(known: Type, new: Object, managed: Managed, *, last: Paths, said: Paths) -> Object:
     """Take out what the author said last time and neither they nor anybody else says now."""
     before = _named(known, last)
-    rest = without(known, new, encode(before))
+    rest = without(known, new, nested(before))
     whole = _named(known, paths_of(known, new))
     owned = frozenset(path for entry in managed.values() for path in decode(entry.fields))
     # What is said counts even where nobody can own it, as with the name.
     kept = _paths_left(known, rest) | _named(known, owned | said)
-    rest = without(known, new, encode(whole - kept))
+    rest = without(known, new, nested(whole - kept))
     gone = (whole - _paths_left(known, rest)) & before
-    return new if not gone else _whole(without(known, new, encode(gone)))
+    return new if not gone else _whole(without(known, new, nested(gone)))
 
 
 def _paths_left(known: Type, rest: Any) -> Paths:
@@ -130,8 +130,12 @@ def _whole(obj: Any) -> Object:
 def _named(known: Type, paths: Any) -> Paths:
     """Add the fields by name that lie on the way to something owned."""
     named: set[Path] = set()
+    ways: set[Path] = set()
     for path in paths:
         named.add(path)
+        if path[:-1] in ways:
+            continue
+        ways.add(path[:-1])
         here = known
         for depth, step in enumerate(path[:-1], start=1):
             if step[0] == "f" and here.sort is Sort.MAP and step[2:] in here.fields:

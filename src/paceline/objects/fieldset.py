@@ -46,14 +46,20 @@ def _dumped(value: Any) -> str:
 
 def encode(paths: Iterable[Path]) -> Fields:
     """Write a set in its nested form, every level in order."""
+    fields = nested(paths)
+    fields.pop(SELF, None)
+    return _tidy(fields)
+
+
+def nested(paths: Iterable[Path]) -> Fields:
+    """Give a set to look into: in no order, and whatever is owned says so itself."""
     fields: Fields = {}
     for path in paths:
         node = fields
         for step in path:
             node = node.setdefault(step, {})
         node[SELF] = {}
-    fields.pop(SELF, None)
-    return _tidy(fields)
+    return fields
 
 
 def _tidy(fields: Fields) -> Fields:
@@ -163,6 +169,22 @@ def has(fields: Fields, path: Path) -> bool:
             return False
         fields = found
     return not fields or SELF in fields
+
+
+def covers(fields: Fields, others: Fields) -> bool:
+    """Tell whether a set has all that another one has."""
+    return all(step in fields and _covers(fields[step], below) for step, below in others.items())
+
+
+def _covers(fields: Fields, others: Fields) -> bool:
+    """Tell the same of what lies below a step, where nothing means that the step itself is owned."""
+    if fields == others:
+        return True
+    is_owned = not fields or SELF in fields
+    return all(
+        is_owned if step == SELF else step in fields and _covers(fields[step], below)
+        for step, below in (others or {SELF: {}}).items()
+    )
 
 
 def plus(fields: Fields, paths: Iterable[Path]) -> Fields:

@@ -18,26 +18,23 @@ BEFORE_APPLY = "before-first-apply"
 MAX_WRITERS = 10
 
 # What belongs to the server, or tells which object it is: nobody owns it.
+_HEAD = frozenset({"apiVersion", "kind"})
+_SERVERS = frozenset(
+    {
+        "name",
+        "namespace",
+        "creationTimestamp",
+        "selfLink",
+        "uid",
+        "clusterName",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+    }
+)
+_METADATA = "f:metadata"
 _NOBODYS: frozenset[Path] = frozenset(
-    (
-        ("f:apiVersion",),
-        ("f:kind",),
-        ("f:metadata",),
-        *(
-            ("f:metadata", f"f:{name}")
-            for name in (
-                "name",
-                "namespace",
-                "creationTimestamp",
-                "selfLink",
-                "uid",
-                "clusterName",
-                "generation",
-                "managedFields",
-                "resourceVersion",
-            )
-        ),
-    )
+    ((_METADATA,), *((f"f:{name}",) for name in _HEAD), *((_METADATA, f"f:{name}") for name in _SERVERS))
 )
 
 Identity = tuple[str, str, str, str]
@@ -83,6 +80,11 @@ Managed = dict[Identity, Entry]
 def owned_paths(paths: Iterable[Path]) -> frozenset[Path]:
     """Give those paths that somebody can own."""
     return frozenset(paths) - _NOBODYS
+
+
+def owned(fields: Fields) -> Fields:
+    """Give that part of a set that somebody can own."""
+    return minus(fields, _NOBODYS)
 
 
 def from_wire(entries: Any) -> Managed:
@@ -165,10 +167,15 @@ def updated(managed: Managed, author: Author, found: Comparison, *, now: str) ->
 
 def newborn(known: Type, new: Object, *, zero: Object, ignored: tuple[Path, ...]) -> Fields:
     """Give what the author of a new object owns: all of it, but for what every new object has and what is ignored."""
-    fields = whole(known, without_entries(new))
+    metadata = {name: value for name, value in new["metadata"].items() if name not in _SERVERS}
+    rest = {name: value for name, value in new.items() if name not in _HEAD}
+    fields = whole(known, {**rest, "metadata": metadata})
     fields.pop(SELF, None)
+    fields[_METADATA].pop(SELF, None)
+    if not fields[_METADATA]:
+        del fields[_METADATA]
     fields = minus_all(fields, ignored)
-    return minus(fields, (*_NOBODYS, *_same(zero, new, (), fields)))
+    return minus(fields, _same(zero, new, (), fields))
 
 
 def _same(zero: Any, new: Any, path: Path, fields: Any) -> Iterator[Path]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from paceline.objects.fieldset import SELF, Fields, Path, field_step, in_order, is_below
+from paceline.objects.fieldset import SELF, Fields, Path, encode, field_step, in_order, is_below
 from paceline.objects.typed import FREE, PIECE, Sort, Type, step_to
 
 
@@ -109,17 +109,20 @@ def _compare_lists(known: Type, pair: tuple[Any, Any], path: Path, found: Compar
 def whole(known: Type, value: Any) -> Fields:
     """Give the set of a value that is new as a whole and of all its parts, in its nested form."""
     sort = known.sort if known.sort is not Sort.FREE else known.like(value)
-    if sort is Sort.PIECE or not value or not _is_fit(sort, value):
+    if sort is Sort.PIECE or not value or not isinstance(value, dict if sort is Sort.MAP else list):
         return {}
     fields: Fields = {SELF: {}}
     if sort is Sort.MAP:
         named, others = known.fields, known.values or FREE
         for name in sorted(value):
-            fields["f:" + name] = whole(named.get(name) or others, value[name])
+            inner = value[name]
+            # Most are neither, and a call for each of them would take most of the time.
+            is_made_up = isinstance(inner, (dict, list))
+            fields["f:" + name] = whole(named.get(name) or others, inner) if is_made_up else {}
         return fields
-    inner = known.items or PIECE
-    for step, items in _by_step(known, value).items():
-        fields[step] = whole(inner, items[0]) if len(items) == 1 else {}
+    items = known.items or PIECE
+    for step, item in _by_step(known, value).items():
+        fields[step] = whole(items, item[0]) if len(item) == 1 else {}
     return in_order(fields)
 
 
@@ -127,8 +130,31 @@ def _by_step(known: Type, items: Any) -> dict[str, tuple[Any, ...]]:
     found: dict[str, tuple[Any, ...]] = {}
     for item in items:
         step = step_to(known, item)
-        found[step] = (*found.get(step, ()), item)
+        found[step] = (*found[step], item) if step in found else (item,)
     return found
+
+
+def said_in(known: Type, value: Any) -> Fields | None:
+    """Give what somebody owns who says exactly this value, in its nested form; None when that is nothing."""
+    sort = known.like(value)
+    if sort is Sort.PIECE or not _is_fit(sort, value):
+        return {}
+    fields: Fields = {}
+    if sort is Sort.MAP:
+        for name in sorted(value or ()):
+            inner, is_named = value[name], name in known.fields
+            below = said_in(known.below(name), inner) if isinstance(inner, (dict, list)) else {}
+            if below is not None or inner == {} or not is_named:
+                fields["f:" + name] = {SELF: {}, **below} if below and not is_named else below or {}
+        return fields or None
+    for step, items in _by_step(known, value or ()).items():
+        below = said_in(known.items or PIECE, items[0]) if len(items) == 1 else _said_in_twins(known, items)
+        fields[step] = {SELF: {}, **below} if below else {}
+    return in_order(fields) if fields else None
+
+
+def _said_in_twins(known: Type, items: tuple[Any, ...]) -> Fields:
+    return encode(path for item in items for path in paths_of(known.items or PIECE, item) if path)
 
 
 def paths_of(known: Type, value: Any, path: Path = ()) -> Iterator[Path]:
@@ -139,8 +165,11 @@ def paths_of(known: Type, value: Any, path: Path = ()) -> Iterator[Path]:
     elif sort is Sort.MAP:
         for name, inner in (value or {}).items():
             here = (*path, field_step(name))
+            if not isinstance(inner, (dict, list)):
+                yield here
+                continue
             yield from paths_of(known.below(name), inner, here)
-            if inner is None or inner == {} or name not in known.fields:
+            if inner == {} or name not in known.fields:
                 yield here
     else:
         for item in value or ():
@@ -160,8 +189,10 @@ def merged(known: Type, live: Any, said: Any) -> Any:
         return said
     if sort is Sort.MAP:
         there, wanted = live or {}, said or {}
-        names = (*there, *(name for name in wanted if name not in there))
-        return {name: merged(known.below(name), there.get(name, ABSENT), wanted.get(name, ABSENT)) for name in names}
+        both = {**there, **wanted}
+        # Only what is made up of parts has something to merge.
+        deep = [name for name, value in wanted.items() if name in there and not isinstance(value, str)]
+        return both | {name: merged(known.below(name), there[name], wanted[name]) for name in deep}
     return _merged_lists(known, live or [], said or [])
 
 

@@ -1,5 +1,6 @@
 """Reading the metadata of an object that travels as a dict."""
 
+from sys import intern
 from typing import Any
 
 # An object as it travels: JSON in memory. Unknown fields stay in it, whoever passes it on.
@@ -7,6 +8,8 @@ Object = dict[str, Any]
 
 Key = tuple[str, str]
 """Namespace and name; the namespace of a cluster-scoped object is empty."""
+
+_TIES = ("namespace", "name", "uid", "resourceVersion", "ownerReferences", "finalizers", "deletionTimestamp")
 
 
 def name_of(obj: Object) -> str:
@@ -67,3 +70,18 @@ def owned_by(owner: Object) -> dict[str, Any]:
         "controller": True,
         "blockOwnerDeletion": True,
     }
+
+
+def ties_of(obj: Object) -> Object:
+    """Give of an object which one it is, whom it belongs to and what holds it; the same words are held once."""
+    metadata = obj["metadata"]
+    kept = {name: metadata[name] for name in _TIES if name in metadata}
+    if "namespace" in kept:
+        kept["namespace"] = intern(kept["namespace"])
+    if "ownerReferences" in kept:
+        kept["ownerReferences"] = [_shared(each) for each in kept["ownerReferences"]]
+    return {"metadata": kept}
+
+
+def _shared(owner: dict[str, Any]) -> dict[str, Any]:
+    return {name: intern(value) if isinstance(value, str) else value for name, value in owner.items()}

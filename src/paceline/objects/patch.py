@@ -47,7 +47,7 @@ def apply_operations(target: Any, operations: Any) -> Any:
 def _room_after(room: int, target: Any, operation: Any) -> int:
     if not isinstance(operation, dict) or operation.get("op") != "copy":
         return room
-    room -= len(orjson.dumps(_find(target, _steps(operation, "from"))))
+    room -= len(orjson.dumps(_found(target, _steps(operation, "from"))))
     if room < 0:
         raise Unfit(f"copies may have at most {MAX_COPIED_BYTES} bytes together")
     return room
@@ -72,7 +72,7 @@ def _apply(target: Any, operation: Any) -> Any:
             value = _find(target, start)
             return _put(_drop(target, start), path, value)
         case "copy":
-            return _put(target, path, _find(target, _steps(operation, "from")))
+            return _put(target, path, _found(target, _steps(operation, "from")))
         case "test":
             if _find(target, path) != _value(operation):
                 raise Unfit(f"the value at {operation['path']!r} is another one")
@@ -104,6 +104,13 @@ def _find(target: Any, path: tuple[str, ...]) -> Any:
         else:
             raise Unfit(f"there is nothing at {_spelled(path)!r}")
     return target
+
+
+def _found(target: Any, path: tuple[str, ...]) -> Any:
+    """Give what lies at a path; null for a field that is not there, as in Kubernetes, whatever RFC 6902 says."""
+    holder = _find(target, path[:-1])
+    is_gap = bool(path) and isinstance(holder, dict) and path[-1] not in holder
+    return None if is_gap else _find(target, path)
 
 
 def _put(target: Any, path: tuple[str, ...], value: Any) -> Any:

@@ -126,17 +126,17 @@ _Trail = list[str | int]
 def _prune_fields(holder: Object, shape: Shape, trail: _Trail, found: list[UnknownField]) -> None:
     fields = shape.fields
     others = shape.values or (_ANYTHING if fields is None else None)
-    for name in tuple(holder):
+    gone: list[str] = []
+    for name, value in holder.items():
         inner = others if fields is None else fields.get(name, others)
-        value = holder[name]
         if inner is None:
-            del holder[name]
+            gone.append(name)
             # Comparing takes long, and nobody reads the hundredth suggestion.
             hint = did_you_mean(name, fields or ()) if len(found) < MOST_SUGGESTIONS else ""
             found.append(UnknownField(path=spell((*trail, name)), suggestion=hint))
         elif value is None:
             if inner is not _ANYTHING and not inner.nullable:
-                del holder[name]
+                gone.append(name)
         elif isinstance(value, dict):
             trail.append(name)
             _prune_fields(value, inner, trail, found)
@@ -145,6 +145,8 @@ def _prune_fields(holder: Object, shape: Shape, trail: _Trail, found: list[Unkno
             trail.append(name)
             _prune_items(value, inner, trail, found)
             trail.pop()
+    for name in gone:
+        del holder[name]
 
 
 def _prune_items(holder: list[Any], shape: Shape, trail: _Trail, found: list[UnknownField]) -> None:

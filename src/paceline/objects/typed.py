@@ -138,6 +138,8 @@ def step_to(known: Type, item: Any) -> str:
         return value_step(item)
     if not isinstance(item, dict):
         raise Malformed("associative list with keys may not have non-map elements")
+    if len(known.keys) == 1 and (only := item.get(known.keys[0])) is not None:
+        return keys_step({known.keys[0]: only})
     keys = {}
     for key in known.keys:
         value = item.get(key)
@@ -171,7 +173,7 @@ def _map_faults(known: Type, value: Any, path: str) -> Iterator[str]:
         for name, inner in value.items():
             if name not in known.fields and known.values is None:
                 yield f"{path}.{name}: field not declared in schema"
-            else:
+            elif not (isinstance(inner, str) and known.below(name).json == "string"):
                 yield from faults(known.below(name), inner, f"{path}.{name}")
 
 

@@ -28,6 +28,14 @@ def plain(text: str) -> str | int | float | bool | None:
     return _number(text)
 
 
+def is_word(text: str) -> bool:
+    """Tell whether a text means itself without quotes, as far as its letters tell: `y` and `1e3` do not."""
+    try:
+        return plain(text) == text
+    except ValueError:
+        return False
+
+
 def _number(text: str) -> str | int | float:
     digits = text.replace("_", "")
     if not FLOAT.fullmatch(digits) and not INTEGER.fullmatch(digits):

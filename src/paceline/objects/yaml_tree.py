@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 import yaml
 
 from paceline.errors import Malformed, TooLarge
-from paceline.objects.yaml_scalars import plain
+from paceline.objects.yaml_scalars import is_word, plain
 
 MAX_NODES = 20_000
 MAX_DEPTH = 64
@@ -225,3 +225,20 @@ def _syntax(error: yaml.MarkedYAMLError, source: str, text: str) -> str:
         hint = "; look at the indentation of this line and the ones above"
     near = f" (near {shown[:60]!r})" if shown else ""
     return f"{source}:{line}: line {line} is not YAML: {what}{near}{hint}"
+
+
+class _Dumper(yaml.CSafeDumper):
+    """Writes texts so that kubectl, too, reads them as such."""
+
+
+def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if is_word(text) else '"')
+
+
+_Dumper.add_representer(str, _text)
+
+
+def to_text(value: Any) -> str:
+    """Write what JSON can say, a line for each value, fields in order."""
+    text: str = yaml.dump(value, Dumper=_Dumper, allow_unicode=True)
+    return text

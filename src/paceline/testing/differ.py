@@ -16,6 +16,8 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from paceline.objects.yaml_tree import read_trees
+
 SECONDS = 20.0
 LOOK_SECONDS = 0.05
 # A time that a server has just written, and not one that a client sent.
@@ -174,6 +176,8 @@ def _at(document: Any, path: str) -> Any:
 
 
 def _read(said: Said) -> Any:
+    if said.content_type == "application/yaml":
+        return next((tree.value for tree in read_trees(said.body.decode(), "answer")), None)
     try:
         whole = json.loads(said.body)
         return [] if _is_reminder(whole) else whole
@@ -254,12 +258,18 @@ def _shared(document: Any, known: Mapping[str, str]) -> Any:
             said = {key: value for key, value in document.items() if (key, value) not in _SAYS_NOTHING}
             return {key: _shared_field(said, key, known) for key in said}
         case list():
-            return [_shared(each, known) for each in document]
+            return [_shared(each, known) for each in document if not _is_own_trouble(each)]
         case str():
             return _shared_text(document, known)
     return document
 
 
+def _is_own_trouble(item: Any) -> bool:
+    """Tell whether an event is about what a real server, when it is new, has to put right in its own books."""
+    return isinstance(item, dict) and bool({"cells", "metadata"} & item.keys()) and _REPAIR in json.dumps(item)
+
+
+_REPAIR = "ipallocator-repair-controller"
 # Where a request cannot be understood or breaks rules, each server has its own words for it; code, reason, and the
 # field and reason of every cause say the rest.
 _OWN_WORDS = frozenset({"BadRequest", "Invalid", "NotAcceptable", "UnsupportedMediaType"})
@@ -288,18 +298,26 @@ def _shared_field(holder: Mapping[str, Any], key: str, known: Mapping[str, str])
         return ["AGE" if isinstance(cell, str) and _AGE.fullmatch(cell) else _shared(cell, known) for cell in value]
     if key == "message" and holder.get("reason") in _OWN_WORDS:
         return "*"
-    if key == "managedFields" and isinstance(value, list):
-        # Who owns what, in whatever order they are named.
-        entries = ({part: said for part, said in each.items() if part != "time"} for each in value)
-        return sorted(entries, key=lambda entry: json.dumps(entry, sort_keys=True))
-    if key == "causes" and isinstance(value, list):
-        # Told once or twice, in this order or another.
-        return [{"field": field, "reason": reason} for field, reason in sorted({_cause(each) for each in value})]
+    if isinstance(value, list) and key in _UNORDERED:
+        return _in_order(key, value)
     if key == "description" and "type" in holder and "format" in holder:
         return "*"  # Of a column: no client shows it.
     if key == "message" and holder.get("reason") in {"Conflict", "Expired", "Timeout"} and isinstance(value, str):
         return _NUMBER.sub("N", _shared_text(value, known))
     return _shared(value, known)
+
+
+# Lists whose order says nothing.
+_UNORDERED = frozenset({"causes", "managedFields", "nonResourceRules", "resourceRules"})
+
+
+def _in_order(key: str, value: list[Any]) -> list[Any]:
+    if key == "causes":
+        # Told once or twice, in this order or another.
+        return [{"field": field, "reason": reason} for field, reason in sorted({_cause(each) for each in value})]
+    # Who owns what, and what one may do, in whatever order it is named.
+    entries = ({part: said for part, said in each.items() if part != "time"} for each in value)
+    return sorted(entries, key=lambda entry: json.dumps(entry, sort_keys=True))
 
 
 def _cause(cause: Mapping[str, Any]) -> tuple[str, str]:

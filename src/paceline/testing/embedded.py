@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from paceline.assembly.hold import holder
+from paceline.assembly.network import close
 from paceline.assembly.settings import Settings
 from paceline.errors import Unavailable
 from paceline.node.shim import start_ticks
@@ -116,6 +117,7 @@ def folder_for_cluster(*, env: dict[str, str] | None = None, home: Path | None =
         yield Embedded(home=home, env=env or {})
     finally:
         wait_until(f"all processes of {home} end", lambda: not end_all(home))
+        close(Settings(home=home))
         shutil.rmtree(home, ignore_errors=True)
 
 

@@ -150,6 +150,9 @@ def _apiserver_flags(home: Path, *, etcd: int, port: int) -> tuple[str, ...]:
         f"--cert-dir={home}",
         f"--token-auth-file={home / 'tokens.csv'}",
         "--authorization-mode=RBAC",
+        # As in every cluster that runs jobs; and who says nothing of themselves is nobody.
+        "--allow-privileged",
+        "--anonymous-auth=false",
         f"--service-account-key-file={home / 'apiserver.crt'}",
         f"--service-account-signing-key-file={home / 'apiserver.key'}",
         "--service-account-issuer=https://kubernetes.default.svc",

@@ -83,6 +83,7 @@ class SimFiles:
         self._synced: dict[str, bytes] = {}
         self._folders: set[str] = set()
         self.modes: dict[Path, int] = {}
+        self.groups: dict[Path, int] = {}
 
     def crash(self) -> None:
         """Forget what was not synced."""
@@ -136,6 +137,18 @@ class SimFiles:
     def exists(self, path: Path) -> bool:
         """Tell whether a file or a folder is at the path."""
         return str(path) in self._seen or str(path) in self._folders
+
+    def sort(self, path: Path) -> str:
+        """Tell a file from a folder."""
+        return "folder" if str(path) in self._folders else "file" if str(path) in self._seen else ""
+
+    def link(self, path: Path, target: str) -> None:
+        """Remember where a name leads; nothing here follows it."""
+        self.overwrite(path, f"-> {target}".encode())
+
+    def share(self, path: Path, group: int, *, is_read_only: bool = False) -> None:
+        """Remember which group a folder was given to."""
+        self.groups[path] = group
 
     def remove(self, path: Path) -> None:
         """Remove a file or a whole folder."""

@@ -97,19 +97,20 @@ async def test_every_fault_is_told_at_once(client):
         "spec.size": "Invalid value: 0: spec.size in body should be greater than or equal to 1",
         "spec.mode": 'Unsupported value: "Fsat": supported values: "Fast", "Slow", did you mean "Fast"?',
         "spec.parts[0].name": "Required value",
-        "spec.parts[1].name": "Invalid value: 5: must be a string, not an integer; put it in quotes",
+        "spec.parts[1].name": 'Invalid value: "integer": spec.parts[1].name in body must be of type string: "integer"'
+        "; put it in quotes",
         "spec.limits.cpu": 'Invalid value: "1x": write a number with an optional unit, like 2, 500m, 1.5Gi or 200M',
-        "spec.paused": 'Invalid value: "yes": must be true or false, not a string',
+        "spec.paused": 'Invalid value: "string": spec.paused in body must be of type boolean: "string"',
     }
 
 
 WRONG = {
-    "a number in quotes": ({"size": "2"}, "spec.size", 'Invalid value: "2": must be an integer, not a string; write 2'),
+    "a number in quotes": ({"size": "2"}, "spec.size", 'of type integer: "string"; write 2 without quotes'),
     "a number beyond 32 bits": ({"size": 2**31}, "spec.size", "should be less than or equal to 2147483647"),
     "a number beyond all bits": ({"size": 10**30}, "spec.size", "should be less than or equal to 2147483647"),
-    "a fraction": ({"size": 1.5}, "spec.size", "must be an integer, not a number"),
-    "a list for a mapping": ({"limits": []}, "spec.limits", "must be a mapping of fields, not a list"),
-    "a mapping for a list": ({"parts": {}}, "spec.parts", "must be a list, not a mapping of fields"),
+    "a fraction": ({"size": 1.5}, "spec.size", 'must be of type integer: "number"'),
+    "a list for a mapping": ({"limits": []}, "spec.limits", 'must be of type object: "array"'),
+    "a mapping for a list": ({"parts": {}}, "spec.parts", 'must be of type array: "object"'),
     "a name that is not there": ({"config": "gone"}, "spec.config", 'Not found: "gone"'),
 }
 

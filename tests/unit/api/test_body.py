@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from paceline.api.body import duplicates
 from paceline.api.json_words import what_is_wrong
 from tests.unit.api.client import CONFIG_MAPS, config_map
 
@@ -113,6 +114,34 @@ async def test_a_field_that_stands_twice_is_told_or_refused(client):
     assert (warned.code, warned.header("warning")) == (201, ['299 - "duplicate field \\"data.x\\""'])
     assert refused.code == 400
     assert refused.message.endswith('strict decoding error: duplicate field "data.x"')
+
+
+# What a field that stands twice may hide behind: spaces, texts that look like names, numbers that are written shorter.
+HIDDEN = {
+    "spaces before a colon": b'{"metadata" : {"name" : "a"}, "data" : {"x" : "1", "x" : "2"}}',
+    "a text with the end of a name": b'{"metadata":{"name":"a"},"data":{"x":"1","x":"2","y":"\\u0022:"}}',
+    "a number that grows": b'{"metadata":{"name":"a","generation":1e11},"data":{"x":"","x":""}}',
+    "texts that begin with a colon": b'{"metadata":{"name":"a"},"data":{"x":":","x":":","y":": \\":"}}',
+}
+
+
+@pytest.mark.parametrize("body", HIDDEN.values(), ids=HIDDEN)
+def test_a_field_that_stands_twice_is_found_wherever_it_hides(body):
+    assert duplicates(body, orjson.loads(body)) == ("data.x",)
+
+
+values = st.recursive(
+    st.text() | st.integers(-9, 9) | st.none(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=9,
+)
+
+
+@given(values, st.booleans(), st.sampled_from(((",", ":"), (", ", ": "), (" ,", " :\n"))))
+def test_fields_that_stand_once_are_not_said_to_stand_twice(value, is_ascii, marks):
+    body = json.dumps(value, ensure_ascii=is_ascii, separators=marks).encode()
+
+    assert duplicates(body, orjson.loads(body)) == ()
 
 
 async def test_owners_that_stand_twice_are_taken_once(client):

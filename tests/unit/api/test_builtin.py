@@ -108,7 +108,10 @@ async def test_a_claim_that_names_no_class_gets_the_default_one(client):
 
 
 async def test_a_bound_claim_grows_and_nothing_else_of_it_changes(client):
-    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    elastic = {"metadata": {"name": "elastic"}, "provisioner": "a.b/c", "allowVolumeExpansion": True}
+    await client.post(CLASSES, elastic)
+    size = {"resources": {"requests": {"storage": "1Gi"}}}
+    spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "elastic", **size}
     await client.post(CLAIMS, {"metadata": {"name": "a"}, "spec": spec})
     await client.patch(f"{CLAIMS}/a/status", {"status": {"phase": "Bound", "capacity": {"storage": "1Gi"}}})
 

@@ -101,7 +101,7 @@ PATHS = [
     "/api/v1/namespaces/default/nodes/a",
     "/openapi/v4",
     "/openapi/v3/api/v2",
-    "/api/v1/watch/pods",
+    "/api/v1/watch",
 ]
 
 

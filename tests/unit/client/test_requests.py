@@ -109,3 +109,14 @@ def test_only_reading_is_safe_to_repeat():
     assert not requests.create(PODS, JOB).is_safe
     assert not requests.patch(PODS, ("team", "a"), {}).is_safe
     assert not requests.delete(PODS, ("team", "a")).is_safe
+
+
+def test_only_ties_are_asked_for_as_metadata():
+    select = Select(only_ties=True)
+
+    assert dict(requests.page(PODS, select, limit=0).headers)["Accept"] == (
+        "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+    )
+    assert dict(requests.watch(PODS, select, since="1").headers)["Accept"] == (
+        "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+    )

@@ -284,6 +284,7 @@ def test_an_image_that_maps_to_nothing_waits_for_its_row(play):
         async with place.agent():
             await place.create(container={"image": "acme/train:1"})
             assert "paceline up --image 'acme/train:1=host'" in await place.waits("ErrImagePull")
+            assert "paceline up --image 'acme/train:1=host'" in await place.waits("ImagePullBackOff")
         assert place.sim.processes.ledger == []
         place.images = (("acme/*", "host"),)
         async with place.agent():
@@ -420,6 +421,22 @@ def test_the_node_says_what_it_has_and_that_it_lives(play):
             # With the next report, which comes every five minutes when there is nothing new to say.
             await asyncio.sleep(320)
             assert (await place.cluster.get(NODES, "", "box"))["status"]["capacity"]["cpu"] == "2"
+
+    play(story)
+
+
+def test_pods_may_come_once_the_node_is_ready_and_what_people_say_of_it_stays(play):
+    async def story(place):
+        not_ready = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+        theirs = {"key": "mine", "effect": "NoSchedule"}
+        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "box"}, "spec": {"taints": [theirs]}}
+        assert (await place.cluster.create(NODES, node))["spec"]["taints"] == [theirs, not_ready]
+
+        async with place.agent():
+            assert (await place.cluster.get(NODES, "", "box"))["spec"]["taints"] == [theirs]
+            await place.cluster.delete(NODES, ("", "box"))
+            await asyncio.sleep(320)
+            assert "taints" not in (await place.cluster.get(NODES, "", "box"))["spec"]
 
     play(story)
 

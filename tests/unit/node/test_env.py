@@ -71,9 +71,9 @@ def test_values_come_from_config_maps_secrets_and_resources():
     ("wire", "said"),
     [
         ({"configMapKeyRef": {"name": "no", "key": "lr"}}, 'configmap "no" not found'),
-        ({"secretKeyRef": {"name": "keys", "key": "no"}}, "couldn't find key no in secret keys"),
+        ({"secretKeyRef": {"name": "keys", "key": "no"}}, "couldn't find key no in Secret team/keys"),
         ({"fieldRef": {"fieldPath": "spec.secret"}}, "'spec.secret' is not offered"),
-        ({"resourceFieldRef": {"resource": "limits.cpu"}}, "does not say it"),
+        ({"resourceFieldRef": {"resource": "limits.example.com/x"}}, "does not say it"),
     ],
 )
 def test_a_value_that_is_not_there_keeps_the_container_waiting(wire, said):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from paceline.node import hosts as module
 from paceline.node.host import Folders
 from paceline.node.hosts import Hosts, StableName, hostname_of, stable_name
+from paceline.node.network import SHARED_NETWORK, PodNetwork
 from paceline.testing.world import SimFiles
 
 FOLDERS = Folders(root=Path("/agent"))
@@ -21,8 +22,8 @@ def pod(name, subdomain="job", *, uid="", namespace="team", hostname=""):
     return {"metadata": {"namespace": namespace, "name": name, "uid": uid or name}, "spec": spec}
 
 
-def hosts(files=None):
-    made = Hosts(files=files or SimFiles(), folders=FOLDERS)
+def hosts(files=None, network=SHARED_NETWORK):
+    made = Hosts(files=files or SimFiles(), folders=FOLDERS, network=network)
     made.load()
     return made
 
@@ -109,7 +110,7 @@ def test_addresses_are_the_same_after_a_restart_whatever_the_order():
 
 def collide(monkeypatch):
     """Let all names want the same address."""
-    monkeypatch.setattr(module, "natural_address", lambda _name: module.FIRST)
+    monkeypatch.setattr(module, "natural_number", lambda _name, _count: 0)
 
 
 def test_names_that_want_the_same_address_keep_theirs_over_a_power_cut(monkeypatch):
@@ -131,8 +132,8 @@ def test_names_that_want_the_same_address_keep_theirs_over_a_power_cut(monkeypat
 
 def test_an_address_that_is_written_down_waits_for_its_name(monkeypatch):
     """After a restart pods are seen in any order; the first to come must not take what another has had."""
-    wanted = {"w-0": module.FIRST, "w-1": module.FIRST, "w-2": module.FIRST + 1}
-    monkeypatch.setattr(module, "natural_address", lambda name: wanted[name.hostname])
+    wanted = {"w-0": 0, "w-1": 0, "w-2": 1}
+    monkeypatch.setattr(module, "natural_number", lambda name, _count: wanted[name.hostname])
     files = SimFiles()
     before = hosts(files)
     before.add(pod("w-0"))
@@ -186,12 +187,74 @@ def test_the_hostname_is_the_pods_name_unless_it_says_another():
 NAMES = st.builds(StableName, st.text(min_size=1), st.text(), st.text(min_size=1))
 
 
+OWN = PodNetwork(subnet=IPv4Network("10.20.0.0/28"))
+
+
 @given(NAMES)
 def test_addresses_lie_where_no_other_program_expects_its_own(name):
-    address = IPv4Address(module.natural_address(name))
+    subject = hosts()
+    one = pod("w", name.subdomain, namespace=name.namespace, hostname=name.hostname)
+    subject.add(one)
+    address = IPv4Address(subject.address(one))
 
     assert address in IPv4Network("127.128.0.0/9")
     assert address not in (IPv4Address("127.128.0.0"), IPv4Address("127.255.255.255"))
+
+
+def test_on_a_bridge_pods_have_all_its_addresses_but_the_machines_own():
+    subject = hosts(network=OWN)
+    pods = [pod(f"w-{index}") for index in range(13)]
+    for each in pods:
+        subject.add(each)
+
+    assert {subject.address(each) for each in pods} == {f"10.20.0.{number}" for number in range(2, 15)}
+
+
+def test_more_names_than_addresses_share_one_and_still_come_and_go():
+    subject = hosts(network=OWN)
+    pods = [pod(f"w-{index}") for index in range(20)]
+    for each in pods:
+        subject.add(each)
+    assert all(IPv4Address(subject.address(each)) in OWN.subnet for each in pods)
+    for each in pods:
+        subject.remove(each)
+    subject.add(pods[0])
+
+    assert lines(subject, pods[0])["w-0"] == subject.address(pods[0])
+
+
+def test_a_pod_on_the_machines_own_network_is_found_where_other_pods_can_reach_the_machine():
+    subject = hosts(network=OWN)
+    peer, outside = pod("w-0"), pod("w-1")
+    outside["spec"]["hostNetwork"] = True
+    subject.add(peer)
+    subject.add(outside)
+
+    assert subject.address(outside) == "10.20.0.1"
+    assert lines(subject, peer)["w-1"] == "10.20.0.1"
+    assert (subject.is_apart(peer), subject.is_apart(outside)) == (True, False)
+
+
+def test_pods_that_only_share_a_hostname_have_an_address_each():
+    subject = hosts(network=OWN)
+    one, other = pod("a", "", hostname="web"), pod("b", "", hostname="web")
+    subject.add(one)
+    subject.add(other)
+
+    assert subject.address(one) != subject.address(other)
+    assert lines(subject, other)["web"] == subject.address(other)
+
+
+def test_addresses_of_another_network_are_not_taken_over(monkeypatch):
+    collide(monkeypatch)
+    files = SimFiles()
+    before = hosts(files)
+    before.add(pod("w-0"))
+    before.add(pod("w-1"))
+    after = hosts(files, OWN)
+    after.add(pod("w-1"))
+
+    assert after.address(pod("w-1")) == "10.20.0.2"
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 5), st.integers(0, 2)), max_size=40))

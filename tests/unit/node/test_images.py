@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from paceline.node.host import Blocked
-from paceline.node.images import choose, environment_of
+from paceline.node.images import backed_off, choose, environment_of, never_pulled
 from paceline.testing.world import SimFiles
-from tests.unit.node.pods import HOST
+from tests.unit.node.pods import HOST, container
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,8 @@ from tests.unit.node.pods import HOST
         ("docker.io/library/python:3.11", "host"),
         ("library/busybox", "host"),
         ("ubuntu@sha256:abc", "host"),
+        ("rockylinux:9", "host"),
+        ("redhat/ubi9:latest", "host"),
         ("registry.example:5000/python:3", None),
         ("pythonic", None),
         ("acme/secret:7", None),
@@ -86,3 +88,21 @@ def test_an_image_that_maps_to_nothing_is_said_with_the_line_that_would_map_it()
 def test_an_environment_that_is_not_there_is_said():
     with pytest.raises(Blocked, match="/gone, which has no bin folder"):
         environment_of("x", [("x", "/gone")], host=HOST, files=SimFiles())
+
+
+LACKING = Blocked("ErrImagePull", "map it")
+
+
+def test_an_image_without_an_environment_is_backed_off_from():
+    found = backed_off(container(image="acme/x"), LACKING)
+
+    assert found.reason == "ImagePullBackOff"
+    assert str(found) == 'Back-off pulling image "acme/x": ErrImagePull: map it'
+
+
+def test_an_image_that_must_not_be_pulled_is_not_present():
+    found = never_pulled(container(image="acme/x", imagePullPolicy="Never"), LACKING)
+
+    assert found.reason == "ErrImageNeverPull"
+    assert str(found) == 'Container image "acme/x" is not present with pull policy of Never: map it'
+    assert never_pulled(container(image="acme/x", imagePullPolicy="IfNotPresent"), LACKING) is LACKING

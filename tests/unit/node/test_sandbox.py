@@ -7,9 +7,20 @@ import pytest
 
 from paceline.node.host import Blocked
 from paceline.node.images import Environment
-from paceline.node.sandbox import Launch, User, command, group_text, options, passwd_text, user_of
+from paceline.node.sandbox import (
+    Launch,
+    Opening,
+    User,
+    command,
+    group_text,
+    openings_of,
+    options,
+    passwd_text,
+    user_of,
+)
 from paceline.node.start import not_found
 from paceline.node.volumes import Mount, Volume
+from paceline.testing.world import SimFiles
 from tests.unit.node.pods import HOST, container, pod
 
 PLAIN = Launch(
@@ -139,9 +150,15 @@ def test_the_user_is_the_containers_choice_before_the_pods():
     assert as_user(of_pod={"runAsUser": 1}, of_container={"runAsUser": 3}) == User(uid=3, gid=0)
 
 
-@pytest.mark.parametrize("context", [{"runAsNonRoot": True}, {"runAsNonRoot": True, "runAsUser": 0}])
-def test_who_must_not_be_root_is_not_started_as_root(context):
-    with pytest.raises(Blocked, match="runAsNonRoot") as caught:
+NOT_ROOT = {
+    "nothing said": ({"runAsNonRoot": True}, "container has runAsNonRoot and image will run as root"),
+    "root said": ({"runAsNonRoot": True, "runAsUser": 0}, "container's runAsUser breaks non-root policy"),
+}
+
+
+@pytest.mark.parametrize(("context", "said"), NOT_ROOT.values(), ids=NOT_ROOT)
+def test_who_must_not_be_root_is_not_started_as_root(context, said):
+    with pytest.raises(Blocked, match=said) as caught:
         as_user(of_pod=context)
     assert caught.value.reason == "CreateContainerConfigError"
     assert as_user(of_pod={**context, "runAsUser": 9}) == User(uid=9, gid=0)
@@ -174,3 +191,32 @@ def test_an_environment_below_tmp_is_not_covered_by_the_scratch_memory() -> None
     bound = said.index("/tmp/clone/.venv")
     assert said[bound - 1] == "--ro-bind"
     assert bound > said.index("/tmp")
+
+
+def test_a_pods_groups_are_its_containers_groups():
+    found = as_user(of_pod={"fsGroup": 7, "supplementalGroups": [8, 7]})
+
+    assert found == User(uid=0, gid=0, groups=(7, 8))
+    assert command(replace(PLAIN, user=found), HOST)[5:8] == ("--groups", "7,8", "--")
+    assert as_user(UNPRIVILEGED, of_pod={"fsGroup": 7}) is None
+
+
+def test_a_place_that_is_missing_in_a_folder_of_the_machine_is_made_between_what_is_there():
+    files = SimFiles()
+    for name in ("/usr/lib", "/usr/bin"):
+        files.make_folder(Path(name))
+
+    assert openings_of(["/usr/share/data", "/usr/lib", "/data"], ["/usr"], files) == (
+        Opening(folder="/usr", names=("bin", "lib")),
+    )
+    said = words(replace(PLAIN, openings=(Opening(folder="/usr", names=("bin", "lib")),)))
+    assert "--tmpfs /usr --ro-bind-try /usr/bin /usr/bin --ro-bind-try /usr/lib /usr/lib" in said
+
+
+def test_a_root_that_must_not_change_is_closed_after_the_last_mount():
+    mount = Mount(target="/tmp", volume=Volume(source=Path("/x")))
+    said = words(replace(PLAIN, is_read_only=True))
+
+    assert "--remount-ro /tmp --remount-ro /" in said
+    assert "--remount-ro /tmp" not in words(replace(PLAIN, is_read_only=True, mounts=(mount,)))
+    assert "--remount-ro" not in words(PLAIN)

@@ -211,8 +211,13 @@ async def test_a_container_that_does_not_run_is_told_of_in_a_kubelets_words(plac
     place.sim.processes.finish(place.folder, 0)
 
     for path in (EXEC, "/exec/team/demo/no", ATTACH):
-        name = path.rpartition("/")[2]
-        assert await denied(place, path, ALL[:2] + ALL[3:]) == (500, f'container not found ("{name}")')
+        why = f'container not found ("{path.rpartition("/")[2]}")'
+        async with line(place.app, path, ALL[:2] + ALL[3:]) as client:
+            pass
+        told = status(client)
+        assert (told["reason"], told["code"]) == ("InternalError", 500)
+        assert told["message"] == f"Internal error occurred: unable to upgrade connection: {why}"
+        assert (await ask(place.app, path, "command=ls&stdout=true", method="POST"))[1].decode() == why
 
 
 async def test_without_a_websocket_the_same_is_checked_and_then_one_asked_for(place):

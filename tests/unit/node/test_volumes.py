@@ -7,14 +7,17 @@ import pytest
 from paceline.node.host import Blocked, Folders
 from paceline.node.sources import Sources
 from paceline.node.volumes import Shelf, Volume, mounts_of
+from paceline.objects.builtin.storage import WAITING
 from tests.unit.node.pods import UID, container, pod
 
 FOLDERS = Folders(root=Path("/agent"))
 SOURCES = Sources(found={("configmap", "settings"): {"lr": b"0.1", "b": b"2"}, ("secret", "keys"): {"t": b"0"}})
 
 
-def claim(phase="Bound", volume="pv"):
-    return {("team", "data"): {"spec": {"volumeName": volume}, "status": {"phase": phase}}}
+def claim(phase="Bound", volume="pv", *, waiting="", going=False):
+    metadata = {"namespace": "team", "name": "data", "annotations": {WAITING: waiting} if waiting else {}}
+    metadata |= {"deletionTimestamp": "2030-01-01T00:00:00Z"} if going else {}
+    return {("team", "data"): {"metadata": metadata, "spec": {"volumeName": volume}, "status": {"phase": phase}}}
 
 
 def volume(**spec):
@@ -43,7 +46,10 @@ def test_a_claim_is_the_folder_of_its_volume(place):
 
 WAITS = {
     "no claim": (shelf(), 'persistentvolumeclaim "data" not found'),
-    "a claim without a volume": (shelf(claim("Pending")), "is not bound"),
+    "a claim without a volume": (shelf(claim("Pending")), "is not bound to a volume yet"),
+    "a claim that says why it waits": (shelf(claim("Pending", waiting="too small")), "to a volume: too small"),
+    "a claim that lost its volume": (shelf(claim("Lost")), "its volume is gone"),
+    "a claim that goes": (shelf(claim(going=True)), "can't start pod because PVC team/data is being deleted"),
     "a volume that is gone": (shelf(claim()), "is not there"),
     "a volume elsewhere": (shelf(claim(), volume(nfs={"server": "x"})), "is no folder of this machine"),
 }
@@ -85,7 +91,10 @@ def test_config_maps_and_secrets_are_files_that_cannot_be_changed():
     ("spec", "said"),
     [
         ({"configMap": {"name": "no"}}, 'configmap "no" not found'),
-        ({"configMap": {"name": "settings", "items": [{"key": "no", "path": "x"}]}}, "has no entry 'no'"),
+        (
+            {"configMap": {"name": "settings", "items": [{"key": "no", "path": "x"}]}},
+            "references non-existent config key: no",
+        ),
         ({"configMap": {"name": "settings", "items": [{"key": "lr", "path": "../x"}]}}, "cannot be a file name"),
         ({"configMap": {"name": "settings", "items": [{"key": "lr", "path": "/x"}]}}, "cannot be a file name"),
         ({"nfs": {"server": "x"}}, "is a nfs, which is not offered here"),
@@ -128,12 +137,89 @@ def test_a_mount_of_no_volume_is_said():
         mounts([{"name": "v", "emptyDir": {}}], {"name": "w", "mountPath": "/w"})
 
 
-def test_a_folder_of_the_machine_is_made_only_when_asked_for():
-    volumes = [
-        {"name": "a", "hostPath": {"path": "/x"}},
-        {"name": "b", "hostPath": {"path": "/y", "type": "DirectoryOrCreate"}},
-    ]
-    first, second = mounts(volumes, *({"name": name, "mountPath": f"/{name}"} for name in "ab"))
+def test_a_claim_that_goes_stays_with_a_pod_that_runs():
+    status = {"containerStatuses": [{"name": "main", "containerID": "paceline://1"}]}
+    subject = pod(container(volumeMounts=[AT]), volumes=[DATA], status=status)
+    found = shelf(claim(going=True), volume(local={"path": "/disk/a"}))
+    (mount,) = mounts_of(subject, subject["spec"]["containers"][0], found)
 
-    assert first.volume == Volume(source=Path("/x"))
-    assert second.volume == Volume(source=Path("/y"), make=0o755)
+    assert mount.source == Path("/disk/a")
+
+
+@pytest.mark.parametrize(
+    ("kind", "make"),
+    [("", 0o755), ("Directory", None), ("DirectoryOrCreate", 0o755), ("File", None), ("FileOrCreate", 0o644)],
+)
+def test_what_a_folder_of_the_machine_must_be_is_passed_on(kind, make):
+    (mount,) = mounts([{"name": "a", "hostPath": {"path": "/x", "type": kind}}], {"name": "a", "mountPath": "/a"})
+
+    assert mount.volume == Volume(source=Path("/x"), make=make, host_type=kind)
+
+
+def test_memory_is_shared_by_all_containers_of_a_pod():
+    volumes = [{"name": "m", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}]
+    wire = {"volumeMounts": [{"name": "m", "mountPath": "/m"}]}
+    subject = pod(container("one", **wire), container("two", **wire), volumes=volumes)
+    first, second = (mounts_of(subject, each, shelf())[0] for each in subject["spec"]["containers"])
+
+    assert first.source == second.source == Path(f"/dev/shm/paceline-{UID}/0")
+
+
+def test_a_projected_volume_holds_what_all_its_sources_do():
+    sources = [
+        {"configMap": {"name": "settings", "items": [{"key": "lr", "path": "conf/lr"}]}},
+        {"secret": {"name": "keys"}},
+        {"configMap": {"name": "no", "optional": True}},
+        {"downwardAPI": {"items": [{"path": "name", "fieldRef": {"fieldPath": "metadata.name"}}]}},
+    ]
+    (mount,) = mounts([{"name": "p", "projected": {"sources": sources, "defaultMode": 0o440}}], {**AT, "name": "p"})
+
+    assert mount.volume.files == (("conf/lr", b"0.1", 0o440), ("t", b"0", 0o440), ("name", b"demo", 0o440))
+
+
+def test_a_pod_is_told_about_itself_in_files():
+    items = [
+        {"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}},
+        {"path": "mem", "resourceFieldRef": {"containerName": "main", "resource": "limits.memory", "divisor": "1Mi"}},
+        {"path": "cpu", "mode": 0o400, "resourceFieldRef": {"containerName": "main", "resource": "requests.cpu"}},
+    ]
+    main = container(volumeMounts=[AT], resources={"limits": {"memory": "1Gi"}, "requests": {"cpu": "1500m"}})
+    told = [{"name": "data", "downwardAPI": {"items": items}}]
+    subject = pod(main, meta={"labels": {"b": 'x"y', "a": "1"}}, volumes=told)
+    (mount,) = mounts_of(subject, main, shelf())
+
+    assert mount.volume.files == (
+        ("labels", b'a="1"\nb="x\\"y"', 0o644),
+        ("mem", b"1024", 0o644),
+        ("cpu", b"2", 0o400),
+    )
+
+
+def test_a_token_is_not_given_out_and_the_reason_is_said():
+    with pytest.raises(Blocked, match="tokens of service accounts are not given out here"):
+        mounts([{"name": "p", "projected": {"sources": [{"serviceAccountToken": {}}]}}], {**AT, "name": "p"})
+
+
+def test_a_sub_path_may_be_made_of_variables():
+    wire = {"name": "v", "mountPath": "/v", "subPathExpr": "logs/$(POD)"}
+    subject = pod(container(volumeMounts=[wire]), volumes=[{"name": "v", "emptyDir": {}}])
+    main = subject["spec"]["containers"][0]
+
+    assert mounts_of(subject, main, shelf(), {"POD": "demo"})[0].sub_path == "logs/demo"
+    with pytest.raises(Blocked, match="leads out of volume"):
+        mounts_of(subject, main, shelf(), {"POD": "../../x"})
+    with pytest.raises(Blocked, match="refers to a variable that is not set"):
+        mounts_of(subject, main, shelf(), {})
+
+
+def test_a_claim_that_comes_with_a_pod_must_have_come_with_it():
+    volumes = [{"name": "data", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]
+    mine = {"uid": UID, "controller": True}
+    named = {("team", "demo-data"): claim()["team", "data"]}
+    named["team", "demo-data"]["metadata"]["ownerReferences"] = [mine]
+    (mount,) = mounts(volumes, AT, found=shelf(named, volume(local={"path": "/disk/a"})))
+    assert mount.source == Path("/disk/a")
+
+    named["team", "demo-data"]["metadata"]["ownerReferences"] = []
+    with pytest.raises(Blocked, match="pod is not owner"):
+        mounts(volumes, AT, found=shelf(named, volume(local={"path": "/disk/a"})))

@@ -21,7 +21,7 @@ from paceline.objects.managed import (
     to_wire,
     updated,
 )
-from paceline.objects.merge import ABSENT, Comparison, compare, merged, paths_of, whole
+from paceline.objects.merge import ABSENT, Comparison, compare, merged, paths_of, said_in, whole
 from paceline.objects.typed import Types, faults
 
 TEXT = {"type": "string"}
@@ -214,6 +214,17 @@ def test_entries_of_plain_writes_are_what_was_written_last(first, second):
 
     assert cluster.owned("two") == set(found.added) | set(found.modified)
     assert not cluster.owned("one") & (cluster.owned("two") | set(found.removed))
+
+
+@given(specs)
+def test_what_is_said_is_owned_path_by_path(spec):
+    said = thing(**spec)
+
+    assert listed(said_in(KNOWN, said)) == listed(encode(paths_of(KNOWN, said)))
+
+
+def listed(fields):
+    return [(step, listed(below)) for step, below in fields.items()]
 
 
 def test_a_field_that_another_owns_is_a_conflict(cluster):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from paceline.errors import Malformed
 from paceline.objects import fieldset
-from paceline.objects.fieldset import decode, encode, has, minus, minus_all, plus, read, spell
+from paceline.objects.fieldset import covers, decode, encode, has, minus, minus_all, plus, read, spell
 
 STEPS = (
     *("f:a", "f:b", "f:a.b/c"),
@@ -47,6 +47,12 @@ def test_adding_some_paths_is_the_union(some, more):
 @given(sets, sets)
 def test_the_order_of_adding_does_not_show(some, more):
     assert _listed(plus(encode(some), more)) == _listed(encode(some | more))
+
+
+@given(sets, sets)
+def test_a_set_covers_another_when_it_has_all_of_it(some, other):
+    assert covers(encode(some), encode(other)) == (other <= some)
+    assert covers(encode(some | other), encode(other))
 
 
 @given(sets, sets)

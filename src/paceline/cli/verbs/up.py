@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import click
 
+from paceline.assembly.choices import chosen_images
 from paceline.assembly.daemon import remember
 from paceline.assembly.hold import holder
 from paceline.assembly.settings import HOST_NETWORK, OWN_NETWORK, Settings, image_row
@@ -38,6 +39,7 @@ def command(*, detach: bool, images: tuple[str, ...], no_sandbox: bool, network:
     r"""Start the embedded cluster.
 
     Everything it keeps is in PACELINE_HOME. Without -d it runs until Ctrl-C; jobs run on when it stops.
+    Images can also be mapped once and for all, in PACELINE_HOME/settings.yaml: `images: {'pytorch/*': ~/venvs/torch}`.
 
     \b
     paceline up -d
@@ -46,6 +48,8 @@ def command(*, detach: bool, images: tuple[str, ...], no_sandbox: bool, network:
     before = last_settings()
     chosen = chosen_settings(before, images, no_sandbox=no_sandbox)
     chosen = replace(chosen, network=network or before.network)
+    # Read by the node agent later; what is wrong with the file is said to whoever starts it.
+    chosen_images(chosen)
     if pid := holder(before.lock):
         there = f"a cluster runs already in {before.home} (pid {pid})"
         if chosen != before:

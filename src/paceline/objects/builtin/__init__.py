@@ -29,7 +29,7 @@ SERVED: Mapping[str, tuple[str, ...]] = {
     "v1/nodes": ("status",),
     "v1/persistentvolumeclaims": ("status",),
     "v1/persistentvolumes": ("status",),
-    "v1/pods": ("attach", "binding", "exec", "log", "proxy", "status"),
+    "v1/pods": ("attach", "binding", "eviction", "exec", "log", "proxy", "status"),
     "v1/resourcequotas": (),
     "v1/secrets": (),
     "v1/serviceaccounts": (),

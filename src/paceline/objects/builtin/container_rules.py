@@ -26,6 +26,7 @@ _STANDARD = ("cpu", "ephemeral-storage", "memory")
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
 _SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
+_PROC_MOUNTS = ("Default", "Unmasked")
 _HIGHEST_ID = 2**31 - 1
 _VARIABLE = re.compile(r"[ -<>-~]+")
 _VARIABLE_RULE = "a valid environment variable name must consist only of printable ASCII characters other than '='"
@@ -95,7 +96,9 @@ def _container_faults(container: Object, path: str, volumes: Collection[str]) ->
     if pull and pull not in _PULL_POLICIES:
         yield unsupported(f"{path}.imagePullPolicy", pull, _PULL_POLICIES)
     yield from resources_faults(container.get("resources") or {}, f"{path}.resources")
-    yield from identity_faults(container.get("securityContext") or {}, f"{path}.securityContext")
+    context = container.get("securityContext") or {}
+    yield from identity_faults(context, f"{path}.securityContext")
+    yield from _power_faults(context, f"{path}.securityContext")
 
 
 def identity_faults(context: Mapping[str, Any], path: str) -> Iterator[Fault]:
@@ -104,6 +107,20 @@ def identity_faults(context: Mapping[str, Any], path: str) -> Iterator[Fault]:
         number = context.get(field)
         if number is not None and not 0 <= number <= _HIGHEST_ID:
             yield invalid(f"{path}.{field}", number, between(0, _HIGHEST_ID))
+
+
+def _power_faults(context: Mapping[str, Any], path: str) -> Iterator[Fault]:
+    """Find what contradicts itself in what a container may do."""
+    if (mount := context.get("procMount")) and mount not in _PROC_MOUNTS:
+        yield unsupported(f"{path}.procMount", mount, _PROC_MOUNTS)
+    if context.get("allowPrivilegeEscalation") is not False:
+        return
+    if context.get("privileged"):
+        hint = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
+        yield invalid(path, context, hint)
+    if "CAP_SYS_ADMIN" in ((context.get("capabilities") or {}).get("add") or ()):
+        hint = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
+        yield invalid(path, context, hint)
 
 
 def _first_faults(container: Object, path: str) -> Iterator[Fault]:

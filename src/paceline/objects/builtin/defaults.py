@@ -5,13 +5,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from paceline.objects.builtin.resources import qos_class
+from paceline.objects.builtin.taints import NOT_READY
 from paceline.objects.meta import Object, name_of
 
 _FILE_MODE = 0o644
 _HOUR_SECONDS = 3600
 _AFFINITY_SECONDS = 10800
 _STAY_SECONDS = 300
-_UNWELL = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_UNWELL = (NOT_READY, "node.kubernetes.io/unreachable")
 _MODE_OF = ("configMap", "downwardAPI", "projected", "secret")
 
 
@@ -24,6 +25,10 @@ def pod_defaults(pod: Object) -> None:
     if isinstance(spec, dict):
         pod_spec_defaults(spec)
         spec.setdefault("enableServiceLinks", True)
+        grace = spec["terminationGracePeriodSeconds"]
+        if isinstance(grace, int) and grace < 0:
+            # Less than nothing means the shortest time there is.
+            spec["terminationGracePeriodSeconds"] = 1
         account = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
         spec["serviceAccountName"] = spec["serviceAccount"] = account
         _toleration_defaults(spec)

@@ -1,5 +1,6 @@
 """Rules for pods that their types cannot say, in the words and the order of Kubernetes."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -8,7 +9,7 @@ from paceline.objects.builtin.container_rules import containers_faults, identity
 from paceline.objects.builtin.placement_rules import affinity_faults, spread_faults, tolerations_faults
 from paceline.objects.builtin.values import between, choice_faults
 from paceline.objects.builtin.volume_rules import volumes_faults
-from paceline.objects.faults import forbidden, invalid, required
+from paceline.objects.faults import duplicate, forbidden, invalid, required
 from paceline.objects.immutable import changes
 from paceline.objects.meta import Object
 from paceline.objects.names import label_problem, labels_faults, subdomain_problem
@@ -18,6 +19,8 @@ _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
 _LARGEST = 2**31 - 1
+_MOST_SYSCTL = 253
+_SYSCTL = re.compile(r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?")
 _HOST_NETWORK_PORT = "must match `containerPort` when `hostNetwork` is true"
 
 # What of a pod may change after it was created; everything else was decided when it was placed.
@@ -54,6 +57,7 @@ def pod_spec_faults(spec: Mapping[str, Any], path: str) -> Iterator[Fault]:
         yield required(f"{path}.dnsConfig", "must provide `dnsConfig` when `dnsPolicy` is None")
     yield from labels_faults(spec.get("nodeSelector") or {}, f"{path}.nodeSelector")
     yield from identity_faults(spec.get("securityContext") or {}, f"{path}.securityContext")
+    yield from _sysctl_faults(spec.get("securityContext") or {}, f"{path}.securityContext.sysctls")
     yield from affinity_faults(spec.get("affinity") or {}, f"{path}.affinity")
     yield from spread_faults(spec.get("topologySpreadConstraints"), f"{path}.topologySpreadConstraints")
     for field in ("serviceAccountName", "nodeName"):
@@ -62,10 +66,6 @@ def pod_spec_faults(spec: Mapping[str, Any], path: str) -> Iterator[Fault]:
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline <= _LARGEST:
         yield invalid(f"{path}.activeDeadlineSeconds", deadline, between(1, _LARGEST))
-    grace = spec.get("terminationGracePeriodSeconds")
-    if grace is not None and grace < 0:
-        # Kubernetes takes it and makes it 1; here nobody would be told.
-        yield invalid(f"{path}.terminationGracePeriodSeconds", grace, "must be greater than or equal to 0")
     for field in ("hostname", "subdomain"):
         if spec.get(field) and (wrong := label_problem(spec[field])):
             yield invalid(f"{path}.{field}", spec[field], wrong)
@@ -73,6 +73,20 @@ def pod_spec_faults(spec: Mapping[str, Any], path: str) -> Iterator[Fault]:
     if spec.get("priorityClassName") and (wrong := subdomain_problem(spec["priorityClassName"])):
         yield invalid(f"{path}.priorityClassName", spec["priorityClassName"], wrong)
     yield from choice_faults(spec.get("preemptionPolicy"), _PREEMPTION_POLICIES, f"{path}.preemptionPolicy")
+
+
+def _sysctl_faults(context: Mapping[str, Any], path: str) -> Iterator[Fault]:
+    taken: set[str] = set()
+    for index, each in enumerate(context.get("sysctls") or ()):
+        name = each.get("name") or ""
+        if not name:
+            yield required(f"{path}[{index}].name")
+        elif not _SYSCTL.fullmatch(name):
+            hint = f"must have at most {_MOST_SYSCTL} characters and match regex {_SYSCTL.pattern}"
+            yield invalid(f"{path}[{index}].name", name, hint)
+        elif name in taken:
+            yield duplicate(f"{path}[{index}].name", name)
+        taken.add(name)
 
 
 def _host_network_faults(spec: Mapping[str, Any], path: str) -> Iterator[Fault]:

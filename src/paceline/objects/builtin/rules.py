@@ -5,6 +5,7 @@ from base64 import b64decode
 from collections.abc import Callable, Iterator, Mapping
 
 from paceline.errors import Fault
+from paceline.objects.builtin.event_rules import event_faults
 from paceline.objects.builtin.placement_rules import EFFECTS
 from paceline.objects.builtin.pod_rules import pod_change_faults, pod_faults, pod_spec_faults
 from paceline.objects.builtin.priorities import SYSTEM_PRIORITIES
@@ -114,15 +115,6 @@ def held_change_faults(new: Object, old: Object) -> tuple[Fault, ...]:
             if (old.get(part) or {}) != (new.get(part) or {})
         )
     return tuple(found)
-
-
-def event_faults(event: Object, _lookup: Lookup) -> tuple[Fault, ...]:
-    """Find what is wrong with an event: it lives where the object lives that it is about."""
-    about, own = event.get("involvedObject") or {}, event["metadata"].get("namespace")
-    said = about.get("namespace") or ""
-    if (said or "default") != own:
-        return (invalid("involvedObject.namespace", said, "does not match event.namespace"),)
-    return ()
 
 
 def lease_faults(lease: Object, _lookup: Lookup) -> tuple[Fault, ...]:

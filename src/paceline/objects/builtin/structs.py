@@ -86,6 +86,7 @@ def _data() -> Mapping[str, Any]:
     return data
 
 
+@cache
 def struct_of(group: str, version: str, kind: str) -> str:
     """Name the struct of a kind, or "" when it is not known."""
     name = f"{_PACKAGES.get(group, group.partition('.')[0])}.{version}.{kind}"

@@ -8,7 +8,7 @@ from base64 import b64decode
 from binascii import Error as NotBase64
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from paceline.errors import Malformed
@@ -30,34 +30,41 @@ def read_struct(obj: Mapping[str, Any], struct: str) -> Object:
 
     What the struct does not have stays: whoever calls has said what becomes of it.
     """
-    return _read_struct(obj, struct, ())
+    try:
+        return _struct_reader(struct)(obj)
+    except _Misfit as error:
+        raise Malformed(str(error)) from error
 
 
 def complete(obj: Object, struct: str) -> None:
     """Add, in place, what is always written, be it empty."""
-    for each, has_parts, is_always in _completed(struct):
-        if each.name in obj:
+    for name, kind, has_parts, is_always in _completed(struct):
+        if name in obj:
             if has_parts:
-                _complete_value(obj[each.name], each.type)
+                _complete_value(obj[name], kind)
         elif is_always:
-            obj[each.name] = _zero(each.type)
+            obj[name] = _zero(kind)
 
 
 @cache
-def _completed(struct: str) -> tuple[tuple[StructField, bool, bool], ...]:
+def _completed(struct: str) -> tuple[tuple[str, Type, bool, bool], ...]:
     """Give the fields that completing has to look at: whether they have parts, and whether they are always written."""
     return tuple(
-        (each, each.type.sort in _WITH_PARTS, is_always)
+        (each.name, each.type, has_parts, is_always)
         for each in flat_fields_of(struct)
-        if (is_always := _is_always(each)) or each.type.sort in _WITH_PARTS
+        if (is_always := _is_always(each)) | (has_parts := _has_parts(each.type))
     )
+
+
+def _has_parts(kind: Type) -> bool:
+    """Tell whether there may be something inside to complete."""
+    return kind.sort is Sort.STRUCT or bool(kind.inner and kind.inner.struct)
 
 
 def _is_always(field: StructField) -> bool:
     return field.omit == 0 or (field.omit == 1 and field.type.sort in _STRUCTS and not field.type.is_pointer)
 
 
-_WITH_PARTS = frozenset({Sort.STRUCT, Sort.LIST, Sort.MAP})
 # Types that Go never takes for empty.
 _STRUCTS = frozenset({Sort.STRUCT, Sort.TIME, Sort.MICRO_TIME, Sort.QUANTITY, Sort.NUMBER_OR_NAME, Sort.DURATION})
 _ZEROS: Mapping[Sort, Any] = {
@@ -93,96 +100,136 @@ def _complete_value(value: Any, kind: Type) -> None:
                 _complete_value(each, kind.inner)
 
 
-# Struct and names of the fields that lead to a value; indices are not told.
-_Trail = tuple[str, ...]
+# Gives a value as its type has it. Made once per type, because every write reads all of its object.
+_Reader = Callable[[Any], Any]
+
+
+class _Misfit(Exception):
+    """A value that is not of its type; on its way out it learns where it stands. Indices are not told."""
+
+    def __init__(self, value: Any, kind: Type) -> None:
+        super().__init__()
+        self.value, self.kind = value, kind
+        self.struct = ""
+        self.trail: list[str] = []
+
+    def __str__(self) -> str:
+        field = ".".join((self.struct.rpartition(".")[2], *reversed(self.trail)))
+        found = _named(self.value, self.kind)
+        return f"json: cannot unmarshal {found} into Go struct field {field} of type {self.kind.spelled}"
 
 
 @cache
-def _by_name(struct: str) -> Mapping[str, StructField]:
-    return {each.name: each for each in flat_fields_of(struct)}
+def _struct_reader(struct: str) -> Callable[[Mapping[str, Any]], Object]:
+    # Filled when it is first used: structs may hold themselves.
+    known: dict[str, tuple[type | None, _Reader, bool]] = {}
+
+    def read(value: Mapping[str, Any]) -> Object:
+        if not known:
+            known.update((each.name, _field_reader(each)) for each in flat_fields_of(struct))
+        kept: Object = {}
+        name = ""
+        try:
+            for name, inner in value.items():
+                field = known.get(name)
+                if field is None:
+                    kept[name] = inner
+                elif inner is not None:
+                    plain, reader, is_left_out = field
+                    found = inner if plain is not None and isinstance(inner, plain) else reader(inner)
+                    if found or not is_left_out:
+                        kept[name] = found
+        except _Misfit as error:
+            error.struct = error.struct or struct
+            error.trail.append(name)
+            raise
+        return kept
+
+    return read
 
 
-def _read_struct(value: Mapping[str, Any], struct: str, trail: _Trail) -> Object:
-    known = _by_name(struct)
-    kept: Object = {}
-    for name, inner in value.items():
-        field = known.get(name)
-        if field is None:
-            kept[name] = inner
-            continue
-        if inner is None:
-            continue
-        read = _read(inner, field.type, struct, (*trail, name))
-        if not _is_left_out(read, field):
-            kept[name] = read
-    return kept
+def _field_reader(field: StructField) -> tuple[type | None, _Reader, bool]:
+    """Say what a field must be, if that is all there is to it; how it is read; whether it goes when it is empty."""
+    kind = field.type
+    is_left_out = field.omit > (kind.sort in _STRUCTS) and not kind.is_pointer
+    return _PLAIN.get(kind.sort), _reader(kind), is_left_out
 
 
-def _is_left_out(value: Any, field: StructField) -> bool:
-    if not field.omit or field.type.is_pointer:
-        return False
-    if field.type.sort in _STRUCTS:
-        return field.omit > 1 and not value
-    return not value
-
-
-def _read(value: Any, kind: Type, struct: str, trail: _Trail) -> Any:
+@cache
+def _reader(kind: Type) -> _Reader:
     match kind.sort:
         case Sort.STRUCT:
-            _expect(dict, value, kind, struct, trail)
-            return _read_struct(value, kind.struct, trail)
+            return _checked(dict, kind, _struct_reader(kind.struct))
         case Sort.LIST if kind.inner is not None:
-            _expect(list, value, kind, struct, trail)
-            return [_read_item(each, kind.inner, struct, trail) for each in value]
+            return _checked(list, kind, _list_reader(kind.inner))
         case Sort.MAP if kind.inner is not None:
-            _expect(dict, value, kind, struct, trail)
-            if kind.inner.sort is Sort.QUANTITY:
-                return {name: _read_quantity(each, finest=_MILLI) for name, each in value.items()}
-            return {name: _read_item(each, kind.inner, struct, trail) for name, each in value.items()}
+            return _checked(dict, kind, _map_reader(kind.inner))
         case Sort.ANYTHING:
-            return value
-        case Sort.NUMBER_OR_NAME:
-            if isinstance(value, bool) or not isinstance(value, (str, int)):
-                raise _mistyped(value, _NUMBER, struct, trail)
-            return value
+            return _same
         case _ if kind.sort in _OWN:
-            return _OWN[kind.sort](value)
+            return _OWN[kind.sort]
+        case _ if kind.sort in _PLAIN:
+            return _checked(_PLAIN[kind.sort], kind, _same)
+        case Sort.BYTES:
+            return _checked(str, kind, _read_bytes)
         case _:
-            return _read_plain(value, kind, struct, trail)
+            return _number_reader(kind)
 
 
-def _read_item(value: Any, kind: Type, struct: str, trail: _Trail) -> Any:
-    return _zero(kind) if value is None else _read(value, kind, struct, trail)
-
-
-def _read_plain(value: Any, kind: Type, struct: str, trail: _Trail) -> Any:
-    match kind.sort:
-        case Sort.STRING | Sort.BYTES:
-            _expect(str, value, kind, struct, trail)
-            if kind.sort is Sort.BYTES:
-                _read_bytes(value)
-        case Sort.BOOL:
-            _expect(bool, value, kind, struct, trail)
-        case Sort.INTEGER:
-            bound = 1 << _BITS.get(kind.spelled, 63)
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise _mistyped(value, kind, struct, trail)
-            if not -bound <= value < bound:
-                raise _mistyped(value, kind, struct, trail)
-        case _ if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise _mistyped(value, kind, struct, trail)
+def _same(value: Any) -> Any:
     return value
 
 
-def _expect(wanted: type, value: Any, kind: Type, struct: str, trail: _Trail) -> None:
-    if not isinstance(value, wanted):
-        raise _mistyped(value, kind, struct, trail)
+def _checked(wanted: type, kind: Type, reader: _Reader) -> _Reader:
+    def read(value: Any) -> Any:
+        if not isinstance(value, wanted):
+            raise _Misfit(value, kind)
+        return reader(value)
+
+    return read
 
 
-def _mistyped(value: Any, kind: Type, struct: str, trail: _Trail) -> Malformed:
-    field = f"{struct.rpartition('.')[2]}.{'.'.join(trail)}"
-    found = _named(value, kind)
-    return Malformed(f"json: cannot unmarshal {found} into Go struct field {field} of type {kind.spelled}")
+def _list_reader(inner: Type) -> _Reader:
+    reader, plain = _reader(inner), _PLAIN.get(inner.sort)
+
+    def read(value: list[Any]) -> list[Any]:
+        if plain is not None and set(map(type, value)) == {plain}:
+            return value.copy()
+        return [_zero(inner) if each is None else reader(each) for each in value]
+
+    return read
+
+
+def _map_reader(inner: Type) -> _Reader:
+    amount = partial(_read_quantity, finest=_MILLI)
+    if inner.sort is Sort.QUANTITY:
+        return lambda value: {name: amount(each) for name, each in value.items()}
+    reader, plain = _reader(inner), _PLAIN.get(inner.sort)
+
+    def read(value: Object) -> Object:
+        if plain is not None and set(map(type, value.values())) == {plain}:
+            return value.copy()
+        return {name: _zero(inner) if each is None else reader(each) for name, each in value.items()}
+
+    return read
+
+
+def _number_reader(kind: Type) -> _Reader:
+    bound = 1 << _BITS.get(kind.spelled, 63)
+
+    def read(value: Any) -> Any:
+        match kind.sort:
+            case Sort.INTEGER:
+                is_fit = isinstance(value, int) and not isinstance(value, bool) and -bound <= value < bound
+            case Sort.NUMBER_OR_NAME:
+                is_fit = isinstance(value, (str, int)) and not isinstance(value, bool)
+            case _:
+                is_fit = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not is_fit:
+            raise _Misfit(value, _NUMBER if kind.sort is Sort.NUMBER_OR_NAME else kind)
+        return value
+
+    return read
 
 
 def _named(value: Any, kind: Type) -> str:
@@ -199,12 +246,13 @@ def _named(value: Any, kind: Type) -> str:
             return "object"
 
 
-def _read_bytes(value: str) -> None:
+def _read_bytes(value: str) -> str:
     try:
         b64decode("".join(value.split("\n")), validate=True)
     except (NotBase64, ValueError) as error:
         odd = (at for at, each in enumerate(value) if not (each.isascii() and (each.isalnum() or each in "+/=\n")))
         raise Malformed(f"illegal base64 data at input byte {next(odd, len(value) // 4 * 4)}") from error
+    return value
 
 
 def _read_quantity(value: Any, *, finest: int = _NANO) -> str:
@@ -245,6 +293,8 @@ def _read_duration(value: Any) -> str:
     return value
 
 
+# What must be of one type of Python, and is as it should be if it is.
+_PLAIN: Mapping[Sort, type] = {Sort.STRING: str, Sort.BOOL: bool}
 _NUMBER = Type(sort=Sort.INTEGER, spelled="int32")
 _ANY = Type(sort=Sort.ANYTHING, spelled="")
 # What writes and reads itself.

@@ -1,0 +1,96 @@
+"""Make what mounts show: folders, files, rights. What the user must bring is only looked for."""
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+
+from paceline.node.contents import FAILED, File
+from paceline.node.env import CONFIG_ERROR
+from paceline.node.host import Blocked
+from paceline.node.volumes import HOST_PATHS, OWN, SHARED, Mount, Volume
+from paceline.world import Files
+
+# As a kubelet has it: what is shown is a link to the files of one moment, so that all of them change at once.
+CURRENT = "..data"
+PRIVATE = 0o700
+
+
+def make_ready(files: Files, mount: Mount, group: int | None = None) -> None:
+    """Make what a mount shows; `group` is who volumes are shared with."""
+    volume, source = mount.volume, mount.source
+    if volume.source is None or source is None:
+        return
+    make_volume(files, volume, group)
+    if mount.sub_path:
+        _make_sub_path(files, volume.source, source)
+
+
+def make_volume(files: Files, volume: Volume, group: int | None = None) -> None:
+    """Make a volume's folder and the files that are to be in it."""
+    if volume.source is None:
+        return
+    if volume.is_memory:
+        files.make_folder(volume.source.parent, PRIVATE)
+    if volume.files is None:
+        _make_place(files, volume, volume.source)
+    else:
+        fresh = fill(files, volume.source, volume.files)
+        if group is not None and fresh is not None:
+            files.share(fresh, group, is_read_only=True)
+    if group is not None and volume.is_shared:
+        files.share(volume.source, group, is_read_only=volume.read_only)
+
+
+def _make_place(files: Files, volume: Volume, source: Path) -> None:
+    wanted, word = HOST_PATHS.get(volume.host_type, ("", ""))
+    found = files.sort(source)
+    if not found and volume.make is not None:
+        if volume.host_type == "FileOrCreate":
+            _make_file(files, source, volume.make)
+        else:
+            files.make_folder(source, volume.make)
+    elif wanted and found != wanted:
+        raise Blocked(FAILED, f"hostPath type check failed: {source} is not a {word}")
+
+
+def _make_file(files: Files, path: Path, rights: int) -> None:
+    if files.sort(path.parent) != "folder":
+        raise Blocked(FAILED, f"open {path}: no such file or directory")
+    files.overwrite(path, b"", rights)
+
+
+def fill(files: Files, folder: Path, wanted: tuple[File, ...]) -> Path | None:
+    """Let a folder hold these files and no others, all at once; give where the new ones lie, if any are new."""
+    files.make_folder(folder, OWN)
+    version = f"..{_digest(wanted)}"
+    tops = {PurePosixPath(name).parts[0] for name, _, _ in wanted}
+    before = set(files.names(folder))
+    if {version, CURRENT, *tops} == before:
+        return None
+    files.make_folder(folder / version, OWN)
+    for name, data, mode in wanted:
+        path = folder / version / name
+        files.make_folder(path.parent, OWN)
+        files.overwrite(path, data, mode)
+    files.link(folder / CURRENT, version)
+    for name in sorted(tops - before):
+        files.link(folder / name, f"{CURRENT}/{name}")
+    for name in sorted(before - {version, CURRENT, *tops}):
+        files.remove(folder / name)
+    return folder / version
+
+
+def _digest(wanted: Iterable[File]) -> str:
+    found = hashlib.sha256()
+    for name, data, mode in sorted(wanted):
+        found.update(f"{name}\0{mode}\0{len(data)}\0".encode())
+        found.update(data)
+    return found.hexdigest()[:16]
+
+
+def _make_sub_path(files: Files, root: Path, path: Path) -> None:
+    # A link in the volume must not show the container what lies outside of it.
+    if not files.resolve(path).is_relative_to(files.resolve(root)):
+        raise Blocked(CONFIG_ERROR, f"subPath {str(path.relative_to(root))!r} leads out of its volume")
+    if not files.exists(path):
+        files.make_folder(path, SHARED)

@@ -1,0 +1,51 @@
+"""What a person wrote into settings.yaml, and what is said when it makes no sense."""
+
+import pytest
+
+from paceline.assembly.choices import chosen_images
+from paceline.assembly.settings import Settings
+from paceline.errors import Invalid, Malformed
+
+
+def rows(home, text=None, *typed):
+    if text is not None:
+        (home / "settings.yaml").write_text(text)
+    return chosen_images(Settings(home=home, images=typed))
+
+
+def test_a_cluster_without_the_file_has_what_it_was_started_with(tmp_path):
+    assert rows(tmp_path, None, ("a", "host")) == (("a", "host"),)
+
+
+def test_what_is_typed_comes_before_what_is_written(tmp_path):
+    text = f"images:\n  'acme/*': host\n  pytorch/pytorch: {tmp_path}\n"
+    (tmp_path / "bin").mkdir()
+
+    assert rows(tmp_path, text, ("a", "host")) == (
+        ("a", "host"),
+        ("acme/*", "host"),
+        ("pytorch/pytorch", str(tmp_path)),
+    )
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "images:\n", "images: {}\n"])
+def test_nothing_chosen_is_fine(tmp_path, text):
+    assert rows(tmp_path, text) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[1, 2]", "write a table of patterns"),
+        ("images: [a]", "write a table of patterns"),
+        ("images: {a: 3}", "write a table of patterns"),
+        ("image: {a: host}", "is not a setting; there are images"),
+        ("images: {acme: /no/such/venv}", "the folder of a virtual environment"),
+        ("images: {", "is not YAML"),
+        ("images: {a: host, a: host}", "a"),
+    ],
+)
+def test_what_makes_no_sense_is_said_with_its_place(tmp_path, text, said):
+    with pytest.raises((Invalid, Malformed), match=said) as caught:
+        rows(tmp_path, text)
+    assert str(tmp_path / "settings.yaml") in str(caught.value)

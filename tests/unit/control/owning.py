@@ -1,0 +1,119 @@
+"""An API server in memory and the owner cleanup beside it, in a world where waiting takes no time."""
+
+import asyncio
+from dataclasses import dataclass
+
+from paceline.api.app import make_app
+from paceline.api.definitions import LiveKinds
+from paceline.api.gate import Gate, hashed
+from paceline.api.server import Server
+from paceline.assembly.kinds import builtin_scheme
+from paceline.client.cluster import CONFIG_MAPS, CRDS, EVENTS, NAMESPACES, PODS, Cluster, Collection
+from paceline.client.events import Recorder
+from paceline.client.local import IN_PROCESS, LocalCluster
+from paceline.control.owners import Owners
+from paceline.errors import Missing
+from paceline.objects.meta import key_of
+from paceline.store.memory import MemoryLog
+from paceline.store.store import Store
+from paceline.testing.simcluster import NoLogs
+from paceline.testing.simloop import SimLoop
+from paceline.testing.world import SimBlocking, sim_world
+
+TOKEN = "simulated"
+LAMPS = Collection(group="home.example.com", version="v1", plural="lamps")
+ROOMS = Collection(group="home.example.com", version="v1", plural="rooms", namespaced=False)
+# Longer than any retry, shorter than anybody's patience: time is not real here.
+SETTLING_SECONDS = 300.0
+
+
+def definition(where: Collection, kind: str, *, versions=("v1",)):
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{where.plural}.{where.group}"},
+        "spec": {
+            "group": where.group,
+            "scope": "Namespaced" if where.namespaced else "Cluster",
+            "names": {"kind": kind, "plural": where.plural},
+            "versions": [
+                {"name": name, "served": True, "storage": name == versions[0], "schema": schema} for name in versions
+            ],
+        },
+    }
+
+
+def refers_to(owner, *, blocks=True, **other):
+    parts = {"apiVersion": owner["apiVersion"], "kind": owner["kind"], **other}
+    meta = {"name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"]}
+    return {**meta, **parts, "blockOwnerDeletion": blocks}
+
+
+@dataclass
+class Place:
+    """A cluster, and the words of a test about what is in it."""
+
+    cluster: Cluster
+    owners: Owners
+
+    async def define(self, where: Collection, kind: str, *, versions=("v1",)):
+        await self.cluster.create(CRDS, definition(where, kind, versions=versions))
+
+    async def make(self, name, *owners, where=CONFIG_MAPS, kind="ConfigMap", namespace="default", **meta):
+        api_version = f"{where.group}/{where.version}".lstrip("/")
+        metadata = {"name": name, "ownerReferences": list(owners), **meta}
+        if where.namespaced:
+            metadata["namespace"] = namespace
+        body = {"apiVersion": api_version, "kind": kind, "metadata": metadata}
+        if where == PODS:
+            body["spec"] = {"containers": [{"name": "main", "image": "python:3"}]}
+        return await self.cluster.create(where, body)
+
+    async def delete(self, obj, policy="Background", where=CONFIG_MAPS):
+        await self.cluster.delete(where, key_of(obj), {"propagationPolicy": policy})
+
+    async def settle(self):
+        await asyncio.sleep(SETTLING_SECONDS)
+
+    async def find(self, name, where=CONFIG_MAPS, namespace="default"):
+        try:
+            return await self.cluster.get(where, namespace if where.namespaced else "", name)
+        except Missing:
+            return None
+
+    async def there(self, *names, where=CONFIG_MAPS):
+        """Of these names those that are there, once nothing happens any more."""
+        await self.settle()
+        return [name for name in names if await self.find(name, where) is not None]
+
+    async def warnings(self):
+        return [(each["reason"], each["message"]) for each in (await self.cluster.list(EVENTS)).items]
+
+
+def run_beside(use):
+    """Run `use(place)` beside a server and an owner cleanup."""
+    with asyncio.Runner(loop_factory=lambda: SimLoop(seed=0)) as runner:
+        runner.run(_main(use))
+
+
+async def _main(use):
+    world, store = sim_world(seed=1, follows_loop=True), Store(MemoryLog(), SimBlocking())
+    await store.open()
+    gate = Gate(tokens={hashed(TOKEN): "admin"}, hosts=frozenset({IN_PROCESS}))
+    kinds = LiveKinds(builtin_scheme(), store)
+    app = make_app(Server(store=store, kinds=kinds, clock=world.clock, ids=world.ids, gate=gate, nodes=NoLogs()))
+    async with asyncio.TaskGroup() as group, LocalCluster(app, token=TOKEN) as cluster:
+        running = group.create_task(store.run())
+        for name in ("default", "other"):
+            await cluster.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        recorder = Recorder(cluster, world.clock, component="garbage-collector-controller")
+        owners, synced = Owners(cluster=cluster, chance=world.chance, recorder=recorder), asyncio.Event()
+        working = group.create_task(owners.run(synced))
+        await synced.wait()
+        try:
+            await use(Place(cluster=cluster, owners=owners))
+        finally:
+            working.cancel()
+            running.cancel()
+    await store.close()
