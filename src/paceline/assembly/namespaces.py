@@ -79,7 +79,7 @@ class Namespaces:
             self._has_left.set()
 
     async def run(self) -> None:
-        """Let go of what is no longer used, many at once: the kernel makes no new network while it ends old ones."""
+        """Let go of what is no longer used, many at once: that takes the kernel hardly longer than a single one."""
         while True:
             await self._has_left.wait()
             await asyncio.sleep(LINGER_SECONDS)
