@@ -246,22 +246,23 @@ class Agent:
         who = each.started.identity if each.started else None
         if who is None:
             return
+        # First on record: an agent that finds it there and has not asked itself asks again.
+        write_asked(self.world.files, self._folder(seen, name), self.world.clock.now())
         if hook_of(container, PRE_STOP):
-            write_asked(self.world.files, self._folder(seen, name), self.world.clock.now())
             self._leaving.add(who)
             self._group.create_task(self._take_leave(seen.pod, container, each))
-        elif self._say_stop(each):
-            write_asked(self.world.files, self._folder(seen, name), self.world.clock.now())
+        else:
+            self._say_stop(each)
         await self.recorder.record(seen.pod, "Killing", message=why_stopping(seen, name), part=part_of(seen.pod, name))
 
     async def _take_leave(self, pod: Object, container: Object, each: Try) -> None:
         await self._hooks.before_stop(pod, container, seconds=grace_seconds(pod))
         self._say_stop(each)
 
-    def _say_stop(self, each: Try) -> bool:
+    def _say_stop(self, each: Try) -> None:
         if each.started and each.started.identity:
             self._leaving.add(each.started.identity)
-        return self._signal(each, signal.SIGTERM)
+        self._signal(each, signal.SIGTERM)
 
     def _signal(self, each: Try, number: int) -> bool:
         """Signal a try's shim; False when it has not yet said who it is."""

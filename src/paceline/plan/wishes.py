@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+NOT_READY = "node.kubernetes.io/not-ready"
 # A taint with another effect only discourages.
 HARD = frozenset({"NoSchedule", "NoExecute"})
 
@@ -61,6 +62,8 @@ def objection(wishes: Wishes, *, node: str, labels: Mapping[str, str], taints: I
         return f"no node matches the affinity {' or '.join(_spelled(term) for term in wishes.terms)}"
     for taint in taints:
         if not any(_tolerates(each, taint) for each in wishes.tolerations):
+            if taint.key == NOT_READY:
+                return "no node is ready"
             return f"every node has a taint that the pod does not tolerate: {taint}"
     return ""
 

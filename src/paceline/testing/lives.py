@@ -54,8 +54,8 @@ class Life:
     # What an earlier version of the product has stored: key and object.
     stored: tuple[tuple[str, Object], ...] = ()
     limits: Limits = DEFAULTS
-    # Reasons of stories about jobs that depend on who is faster.
-    may_say: frozenset[str] = frozenset()
+    # Reasons of stories about jobs that depend on who is faster; a node that is late is one in every life.
+    may_say: frozenset[str] = frozenset({"Unschedulable"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -103,3 +103,7 @@ def test_a_taint_that_only_discourages_is_not_counted():
     hard = {"key": "down", "effect": "NoExecute"}
 
     assert taints_of({"taints": [soft, hard]}) == (Taint(key="down", effect="NoExecute"),)
+
+
+def test_a_node_that_is_not_ready_is_called_so():
+    assert said({}, (Taint(key="node.kubernetes.io/not-ready"),)) == "no node is ready"
