@@ -43,7 +43,7 @@ ELSEWHERE = {
 }
 # Writes at which nobody is killed yet, and why.
 NOT_KILLED_AT = {
-    "control/carry_out.py:87 hands.cluster.create": "the secret of MPI-like jobs: the simulated world has no such job yet",
+    "control/carry_out.py:87 hands.cluster.create": "the secret of MPI-like jobs; none is simulated yet",
 }
 # Coroutines that no life waits in, and why.
 NOT_WAITED_IN = {
