@@ -47,7 +47,7 @@ OBJECTS = {
     ),
     "a wrong type is named with its path": (
         changed(lambda job: replica(job).update(replicas="two")),
-        ["spec.replicaSpecs[0].replicas", "two", "integer"],
+        ["spec.replicaSpecs[0].replicas", "string", "integer"],
     ),
     "no replicas at all are refused": (
         changed(lambda job: replica(job).update(replicas=0)),

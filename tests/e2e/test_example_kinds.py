@@ -44,7 +44,9 @@ def test_the_tensorflow_roles_know_each_other_and_the_parameter_server_goes(clus
     told = re.findall(r"(\w+) (\d) in ({.*}) listens at \S+:(\d+)", said)
     assert {(role, index) for role, index, _, _ in told} >= {("chief", "0")}
     assert {sizes for _, _, sizes, _ in told} == {"{'chief': 1, 'worker': 2, 'ps': 1}"}
-    assert len({port for _, _, _, port in told}) == len(told)
+    ports = [port for _, _, _, port in told]
+    # With networks of their own all have the usual number; on the machine's network each has another.
+    assert set(ports) == {"2222"} or len(set(ports)) == len(ports)
     gone = cluster.kubectl(
         "wait", "--for=delete", "pod", "-l", "tensorstack.dev/owner-name=roles,replica-type=ps", "--timeout=60s"
     )

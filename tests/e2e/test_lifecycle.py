@@ -1,6 +1,7 @@
 """The life of a pod with everything Kubernetes offers for it: sidecars, hooks, probes, deadlines, limits."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 from paceline.testing.embedded import Embedded, wait_until
@@ -64,20 +65,32 @@ def test_a_sidecar_runs_beside_its_pod_and_is_stopped_after_it(cluster: Embedded
     assert cluster.kubectl("logs", "sidecar", "-c", "beside").out.splitlines() == ["here", "bye"]
 
 
-def test_hooks_run_after_the_start_and_before_the_end(cluster: Embedded) -> None:
+def test_hooks_run_after_the_start_and_before_the_end(cluster: Embedded, tmp_path: Path) -> None:
     hooks = {
         "postStart": {"exec": {"command": ["sh", "-c", "echo started > /tmp/hook"]}},
-        "preStop": {"exec": {"command": ["sh", "-c", "echo stopping >> /proc/1/fd/1; touch /tmp/leave; sleep 1"]}},
+        "preStop": {"exec": {"command": ["sh", "-c", "touch /tmp/leave; sleep 1"]}},
     }
-    script = f"trap 'echo term $(ls /tmp/leave); exit 0' TERM; {WAITS}"
-    create(cluster, "hooks", shell("main", script, lifecycle=hooks))
+    # Not into the log, which goes with the pod.
+    script = f"trap 'ls /tmp/leave > /out/said; exit 0' TERM; {WAITS}"
+    main = shell("main", script, lifecycle=hooks, volumeMounts=[{"name": "out", "mountPath": "/out"}])
+    create(cluster, "hooks", main, volumes=[{"name": "out", "hostPath": {"path": str(tmp_path)}}])
     wait_until("the first hook was seen", lambda: "started" in cluster.kubectl("logs", "hooks").out)
-    follow = cluster.kubectl("delete", "pod", "hooks", "--wait=false")
-    assert follow.code == 0, follow.err
 
-    said = cluster.kubectl("logs", "-f", "hooks").out
+    gone = cluster.kubectl("delete", "pod", "hooks")
 
-    assert "term /tmp/leave" in said
+    assert gone.code == 0, gone.err
+    assert (tmp_path / "said").read_text() == "/tmp/leave\n"
+
+
+def test_who_follows_a_log_is_let_go_with_the_pod(cluster: Embedded) -> None:
+    create(cluster, "followed", shell("main", "echo here; sleep 60"), terminationGracePeriodSeconds=1)
+    wait_until("it says something", lambda: "here" in cluster.kubectl("logs", "followed").out)
+    gone = cluster.kubectl("delete", "pod", "followed", "--wait=false")
+
+    followed = cluster.kubectl("logs", "-f", "followed", seconds=60)
+
+    assert gone.code == 0, gone.err
+    assert followed.out in {"here\n", ""}
 
 
 def test_a_pod_is_ready_when_its_probe_says_so_and_restarted_when_it_is_dead(cluster: Embedded) -> None:

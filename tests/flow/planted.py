@@ -35,8 +35,8 @@ def the_disk_answers_before_it_has_synced(patch: pytest.MonkeyPatch) -> None:
 def the_store_does_not_check_the_revision(patch: pytest.MonkeyPatch) -> None:
     write = writer.Writer.write
 
-    async def unguarded(self: Any, op: Any, key: str, *, render: Any, expected: int | None = None) -> Any:  # noqa: ARG001 - the bug
-        return await write(self, op, key, render=render)
+    async def unguarded(self: Any, op: Any, key: str, **more: Any) -> Any:
+        return await write(self, op, key, **{**more, "expected": None})
 
     patch.setattr(writer.Writer, "write", unguarded)
 

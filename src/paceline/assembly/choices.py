@@ -19,7 +19,8 @@ def chosen_images(settings: Settings) -> tuple[tuple[str, str], ...]:
 def _rows(path: Path) -> tuple[tuple[str, str], ...]:
     try:
         trees = tuple(read_trees(path.read_text(encoding="utf-8"), str(path)))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
+        # What is wrong with the folder itself is said by who uses it.
         return ()
     except (OSError, UnicodeDecodeError) as error:
         raise Invalid((Fault(str(path), None, f"cannot be read: {error}"),)) from error

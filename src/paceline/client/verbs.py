@@ -20,7 +20,9 @@ OnWarning = Callable[[str], None]
 
 def log_warning(text: str) -> None:
     """Write a server's warning to the log."""
-    log.warning("the server warns", extra={"warning": text})
+    # That a kind is old concerns who maintains the controllers, not who runs them.
+    level = logging.INFO if "is deprecated in" in text else logging.WARNING
+    log.log(level, "the server warns", extra={"warning": text})
 
 
 class Verbs:

@@ -98,7 +98,8 @@ async def entries(files: Files, folder: Path, offset: int, *, follow: bool) -> A
     pages, pause, rest = Pages(files, folder), SOONEST_SECONDS, b""
     while True:
         # Asked before reading: what a container wrote before its end is in the file by then.
-        is_over = not follow or files.exists(folder / shim.EXIT)
+        # A folder that is gone went with its pod.
+        is_over = not follow or files.exists(folder / shim.EXIT) or not files.exists(folder)
         if pages.skip(offset) > offset:
             # What was to be read is gone, and with it the rest of the entry before.
             offset, rest = pages.skip(offset), b""

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import shutil
 import signal
 import sys
 import termios
@@ -101,7 +100,8 @@ def at_terminal(line: Line) -> Iterator[None]:
     before = termios.tcgetattr(sys.stdin)
 
     def tell_size(*_: object) -> None:
-        size = shutil.get_terminal_size()
+        # Not what COLUMNS and LINES say: they keep the size of the terminal they were set in.
+        size = os.get_terminal_size(sys.stdin.fileno())
         line.resize(size.columns, size.lines)
 
     handler = signal.signal(signal.SIGWINCH, tell_size)
