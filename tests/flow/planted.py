@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from paceline.api import write as write_verbs
 from paceline.control import jobs as control_jobs
 from paceline.control import owners
 from paceline.control.ties import Item
@@ -32,13 +33,14 @@ def the_disk_answers_before_it_has_synced(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SimLog, "__init__", lazy)
 
 
-def the_store_does_not_check_the_revision(patch: pytest.MonkeyPatch) -> None:
+def nobody_checks_the_revision(patch: pytest.MonkeyPatch) -> None:
     write = writer.Writer.write
 
     async def unguarded(self: Any, op: Any, key: str, **more: Any) -> Any:
         return await write(self, op, key, **{**more, "expected": None})
 
     patch.setattr(writer.Writer, "write", unguarded)
+    patch.setattr(write_verbs.Writes, "_check_guard", lambda *_: None)
 
 
 def restarts_are_not_counted(patch: pytest.MonkeyPatch) -> None:
@@ -105,7 +107,7 @@ PLANTS: dict[str, Plant] = {
     plant.__name__.replace("_", " "): plant
     for plant in (
         the_disk_answers_before_it_has_synced,
-        the_store_does_not_check_the_revision,
+        nobody_checks_the_revision,
         restarts_are_not_counted,
         ports_are_chosen_without_looking_at_others,
         owners_are_told_apart_by_name,
