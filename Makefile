@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak check fmt lock bench up kube reference recordings node traffic
+.PHONY: help setup demo test soak check fmt lock bench up kube reference recordings conformance node traffic
 
 WORKERS ?= 2
 # Stolen work: the last tests are the longest ones, and both workers should have some.
@@ -61,6 +61,10 @@ node: setup ## run a real Kubernetes with one node until Ctrl-C (root; docs/real
 recordings: setup ## take tests/kubectl/recorded anew from a real Kubernetes (root; ARGS="create get": only these)
 	@tools/setup node >/dev/null
 	@.venv/bin/python -m tests.kubectl.record $(ARGS)
+
+conformance: setup ## take tests/conformance/recorded anew from a real kubelet (root; ARGS="probes env": only these)
+	@tools/setup node >/dev/null
+	@.venv/bin/python -m tests.conformance.record $(ARGS)
 
 traffic: setup ## take tests/differential/traffic anew from a real kube-apiserver (ARGS="helm kr8s": only these)
 	@$(FOR_TESTS); .venv/bin/python -m tests.differential.record $(ARGS)

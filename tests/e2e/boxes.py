@@ -9,9 +9,10 @@ from paceline.assembly.host import find_sandbox, look_at_host
 from paceline.assembly.machine import real_world
 from paceline.node import limits, sandbox, shim
 from paceline.node.hosts import HEAD
-from paceline.node.images import environment_of
+from paceline.node.images import Images
 from paceline.node.logs import LogQuery, read_log
 from paceline.node.records import read_ended, read_started
+from paceline.node.workshop import NoWorkshop
 from paceline.world import World
 
 SECONDS = 60
@@ -79,7 +80,8 @@ def prepare(world, root, command, *, name="0", held_to=None, **launch):
     folder, etc = root / name, root / "etc"
     world.files.make_folder(folder)
     world.files.make_folder(etc)
-    environment = environment_of("python", (), host=HOST, files=world.files)
+    images = Images(rows=(), workshop=NoWorkshop(), host=HOST, files=world.files)
+    environment = images.environment_of({"image": "python"})
     user = launch.get("user") or sandbox.User(uid=HOST.uid, gid=HOST.gid)
     texts = {"passwd": sandbox.passwd_text(user), "group": sandbox.group_text(user), "hostname": "box\n", "hosts": HEAD}
     for file, text in texts.items():

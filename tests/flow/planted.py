@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from paceline.api import write as write_verbs
+from paceline.client import cache
 from paceline.control import jobs as control_jobs
 from paceline.control import owners
 from paceline.control.ties import Item
@@ -16,6 +17,7 @@ from paceline.node import decide as node_decide
 from paceline.objects.meta import Object
 from paceline.objects.status import Phase
 from paceline.plan import decide as plan_decide
+from paceline.plan import place as plan_place
 from paceline.plan.ownership import Standing, standing_of
 from paceline.store import writer
 from paceline.testing.logs import SimLog
@@ -103,6 +105,40 @@ def the_agent_does_not_look_for_what_it_left_behind(patch: pytest.MonkeyPatch) -
     patch.setattr(agent.Agent, "_follow", lambda _self, _uid, _tries: None)
 
 
+def a_commit_that_failed_is_not_looked_for(patch: pytest.MonkeyPatch) -> None:
+    async def doubtless(self: Any, batch: Any, error: Any) -> None:
+        self._unsure = False
+        batch.fail(error)
+
+    patch.setattr(writer.Writer, "_doubt", doubtless)
+
+
+def what_is_gone_stays_in_view(patch: pytest.MonkeyPatch) -> None:
+    drop = cache.Cache.drop
+
+    def only_when_told(self: Any, key: Any, last: Any = None) -> None:
+        if last is not None:
+            drop(self, key, last)
+
+    patch.setattr(cache.Cache, "drop", only_when_told)
+
+
+def a_gang_is_placed_before_it_is_whole(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(plan_place, "_not_yet", lambda _gang, _kept: "")
+
+
+def nobody_clears_away_what_owners_leave(patch: pytest.MonkeyPatch) -> None:
+    async def kept(_self: Any, _item: Any) -> None:
+        return
+
+    patch.setattr(owners.Owners, "reconcile", kept)
+
+
+def an_ended_job_keeps_its_pods(patch: pytest.MonkeyPatch) -> None:
+    clean_up = plan_decide.clean_up
+    patch.setattr(plan_decide, "clean_up", lambda *seen: replace(clean_up(*seen), delete=(), wake_at=None))
+
+
 PLANTS: dict[str, Plant] = {
     plant.__name__.replace("_", " "): plant
     for plant in (
@@ -116,5 +152,10 @@ PLANTS: dict[str, Plant] = {
         a_job_is_announced_again_and_again,
         a_lost_container_is_never_noticed,
         the_agent_does_not_look_for_what_it_left_behind,
+        a_commit_that_failed_is_not_looked_for,
+        what_is_gone_stays_in_view,
+        a_gang_is_placed_before_it_is_whole,
+        nobody_clears_away_what_owners_leave,
+        an_ended_job_keeps_its_pods,
     )
 }

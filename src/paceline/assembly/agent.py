@@ -15,19 +15,23 @@ from pathlib import Path
 
 import uvloop
 
-from paceline.assembly.choices import chosen_images
 from paceline.assembly.commands import Commands
 from paceline.assembly.daemon import recall
+from paceline.assembly.declared import chosen_devices
+from paceline.assembly.devices import find_supplies
+from paceline.assembly.environments import environments
 from paceline.assembly.hold import READY, hold
 from paceline.assembly.host import find_sandbox, look_at_host
 from paceline.assembly.journal import known, say_to_stderr
 from paceline.assembly.listen import serve, unix_socket
 from paceline.assembly.listeners import Listeners
 from paceline.assembly.machine import GC_THRESHOLD, OneThread, real_world
+from paceline.assembly.mapped import chosen_images, chosen_recipes
 from paceline.assembly.network import pod_network
 from paceline.assembly.processes import RealProcesses
 from paceline.assembly.settings import Settings
 from paceline.assembly.usage import measure
+from paceline.assembly.workshop import RealWorkshop
 from paceline.client.access import from_json
 from paceline.client.events import Recorder
 from paceline.client.http import HttpCluster
@@ -92,22 +96,25 @@ async def _run_agent(settings: Settings) -> None:
     network, networks = pod_network(settings)
     if networks is not None:
         await networks.find()
+    workshop = RealWorkshop(place=environments(os.environ), recipes=chosen_recipes(settings), clock=world.clock)
     async with HttpCluster(access, world.chance) as cluster, asyncio.TaskGroup() as group:
         agent = Agent(
             cluster=cluster,
             world=world,
             blocking=OneThread("files"),
             recorder=Recorder(cluster, world.clock, component="paceline-agent"),
-            host=look_at_host(),
+            host=replace(look_at_host(), supplies=find_supplies(chosen_devices(settings))),
             folders=Folders(root=settings.agent),
             images=chosen_images(settings),
             find_sandbox=find_sandbox,
+            workshop=workshop,
             command=Commands(processes=processes).run,
             network=network,
             networks=networks,
         )
         machine = _machine(agent, processes)
         ready, started = asyncio.Event(), asyncio.Event()
+        group.create_task(workshop.run())
         group.create_task(agent.run(ready))
         await ready.wait()
         group.create_task(machine.stats.run())

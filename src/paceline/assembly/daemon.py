@@ -77,6 +77,7 @@ def remember(settings: Settings) -> None:
         "port": settings.port,
         "sandbox": settings.has_sandbox,
         "network": settings.network,
+        "devices": [list(row) for row in settings.devices],
     }
     with _in_home(settings):
         settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -98,6 +99,7 @@ def recall(home: Path) -> Settings:
         port=int(chosen.get("port", 0)),
         has_sandbox=bool(chosen.get("sandbox", True)),
         network=str(chosen.get("network", "")),
+        devices=tuple((str(resource), str(devices)) for resource, devices in chosen.get("devices", ())),
     )
 
 

@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from paceline.errors import Fault, Invalid
-
 LOOPBACK = "127.0.0.1"
 NAMESPACE = "default"
 # How pods are connected: all on the machine's network, or each on one of its own.
@@ -23,6 +21,8 @@ class Settings:
     has_sandbox: bool = True
     # One of the two above; empty: not asked for.
     network: str = ""
+    # Declared devices: (resource, how many or which device nodes).
+    devices: tuple[tuple[str, str], ...] = ()
 
     @property
     def kubeconfig(self) -> Path:
@@ -88,18 +88,3 @@ class Settings:
     def started_with(self) -> Path:
         """The choices of the last start, so that a start by itself makes the same ones."""
         return self.home / "settings.json"
-
-
-def image_row(text: str) -> tuple[str, str]:
-    """Read one `PATTERN=ENVIRONMENT`; Invalid says what is wrong with it."""
-    pattern, sign, environment = text.partition("=")
-    if not sign or not pattern or not environment:
-        hint = "write PATTERN=ENVIRONMENT, for example 'pytorch/*=/path/to/venv' or 'my-image:*=host'"
-        raise Invalid((Fault("--image", text, hint),))
-    if environment != "host":
-        folder = Path(environment).expanduser().absolute()
-        if not (folder / "bin").is_dir():
-            hint = "the environment must be `host` or the folder of a virtual environment (with bin/python in it)"
-            raise Invalid((Fault("--image", text, hint),))
-        environment = str(folder)
-    return pattern, environment

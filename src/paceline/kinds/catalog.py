@@ -1,5 +1,6 @@
 """The one list of kinds, and what everybody else asks of it."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from hashlib import sha256
@@ -31,8 +32,9 @@ from paceline.kinds.template import claims_in
 from paceline.objects.faults import did_you_mean, invalid, not_found, required, unsupported
 from paceline.objects.gang import Gang, Site
 from paceline.objects.meta import Object, name_of, namespace_of, uid_of
-from paceline.objects.names import MAX_LABEL, better_name, service_problem
+from paceline.objects.names import MAX_LABEL, better_name, label_problem, service_problem
 from paceline.objects.scheme import Lookup, Resource
+from paceline.objects.window import SHORT, Window
 
 KINDS: tuple[JobKind, ...] = (
     pytorchtrainingjob.KIND,
@@ -64,6 +66,7 @@ KINDS: tuple[JobKind, ...] = (
 SERVICES: tuple[ServiceKind, ...] = (tensorboard.KIND, notebook.KIND)
 
 HASH_LENGTH = 5
+DIGEST_LENGTH = 12
 # Room for the attempt in a pod's name, after which nobody tries again.
 ATTEMPT_ROOM = len("-r999")
 MAX_CLAIMS_SHOWN = 8
@@ -141,8 +144,22 @@ def service_faults(obj: Object) -> tuple[Fault, ...]:
     try:
         spec = _decoded(kind, now)
     except Invalid as error:
-        return error.faults
-    return _as_written(kind.check(spec, "spec"), now)
+        return (*error.faults, *_service_name_faults(obj, kind))
+    return (*_as_written(kind.check(spec, "spec"), now), *_service_name_faults(obj, kind))
+
+
+def _service_name_faults(obj: Object, kind: ServiceKind) -> tuple[Fault, ...]:
+    """Check the name alone: the pod, and the service in front of it, are called after it."""
+    name = name_of(obj)
+    if not name:
+        return (required("metadata.name", "give it a name, such as curves"),)
+    if wrong := label_problem(name):
+        return (invalid("metadata.name", name, f"{wrong}{better_name(name)}"),)
+    room = MAX_LABEL - max(len(f"{SHORT[kind.plural]}-"), len("-") + HASH_LENGTH + len("-token"))
+    if len(name) > room:
+        hint = f"use at most {room} characters: the names of its pod and service add to it and may have {MAX_LABEL}"
+        return (invalid("metadata.name", name, hint),)
+    return ()
 
 
 def expand(obj: Object, ports: Mapping[str, int], *, is_resumed: bool = False) -> tuple[Site, Gang]:
@@ -151,6 +168,28 @@ def expand(obj: Object, ports: Mapping[str, int], *, is_resumed: bool = False) -
     site = Site(job=name_of(obj), namespace=namespace_of(obj), stem=stem_of(obj), ports=ports, is_resumed=is_resumed)
     queue, priority = queue_of(getattr(spec, "scheduler", None))
     return site, replace(kind.expand(spec, site), queue=queue, priority=priority)
+
+
+def expand_service(obj: Object) -> Window:
+    """Remove the program from a service; Invalid names everything wrong with it."""
+    if wrong := service_faults(obj):
+        raise Invalid(wrong)
+    kind, spec = read_service(obj)
+    site = Site(job=name_of(obj), namespace=namespace_of(obj), stem=stem_of(obj), ports={})
+    queue, priority = queue_of(getattr(spec, "scheduler", None))
+    return replace(kind.expand(spec, site), queue=queue, priority=priority, digest=_digest(obj))
+
+
+def tensorboard_of(obj: Object) -> Object | None:
+    """Give the spec of the TensorBoard that a job asks for, if it does."""
+    found = today(obj).obj["spec"].get("tensorboardSpec")
+    return found if isinstance(found, dict) else None
+
+
+def _digest(obj: Object) -> str:
+    """Tell specs apart that need another pod; not those that differ in when there is one."""
+    spec = {key: value for key, value in today(obj).obj["spec"].items() if key not in ("suspend", "idleSeconds")}
+    return sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:DIGEST_LENGTH]
 
 
 def ports_of(obj: Object) -> Ports:

@@ -10,6 +10,7 @@ from paceline.errors import Fault, Invalid
 from paceline.kinds.draft import Draft
 from paceline.objects.gang import Gang, Place, Site
 from paceline.objects.scheme import Column
+from paceline.objects.window import Window
 
 GROUP = "batch.tensorstack.dev"
 SERVICE_GROUP = "tensorstack.dev"
@@ -30,6 +31,8 @@ SERVICE_COLUMNS = (
     Column(name="Phase", path=".status.phase", description="Where it is."),
     Column(name="URL", path=".status.url", description="Where it is opened."),
     Column(name="Age", path=".metadata.creationTimestamp", type="date"),
+    Column(name="Pod", path=".status.pod.reference.name", priority=1),
+    Column(name="Waiting", path=".status.waiting", description="Why it does not run yet.", priority=1),
 )
 
 # Where a pod template lies in the object, and the template.
@@ -118,7 +121,7 @@ class JobKind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceKind:
-    """One kind of thing that people open in a browser: stored and checked here, run by a controller of its own."""
+    """One kind of thing that people open in a browser: one pod, with a page."""
 
     kind: str
     plural: str
@@ -127,6 +130,8 @@ class ServiceKind:
     group: str = SERVICE_GROUP
     spec: type[msgspec.Struct]
     check: Callable[[Any, str], tuple[Fault, ...]]
+    # The only place that knows the program.
+    expand: Callable[[Any, Site], Window]
     claims: Callable[[Any, str], tuple[Claim, ...]] = no_claims
     old: type[msgspec.Struct] | None = None
     modernise: Callable[[Draft], None] = no_old_shapes

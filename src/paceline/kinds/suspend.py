@@ -1,6 +1,15 @@
 """Suspending a service: its pod goes, the object stays."""
 
+from typing import Annotated
+
 from paceline.kinds.draft import Draft
+from paceline.kinds.fields import Count, about
+
+# T9k calls it idle after an hour, and stops what was idle for a day.
+DEFAULT_IDLE_SECONDS = 90_000
+IdleSeconds = Annotated[
+    Count, about("Stop it when nobody has used it for so long; opening it starts it again. 0: never stop it.")
+]
 
 MODES = {"running": False, "paused": True}
 

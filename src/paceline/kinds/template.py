@@ -145,6 +145,11 @@ def with_env(template: Mapping[str, Any], env: Mapping[str, str]) -> Free:
     return each_container(template, told)
 
 
+def literal(text: str) -> str:
+    """Write text into a command so that Kubernetes, which expands `$(NAME)` there, leaves it as it is."""
+    return text.replace("$", "$$")
+
+
 def with_labels(template: Mapping[str, Any], labels: Mapping[str, str]) -> Free:
     """Copy a template with labels of ours on its pods."""
     metadata = template.get("metadata") or {}

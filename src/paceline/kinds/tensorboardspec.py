@@ -9,11 +9,15 @@ from paceline.errors import Fault
 from paceline.kinds.fields import Part, Resources, about
 from paceline.kinds.kind import Claim
 from paceline.kinds.schedule import Scheduler
+from paceline.kinds.suspend import DEFAULT_IDLE_SECONDS, IdleSeconds
 from paceline.kinds.template import Words
 from paceline.objects.faults import invalid, required
 
 URI = re.compile(r"t9k://(?P<store>[^/]*)/(?P<rest>.*)")
 URI_HINT = "write t9k://pvc/CLAIM/FOLDER or t9k://minio/SECRET/BUCKET/FOLDER"
+BUCKET_URI = re.compile(r"s3://(?P<bucket>[^/]+)(?:/(?P<folder>.*))?")
+# Where claims are seen by the program.
+CLAIMS = "/t9k/pvc"
 
 
 class ClaimLogs(Part, frozen=True, kw_only=True):
@@ -60,6 +64,7 @@ class TensorBoardSpec(Part, frozen=True, kw_only=True):
     image: Annotated[str, about("The image that has TensorBoard, such as tensorflow/tensorflow:2.14.0.")] | None = None
     resources: Resources | None = None
     suspend: Annotated[bool, about("Stop it and keep the object; may change at any time.")] = False
+    idle_seconds: IdleSeconds = DEFAULT_IDLE_SECONDS
     scheduler: Annotated[Scheduler, about("Who places the pod.")] | None = None
 
 
@@ -71,6 +76,17 @@ class LogSet:
     secret: str = ""
     bucket: str = ""
     folder: str = ""
+
+    @property
+    def path(self) -> str:
+        """Give where the program finds the logs."""
+        parts = (CLAIMS, self.claim, self.folder) if self.claim else ("s3:/", self.bucket, self.folder)
+        return "/".join(part for part in parts if part)
+
+    @property
+    def label(self) -> str:
+        """Give what the runs found there are shown under, when there are several such places."""
+        return "/".join(part for part in (self.claim or self.bucket, self.folder) if part)
 
 
 def read_uri(uri: str) -> LogSet | None:
@@ -88,6 +104,24 @@ def read_uri(uri: str) -> LogSet | None:
     return None
 
 
+def log_sets(spec: TensorBoardSpec) -> tuple[LogSet, ...]:
+    """Give every place with logs, each once, in the order they are written."""
+    logs = spec.log_dir or LogDir()
+    told = [read_uri(uri) for uri in spec.training_log_filesets]
+    listed = [_in_claim(claim.name, folder) for claim in logs.pvc for folder in claim.sub_path or ("",)]
+    stored = [_in_bucket(logs.s3.secret_ref.name, uri) for uri in logs.s3.uri] if logs.s3 else []
+    return tuple(dict.fromkeys(each for each in (*told, *listed, *stored) if each is not None))
+
+
+def _in_claim(claim: str, folder: str) -> LogSet:
+    return LogSet(claim=claim, folder="/".join(part for part in folder.split("/") if part not in ("", ".")))
+
+
+def _in_bucket(secret: str, uri: str) -> LogSet | None:
+    found = BUCKET_URI.fullmatch(uri)
+    return found and LogSet(secret=secret, bucket=found["bucket"], folder=(found["folder"] or "").strip("/"))
+
+
 def check_logs(spec: TensorBoardSpec, path: str) -> Iterator[Fault]:
     """Name what cannot be read, and a TensorBoard that has nothing to show."""
     for index, uri in enumerate(spec.training_log_filesets):
@@ -99,8 +133,21 @@ def check_logs(spec: TensorBoardSpec, path: str) -> Iterator[Fault]:
             if folder.startswith("/") or ".." in folder.split("/"):
                 where = f"{path}.logDir.pvc[{index}].subPath[{position}]"
                 yield invalid(where, folder, "name a folder inside the claim, such as log")
+    yield from _check_places(spec, f"{path}.logDir")
     if not (spec.training_log_filesets or logs.pvc or logs.s3 or logs.http):
         yield required(f"{path}.logDir", "say where the logs lie, such as {pvc: [{name: CLAIM, subPath: [log]}]}")
+
+
+def _check_places(spec: TensorBoardSpec, path: str) -> Iterator[Fault]:
+    uris = spec.log_dir.s3.uri if spec.log_dir and spec.log_dir.s3 else ()
+    for index, uri in enumerate(uris):
+        if not BUCKET_URI.fullmatch(uri):
+            yield invalid(f"{path}.s3.uri[{index}]", uri, "write s3://BUCKET/FOLDER/")
+    sets = log_sets(spec)
+    for each in sets if len(sets) > 1 else ():
+        if "," in each.path:
+            hint = "several places cannot be shown together when the name of one has a comma in it; rename the folder"
+            yield invalid(path, each.label, hint)
 
 
 def log_claims(spec: TensorBoardSpec, path: str) -> tuple[Claim, ...]:

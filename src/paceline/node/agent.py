@@ -18,12 +18,13 @@ from paceline.errors import Busy, Conflict, Missing
 from paceline.node.asking import Asking
 from paceline.node.checks import Checks
 from paceline.node.decide import MOMENT, decide
+from paceline.node.devices import Devices
 from paceline.node.ending import grace_seconds, held_tries
 from paceline.node.execute import Run
 from paceline.node.hooks import POST_START, PRE_STOP, Hooks, hook_of
 from paceline.node.host import Blocked, Folders, Host
 from paceline.node.hosts import Hosts
-from paceline.node.images import NOT_PULLED, Row, backed_off
+from paceline.node.images import Images, Row, backed_off
 from paceline.node.inside import RunInside
 from paceline.node.look import containers_of, look, tries_of
 from paceline.node.network import SHARED_NETWORK, Networks, PodNetwork
@@ -35,6 +36,7 @@ from paceline.node.report import FINAL
 from paceline.node.seen import Plan, Problem, Seen, Try
 from paceline.node.start import Starter
 from paceline.node.stories import Story, part_of, stories, why_stopping
+from paceline.node.workshop import NOT_PULLED, NoWorkshop, Workshop
 from paceline.objects.meta import Key, Object, key_of, revision_of, uid_of
 from paceline.world import Blocking, Identity, World
 
@@ -61,6 +63,7 @@ class Agent:
     folders: Folders
     images: tuple[Row, ...]
     find_sandbox: Callable[[], str | None]
+    workshop: Workshop = field(default_factory=NoWorkshop)
     # Runs commands in containers; without it, probes and hooks that want one fail and say so.
     command: Run | None = None
     # How pods are connected, and who makes their networks where each has its own.
@@ -73,6 +76,7 @@ class Agent:
     _volumes: Informer = field(init=False)
     _reclaim: Reclaim = field(init=False)
     _starter: Starter = field(init=False)
+    _devices: Devices = field(init=False)
     _checks: Checks = field(init=False)
     _hooks: Hooks = field(init=False)
     _group: asyncio.TaskGroup = field(init=False)
@@ -102,18 +106,21 @@ class Agent:
             chance=chance,
             volumes=self._volumes.cache,
         )
+        self._devices = Devices(files=self.world.files, folders=self.folders, supplies=self.host.supplies)
         self._starter = Starter(
             cluster=self.cluster,
             world=self.world,
             host=self.host,
             folders=self.folders,
             hosts=self.hosts,
-            images=self.images,
+            images=Images(rows=self.images, workshop=self.workshop, host=self.host, files=self.world.files),
             claims=self._claims.cache,
             volumes=self._volumes.cache,
             find_sandbox=self.find_sandbox,
+            devices=self._devices,
             networks=self.networks,
         )
+        self.workshop.listen(self._environment_changed)
         asking = Asking(inside=RunInside(starter=self._starter, command=self.command) if self.command else None)
         self._hooks = Hooks(asking=asking, recorder=self.recorder, address=self.hosts.address)
         self._checks = Checks(
@@ -128,6 +135,7 @@ class Agent:
         """Work until cancelled; `ready` is set once the node is registered and all pods are known."""
         self.world.files.make_folder(self.folders.pods)
         self.hosts.load()
+        self._devices.load()
         registration = Registration(
             cluster=self.cluster,
             clock=self.world.clock,
@@ -344,7 +352,8 @@ class Agent:
                 await self.blocking.run(functools.partial(self.world.files.remove, folder))
 
     async def _disconnect(self, uid: str) -> None:
-        """Take away the network of a pod in which nothing runs any more."""
+        """Take away the network and the devices of a pod in which nothing runs any more."""
+        self._devices.release(uid)
         if self.networks is not None:
             await self.networks.remove(uid)
 
@@ -383,6 +392,12 @@ class Agent:
         self._claim_changed(change, old, new)
         if new is not None:
             self._reclaim.look(new)
+
+    def _environment_changed(self) -> None:
+        """Look at pods that wait as if they had just begun to: what they wait for is another thing now."""
+        for uid in self._blocked:
+            self._blocked[uid] = self.world.clock.now()
+            self.queue.add(uid)
 
     def _claim_changed(self, _change: Change, _old: Object | None, _new: Object | None) -> None:
         for uid in self._blocked:

@@ -7,6 +7,27 @@ from paceline.node.limits import Cgroups
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """One device that is given to one container at a time."""
+
+    number: int
+    # By which programs know it, where that is not its number.
+    name: str = ""
+    # Its own device nodes.
+    nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Supply:
+    """All devices of one sort, by the name under which pods ask for them."""
+
+    resource: str
+    devices: tuple[Device, ...]
+    # Device nodes that everybody sees who has one of them.
+    nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
     """The machine as the agent and its sandboxes see it."""
 
@@ -29,6 +50,8 @@ class Host:
     setpriv: str = "/usr/bin/setpriv"
     # Where limits can be set; None when this user may not.
     cgroups: Cgroups | None = None
+    # What containers may have to themselves.
+    supplies: tuple[Supply, ...] = ()
     # How bubblewrap is installed here.
     install_sandbox: str = "apt-get install bubblewrap"
 

@@ -6,32 +6,39 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from paceline.node.host import Blocked, Host
+from paceline.node.workshop import CREATING, NOT_PULLED, Workshop
 from paceline.objects.meta import Object
 from paceline.world import Files
 
 HOST = "host"
 SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
-# Images that promise no more than the machine has anyway.
-SHIPPED = tuple(
-    (name, HOST)
-    for name in (
-        "alpine",
-        "bash",
-        "busybox",
-        "centos",
-        "debian",
-        "fedora",
-        "python",
-        "redhat/ubi*",
-        "rockylinux",
-        "ubuntu",
-    )
-)
-NOT_PULLED, BACK_OFF, NEVER = "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull"
+# Images by the environment that has what they promise; those of `host` promise no more than the machine has anyway.
+# The other names are those of the requirements in `environments/`.
+PROMISES = {
+    "pytorch": ("pytorch/pytorch*", "pytorch", "*/nvidia/pytorch", "t9kpublic/pytorch*", "t9kpublic/torch*"),
+    "tensorflow": (
+        "tensorflow/tensorflow*",
+        "tensorflow",
+        "*/nvidia/tensorflow",
+        "t9kpublic/tensorflow*",
+        # The trainer of the tutorial on training with Helm.
+        "*/tensorflow-samples/tf-mnist*",
+    ),
+    "tensorboard": ("tensorboard", "t9kpublic/tensorboard*", "*/tensorflow-samples/tensorboard*"),
+    "xgboost": ("xgboost", "dmlc/xgboost*", "t9kpublic/xgboost*"),
+    "mpi": ("mpi4py", "mpioperator/*", "t9kpublic/mpi*"),
+    "jupyter": ("jupyter/*-notebook", "*/jupyter/*-notebook", "jupyterlab", "t9kpublic/jupyter*"),
+    HOST: (
+        *("alpine", "bash", "busybox", "centos", "debian", "fedora"),
+        *("python", "redhat/ubi*", "rockylinux", "ubuntu"),
+    ),
+}
+SHIPPED = tuple((pattern, environment) for environment, patterns in PROMISES.items() for pattern in patterns)
+BACK_OFF, NEVER = "ImagePullBackOff", "ErrImageNeverPull"
 # What people may leave out in front of an image's name.
 DEFAULT_REGISTRY = ("docker.io/library/", "docker.io/", "index.docker.io/library/", "library/")
 
-# (pattern, environment): `host` or the folder of a virtual environment.
+# (pattern, environment): `host`, the folder of a virtual environment, or what an environment is built from.
 Row = tuple[str, str]
 
 
@@ -54,21 +61,45 @@ def choose(image: str, rows: Iterable[Row]) -> str | None:
     return None
 
 
-def environment_of(image: str, rows: Iterable[Row], *, host: Host, files: Files) -> Environment:
-    """Open the environment of an image, or say what would give it one."""
-    name = choose(image, rows)
-    if name is None:
-        said = (
-            f"image {image!r} is mapped to no environment; start the cluster with: paceline up --image '{image}=host'"
-        )
-        raise Blocked(NOT_PULLED, f"{said} (or a virtual environment's folder instead of host)")
-    if name == HOST:
-        return Environment(
-            name=HOST,
-            path=(host.python_bin, *SYSTEM_PATH),
-            folders=_with_real_places(host.prefixes, files),
-        )
-    return _virtual_environment(image, Path(name), files)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Images:
+    """The image table of a machine, and who builds what it names."""
+
+    # The user's rows; the shipped ones come after them.
+    rows: tuple[Row, ...]
+    workshop: Workshop
+    host: Host
+    files: Files
+
+    def environment_of(self, container: Object) -> Environment:
+        """Open the environment of a container's image, or say what would give it one."""
+        try:
+            return self._open(str(container.get("image") or ""), policy=str(container.get("imagePullPolicy") or ""))
+        except Blocked as error:
+            raise never_pulled(container, error) from error
+
+    def _open(self, image: str, *, policy: str) -> Environment:
+        name = choose(image, self.rows)
+        if name is None:
+            said = f"image {image!r} is mapped to no environment; start the cluster with"
+            raise Blocked(NOT_PULLED, f"{said}: paceline up --image '{image}=host' ({OTHERS} instead of host)")
+        if name == HOST:
+            folders = _with_real_places(self.host.prefixes, self.files)
+            return Environment(name=HOST, path=(self.host.python_bin, *SYSTEM_PATH), folders=folders)
+        if name.startswith("/") and self.files.sort(Path(name)) != "file":
+            return _virtual_environment(image, Path(name), self.files)
+        try:
+            folder = self.workshop.open(name, may_build=policy != "Never")
+        except Blocked as error:
+            if error.reason != CREATING:
+                raise
+            raise Blocked(CREATING, f'{PULLING} "{image}": {error}') from error
+        return _virtual_environment(image, folder, self.files)
+
+
+OTHERS = f"or {', '.join(name for name in PROMISES if name != HOST)}, a requirements file, a virtual environment"
+# How a wait for a build begins; what follows the image tells how far it is.
+PULLING = "Pulling image"
 
 
 def never_pulled(container: Object, error: Blocked) -> Blocked:

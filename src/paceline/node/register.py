@@ -55,6 +55,7 @@ def node_status(
 ) -> Object:
     """Write the node's status; a condition's moment changes only with the condition."""
     plain = {"cpu": str(host.cpus), "memory": f"{host.memory_bytes // 1024}Ki", "pods": str(MAX_PODS)}
+    plain |= {supply.resource: str(len(supply.devices)) for supply in host.supplies}
     # As the server writes them, so that what was reported is known again.
     amounts = {name: canonical(amount) for name, amount in plain.items()}
     info = {
@@ -118,6 +119,12 @@ def _since(condition: Object, before: dict[str, Object], now: datetime) -> Objec
         "lastHeartbeatTime": beat if is_fresh else to_wire(now),
         "lastTransitionTime": old["lastTransitionTime"] if is_same else to_wire(now),
     }
+
+
+def _without_gone(status: Object, old: Object) -> Object:
+    """Say also what the node no longer has: what a patch does not name stays."""
+    amounts = ("capacity", "allocatable")
+    return status | {name: dict.fromkeys(old.get(name) or {}) | status[name] for name in amounts}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -198,7 +205,8 @@ class Registration:
         now, has_sandbox = self.clock.now(), self.find_sandbox() is not None
         status = node_status(self.host, self._status, has_sandbox=has_sandbox, now=now, network=self.network)
         if any(self._status.get(name) != value for name, value in status.items()):
-            written = await self.cluster.patch(NODES, ("", self.host.name), {"status": status}, subresource="status")
+            change = {"status": _without_gone(status, self._status)}
+            written = await self.cluster.patch(NODES, ("", self.host.name), change, subresource="status")
             self._status = written.get("status") or status
 
     async def _renew(self) -> None:

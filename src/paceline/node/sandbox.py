@@ -75,6 +75,8 @@ class Launch:
     is_read_only: bool = False
     # The list of name servers, where it is not the machine's own.
     resolver: str = ""
+    # Device nodes of the machine that the container sees, beside those that every sandbox has.
+    devices: tuple[str, ...] = ()
 
 
 def user_of(pod: Object, container: Object, host: Host) -> User | None:
@@ -153,6 +155,7 @@ def options(launch: Launch, host: Host) -> tuple[str, ...]:
             _memory(),
             _environment(launch, host),
             _openings(launch),
+            _devices(launch),
             _mounts(launch),
             _closing(launch),
             _isolation(launch, host),
@@ -237,6 +240,11 @@ def _memory() -> Iterator[str]:
     """
     yield from ("--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", SHARED_MEMORY)
     yield from ("--perms", "1777", "--tmpfs", SCRATCH, "--perms", "1777", "--dir", LASTING_SCRATCH)
+
+
+def _devices(launch: Launch) -> Iterator[str]:
+    for path in launch.devices:
+        yield from (*_parents(path), "--dev-bind", path, path)
 
 
 def _mounts(launch: Launch) -> Iterator[str]:

@@ -119,6 +119,14 @@ def _stat(pid: int) -> list[bytes]:
     return stat[stat.rindex(b")") + 2 :].split()
 
 
+def how_it_ended(status: int) -> tuple[int, int | None, str]:
+    """Read a wait status as container runtimes do: exit code, the signal if it died of one, and the word for it."""
+    code = os.waitstatus_to_exitcode(status)
+    if code < 0:
+        return 128 - code, -code, "Error"
+    return code, None, "Error" if code else "Completed"
+
+
 def encode(record: dict[str, Any]) -> bytes:
     """Write a record as it stands in a file."""
     return json.dumps(record, separators=(",", ":")).encode()
@@ -180,10 +188,7 @@ class Keeper:
         self._pump()
         _, status, usage = os.wait4(self._bwrap, 0)
         self._drain()
-        code = os.waitstatus_to_exitcode(status)
-        number = -code if code < 0 else None
-        code = 128 - code if code < 0 else code
-        reason, message = "Completed" if code == 0 else "Error", ""
+        (code, number, reason), message = how_it_ended(status), ""
         if not self._has_run(code, number):
             code, reason, message = NOT_STARTED, "StartError", self._why_not()
         elif self._cgroup and code and self._cgroup.has_killed():

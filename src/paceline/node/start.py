@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from paceline.client.cluster import Cluster
-from paceline.node import limits, sandbox, shim
+from paceline.node import devices, limits, sandbox, shim
+from paceline.node.devices import Devices
 from paceline.node.env import CONFIG_ERROR, command_of, env_of
 from paceline.node.host import Blocked, Folders, Host
 from paceline.node.hosts import Hosts, hostname_of
-from paceline.node.images import Row, environment_of, never_pulled
+from paceline.node.images import Images
 from paceline.node.look import numbers_of
 from paceline.node.network import Networks
 from paceline.node.ready import make_ready
@@ -41,12 +42,12 @@ class Starter:
     host: Host
     folders: Folders
     hosts: Hosts
-    # The user's rows of the image table.
-    images: tuple[Row, ...]
+    images: Images
     claims: Mapping[Key, Object]
     volumes: Mapping[Key, Object]
     # Asked anew for every container, so that installing bubblewrap is enough.
     find_sandbox: Callable[[], str | None]
+    devices: Devices
     # None where pods share the machine's network.
     networks: Networks | None = None
 
@@ -56,6 +57,7 @@ class Starter:
         if program is None:
             said = "bubblewrap is not installed, and containers run in its sandbox"
             raise Blocked("SandboxMissing", f"{said}; install it with: {self.host.install_sandbox}")
+        self.devices.assign(pod, container)
         launch = await self.launch(pod, container, restarts)
         network = await self._network(pod)
         self._fill(pod, launch)
@@ -78,12 +80,11 @@ class Starter:
         # A container may ask for its address before the pod's status has it.
         own = {"podIP": self.hosts.address(pod), "hostIP": self.hosts.network.host_address}
         pod = {**pod, "status": {**(pod.get("status") or {}), **own}}
-        env = env_of(pod, container, sources, self.host)
-        image, working_dir = str(container.get("image") or ""), str(container.get("workingDir") or "")
-        try:
-            environment = environment_of(image, self.images, host=self.host, files=self.world.files)
-        except Blocked as error:
-            raise never_pulled(container, error) from error
+        held = self.devices.of(pod, container)
+        # What people say themselves goes before what they are told.
+        env = devices.variables(held) | env_of(pod, container, sources, self.host)
+        working_dir = str(container.get("workingDir") or "")
+        environment = self.images.environment_of(container)
         mounts = mounts_of(pod, container, self.shelf(sources), env)
         places = (*(mount.target for mount in mounts), *([working_dir] if working_dir else ()))
         context = container.get("securityContext") or {}
@@ -102,6 +103,7 @@ class Starter:
             openings=sandbox.openings_of(places, sandbox.closed_folders(environment, self.host), self.world.files),
             is_read_only=bool(context.get("readOnlyRootFilesystem")),
             resolver=self.hosts.network.resolver if self.hosts.is_apart(pod) else "",
+            devices=devices.nodes(held),
         )
 
     def shelf(self, sources: Sources) -> Shelf:

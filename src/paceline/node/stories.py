@@ -77,7 +77,12 @@ def _about(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Story]:
     if ended.get("reason") in NOT_ITS_OWN and ended != (old.get("state") or {}).get("terminated"):
         yield Story(reason="Failed", message=f"Error: {ended.get('message') or ended['reason']}", is_warning=True)
     waiting = state.get("waiting") or {}
-    if waiting.get("message") and waiting != (old.get("state") or {}).get("waiting"):
+    before = (old.get("state") or {}).get("waiting") or {}
+    if waiting.get("message") and waiting["reason"] == "ContainerCreating":
+        # How far a build is, is told by the status alone.
+        if not before.get("message"):
+            yield Story(reason="Pulling", message=waiting["message"])
+    elif waiting.get("message") and waiting != before:
         reason = WAITS.get(waiting["reason"])
         said = waiting["message"] if reason else f"Error: {waiting['message']}"
         yield Story(reason=reason or "Failed", message=said, is_warning=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from paceline.objects.meta import Key
-from paceline.plan.room import Amounts, Ask, GangAsk, Room, add
+from paceline.plan.room import PODS, PORT, Amounts, Ask, GangAsk, Room, add
 from paceline.plan.wishes import objection
 
 # On one machine CPUs are shared: everything becomes slower, nothing breaks. Memory and devices are never shared.
@@ -109,11 +109,13 @@ def _lack(gang: GangAsk, rooms: tuple[Room, ...], shared: frozenset[str]) -> tup
     empty = tuple(replace(room, used={}) for room in rooms)
     is_possible = _fit(gang, empty, shared).stuck is None
     total, needs = _together(rooms), _needs(gang)
-    lacking = _short(total, needs, shared) or _short_for_one(gang, rooms, shared)
-    said = ", ".join(_say(name, needs[name], total) for name in lacking)
-    where = "" if len(rooms) == 1 else f" on {len(rooms)} nodes"
+    lacking = [name for name in _short(total, needs, shared) if not name.startswith(PORT)]
+    lacking = lacking or _short_for_one(gang, rooms, shared)
+    said = ", ".join(_say(name, needs[name], total, len(rooms)) for name in lacking)
     ever = "" if is_possible else "; it can never run here"
-    return f"lacks {said}{where}{ever}", frozenset(lacking) if is_possible else frozenset()
+    # The words of Kubernetes' own scheduler, by which people search, and then the numbers.
+    said = f"0/{len(rooms)} nodes are available: {said}{ever}"
+    return said, frozenset(lacking) if is_possible else frozenset()
 
 
 def _short_for_one(gang: GangAsk, rooms: tuple[Room, ...], shared: frozenset[str]) -> list[str]:
@@ -138,9 +140,17 @@ def _needs(gang: GangAsk) -> dict[str, Decimal]:
     return needs
 
 
-def _say(name: str, asked: Decimal, total: Room) -> str:
-    free, capacity = max(total.free(name), Decimal(0)), total.capacity.get(name, Decimal(0))
-    return f"{name}: {_amount(name, asked)} asked, {_amount(name, free)} of {_amount(name, capacity)} free"
+def _say(name: str, asked: Decimal, total: Room, nodes: int) -> str:
+    if name.startswith(PORT):
+        said = f"{nodes} node(s) didn't have free ports for the requested pod ports"
+        return f"{said} ({name.removeprefix(PORT)} is taken; leave hostPort out, or choose another)"
+    free, capacity = max(total.free(name), Decimal(0)), total.has(name)
+    numbers = f"{_amount(name, asked)} asked, {_amount(name, free)} of {_amount(name, capacity)} free"
+    return f"{nodes} {_insufficient(name)} ({numbers})"
+
+
+def _insufficient(name: str) -> str:
+    return "Too many pods" if name == PODS else f"Insufficient {name}"
 
 
 def _warnings(gang: GangAsk, fit: _Fit, shared: frozenset[str]) -> dict[Key, str]:

@@ -13,6 +13,8 @@ from paceline.plan.wishes import Taint, Wishes, taints_of, wishes_of
 Amounts = Mapping[str, Decimal]
 
 PODS = "pods"
+# What asking for one of a node's own ports is called: "port 8080/TCP".
+PORT = "port "
 FINAL = ("Succeeded", "Failed")
 # Priorities within a queue go from 0 to 100.
 QUEUE_STEPS = 101
@@ -54,7 +56,11 @@ class Room:
         """Tell how much is left of a resource; a node that counts no pods takes any number."""
         if resource == PODS and PODS not in self.capacity:
             return Decimal("Infinity")
-        return self.capacity.get(resource, Decimal(0)) - self.used.get(resource, Decimal(0))
+        return self.has(resource) - self.used.get(resource, Decimal(0))
+
+    def has(self, resource: str) -> Decimal:
+        """Tell how much there is of a resource: every node has every port once."""
+        return Decimal(1) if resource.startswith(PORT) else self.capacity.get(resource, Decimal(0))
 
 
 def rooms_of(nodes: Iterable[Object], pods: Iterable[Object]) -> tuple[Room, ...]:
@@ -90,14 +96,30 @@ def asks_of(pods: Iterable[Object]) -> tuple[GangAsk, ...]:
 
 
 def requests_of(spec: Mapping[str, Any]) -> dict[str, Decimal]:
-    """Add up what a pod asks for: all containers together, or the largest init container if that is more."""
-    together: dict[str, Decimal] = {PODS: Decimal(1)}
+    """Add up what a pod asks for: all that runs together, or an init container with what runs beside it if more."""
+    beside: dict[str, Decimal] = {}
+    first: dict[str, Decimal] = {}
+    for container in spec.get("initContainers") or ():
+        own = _container_requests(container)
+        if container.get("restartPolicy") == "Always":
+            beside = add(beside, own)
+            own = {}
+        now = add(beside, own)
+        first = {name: max(first.get(name, Decimal(0)), now.get(name, Decimal(0))) for name in {**first, **now}}
+    together = beside
     for container in spec.get("containers") or ():
         together = add(together, _container_requests(container))
-    for container in spec.get("initContainers") or ():
-        for name, amount in _container_requests(container).items():
-            together[name] = max(together.get(name, Decimal(0)), amount)
-    return together
+    most = {name: max(together.get(name, Decimal(0)), first.get(name, Decimal(0))) for name in {**together, **first}}
+    overhead = _amounts(spec.get("overhead"))
+    return {PODS: Decimal(1), **add(most, overhead), **dict.fromkeys(_host_ports(spec), Decimal(1))}
+
+
+def _host_ports(spec: Mapping[str, Any]) -> Iterable[str]:
+    """Name the node's own ports that a pod asks for."""
+    for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
+        for port in container.get("ports") or ():
+            if port.get("hostPort"):
+                yield f"{PORT}{port['hostPort']}/{port.get('protocol') or 'TCP'}"
 
 
 def add(one: Amounts, other: Amounts) -> dict[str, Decimal]:

@@ -153,7 +153,8 @@ def why(status: Mapping[str, Any]) -> tuple[str, str]:
         state = container.get("state") or {}
         told = state.get("waiting") or state.get("terminated") or {}
         reason = str(told.get("reason") or "")
-        if reason and reason not in ORDINARY_WAITS and not (reason == "Completed" and not told.get("exitCode")):
+        is_ordinary = reason in ORDINARY_WAITS and not told.get("message")
+        if reason and not is_ordinary and not (reason == "Completed" and not told.get("exitCode")):
             return reason, str(told.get("message") or "")
     return "", ""
 

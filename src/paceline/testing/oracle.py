@@ -7,7 +7,7 @@ from typing import Any
 
 from paceline.kinds import catalog
 from paceline.objects import labels
-from paceline.objects.gang import RestartScope
+from paceline.objects.gang import CleanUp, Gang, RestartScope
 from paceline.objects.meta import Object, annotations_of, controller_of, key_of, labels_of, name_of, uid_of
 from paceline.store.log import Op, Record
 from paceline.testing.simcluster import SimCluster
@@ -38,6 +38,8 @@ class Oracle:
     _ran: set[Path] = field(default_factory=set)
     # Every pod there ever was, by uid.
     _ever: dict[str, Object] = field(default_factory=dict)
+    # The gangs of jobs as they were last read, by uid, with the generation that was read.
+    _gangs: dict[str, tuple[int, Gang]] = field(default_factory=dict)
 
     def say(self, text: str) -> None:
         """Put a line into the trace, with the virtual time."""
@@ -101,7 +103,7 @@ class Oracle:
             and int(labels_of(mate)[labels.ATTEMPT]) >= attempt
         ]
         size = int(annotations_of(pod)[labels.GANG_SIZE])
-        if len({labels_of(mate)[labels.REPLICA_INDEX] for mate in mates}) < size:
+        if len({_place(mate) for mate in mates}) < size:
             raise Broken(f"gang: {name_of(pod)} started before all {size} pods of its gang were there")
 
     def _check_final(self, obj: Object) -> None:
@@ -121,7 +123,7 @@ class Oracle:
         if counts < before:
             raise Broken(f"I7: the counters of {name_of(job)} fell from {before} to {counts}")
         self._counts[uid_of(job)] = counts
-        _, gang = catalog.expand(job, {"master": 1})
+        gang = self._gang(job)
         limit = gang.backoff_limit if gang.backoff_limit is not None else sum(gang.role_limits.values())
         alone = max((status.get("memberAttempts") or {"": 0}).values())
         tries = max(counts[0], counts[1] - int(status.get("resumes") or 0), alone)
@@ -147,16 +149,23 @@ class Oracle:
             owner = controller_of(pod) if pod else None
             if pod is None or owner is None:
                 continue
-            told = labels_of(pod)
-            place = f"{told[labels.REPLICA_TYPE]}-{told[labels.REPLICA_INDEX]}"
+            place = _place(pod)
             places = running.setdefault(str(owner["uid"]), {})
             if place in places:
                 raise Broken(f"two tries of {name_of(pod)} run at once")
-            places[place] = int(told[labels.ATTEMPT])
+            places[place] = int(labels_of(pod)[labels.ATTEMPT])
         for job in self.jobs():
             attempts = set(running.get(uid_of(job), {}).values())
-            if len(attempts) > 1 and catalog.expand(job, {"master": 1})[1].scope is RestartScope.GANG:
+            if len(attempts) > 1 and self._gang(job).scope is RestartScope.GANG:
                 raise Broken(f"attempts {sorted(attempts)} of gang {name_of(job)} run at once")
+
+    def _gang(self, job: Object) -> Gang:
+        """Give a job without its framework."""
+        uid, generation = uid_of(job), int(job["metadata"]["generation"])
+        known = self._gangs.get(uid)
+        if known is None or known[0] != generation:
+            known = self._gangs[uid] = (generation, catalog.expand(job, catalog.ports_of(job))[1])
+        return known[1]
 
     def jobs(self) -> tuple[Object, ...]:
         """Give all jobs as last recorded."""
@@ -188,6 +197,23 @@ class Oracle:
             phase = (job.get("status") or {}).get("phase")
             if phase not in (*FINAL, "Paused"):
                 raise Broken(f"I13: job {name_of(job)} is {phase} and nothing moves it on")
+
+    def cleaned_up(self) -> None:
+        """Check that ended jobs have no more pods than their policy says; only right if the clock never went back."""
+        for job in self.jobs():
+            if (job.get("status") or {}).get("phase") not in FINAL:
+                continue
+            policy = self._gang(job).clean_up
+            for pod in self.pods():
+                is_mine = (controller_of(pod) or {}).get("uid") == uid_of(job)
+                is_over = (pod.get("status") or {}).get("phase") in FINAL
+                if is_mine and (policy is CleanUp.ALL or (policy is CleanUp.UNFINISHED and not is_over)):
+                    raise Broken(f"clean-up: {name_of(pod)} is there after {name_of(job)}, whose policy is {policy}")
+
+
+def _place(pod: Object) -> str:
+    told = labels_of(pod)
+    return f"{told[labels.REPLICA_TYPE]}-{told[labels.REPLICA_INDEX]}"
 
 
 def _ending(status: dict[str, Any]) -> str:

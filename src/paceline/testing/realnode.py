@@ -169,6 +169,7 @@ def _kubelet(node: RealNode, assets: Path) -> Iterator[None]:
         "resolvConf": "",
         # Nobody answers there, but without it every pod gets a warning.
         "clusterDNS": ["10.96.0.10"],
+        "clusterDomain": "cluster.local",
         "evictionHard": {"memory.available": "50Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
         "nodeStatusUpdateFrequency": "2s",
         "syncFrequency": "5s",

@@ -114,7 +114,7 @@ class SimCluster:
     def start_agent(self) -> Component:
         """Start the agent process."""
         ready = asyncio.Event()
-        parts = (self.sim.files, self.sim.processes, Wire(self.network, token=TOKEN))
+        parts = (self.sim.files, self.sim.processes, Wire(self.network, token=TOKEN, is_node=True))
         files, processes, wire = (Grip(self.seam("agent", part)) for part in parts)
         world = World(
             clock=self.sim.clock,

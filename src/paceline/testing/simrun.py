@@ -8,20 +8,18 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from paceline.client.cluster import PODS, Collection
+from paceline.client.cluster import PODS
 from paceline.errors import PacelineError
-from paceline.kinds.kind import GROUP, VERSION
 from paceline.objects.meta import Object, name_of, namespace_of, uid_of
 from paceline.store.log import Record
 from paceline.testing.logs import Fault, SimLog
 from paceline.testing.oracle import FINAL, Broken, Oracle
 from paceline.testing.processes import Course, Intent
 from paceline.testing.simcluster import SimCluster
+from paceline.testing.simjobs import a_job, is_resizable, where
 from paceline.testing.simloop import run_simulated
 from paceline.testing.wire import Weather
 
-GENERIC = Collection(group=GROUP, version=VERSION, plural="genericjobs")
-PYTORCH = Collection(group=GROUP, version=VERSION, plural="pytorchtrainingjobs")
 NAMES = ("ant", "bee", "cat", "dog", "eel")
 EXITS = (0, 0, 0, 0, 0, 1, 137, 138, 143)
 # After the faults have stopped, everything must have come to rest within this time.
@@ -107,6 +105,7 @@ class Run:
             self._replace,
             self._delete_pod,
             self._pause_job,
+            self._resize_job,
         ]
 
     def _choose_faults(self) -> list[Act]:
@@ -154,33 +153,31 @@ class Run:
 
     async def _submit(self) -> None:
         name = self.dice.choice(NAMES)
-        where, job = (GENERIC, _generic) if self.dice.random() < 0.5 else (PYTORCH, _pytorch)
-        await self._ask(where, name, self.cluster.client().create(where, job(name, self.dice)))
+        await self._ask(a_job(name, self.dice))
 
     async def _delete(self) -> None:
         job = self._some_job()
         if job is None:
             return
-        where = GENERIC if job["kind"] == "GenericJob" else PYTORCH
         # From the moment it was asked for, the job may be gone, whatever the answer.
-        self.acked.pop((where.plural, name_of(job)), None)
-        await self._try(self.cluster.client().delete(where, (namespace_of(job), name_of(job))))
+        self.acked.pop((where(job).plural, name_of(job)), None)
+        await self._try(self.cluster.client().delete(where(job), (namespace_of(job), name_of(job))))
 
     async def _replace(self) -> None:
         """Delete a job and make another of the same name before anything that follows the deletion has happened."""
         job = self._some_job()
         if job is None:
             return
-        where, make = (GENERIC, _generic) if job["kind"] == "GenericJob" else (PYTORCH, _pytorch)
-        self.acked.pop((where.plural, name_of(job)), None)
-        await self._try(self.cluster.client().delete(where, (namespace_of(job), name_of(job))))
+        self.acked.pop((where(job).plural, name_of(job)), None)
+        await self._try(self.cluster.client().delete(where(job), (namespace_of(job), name_of(job))))
         self._happen("kill control")
         await self.cluster.kill_control()
         self.cluster.start_control()
         while self.cluster.network.app is None:
             await asyncio.sleep(0)
             await self._check()
-        await self._ask(where, name_of(job), self.cluster.client().create(where, make(name_of(job), self.dice)))
+        again = {key: job[key] for key in ("apiVersion", "kind", "spec")}
+        await self._ask({**again, "metadata": {"name": name_of(job), "namespace": namespace_of(job)}})
 
     async def _delete_pod(self) -> None:
         pods = self.oracle.pods()
@@ -194,19 +191,26 @@ class Run:
             await self._set_paused(job, is_paused=self.dice.random() < 0.5)
 
     async def _set_paused(self, job: Object, *, is_paused: bool) -> None:
-        where = GENERIC if job["kind"] == "GenericJob" else PYTORCH
         patch = {"spec": {"runMode": {"pause": {"enabled": is_paused}}}}
-        key = (namespace_of(job), name_of(job))
-        await self._try(self.cluster.client().patch(where, key, patch))
+        await self._try(self.cluster.client().patch(where(job), (namespace_of(job), name_of(job)), patch))
+
+    async def _resize_job(self) -> None:
+        """Give an elastic job another size."""
+        jobs = [job for job in self.oracle.jobs() if is_resizable(job)]
+        if jobs:
+            job = self.dice.choice(jobs)
+            patch = {"spec": {"elastic": {"expectedReplicas": self.dice.randrange(1, 4)}}}
+            await self._try(self.cluster.client().patch(where(job), (namespace_of(job), name_of(job)), patch))
 
     def _some_job(self) -> Object | None:
         jobs = self.oracle.jobs()
         return self.dice.choice(jobs) if jobs else None
 
-    async def _ask(self, where: Collection, name: str, call: Awaitable[Object]) -> None:
-        made = await self._try(call)
+    async def _ask(self, job: Object) -> None:
+        """Ask for a job; whoever got an answer relies on it."""
+        made = await self._try(self.cluster.client().create(where(job), job))
         if made is not None:
-            self.acked[where.plural, name] = uid_of(made)
+            self.acked[where(job).plural, name_of(job)] = uid_of(made)
             self._acked_revision = max(self._acked_revision, int(made["metadata"]["resourceVersion"]))
 
     async def _try(self, call: Awaitable[Any]) -> Any:
@@ -255,7 +259,9 @@ class Run:
             lost_request=self.dice.choice((0.0, 0.05)),
             lost_reply=self.dice.choice((0.0, 0.05)),
             cut_stream=self.dice.choice((0.0, 0.02)),
+            repeated=self.dice.choice((0.0, 0.05)),
             late_seconds=self.dice.choice((0.0, 0.5, 3.0)),
+            node_late_seconds=self.dice.choice((0.0, 0.0, 10.0)),
         )
 
     async def _fill_disk(self) -> None:
@@ -306,6 +312,8 @@ class Run:
         await asyncio.sleep(60)
         self.oracle.executed()
         self.oracle.at_rest()
+        if "jump clock" not in self.faults:
+            self.oracle.cleaned_up()
         self._check_acked()
 
     def _is_over(self) -> bool:
@@ -317,51 +325,6 @@ class Run:
         for (_plural, name), uid in self.acked.items():
             if uid not in there:
                 raise Broken(f"I1: job {name} was acknowledged and is gone")
-
-
-def _generic(name: str, dice: random.Random) -> Object:
-    replicas = dice.randrange(1, 4)
-    policy = {"policy": dice.choice(("OnFailure", "Never", "Always")), "limit": dice.randrange(3)}
-    replica = {"type": "worker", "replicas": replicas, "restartPolicy": policy, "template": _template("main")}
-    rules = [{"worker": list(range(replicas))}]
-    spec = {
-        "replicaSpecs": [replica],
-        "successRules": rules,
-        "failureRules": [{"worker": [0]}],
-        "cleanUpPolicy": dice.choice(("None", "All", "Unfinished")),
-    }
-    return _job("GenericJob", name, spec)
-
-
-def _pytorch(name: str, dice: random.Random) -> Object:
-    policy = dice.choice(("OnFailure", "Never", "ExitCode"))
-    replica = {
-        "type": "worker",
-        "replicas": dice.randrange(1, 4),
-        "restartPolicy": policy,
-        "template": _template("pytorch"),
-    }
-    return _job(
-        "PyTorchTrainingJob", name, {"replicaSpecs": [replica], "runPolicy": {"backoffLimit": dice.randrange(4)}}
-    )
-
-
-def _template(container: str) -> Object:
-    return {
-        "spec": {
-            "terminationGracePeriodSeconds": 5,
-            "containers": [{"name": container, "image": "python:3", "command": ["true"]}],
-        }
-    }
-
-
-def _job(kind: str, name: str, spec: dict[str, Any]) -> Object:
-    return {
-        "apiVersion": f"{GROUP}/{VERSION}",
-        "kind": kind,
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": spec,
-    }
 
 
 def simulate(seed: int, events: int) -> Report:

@@ -19,7 +19,11 @@ class Weather:
     lost_request: float = 0.0
     lost_reply: float = 0.0
     cut_stream: float = 0.0
+    # A chunk of a stream comes once more, as after a reconnection that went a little back.
+    repeated: float = 0.0
     late_seconds: float = 0.0
+    # How much later still the node is.
+    node_late_seconds: float = 0.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,9 +49,10 @@ def _begin(group: asyncio.TaskGroup, call: Coroutine[Any, Any, Response]) -> asy
 class Wire:
     """One client's way to the server."""
 
-    def __init__(self, network: Network, *, token: str) -> None:
+    def __init__(self, network: Network, *, token: str, is_node: bool = False) -> None:
         self._network = network
         self._token = token
+        self._is_node = is_node
 
     async def send(self, request: Request) -> Response:
         """Carry one request there and its answer back, or lose either."""
@@ -77,11 +82,14 @@ class Wire:
             async for chunk in chunks:
                 await self._travel()
                 yield chunk
+                if network.dice.random() < network.weather.repeated:
+                    yield chunk
                 if network.dice.random() < network.weather.cut_stream:
                     raise Unreached("the simulated network cut a stream")
 
     async def _travel(self) -> None:
-        late = self._network.weather.late_seconds
+        weather = self._network.weather
+        late = weather.late_seconds + (weather.node_late_seconds if self._is_node else 0)
         await asyncio.sleep(self._network.dice.random() * late if late else 0)
 
     def _reach(self) -> LocalTransport:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from paceline.assembly.choices import chosen_images
+from paceline.assembly.mapped import chosen_images
 from paceline.assembly.settings import Settings
 from paceline.errors import Invalid, Malformed
 
@@ -36,10 +36,10 @@ def test_nothing_chosen_is_fine(tmp_path, text):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[1, 2]", "write a table of patterns"),
+        ("[1, 2]", "write a table of settings"),
         ("images: [a]", "write a table of patterns"),
         ("images: {a: 3}", "write a table of patterns"),
-        ("image: {a: host}", "is not a setting; there are images"),
+        ("image: {a: host}", "is not a setting; there are .*images"),
         ("images: {acme: /no/such/venv}", "the folder of a virtual environment"),
         ("images: {", "is not YAML"),
         ("images: {a: host, a: host}", "a"),

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from paceline.node.host import Blocked
-from paceline.node.images import backed_off, choose, environment_of, never_pulled
+from paceline.node.images import Images, backed_off, choose, never_pulled
+from paceline.node.workshop import NoWorkshop
 from paceline.testing.world import SimFiles
 from tests.unit.node.pods import HOST, container
 
@@ -53,6 +54,11 @@ def test_the_users_rows_come_first_and_in_their_order():
     assert choose("python:3.11", rows) == "/new"
 
 
+def opened(image, *rows, files=None, workshop=None, **container):
+    images = Images(rows=rows, workshop=workshop or NoWorkshop(), host=HOST, files=files or SimFiles())
+    return images.environment_of({"image": image, **container})
+
+
 def venv(files, folder, home):
     files.make_folder(Path(folder) / "bin")
     files.overwrite(Path(folder) / "pyvenv.cfg", f"home = {home}\nversion_info = 3.11.7\n".encode())
@@ -60,7 +66,7 @@ def venv(files, folder, home):
 
 
 def test_the_host_environment_is_the_machines_programs_and_our_own_interpreter():
-    found = environment_of("python", (), host=HOST, files=SimFiles())
+    found = opened("python")
 
     assert found.name == "host"
     assert found.path[0] == "/venv/bin"
@@ -70,7 +76,7 @@ def test_the_host_environment_is_the_machines_programs_and_our_own_interpreter()
 
 def test_a_virtual_environment_comes_first_and_brings_its_interpreter():
     files = venv(SimFiles(), "/envs/torch", "/opt/py/bin")
-    found = environment_of("torch", [("torch", "/envs/torch")], host=HOST, files=files)
+    found = opened("torch", ("torch", "/envs/torch"), files=files)
 
     assert found.path[0] == "/envs/torch/bin"
     assert found.folders == ("/envs/torch", "/opt/py")
@@ -79,7 +85,7 @@ def test_a_virtual_environment_comes_first_and_brings_its_interpreter():
 
 def test_an_image_that_maps_to_nothing_is_said_with_the_line_that_would_map_it():
     with pytest.raises(Blocked) as caught:
-        environment_of("acme/secret:7", (), host=HOST, files=SimFiles())
+        opened("acme/secret:7")
 
     assert caught.value.reason == "ErrImagePull"
     assert "paceline up --image 'acme/secret:7=host'" in str(caught.value)
@@ -87,7 +93,7 @@ def test_an_image_that_maps_to_nothing_is_said_with_the_line_that_would_map_it()
 
 def test_an_environment_that_is_not_there_is_said():
     with pytest.raises(Blocked, match="/gone, which has no bin folder"):
-        environment_of("x", [("x", "/gone")], host=HOST, files=SimFiles())
+        opened("x", ("x", "/gone"))
 
 
 LACKING = Blocked("ErrImagePull", "map it")

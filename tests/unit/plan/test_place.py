@@ -62,37 +62,50 @@ REASONS = {
     "memory is named in binary units": (
         (ask("a", amounts(memory="3Gi"), amounts(memory="1.5Gi")),),
         (node(memory="8Gi", used=amounts(memory="4Gi")),),
-        "lacks memory: 4.5Gi asked, 4Gi of 8Gi free",
+        "0/1 nodes are available: 1 Insufficient memory (4.5Gi asked, 4Gi of 8Gi free)",
     ),
     "devices are counted": (
         (ask("a", GPU, GPU),),
         (node(gpu=2, used=amounts(gpu=1)),),
-        "lacks nvidia.com/gpu: 2 asked, 1 of 2 free",
+        "0/1 nodes are available: 1 Insufficient nvidia.com/gpu (2 asked, 1 of 2 free)",
     ),
     "what can never fit is said so": (
         (ask("a", GPU),),
         (node(memory="8Gi"),),
-        "lacks nvidia.com/gpu: 1 asked, 0 of 0 free; it can never run here",
+        "0/1 nodes are available: 1 Insufficient nvidia.com/gpu (1 asked, 0 of 0 free); it can never run here",
     ),
     "two things may lack": (
         (ask("a", amounts(memory="2Gi", gpu=1)),),
         (node(memory="1Gi"),),
-        "lacks memory: 2Gi asked, 1Gi of 1Gi free, nvidia.com/gpu: 1 asked, 0 of 0 free; it can never run here",
+        "0/1 nodes are available: 1 Insufficient memory (2Gi asked, 1Gi of 1Gi free), "
+        "1 Insufficient nvidia.com/gpu (1 asked, 0 of 0 free); it can never run here",
     ),
     "pods are counted where the node counts them": (
         (ask("a", amounts(pods=1), amounts(pods=1)),),
         (node(pods=1),),
-        "lacks pods: 2 asked, 1 of 1 free; it can never run here",
+        "0/1 nodes are available: 1 Too many pods (2 asked, 1 of 1 free); it can never run here",
     ),
     "a gang that would fit only if nodes were one is explained by the pod that finds none": (
         (ask("a", amounts(memory="3Gi"), amounts(memory="3Gi")),),
         (node("one", memory="4Gi"), node("two", memory="2Gi")),
-        "lacks memory: 6Gi asked, 6Gi of 6Gi free on 2 nodes; it can never run here",
+        "0/2 nodes are available: 2 Insufficient memory (6Gi asked, 6Gi of 6Gi free); it can never run here",
     ),
     "an over-used node has nothing free, not less": (
         (ask("a", amounts(memory="1Gi")),),
         (node(memory="1Gi", used=amounts(memory="2Gi")),),
-        "lacks memory: 1Gi asked, 0 of 1Gi free",
+        "0/1 nodes are available: 1 Insufficient memory (1Gi asked, 0 of 1Gi free)",
+    ),
+    "a port of the node that another pod has": (
+        (ask("a", {"port 8080/TCP": Decimal(1)}),),
+        (node(used={"port 8080/TCP": Decimal(1)}),),
+        "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports "
+        "(8080/TCP is taken; leave hostPort out, or choose another)",
+    ),
+    "a port of the node that two members ask for": (
+        (ask("a", {"port 8080/TCP": Decimal(1)}, {"port 8080/TCP": Decimal(1)}),),
+        (node(),),
+        "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports "
+        "(8080/TCP is taken; leave hostPort out, or choose another); it can never run here",
     ),
     "without nodes": ((ask("a", GPU),), (), "no node is ready"),
     "a selector that no node matches": (
@@ -128,7 +141,7 @@ def test_a_pod_that_asks_for_no_cpu_is_not_warned():
 def test_cpus_are_not_shared_where_nobody_allows_it():
     placement = place((ask("a", amounts(cpu=4)),), (LAPTOP,), shared=frozenset())
 
-    assert waits(placement) == {"a-0": "lacks cpu: 4 asked, 2 of 2 free; it can never run here"}
+    assert waits(placement) == {"a-0": "0/1 nodes are available: 1 Insufficient cpu (4 asked, 2 of 2 free); it can never run here"}
 
 
 def test_the_older_gang_goes_first():

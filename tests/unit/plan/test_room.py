@@ -63,6 +63,25 @@ REQUESTS = {
         },
         {"memory": 2 * GIB},
     ),
+    "a sidecar counts beside the containers, and beside the init containers after it": (
+        {
+            "containers": [container(requests={"memory": "1Gi"})],
+            "initContainers": [
+                container(requests={"memory": "4Gi"}),
+                {**container(requests={"memory": "1Gi", "nvidia.com/gpu": 1}), "restartPolicy": "Always"},
+                container(requests={"memory": "4Gi"}),
+            ],
+        },
+        {"memory": 5 * GIB, "nvidia.com/gpu": Decimal(1)},
+    ),
+    "what running a pod costs is added": (
+        {"containers": [container(requests={"memory": "1Gi"})], "overhead": {"memory": "1Gi"}},
+        {"memory": 2 * GIB},
+    ),
+    "ports of the node are asked for one by one": (
+        {"containers": [{"name": "main", "ports": [{"containerPort": 80, "hostPort": 8080}, {"containerPort": 81}]}]},
+        {"port 8080/TCP": Decimal(1)},
+    ),
     "nothing asked is nothing needed": ({"containers": [{"name": "main"}]}, {}),
 }
 

@@ -1,18 +1,29 @@
 """`paceline up`: start the embedded cluster."""
 
 from dataclasses import replace
+from typing import TypedDict, Unpack
 
 import click
 
-from paceline.assembly.choices import chosen_images
 from paceline.assembly.daemon import remember
 from paceline.assembly.hold import holder
-from paceline.assembly.settings import HOST_NETWORK, OWN_NETWORK, Settings, image_row
+from paceline.assembly.settings import HOST_NETWORK, OWN_NETWORK, Settings
 from paceline.cli import failures
 from paceline.cli.output import err, out, say_error
 from paceline.cli.reach import settings as last_settings
 from paceline.cli.start import ensure_running, start
 from paceline.errors import Unavailable
+
+
+class Typed(TypedDict):
+    """What may be typed."""
+
+    detach: bool
+    images: tuple[str, ...]
+    devices: tuple[str, ...]
+    no_sandbox: bool
+    network: str | None
+    accept_loss: bool
 
 
 @click.command()
@@ -22,7 +33,15 @@ from paceline.errors import Unavailable
     "images",
     multiple=True,
     metavar="PATTERN=ENVIRONMENT",
-    help="Run images that match PATTERN in ENVIRONMENT: `host` or the folder of a virtual environment. Repeatable.",
+    help="Run images that match PATTERN in ENVIRONMENT: `host`, a name of `paceline image list`, a requirements file "
+    "or a virtual environment. Repeatable.",
+)
+@click.option(
+    "--device",
+    "devices",
+    multiple=True,
+    metavar="RESOURCE=DEVICES",
+    help="Have devices that pods may ask for: RESOURCE=COUNT, or RESOURCE=NODE,NODE with device nodes. Repeatable.",
 )
 @click.option("--no-sandbox", is_flag=True, help="Run pods without bubblewrap, with all that you may do.")
 @click.option(
@@ -35,7 +54,7 @@ from paceline.errors import Unavailable
     is_flag=True,
     help="Go on although the stored objects are damaged, older than they should be, or gone.",
 )
-def command(*, detach: bool, images: tuple[str, ...], no_sandbox: bool, network: str | None, accept_loss: bool) -> int:
+def command(**typed: Unpack[Typed]) -> int:
     r"""Start the embedded cluster.
 
     Everything it keeps is in PACELINE_HOME. Without -d it runs until Ctrl-C; jobs run on when it stops.
@@ -44,12 +63,17 @@ def command(*, detach: bool, images: tuple[str, ...], no_sandbox: bool, network:
     \b
     paceline up -d
     paceline up -d --image 'pytorch/*=~/venvs/torch'
+    paceline up -d --device nvidia.com/gpu=4
     """
-    before = last_settings()
-    chosen = chosen_settings(before, images, no_sandbox=no_sandbox)
-    chosen = replace(chosen, network=network or before.network)
+    from paceline.assembly.declared import chosen_devices
+    from paceline.assembly.mapped import chosen_images
+
+    before, detach = last_settings(), typed["detach"]
+    chosen = chosen_settings(before, typed["images"], no_sandbox=typed["no_sandbox"])
+    chosen = replace(with_devices(chosen, typed["devices"]), network=typed["network"] or before.network)
     # Read by the node agent later; what is wrong with the file is said to whoever starts it.
     chosen_images(chosen)
+    chosen_devices(chosen)
     if pid := holder(before.lock):
         there = f"a cluster runs already in {before.home} (pid {pid})"
         if chosen != before:
@@ -59,7 +83,7 @@ def command(*, detach: bool, images: tuple[str, ...], no_sandbox: bool, network:
         ensure_running(chosen)
         say_ready(chosen, f"A cluster runs already in {before.home}.")
         return failures.OK
-    if accept_loss:
+    if typed["accept_loss"]:
         say_loss(chosen)
     if detach:
         start(chosen)
@@ -70,10 +94,20 @@ def command(*, detach: bool, images: tuple[str, ...], no_sandbox: bool, network:
 
 def chosen_settings(before: Settings, images: tuple[str, ...], *, no_sandbox: bool) -> Settings:
     """Put the rows that were typed before the remembered ones; a pattern that is typed again replaces its row."""
-    typed = tuple(image_row(text) for text in images)
+    from paceline.assembly.mapped import chosen_recipes, image_row
+
+    typed = tuple(image_row(text, chosen_recipes(before)) for text in images)
     patterns = {pattern for pattern, _ in typed}
     kept = tuple(row for row in before.images if row[0] not in patterns)
     return replace(before, images=(*typed, *kept), has_sandbox=before.has_sandbox and not no_sandbox)
+
+
+def with_devices(before: Settings, devices: tuple[str, ...]) -> Settings:
+    """Add the devices that were typed to the remembered ones; a resource that is typed again is declared anew."""
+    from paceline.assembly.declared import device_row
+
+    typed = dict(device_row(text) for text in devices)
+    return replace(before, devices=tuple((dict(before.devices) | typed).items()))
 
 
 def run_here(settings: Settings) -> int:

@@ -20,6 +20,12 @@ def qos_class(pod: Object) -> str:
     return "Guaranteed" if guaranteed else "Burstable"
 
 
+def is_extended(resource: str) -> bool:
+    """Tell whether a resource is a vendor's own, of which nodes say how many they have."""
+    vendor, _, name = resource.partition("/")
+    return bool(name) and not f".{vendor}".endswith(".kubernetes.io")
+
+
 def _containers(spec: Any) -> tuple[Object, ...]:
     # Asked before the pod is checked, so nothing is known yet about what is where.
     both = (spec.get(field) for field in ("initContainers", "containers")) if isinstance(spec, dict) else ()

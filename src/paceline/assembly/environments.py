@@ -1,0 +1,224 @@
+"""Environments on disk: built once by uv beside their place, put there in one step, found by name and hash."""
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from paceline.assembly.recipes import Recipe, interpreter, python
+from paceline.assembly.uv import cache_folder, find_uv, how_to_get, variables
+from paceline.errors import PacelineError, Unavailable
+
+# What an environment says of itself; its time of change is that of the last use.
+ABOUT, LOCK_FILE = "paceline.json", "requirements.lock"
+LAST_LINES, LAST_BYTES = 12, 1500
+LOOK_SECONDS = 0.2
+# How long an index of PyTorch's own may take to answer before the usual one is asked.
+PATIENCE = {"UV_HTTP_TIMEOUT": "10", "UV_HTTP_RETRIES": "0"}
+
+
+class NotBuilt(PacelineError):
+    """A build failed; the message ends with uv's last words."""
+
+    code, reason = 500, "NotBuilt"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environments:
+    """The folder in which all environments of a user lie."""
+
+    cache: Path
+    env: Mapping[str, str]
+
+    @property
+    def root(self) -> Path:
+        """Where the environments lie."""
+        return self.cache / "envs"
+
+    def folder(self, recipe: Recipe) -> Path:
+        """Give the place of an environment, built or not."""
+        return self.root / recipe.title
+
+    def uv(self) -> str:
+        """Find uv; Unavailable says how to get it."""
+        found = find_uv(self.cache, self.env.get("PATH"))
+        if found is None:
+            said = "uv is not installed, and environments are built by it"
+            raise Unavailable(f"{said}; install it with: {how_to_get(self.cache)}")
+        return found
+
+
+def environments(env: Mapping[str, str]) -> Environments:
+    """Give the environments of the user whose variables these are."""
+    return Environments(cache=cache_folder(env), env=env)
+
+
+@dataclass(slots=True, kw_only=True)
+class Build:
+    """One build. Run it on a thread; `stop` may be called from another."""
+
+    place: Environments
+    recipe: Recipe
+    # Told of every step, in a few words.
+    say: Callable[[str], None] = lambda _line: None
+    _stopped: threading.Event = field(default_factory=threading.Event, init=False)
+    _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+    _mutex: threading.Lock = field(default_factory=threading.Lock, init=False)
+
+    def run(self) -> Path:
+        """Build it unless it is there, and give its folder; NotBuilt or Unavailable say why it is not."""
+        folder = self.place.folder(self.recipe)
+        if folder.exists():
+            return folder
+        uv = self.place.uv()
+        try:
+            self.place.root.mkdir(parents=True, exist_ok=True)
+            with self._lock(folder) as lock:
+                # Somebody else may have been quicker.
+                if not folder.exists():
+                    self._make(uv, folder, lock)
+        except OSError as error:
+            raise NotBuilt(f"environment {self.recipe.name}: {error}") from error
+        return folder
+
+    def stop(self) -> None:
+        """End the build: uv at once, and `run` soon after."""
+        self._stopped.set()
+        with self._mutex:
+            if self._process is not None and self._process.poll() is None:
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    def _make(self, uv: str, folder: Path, lock: int) -> None:
+        beside = folder.with_name(f".{folder.name}.new")
+        # What a build left that did not live to its end. The lock is ours, and was its uv's as long as that ran.
+        remove(beside)
+        try:
+            self.say("making the virtual environment")
+            self._uv(lock, uv, "venv", "--relocatable", "--python", python(), str(beside))
+            wanted = beside / "requirements.txt"
+            wanted.write_text("".join(f"{line}\n" for line in self.recipe.lines))
+            into = ("--python", str(beside / "bin" / "python"))
+            extra = self._torch(lock, uv, wanted)
+            # Compiled now, once: it halves the start of every program that imports a large framework.
+            self._uv(lock, uv, "pip", "install", "--compile-bytecode", *into, *extra, "-r", str(wanted))
+            frozen = self._uv(lock, uv, "pip", "freeze", *into, is_quiet=True)
+            (beside / LOCK_FILE).write_text("".join(f"{line}\n" for line in frozen))
+            self._describe(beside)
+            # Not after a power cut either may there be an environment with empty files in it.
+            os.sync()
+            beside.rename(folder)
+        except BaseException:
+            remove(beside)
+            raise
+
+    def _torch(self, lock: int, uv: str, wanted: Path) -> tuple[str, ...]:
+        """Ask for PyTorch's own builds: small ones for a CPU, or those of the GPU that is there.
+
+        Where their index cannot be reached, the usual one has builds that work too, and take 5 GB.
+        """
+        if not self.recipe.torch:
+            return ()
+        option = f"--torch-backend={self.recipe.torch}"
+        ask = ("pip", "compile", "--quiet", option, str(wanted), "--output-file", os.devnull)
+        try:
+            self._uv(lock, uv, *ask, more=PATIENCE, is_quiet=True)
+        except NotBuilt:
+            self.say("PyTorch's own index cannot be reached; taking the larger packages of the usual one")
+            return ()
+        return (option,)
+
+    def _describe(self, folder: Path) -> None:
+        about = {
+            "name": self.recipe.name,
+            "version": self.recipe.version,
+            "key": self.recipe.key,
+            "requirements": self.recipe.lines,
+            "interpreter": interpreter(),
+            "bytes": size_of(folder),
+            "builtAt": int(time.time()),
+        }
+        (folder / ABOUT).write_text(json.dumps(about, indent=2) + "\n")
+
+    def _uv(self, lock: int, *argv: str, more: Mapping[str, str] | None = None, is_quiet: bool = False) -> list[str]:
+        """Run uv to its end and give what it said; NotBuilt when it failed or was stopped."""
+        env = variables(self.place.env, self.place.cache) | dict(more or {})
+        with self._mutex:
+            if self._stopped.is_set():
+                raise NotBuilt(f"environment {self.recipe.name}: the build was stopped")
+            # uv holds the lock too: should we be killed, nobody else begins before it has ended.
+            self._process = process = subprocess.Popen(
+                argv,
+                env=env,
+                cwd=self.recipe.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                pass_fds=[lock],
+                start_new_session=True,
+                umask=0o022,
+            )
+        last: deque[str] = deque(maxlen=LAST_LINES if not is_quiet else None)
+        try:
+            for line in process.stdout or ():
+                last.append(line.decode(errors="replace").rstrip())
+                if last[-1].strip() and not is_quiet:
+                    self.say(last[-1].strip())
+            code = process.wait()
+        finally:
+            self._see_off(process)
+        if code != 0:
+            said = "\n".join(last).strip()[-LAST_BYTES:] or f"uv ended with {code}"
+            raise NotBuilt(f"environment {self.recipe.name} could not be built: {said}")
+        return list(last)
+
+    def _see_off(self, process: subprocess.Popen[bytes]) -> None:
+        if process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+
+    @contextlib.contextmanager
+    def _lock(self, folder: Path) -> Iterator[int]:
+        """Hold the lock of one environment; others of the same wait here, and then find it built."""
+        fd = os.open(folder.with_name(f".{folder.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            is_told = False
+            while True:
+                with contextlib.suppress(BlockingIOError):
+                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                if not is_told:
+                    self.say("waiting for another build of the same")
+                    is_told = True
+                if self._stopped.wait(LOOK_SECONDS):
+                    raise NotBuilt(f"environment {self.recipe.name}: the build was stopped")
+            yield fd
+        finally:
+            os.close(fd)
+
+
+def size_of(folder: Path) -> int:
+    """Tell how many bytes the files of a folder have; links are not followed."""
+    found = 0
+    for where, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                found += (Path(where) / name).lstat().st_size
+    return found
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder; gone already is fine."""
+    with contextlib.suppress(FileNotFoundError):
+        shutil.rmtree(folder)

@@ -1,0 +1,100 @@
+"""The real side of node/workshop.py: builds run beside the agent, one of each environment at a time."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from paceline.assembly.environments import Build, Environments, NotBuilt
+from paceline.assembly.recipes import Recipe, Recipes
+from paceline.assembly.stock import mark_used
+from paceline.errors import Invalid, Unavailable
+from paceline.node.host import Blocked
+from paceline.node.workshop import CREATING, NOT_PULLED
+from paceline.world import Clock
+
+# As long waits a kubelet after a pull that failed: at first, and at most.
+FIRST_SECONDS, LAST_SECONDS = 10.0, 300.0
+
+
+@dataclass(slots=True, kw_only=True)
+class _Work:
+    """What is known of one environment that is not there."""
+
+    build: Build | None = None
+    line: str = ""
+    failure: str = ""
+    failures: int = 0
+    try_at: float = 0.0
+
+
+@dataclass(slots=True, kw_only=True)
+class RealWorkshop:
+    """Has environments built by uv while `run` runs."""
+
+    place: Environments
+    recipes: Recipes
+    clock: Clock
+    _work: dict[Path, _Work] = field(default_factory=dict, init=False)
+    _listeners: list[Callable[[], None]] = field(default_factory=list, init=False)
+    _group: asyncio.TaskGroup | None = field(default=None, init=False)
+
+    def listen(self, on_change: Callable[[], None]) -> None:
+        """Have a call made whenever a build has ended."""
+        self._listeners.append(on_change)
+
+    def open(self, name: str, *, may_build: bool) -> Path:
+        """Give the folder of an environment; Blocked while there is none, and its build is begun."""
+        try:
+            recipe = self.recipes.read(name)
+        except Invalid as error:
+            raise Blocked(NOT_PULLED, str(error)) from error
+        folder = self.place.folder(recipe)
+        if folder.exists():
+            mark_used(folder)
+            return folder
+        if not may_build:
+            raise Blocked(NOT_PULLED, f"environment {name} is not built; build it with: paceline image build {name}")
+        work = self._work.setdefault(folder, _Work())
+        if work.build is None and self.clock.monotonic() >= work.try_at:
+            self._begin(recipe, work)
+        if work.build is None:
+            raise Blocked(NOT_PULLED, work.failure)
+        raise Blocked(CREATING, f"building environment {name}{': ' * bool(work.line)}{work.line}")
+
+    async def run(self) -> None:
+        """Let builds run until cancelled; then they end at once."""
+        try:
+            async with asyncio.TaskGroup() as self._group:
+                # Nothing sets it: the group is there for as long as the agent runs.
+                await asyncio.Event().wait()
+        finally:
+            self._group = None
+
+    def _begin(self, recipe: Recipe, work: _Work) -> None:
+        if self._group is None:
+            raise Blocked(NOT_PULLED, f"environment {recipe.name} is not built, and the agent is about to end")
+
+        def say(line: str) -> None:
+            work.line = line
+
+        work.build, work.line = Build(place=self.place, recipe=recipe, say=say), ""
+        self._group.create_task(self._build(work.build, work))
+
+    async def _build(self, build: Build, work: _Work) -> None:
+        try:
+            await asyncio.to_thread(build.run)
+            work.failures, work.failure = 0, ""
+        except (NotBuilt, Unavailable) as error:
+            work.failure = str(error)
+            work.failures += 1
+            # Whoever installs uv need not wait long.
+            tries = 1 if isinstance(error, Unavailable) else work.failures
+            pause = min(FIRST_SECONDS * 2 ** (tries - 1), LAST_SECONDS)
+            work.try_at = self.clock.monotonic() + pause
+        finally:
+            # Also when we are told to end: the thread ends with uv.
+            build.stop()
+            work.build = None
+        for tell in self._listeners:
+            tell()

@@ -1,0 +1,32 @@
+"""Who gives the node agent the environments that are built; the real one is in `assembly/workshop.py`."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from paceline.node.host import Blocked
+
+NOT_PULLED, CREATING = "ErrImagePull", "ContainerCreating"
+
+
+class Workshop(Protocol):
+    """Finds built environments, and has missing ones built beside the agent's work."""
+
+    def open(self, name: str, *, may_build: bool) -> Path:
+        """Give the folder of a built environment; Blocked says how far its building is, or why there is none."""
+        ...
+
+    def listen(self, on_change: Callable[[], None]) -> None:
+        """Have a call made whenever a build has ended, well or not."""
+        ...
+
+
+class NoWorkshop:
+    """Builds nothing: for machines on which environments are made by hand."""
+
+    def open(self, name: str, *, may_build: bool) -> Path:
+        """Say so."""
+        raise Blocked(NOT_PULLED, f"environment {name} would have to be built, and nothing is built on this node")
+
+    def listen(self, on_change: Callable[[], None]) -> None:
+        """Nothing ever changes."""
