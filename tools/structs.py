@@ -36,6 +36,7 @@ PACKAGES = {
 ROOTS = (
     "apiextensions.v1.CustomResourceDefinition",
     "authentication.v1.SelfSubjectReview",
+    "authentication.v1.TokenRequest",
     "authorization.v1.SelfSubjectAccessReview",
     "authorization.v1.SelfSubjectRulesReview",
     "coordination.v1.Lease",

@@ -104,6 +104,10 @@ class Files(Protocol):
         """Give a folder and all in it to a group, as a kubelet does for `fsGroup`, and as far as this user may."""
         ...
 
+    def move(self, path: Path, target: Path) -> None:
+        """Give a file or a whole folder another place on the same disk, in one step. Not durable."""
+        ...
+
     def remove(self, path: Path) -> None:
         """Remove a file or a whole folder without following links; already gone is fine."""
         ...

@@ -26,6 +26,7 @@ from paceline.client.cluster import (
     Change,
     Cluster,
     Collection,
+    PatchType,
 )
 from paceline.client.http import HttpCluster
 from paceline.client.informer import Informer
@@ -106,11 +107,13 @@ class Stage:
         async with width_left:
             try:
                 await self._prepare(case)
-                await self._until(case, case.until)
+                look = await self._until(case, case.until)
                 for step in case.then:
-                    await self._step(case, step)
+                    look = await self._step(case, step) or look
                 if case.ends:
-                    await self._until(case, ("gone",))
+                    look = await self._until(case, ("gone",))
+                if case.moment and self.expected is None:
+                    return await self._answer(case, look)
                 return await self._settled(case)
             except (TimeoutError, PacelineError) as problem:
                 return {"failure": str(problem), **answer(case, self._look(case), {}, node=self.node)}
@@ -140,10 +143,8 @@ class Stage:
             return False
         return True
 
-    async def _step(self, case: Case, step: Mapping[str, Any]) -> None:
+    async def _step(self, case: Case, step: Mapping[str, Any]) -> Look | None:
         key = (case.namespace, POD)
-        if "until" in step:
-            await self._until(case, step["until"])
         for manifest in map(case.placed, step.get("apply") or ()):
             where = KINDS[manifest["kind"]]
             try:
@@ -151,20 +152,27 @@ class Stage:
             except Exists:
                 await self.cluster.patch(where, key_of(manifest), manifest)
         if "patch" in step:
-            await self.cluster.patch(PODS, key, step["patch"], subresource=step.get("door", ""))
+            door = step.get("door", "")
+            await self.cluster.patch(PODS, key, step["patch"], kind=PatchType.STRATEGIC, subresource=door)
         if "delete" in step:
             await self.cluster.delete(PODS, key, _grace(step["delete"]))
         if "evict" in step:
             kind = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": POD}}
             await self.cluster.post(PODS.path(*key, "eviction"), kind | {"deleteOptions": _grace(step["evict"])})
+        return await self._until(case, step["until"]) if "until" in step else None
 
-    async def _until(self, case: Case, terms: Iterable[str]) -> None:
+    async def _until(self, case: Case, terms: Iterable[str]) -> Look:
+        """Wait for all conditions at once, and give what was there at that moment."""
+        look = Look(pod={})
+
         async def all_hold() -> bool:
+            nonlocal look
             logs = {name: await self._log(case, name) for name in logs_asked(terms)}
             look = self._look(case, logs)
             return all(holds(term, look) for term in terms)
 
         await self._wait(case, " and ".join(terms), all_hold)
+        return look
 
     async def _wait(self, case: Case, what: str, look: Callable[[], Any]) -> None:
         loop = asyncio.get_running_loop()
@@ -181,7 +189,7 @@ class Stage:
         began = since = loop.time()
         last: dict[str, Any] = {}
         while True:
-            said = await self._answer(case)
+            said = await self._answer(case, self._look(case))
             now = loop.time()
             if wanted is not None and (alike(case, said) == wanted or now - began > LATE_SECONDS):
                 return said
@@ -191,8 +199,7 @@ class Stage:
             last = said
             await asyncio.sleep(LOOK_SECONDS)
 
-    async def _answer(self, case: Case) -> dict[str, Any]:
-        look = self._look(case)
+    async def _answer(self, case: Case, look: Look) -> dict[str, Any]:
         logs = {}
         if case.logs and not look.is_gone:
             logs = {name: await self._log(case, name) for name in _have_run(look)}

@@ -11,7 +11,7 @@ from tests.conformance.drive import run_cases
 from tests.conformance.table import all_cases
 
 # More at once would make a slow machine miss the seconds of probes.
-WIDTH = 12
+WIDTH = 16
 
 
 def main(topics: Sequence[str]) -> None:

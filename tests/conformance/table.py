@@ -25,6 +25,7 @@ namespace, `$FOLDER` a folder of the machine that is there for the case. More ke
     previous: [main]                  record the log of the try before, too
     logs: false                       record no logs (else: of every container that has run, while the pod is there)
     events: false                     record no events
+    moment: true                      the answer is that of the moment of `until`, and not what comes to rest after it
     seconds: 60                       how long an `until` may take
 
 After a `delete` the pod must go; the answer is what it last said of itself, and `gone: true`. One that a finalizer
@@ -73,6 +74,7 @@ class Case:
     previous: tuple[str, ...] = ()
     logs: bool = True
     events: bool = True
+    moment: bool = False
     seconds: float = 60.0
 
     @property

@@ -5,11 +5,13 @@ import itertools
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 
 from paceline.api.app import make_app
 from paceline.api.gate import Gate, hashed
 from paceline.api.server import Server
+from paceline.api.tokens import AccountTokens
 from paceline.assembly.keys import prepare_keys
 from paceline.assembly.kinds import define_kinds, live_kinds
 from paceline.assembly.listen import loopback_socket, serve
@@ -71,7 +73,17 @@ async def app_over(log: MemoryLog, gate: Gate, *, limits: Limits = FORGETFUL) ->
     store = Store(log, SimBlocking(), limits=limits)
     await store.open()
     world = real_world()
-    server = Server(store=store, kinds=live_kinds(store), clock=world.clock, ids=world.ids, gate=gate, nodes=NoNodes())
+    kinds = live_kinds(store)
+    tokens = AccountTokens(key=b"secret", store=store, scheme=lambda: kinds.scheme, clock=world.clock)
+    server = Server(
+        store=store,
+        kinds=kinds,
+        clock=world.clock,
+        ids=world.ids,
+        gate=replace(gate, account=tokens.caller),
+        nodes=NoNodes(),
+        tokens=tokens,
+    )
     async with asyncio.TaskGroup() as group:
         writing = group.create_task(store.run())
         try:

@@ -90,11 +90,18 @@ def train_course(_container: str, pod: str, _tried: int) -> Course:
     return Course()
 
 
-# Members that are tried again alone; all pods go in the end.
+# Members with a device and a token each, that are tried again alone; all pods go in the end.
 
 
 async def sweep(stage: Stage) -> None:
-    await stage.create(GENERIC, generic("sweep", replicas=2, limit=2, spec={"cleanUpPolicy": "All"}))
+    pod = {
+        "main": {
+            "resources": {"limits": {"nvidia.com/gpu": "1"}},
+            "volumeMounts": [{"name": "token", "mountPath": "/token"}],
+        },
+        "volumes": [{"name": "token", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}],
+    }
+    await stage.create(GENERIC, generic("sweep", replicas=2, limit=2, spec={"cleanUpPolicy": "All"}, **pod))
     await stage.until("sweep succeeds", lambda now: now.phase("genericjobs", "sweep") == "Succeeded")
     await stage.until("its pods are gone", lambda now: not now.oracle.pods())
 

@@ -24,7 +24,7 @@ TESTS = Path(__file__).parents[1]
 WRITES = {
     "cluster": {"create": ["POST"], "post": ["POST"], "replace": ["PUT"], "patch": ["PATCH"], "delete": ["DELETE"]},
     "recorder": {"record": ["POST", "PATCH"]},
-    "files": {name: [f"files.{name}"] for name in ("write", "overwrite", "make_folder", "link", "share", "remove")},
+    "files": {name: [f"files.{name}"] for name in ("write", "overwrite", "make_folder", "link", "share", "move", "remove")},
     "processes": {name: [f"processes.{name}"] for name in ("start", "signal")},
     "log": {name: [f"log.{name}"] for name in ("append", "compact")},
 }

@@ -125,7 +125,8 @@ def assert_logged(crowd: Crowd, pod: dict[str, Any]) -> None:
     uid = pod["metadata"]["uid"]
     for status in statuses(pod):
         starts, kept = crowd.starts(uid, status["name"]), crowd.tries(uid, status["name"])
-        assert set(kept) == set(range(len(starts))[-2:]), f"{pod['metadata']['name']}: {kept}"
+        # An agent that was killed right after a start leaves an older one to the next start.
+        assert set(range(len(starts))[-2:]) <= set(kept) <= set(range(len(starts))[-3:]), kept
         for number, folder in kept.items():
             record = folder / "exit.json"
             is_over = record.exists()

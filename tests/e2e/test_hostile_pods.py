@@ -1,5 +1,6 @@
 """Pods that do not want to go: once they are deleted, nothing of them is left on the machine."""
 
+import json
 import logging
 import os
 import time
@@ -15,6 +16,7 @@ from paceline.assembly.namespaces import RUN, cables
 from paceline.assembly.netlink import Line
 from paceline.assembly.network import bridge_name
 from paceline.node.shim import start_ticks
+from paceline.objects.times import from_wire
 from paceline.testing.embedded import Embedded, leftovers, wait_until
 from tests.e2e.boxes import HOST
 from tests.e2e.running import create
@@ -85,25 +87,36 @@ class Traces:
     uids: frozenset[str]
     # The process namespaces of their containers, also those that they made themselves.
     spaces: frozenset[str]
-    # Their keepers: pid and start time.
-    keepers: frozenset[tuple[int, int]]
+    # Their keepers by pid: start time, and whose they are.
+    keepers: dict[int, tuple[int, str]]
 
     def left(self) -> dict[str, list[str]]:
-        """What is still there, by sort."""
-        home, network = self.cluster.home, RUN / bridge_name(self.cluster.home)
-        return {
-            "processes": [str(pid) for pid, space in spaces_of_all() if space in self.spaces],
-            "keepers": [str(pid) for pid, ticks in self.keepers if start_ticks(pid) == ticks],
+        """What is still there, by sort; by uid where it can be told."""
+        network = RUN / bridge_name(self.cluster.home)
+        cheap = {
+            "keepers": [uid for pid, (ticks, uid) in self.keepers.items() if start_ticks(pid) == ticks],
             "folders": self._with_uid(self.cluster.settings.agent / "pods"),
             "memory": self._with_uid(Path("/dev/shm")),
-            "networks": self._with_uid(network) + (links(bridge_name(home)) if network.exists() else []),
+            "networks": self._with_uid(network),
             "cgroups": [found for folder in cgroup_folders() for found in self._with_uid(folder)],
+        }
+        if any(cheap.values()):
+            # A look at the whole machine, again and again, would make those wait who are to take all this away.
+            return cheap
+        return cheap | {
+            "processes": [str(pid) for pid, space in spaces_of_all() if space in self.spaces],
+            "cables": links(network.name) if network.exists() else [],
             "mounts": [line for line in Path("/proc/self/mounts").read_text().splitlines() if self._names_us(line)],
         }
 
+    def forget(self, there: set[str]) -> None:
+        """Look no more for keepers that have gone."""
+        for pid in [pid for pid, (_, uid) in self.keepers.items() if uid not in there]:
+            del self.keepers[pid]
+
     def _with_uid(self, folder: Path) -> list[str]:
-        """The names in a folder that are a pod's uid, or have it before a dot."""
-        return [name for name in names(folder) if name.removeprefix("paceline-").partition(".")[0] in self.uids]
+        """The uids of the names in a folder that are a pod's uid, or have it before a dot."""
+        return [uid for name in names(folder) if (uid := name.removeprefix("paceline-").partition(".")[0]) in self.uids]
 
     def _names_us(self, line: str) -> bool:
         return f"/{self.cluster.home.name}/agent/pods/" in line or bridge_name(self.cluster.home) in line
@@ -115,7 +128,7 @@ def names(folder: Path) -> list[str]:
 
 def links(bridge: str) -> list[str]:
     with Line() as line:
-        return [each.name for each in cables(line, bridge)]
+        return [each.alias for each in cables(line, bridge)]
 
 
 def cgroup_folders() -> tuple[Path, ...]:
@@ -135,14 +148,14 @@ def spaces_of_all() -> Iterator[tuple[int, str]]:
 def traces(cluster: Embedded, uids: frozenset[str]) -> Traces:
     here, ours = os.readlink("/proc/self/ns/pid"), set(leftovers(cluster.home))  # noqa: PTH115
     spaces = {space for pid, space in spaces_of_all() if pid in ours} - {here}
-    started = ((pid, start_ticks(pid)) for pid, space in spaces_of_all() if pid in ours and space == here)
-    staff = {cluster.control_pid, cluster.agent_pid}
-    keepers = {(pid, ticks) for pid, ticks in started if ticks and pid not in staff and is_keeper(pid)}
-    return Traces(cluster=cluster, uids=uids, spaces=frozenset(spaces), keepers=frozenset(keepers))
+    beside = (pid for pid, space in spaces_of_all() if pid in ours and space == here)
+    keepers = {pid: (start_ticks(pid) or 0, uid) for pid in beside for uid in uids & works_in(pid)}
+    return Traces(cluster=cluster, uids=uids, spaces=frozenset(spaces), keepers=keepers)
 
 
-def is_keeper(pid: int) -> bool:
-    return Path(f"/proc/{pid}/comm").read_text().strip() in {"paceline-shim", "bwrap"}
+def works_in(pid: int) -> set[str]:
+    """The parts of the folder that a process works in: a keeper's is its container's."""
+    return set(Path(f"/proc/{pid}/cwd").readlink().parts)
 
 
 def folders_of(cluster: Embedded) -> dict[str, Path]:
@@ -168,30 +181,33 @@ def test_of_pods_that_do_not_want_to_go_nothing_is_left(cluster: Embedded, count
     before = found.left()
     assert all(len(before[sort]) >= count for sort in ("folders", "memory"))
 
-    begun = time.monotonic()
     gone = cluster.kubectl("delete", "--raw", f"/api/v1/namespaces/default/pods?labelSelector=mark={mark}")
     assert gone.code == 0, gone.err
-    asked = time.monotonic()
-    ends = watch_them_go(found)
-
-    for sort, end in ends.items():
-        late = (end - begun - GRACE_SECONDS, end - asked - GRACE_SECONDS)
-        log.info("%s of %d pods: gone %.2f s after their grace, or %.2f s after the answer and it", sort, count, *late)
+    due = {each["metadata"]["uid"]: due_at(each) for each in json.loads(gone.out)["items"]}
+    assert set(due) == found.uids
+    for sort, ends in watch_them_go(found).items():
+        late = sorted(end - due[uid] for uid, end in ends.items() if uid in due)
+        if late:
+            said = "%s of %d pods: gone %.2f s after their grace in the middle, %.2f s at the latest"
+            log.info(said, sort, len(late), late[len(late) // 2], late[-1])
     wait_until("the API has forgotten them", lambda: mark not in cluster.kubectl("get", "pods").out)
     assert len(leftovers(cluster.home)) == OURS
 
 
-def watch_them_go(found: Traces) -> dict[str, float]:
-    """Look until nothing is left; the moments at which the last of each sort went."""
-    ends: dict[str, float] = {}
+def due_at(pod: dict[str, Any]) -> float:
+    """When a pod's grace is over: a whole second, so up to one too early."""
+    return from_wire(pod["metadata"]["deletionTimestamp"]).timestamp()
+
+
+def watch_them_go(found: Traces) -> dict[str, dict[str, float]]:
+    """Look until nothing is left; when it was last seen, by sort and by whose it was."""
+    seen: dict[str, dict[str, float]] = {}
 
     def is_over() -> bool:
-        left = found.left()
+        left, now = found.left(), time.time()
         for sort, there in left.items():
-            if there:
-                ends.pop(sort, None)
-            else:
-                ends.setdefault(sort, time.monotonic())
+            seen.setdefault(sort, {}).update(dict.fromkeys(there, now))
+        found.forget(set(left["keepers"]))
         return not any(left.values())
 
     try:
@@ -199,4 +215,4 @@ def watch_them_go(found: Traces) -> dict[str, float]:
     except AssertionError as error:
         left = {sort: there[:5] for sort, there in found.left().items() if there}
         raise AssertionError(f"{error}: {left}") from error
-    return ends
+    return seen

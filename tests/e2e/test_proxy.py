@@ -1,27 +1,21 @@
 """Requests to the ports of pods, through the API server."""
 
-import contextlib
 import hashlib
-import http.client
 import http.server
 import json
 import socket
-import ssl
 import threading
-from base64 import b64decode
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from websockets.exceptions import InvalidStatus
-from websockets.sync.client import ClientConnection, connect
-from yaml import safe_load
 
 from paceline.testing.embedded import Embedded, wait_until
+from tests.e2e.doors import SECONDS, Door
 from tests.e2e.manifests import pod, text
 
 WEB = (Path(__file__).parent / "jobs" / "web.py").read_text()
-SECONDS = 30.0
 BASE = "/api/v1/namespaces/default"
 
 
@@ -56,37 +50,6 @@ def home(cluster: Embedded, port: int) -> Embedded:
     assert made.code == 0, made.err
     wait_until("it serves", lambda: cluster.kubectl("logs", "web").out == "up\n")
     return cluster
-
-
-class Door:
-    """A caller of the API server, by hand: what clients do not offer is done here."""
-
-    def __init__(self, home: Embedded) -> None:
-        config = safe_load(home.kubeconfig.read_text())
-        cluster = config["clusters"][0]["cluster"]
-        self.token: str = config["users"][0]["user"]["token"]
-        self.host: str = cluster["server"].removeprefix("https://")
-        self.tls = ssl.create_default_context(cadata=b64decode(cluster["certificate-authority-data"]).decode())
-
-    @contextlib.contextmanager
-    def ask(
-        self, method: str, path: str, body: bytes | None = None, **headers: str
-    ) -> Iterator[http.client.HTTPResponse]:
-        connection = http.client.HTTPSConnection(self.host, context=self.tls, timeout=SECONDS)
-        with contextlib.closing(connection):
-            connection.request(method, path, body, {"Authorization": f"Bearer {self.token}", **headers})
-            with connection.getresponse() as answer:
-                yield answer
-
-    def read(self, path: str, **headers: str) -> bytes:
-        with self.ask("GET", path, **headers) as answer:
-            assert answer.status == 200, answer.read()
-            return answer.read()
-
-    def line(self, path: str, **headers: str) -> ClientConnection:
-        given = {"Authorization": f"Bearer {self.token}", **headers}
-        uri = f"wss://{self.host}{path}"
-        return connect(uri, ssl=self.tls, additional_headers=given, subprotocols=["echo.test"], proxy=None)  # type: ignore[list-item]
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +106,7 @@ def test_the_pod_does_not_see_the_token(door: Door) -> None:
 
 
 def test_websockets_go_through_both_ways(door: Door) -> None:
-    with door.line(f"{BASE}/pods/web:ws/proxy/kernel") as line:
+    with door.line(f"{BASE}/pods/web:ws/proxy/kernel", "echo.test") as line:
         assert line.subprotocol == "echo.test"
         for message in ("text", b"bytes", "long " * 200_000):
             line.send(message)

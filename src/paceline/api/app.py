@@ -18,16 +18,20 @@ from paceline.api.exchange import Answer, App, Passage, Receive, Request, Scope,
 from paceline.api.exec import Sessions
 from paceline.api.gate import PUBLIC, Gone, read_body
 from paceline.api.metrics import Metrics
+from paceline.api.nodes import PREFIX_PARTS, NodeProxies, leads_to_node
 from paceline.api.openapi import OpenApi
+from paceline.api.pages import to_service
 from paceline.api.paths import Target, find_target, split_path
 from paceline.api.pods import Pods
 from paceline.api.protobuf import as_json
 from paceline.api.proxy import Proxies
 from paceline.api.read import Reads
 from paceline.api.refusal import Refusal
+from paceline.api.rights import said_of, wanted_of
 from paceline.api.routes import ABOUT, HEALTH, PASSED_ON, VERBS, sort_of
 from paceline.api.scale import Scales
 from paceline.api.server import Nodes, Server
+from paceline.api.token_requests import request_token
 from paceline.api.told import deprecation, even_if_refused, with_deprecation, with_warnings
 from paceline.api.tracking import Tracking
 from paceline.api.watch import STALL_SECONDS, Changes, Sent
@@ -53,9 +57,9 @@ def make_app(server: Server) -> App:
             case "lifespan":
                 await _live(receive, send)
             case "websocket":
-                await api.meet(scope, receive, send)
+                await api.meet(to_service(scope), receive, send)
             case "http":
-                await api.handle(scope, receive, send)
+                await api.handle(to_service(scope), receive, send)
 
     return app
 
@@ -75,7 +79,7 @@ class Api:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._pods, self._sessions, self._proxies = Pods(server), Sessions(server), Proxies(server)
-        self._metrics = Metrics(server)
+        self._metrics, self._node_proxies = Metrics(server), NodeProxies(server)
         self._tracking = Tracking(server)
         reads, deletes = Reads(server), Deletes(server)
         self._deletes = deletes
@@ -165,6 +169,10 @@ class Api:
     def _through(self, request: Request, scope: Scope) -> Passage | Answer | None:
         """Find the way for what is passed on, its body unread; None for everything else."""
         parts = request.parts
+        if leads_to_node(parts):
+            target = find_target(self._server.scheme, parts[:PREFIX_PARTS])
+            self._allow(request, "proxy", _verb_of(request, target), target)
+            return self._node_proxies.open(request, target, scope)
         if len(parts) <= PART or parts[0] != "api" or parts[PART] not in PASSED_ON:
             return None
         target = find_target(self._server.scheme, parts[:PART])
@@ -179,8 +187,11 @@ class Api:
 
     def _allow(self, request: Request, sort: str, verb: str, target: Target | None = None) -> None:
         """Ask the gate, which knows every route and who may call it."""
-        if not self._server.gate.allows(request.caller, sort, verb, target):
+        if self._server.gate.allows(request.caller, sort, verb, target):
+            return
+        if target is None or request.caller.account is None:
             raise refusal.unwelcome(f"{request.caller.name} may not {verb} this")
+        raise refusal.not_allowed(target.resource, target.name, said_of(request.caller.name, wanted_of(verb, target)))
 
     async def _route(self, request: Request) -> Answer | Stream:
         parts = request.parts
@@ -203,7 +214,7 @@ class Api:
         await self._definitions.begin()
         if target.subresource == "scale":
             return await self._scales.serve(request, target)
-        if target.subresource in {"binding", "eviction", "log"}:
+        if target.subresource in {"binding", "eviction", "log", "token"}:
             return await self._special(request, target, verb)
         if verb not in target.resource.verbs:
             raise refusal.not_offered()
@@ -239,6 +250,8 @@ class Api:
                 return await self._deletes.evict(request, target)
             case "log", "get":
                 return await self._pods.log(request, target)
+            case "token", "create":
+                return await request_token(request, target, self._server)
             case _:
                 raise refusal.not_offered()
 

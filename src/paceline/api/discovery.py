@@ -28,9 +28,14 @@ _SUBRESOURCES: Mapping[str, tuple[str | None, tuple[str, ...]]] = {
     "proxy": ("{}ProxyOptions", ("create", "delete", "get", "patch", "update")),
     "scale": ("Scale", ("get", "patch", "update")),
     "status": (None, ("get", "patch", "update")),
+    "token": ("TokenRequest", ("create",)),
 }
 # Subresources whose kind is of another group than the object's.
-_ELSEWHERE = {"Eviction": ("policy", "v1"), "Scale": ("autoscaling", "v1")}
+_ELSEWHERE = {
+    "Eviction": ("policy", "v1"),
+    "Scale": ("autoscaling", "v1"),
+    "TokenRequest": ("authentication.k8s.io", "v1"),
+}
 # A group whose objects are made up when they are asked for, and a kind that is stored as another.
 _UNSTORED = "metrics.k8s.io"
 _STORED_AS = {("events.k8s.io", "Event"): ("", "v1")}

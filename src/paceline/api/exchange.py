@@ -23,10 +23,22 @@ Write = Callable[[bytes], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """The service account of a caller, and what its token says beside."""
+
+    namespace: str
+    name: str
+    uid: str
+    may_write: bool = False
+    extra: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who asks. What they may do per namespace will be said here."""
+    """Who asks; one that is no account may do all."""
 
     name: str
+    account: Account | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,12 +1,12 @@
 """The one gate, outermost: size, Host, Origin, token; in this order, for HTTP and WebSocket alike.
 
-What each caller may do in which namespace belongs here too, after the token; so far everyone with one may do all.
+What each caller may do in which namespace is asked here too, after the token (`rights.py`).
 """
 
 import asyncio
 from base64 import urlsafe_b64decode
 from binascii import Error as NotBase64
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from urllib.parse import urlsplit
@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from paceline.api.exchange import Caller, Receive, Scope
 from paceline.api.paths import Target
 from paceline.api.refusal import bad_request, too_large, too_slow, unauthorized, unwelcome
+from paceline.api.rights import may, wanted_of
 from paceline.api.routes import CALLERS, Callers, is_passed_on
 
 # As long as Kubernetes waits for a whole request.
@@ -36,12 +37,19 @@ def hashed(token: str) -> str:
     return sha256(token.encode()).hexdigest()
 
 
+def nobody(_token: str) -> Caller | None:
+    """Know no account."""
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
     """Who may come in. `tokens` maps the hash of a token to the name of its holder."""
 
     tokens: Mapping[str, str]
     hosts: frozenset[str]
+    # Tells which account a token is of, if of any.
+    account: Callable[[str], Caller | None] = nobody
 
     def admit(self, scope: Scope, headers: Mapping[str, str]) -> Caller:
         """Tell who asks, or refuse."""
@@ -56,13 +64,13 @@ class Gate:
         return self._caller(scope, headers)
 
     def allows(self, caller: Caller, sort: str, verb: str, target: Target | None) -> bool:
-        """Tell whether a caller may do this: the route must be known, and whoever holds a token may do all so far.
-
-        What each caller may do in which namespace will be asked here, of `target`; None is what is about no object.
-        """
-        del target
+        """Tell whether a caller may do this; no target is what is about no object."""
         callers = CALLERS.get((sort, verb))
-        return callers is Callers.ANYONE or (callers is Callers.HOLDERS and caller != ANYONE)
+        if callers is Callers.ANYONE:
+            return True
+        if callers is not Callers.HOLDERS or caller == ANYONE:
+            return False
+        return target is None or caller.account is None or may(caller.account, wanted_of(verb, target))
 
     def _check_length(self, headers: Mapping[str, str]) -> None:
         length = headers.get("content-length", "0")
@@ -97,6 +105,8 @@ class Gate:
             name = self.tokens.get(hashed(token.strip()))
             if name is not None:
                 return Caller(name=name)
+            if (caller := self.account(token.strip())) is not None:
+                return caller
         raise unauthorized()
 
 

@@ -5,7 +5,8 @@ caller is. The answer comes back as it is, but for the places that it redirects 
 dialled is the agent's to decide (node/doors.py), never that of a status that somebody wrote.
 """
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from posixpath import join
@@ -15,9 +16,11 @@ from urllib.parse import quote, urlsplit, urlunsplit
 from paceline.api import change, refusal
 from paceline.api.exchange import Answer, Passage, Receive, Request, Scope, Send
 from paceline.api.exec import own_protocols
+from paceline.api.pages import PAGE
 from paceline.api.paths import Target, key_for
 from paceline.api.server import Server
-from paceline.objects.meta import Object
+from paceline.objects.meta import Key, Object
+from paceline.objects.window import is_front
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 MAX_PORT = 65535
@@ -28,6 +31,7 @@ _PRIVATE = frozenset({"authorization", "cookie", "expect", "sec-websocket-protoc
 _PRIVATE_STARTS = ("impersonate-", "x-remote-", "x-forwarded-")
 
 Pairs = list[tuple[bytes, bytes]]
+Pass = Callable[[Receive, Send], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +61,12 @@ class Proxies:
     def open(self, request: Request, target: Target, scope: Scope) -> Passage | Answer:
         """Find the way to a pod's port; on a wrong one say what Kubernetes says."""
         asked = asked_in(target)
-        door = self._pod(asked, target) if target.resource.kind == "Pod" else self._service(asked, target)
         prefix, tail = cut(scope.get("raw_path") or scope["path"].encode())
+        is_pod = target.resource.kind == "Pod"
+        door = self._pod(asked, target) if is_pod else self._service(asked, target, is_opening=_is_opening(scope, tail))
+        if PAGE in scope:
+            # It came by the path that the pod knows its pages by.
+            prefix = ""
         query = scope["query_string"]
         if not tail and request.method in {"GET", "HEAD"} and scope["type"] == "http":
             where = f"{prefix}/{'?' if query else ''}{query.decode('latin-1')}"
@@ -70,7 +78,14 @@ class Proxies:
             "headers": onward_headers(scope, prefix + tail),
             "subprotocols": own_protocols(scope),
         }
-        return Passage(run=partial(self._pass_on, onward, prefix))
+        passing = partial(self._pass_on, onward, prefix)
+        return Passage(run=passing if is_pod else partial(self._counted, passing, (target.namespace, asked.name)))
+
+    async def _counted(self, passing: Pass, service: Key, receive: Receive, send: Send) -> None:
+        """Pass on to a service, and count it as used meanwhile."""
+        visits = self._server.visits
+        with visits.under_way(*service) if visits else nullcontext():
+            await passing(receive, send)
 
     async def _pass_on(self, scope: Scope, prefix: str, receive: Receive, send: Send) -> None:
         host = _header(scope, b"host")
@@ -92,8 +107,11 @@ class Proxies:
         port = named.get(asked.port, asked.port) if asked.port else first
         return Door(scheme=asked.scheme, pod=asked.name, port=_number(port, asked))
 
-    def _service(self, asked: Asked, target: Target) -> Door:
+    def _service(self, asked: Asked, target: Target, *, is_opening: bool) -> Door:
         service = self._read(target, asked.name)
+        if self._server.visits is not None:
+            # Also when nobody answers yet: by this, what sleeps is woken.
+            self._server.visits.note(target.namespace, asked.name, is_opening=is_opening)
         ports = list(service["spec"].get("ports") or ())
         name = asked.port
         if name.isdecimal():
@@ -168,6 +186,13 @@ def onward_headers(scope: Scope, path: str) -> Pairs:
         (b"x-forwarded-proto", scheme.encode()),
         (b"x-forwarded-uri", path.encode("latin-1")),
     ]
+
+
+def _is_opening(scope: Scope, tail: str) -> bool:
+    """Tell whether a person opens a page; a page that is open asks for other things, and for other types."""
+    if scope["type"] != "http" or scope["method"] != "GET":
+        return False
+    return is_front(tail) or "text/html" in _header(scope, b"accept")
 
 
 def _is_private(name: bytes) -> bool:

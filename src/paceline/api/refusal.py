@@ -95,6 +95,14 @@ def forbidden(resource: Resource, name: str, why: str, *, causes: Iterable[Objec
     return Refusal(Status(code=403, reason="Forbidden", message=message, details=details))
 
 
+def not_allowed(resource: Resource, name: str, why: str) -> Refusal:
+    """Refuse what this caller may not do."""
+    about = f'{_plural(resource)} "{name}"' if name else _plural(resource)
+    details = {key: value for key, value in _details(resource, name).items() if value}
+    message = f"{about} is forbidden: {why}"
+    return Refusal(Status(code=403, reason="Forbidden", message=message, details=details))
+
+
 def no_such_path() -> Refusal:
     """Refuse a path that leads nowhere."""
     message = "the server could not find the requested resource"

@@ -4,20 +4,22 @@ from typing import Any
 
 from paceline.api import change, refusal
 from paceline.api.body import read_object
-from paceline.api.exchange import Answer, Request, answer
+from paceline.api.exchange import Account, Answer, Caller, Request, answer
 from paceline.api.paths import Target
+from paceline.api.rights import READING, SEEN, WRITTEN, Wanted, may
 from paceline.api.tracking import Tracking, author_of
 from paceline.errors import Malformed
 from paceline.objects.builtin.structs import struct_of
 from paceline.objects.builtin.typed import complete, read_struct
 from paceline.objects.faults import invalid
 from paceline.objects.meta import Object
+from paceline.objects.scheme import Scheme
 from paceline.objects.times import to_wire
 from paceline.world import Clock
 
 GROUPS = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
 
-# Whoever has passed the gate may do everything; roles per namespace come later, and will be asked here.
+# Whoever is no service account may do everything; roles per namespace come later, and will be asked here.
 _OF_EVERYBODY = ["system:masters", "system:authenticated"]
 _QUESTIONS = (
     ("authorization.k8s.io", ["selfsubjectaccessreviews", "selfsubjectrulesreviews"]),
@@ -50,7 +52,7 @@ def review(request: Request, target: Target, clock: Clock, *, tracking: Tracking
     spec = obj.get("spec") or {}
     if resource.kind == "SelfSubjectAccessReview":
         tracking.born(obj, target, author_of(request, target), unsaid=())
-    obj["status"] = _status(request, resource.kind, spec)
+    obj["status"] = _status(request, resource.kind, spec, scheme=tracking.scheme)
     if resource.kind == "SelfSubjectReview":
         obj.setdefault("metadata", {})["creationTimestamp"] = to_wire(clock.now())
     if resource.kind == "SelfSubjectRulesReview":
@@ -59,18 +61,58 @@ def review(request: Request, target: Target, clock: Clock, *, tracking: Tracking
     return answer(obj, code=201)
 
 
-def _status(request: Request, kind: str, spec: Object) -> Object:
+def _status(request: Request, kind: str, spec: Object, *, scheme: Scheme) -> Object:
     match kind:
         case "SelfSubjectAccessReview":
             _check_question(spec)
-            return {"allowed": True}
+            return {"allowed": _may(request.caller, spec, scheme)}
         case "SelfSubjectRulesReview":
             if not spec.get("namespace"):
                 raise refusal.bad_request("no namespace on request")
-            return {"resourceRules": _RULES, "nonResourceRules": _PATH_RULES, "incomplete": False}
+            return _rules(request.caller.account, str(spec["namespace"]))
         case _:
-            name = request.caller.name
-            return {"userInfo": {"username": name, "uid": name, "groups": _OF_EVERYBODY}}
+            return {"userInfo": _user(request.caller)}
+
+
+def _user(caller: Caller) -> Object:
+    account = caller.account
+    if account is None:
+        return {"username": caller.name, "uid": caller.name, "groups": _OF_EVERYBODY}
+    groups = ["system:serviceaccounts", f"system:serviceaccounts:{account.namespace}", "system:authenticated"]
+    extra = {name: [value] for name, value in account.extra}
+    return {"username": caller.name, "uid": account.uid, "groups": groups, "extra": extra}
+
+
+def _may(caller: Caller, spec: Object, scheme: Scheme) -> bool:
+    """Tell whether a caller may do what it asks about; accounts may look at all that is about no object."""
+    if caller.account is None:
+        return True
+    asked = spec.get("resourceAttributes")
+    if asked is None:
+        return str((spec.get("nonResourceAttributes") or {}).get("verb")) == "get"
+    group, plural = str(asked.get("group") or ""), str(asked.get("resource") or "")
+    known = [each for each in scheme.resources if (each.group, each.plural) == (group, plural)]
+    wanted = Wanted(
+        verb=str(asked.get("verb") or ""),
+        group=group,
+        plural=plural,
+        part=str(asked.get("subresource") or ""),
+        namespace=str(asked.get("namespace") or ""),
+        is_defined=bool(known) and not known[0].is_builtin,
+    )
+    return may(caller.account, wanted)
+
+
+def _rules(account: Account | None, namespace: str) -> Object:
+    if account is None:
+        return {"resourceRules": _RULES, "nonResourceRules": _PATH_RULES, "incomplete": False}
+    told = list(_RULES[:-1])
+    if namespace == account.namespace:
+        tables = [(sorted(READING), SEEN), *([(["*"], WRITTEN)] if account.may_write else [])]
+        for verbs, table in tables:
+            told += [{"verbs": verbs, "apiGroups": [group], "resources": sorted(table[group])} for group in table]
+    # Kinds that were defined come and go.
+    return {"resourceRules": told, "nonResourceRules": _PATH_RULES[:-1], "incomplete": True}
 
 
 def _check_question(spec: Object) -> None:

@@ -1,7 +1,7 @@
 """Every route there is: which verb a method means on which sort of path, and who may call it.
 
 A route that is not listed in `CALLERS` is served to nobody. What each holder of a token may do in which namespace is
-asked of the gate (`Gate.allows`), which so far lets every holder do everything.
+asked of the gate (`Gate.allows`): accounts of pods may do a little (`rights.py`), every other holder everything.
 """
 
 from collections.abc import Mapping
@@ -41,6 +41,7 @@ VERBS: Mapping[str, Mapping[str, str]] = {
     "proxy": {**_ANY, "DELETE": "delete"},
     "scale": _READ_AND_WRITE,
     "status": _READ_AND_WRITE,
+    "token": {"POST": "create"},
 }
 
 CALLERS: Mapping[tuple[str, str], Callers] = {
@@ -75,6 +76,7 @@ CALLERS: Mapping[tuple[str, str], Callers] = {
     ("status", "get"): Callers.HOLDERS,
     ("status", "update"): Callers.HOLDERS,
     ("status", "patch"): Callers.HOLDERS,
+    ("token", "create"): Callers.HOLDERS,
 }
 
 

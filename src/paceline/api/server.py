@@ -7,6 +7,8 @@ from typing import Protocol
 from paceline.api.definitions import LiveKinds
 from paceline.api.exchange import Receive, Scope, Send
 from paceline.api.gate import Gate
+from paceline.api.tokens import AccountTokens
+from paceline.api.visits import Visits
 from paceline.objects.meta import Object
 from paceline.objects.scheme import Scheme
 from paceline.store.store import Store
@@ -39,6 +41,12 @@ class Server:
     ids: Ids
     gate: Gate
     nodes: Nodes
+    # Without them accounts have none, and pods are given none.
+    tokens: AccountTokens | None = None
+    # Whether pods are given one without asking.
+    mounts_tokens: bool = False
+    # Where requests that are passed on to services are counted, if anybody wants to know.
+    visits: Visits | None = None
 
     @property
     def scheme(self) -> Scheme:

@@ -24,7 +24,7 @@ from paceline.objects.managed import (
 )
 from paceline.objects.merge import Comparison
 from paceline.objects.meta import Object
-from paceline.objects.scheme import Resource
+from paceline.objects.scheme import Resource, Scheme
 from paceline.objects.times import to_wire as time_to_wire
 from paceline.objects.typed import Type, Types
 
@@ -120,6 +120,11 @@ class Tracking:
         self._types = Types({})
         # By kind, hence as many as there are; of a kind that was defined anew, the newer one.
         self._known: dict[tuple[str, str, str], tuple[Resource, Type]] = {}
+
+    @property
+    def scheme(self) -> Scheme:
+        """What is served now."""
+        return self._server.scheme
 
     @property
     def now(self) -> str:

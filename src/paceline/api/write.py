@@ -21,6 +21,7 @@ from paceline.api.body import (
     read_written,
 )
 from paceline.api.exchange import YAML, Answer, Options, Request
+from paceline.api.mounts import give_token
 from paceline.api.patching import JSON_PATCH, MERGE, Patch, read_patch, refuse_if_unknown
 from paceline.api.paths import Target, key_for
 from paceline.api.render import form_of, one_of
@@ -119,6 +120,7 @@ class Writes:
             change.put_back(new, entries)
             if author is not None:
                 self._tracking.born(new, target, author, unsaid=unsaid)
+            give_token(new, resource, self._server)
             change.check_size(new)
             key = key_for(resource, target.namespace, name_of(new))
             try:

@@ -23,6 +23,8 @@ from paceline.assembly.environments import environments
 from paceline.assembly.hold import READY, hold
 from paceline.assembly.host import find_sandbox, look_at_host
 from paceline.assembly.journal import known, say_to_stderr
+from paceline.assembly.keeping import chosen_policy
+from paceline.assembly.keys import last_port
 from paceline.assembly.listen import serve, unix_socket
 from paceline.assembly.listeners import Listeners
 from paceline.assembly.machine import GC_THRESHOLD, OneThread, real_world
@@ -94,6 +96,7 @@ async def _run_agent(settings: Settings) -> None:
     processes = RealProcesses(mark=str(settings.home))
     world = replace(real_world(), processes=processes)
     network, networks = pod_network(settings)
+    network = replace(network, api_port=last_port(settings))
     if networks is not None:
         await networks.find()
     workshop = RealWorkshop(place=environments(os.environ), recipes=chosen_recipes(settings), clock=world.clock)
@@ -108,6 +111,7 @@ async def _run_agent(settings: Settings) -> None:
             images=chosen_images(settings),
             find_sandbox=find_sandbox,
             workshop=workshop,
+            keeping=chosen_policy(settings),
             command=Commands(processes=processes).run,
             network=network,
             networks=networks,

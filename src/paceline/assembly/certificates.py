@@ -12,6 +12,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from paceline.assembly.machine import real_world
 from paceline.assembly.settings import LOOPBACK
+from paceline.node.network import API_NAMES
 from paceline.world import World
 
 LIFETIME = timedelta(days=3650)
@@ -39,7 +40,8 @@ def make_certificates(world: World, folder: Path) -> None:
     )
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "paceline")])
-    names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address(LOOPBACK))]
+    dns = [x509.DNSName(each) for each in ("localhost", *API_NAMES)]
+    names = [*dns, x509.IPAddress(ipaddress.ip_address(LOOPBACK))]
     usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
     certificate = (
         _certificate(name, key.public_key(), issuer=root_name, now=now)

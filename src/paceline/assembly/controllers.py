@@ -8,21 +8,25 @@ from pathlib import PurePosixPath
 from paceline.assembly.launch import launch_program
 from paceline.assembly.settings import NAMESPACE
 from paceline.client.cluster import (
+    ENDPOINTS,
     NAMESPACES,
     PRIORITY_CLASSES,
     SERVICES,
+    SLICES,
     STORAGE_CLASSES,
     Cluster,
     Collection,
 )
 from paceline.client.events import Recorder
 from paceline.control.accounts import Accounts
+from paceline.control.boards import Boards
 from paceline.control.claims import CLASS, Claims
 from paceline.control.endpoints import Endpoints
 from paceline.control.jobs import PORTS, Jobs
 from paceline.control.namespaces import Namespaces
 from paceline.control.owners import Owners
 from paceline.control.scheduler import Scheduler
+from paceline.control.services import Services, Visits
 from paceline.errors import Missing
 from paceline.objects.builtin.priorities import SYSTEM_PRIORITIES
 from paceline.objects.builtin.storage import DEFAULT_CLASS, FOLDERS
@@ -79,6 +83,47 @@ def _basics() -> Iterator[tuple[Collection, Object]]:
     )
 
 
+async def tell_of_api(cluster: Cluster, address: str, port: int) -> None:
+    """Say where the API server answers, for those who look behind its service; loopback is no address to tell."""
+    key = (NAMESPACE, "kubernetes")
+    for where, manifest in _behind_api(address, port):
+        try:
+            there = await cluster.get(where, *key)
+        except Missing:
+            if address:
+                await cluster.create(where, manifest, author="kube-apiserver")
+            continue
+        if not address:
+            await cluster.delete(where, key)
+        elif any(there.get(part) != manifest[part] for part in ("subsets", "endpoints", "ports") if part in manifest):
+            await cluster.replace(where, {**there, **manifest, "metadata": there["metadata"]})
+
+
+def _behind_api(address: str, port: int) -> Iterator[tuple[Collection, Object]]:
+    ports = [{"name": "https", "port": port, "protocol": "TCP"}]
+    named: Object = {"name": "kubernetes", "namespace": NAMESPACE}
+    yield (
+        ENDPOINTS,
+        {
+            "apiVersion": "v1",
+            "kind": "Endpoints",
+            "metadata": {**named, "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}},
+            "subsets": [{"addresses": [{"ip": address}], "ports": ports}],
+        },
+    )
+    yield (
+        SLICES,
+        {
+            "apiVersion": "discovery.k8s.io/v1",
+            "kind": "EndpointSlice",
+            "metadata": {**named, "labels": {"kubernetes.io/service-name": "kubernetes"}},
+            "addressType": "IPv4",
+            "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
+            "ports": ports,
+        },
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
     """What controllers must know of the machine and of the server on it."""
@@ -90,6 +135,8 @@ class Machine:
     authority: str = ""
     # Whether pods share its network, so that every job needs ports of its own.
     shares_network: bool = True
+    # Who counts the requests that are passed on to services, if anybody does.
+    visits: Visits | None = None
 
 
 ANY_MACHINE = Machine()
@@ -120,6 +167,20 @@ async def start_controllers(
         chance=world.chance,
         recorder=Recorder(cluster, world.clock, component="paceline-scheduler"),
     )
+    boards = Boards(
+        cluster=cluster,
+        chance=world.chance,
+        recorder=Recorder(cluster, world.clock, component="paceline-controller"),
+        jobs=jobs.informers,
+    )
+    services = Services(
+        cluster=cluster,
+        clock=world.clock,
+        chance=world.chance,
+        recorder=Recorder(cluster, world.clock, component="paceline-controller"),
+        token=world.ids.secret,
+        visits=machine.visits,
+    )
     claims = Claims(
         cluster=cluster,
         chance=world.chance,
@@ -134,7 +195,7 @@ async def start_controllers(
     namespaces = Namespaces(cluster=cluster, chance=world.chance)
     accounts = Accounts(cluster=cluster, chance=world.chance, authority=machine.authority)
     endpoints = Endpoints(cluster=cluster, chance=world.chance)
-    for controller in (jobs, scheduler, claims, owners, namespaces, accounts, endpoints):
+    for controller in (jobs, boards, services, scheduler, claims, owners, namespaces, accounts, endpoints):
         synced = asyncio.Event()
         group.create_task(controller.run(synced))
         await synced.wait()

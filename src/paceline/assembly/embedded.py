@@ -11,22 +11,26 @@ from zlib import crc32
 
 import uvloop
 
-from paceline.api.app import Server, make_app
+from paceline.api.app import Nodes, Server, make_app
+from paceline.api.exchange import App
 from paceline.api.gate import Gate
-from paceline.assembly.controllers import Machine, make_basics, start_controllers
+from paceline.api.tokens import AccountTokens
+from paceline.api.visits import Visits
+from paceline.assembly.controllers import Machine, make_basics, start_controllers, tell_of_api
 from paceline.assembly.hold import hold, say_ready
 from paceline.assembly.keep_agent import keep_agent
 from paceline.assembly.keys import Keys, last_port, prepare_keys
 from paceline.assembly.kinds import define_kinds, live_kinds
-from paceline.assembly.listen import listening_ports, loopback_socket, serve
+from paceline.assembly.listen import listening_ports, loopback_socket, pods_sockets, serve
 from paceline.assembly.machine import GC_THRESHOLD, OneThread, real_world
 from paceline.assembly.mark import MarkedLog
-from paceline.assembly.network import close, prepare
+from paceline.assembly.network import Choice, bridge_name, close, prepare
 from paceline.assembly.settings import LOOPBACK, Settings
 from paceline.client.agent import AgentSocket
 from paceline.client.local import IN_PROCESS, LocalCluster
 from paceline.control.jobs import PORTS
 from paceline.errors import Unavailable
+from paceline.node.network import API_NAMES
 from paceline.store.sqlite import SqliteLog
 from paceline.store.store import Store
 from paceline.world import World
@@ -60,17 +64,10 @@ async def run_cluster(settings: Settings, world: World, ready: Callable[[], None
     store = Store(log, OneThread("store"))
     await store.open()
     nodes = AgentSocket(settings.agent_socket, world.chance)
+    visits = Visits(world.clock)
     try:
-        app = make_app(
-            Server(
-                store=store,
-                kinds=live_kinds(store),
-                clock=world.clock,
-                ids=world.ids,
-                gate=Gate(tokens=keys.tokens, hosts=frozenset({f"{LOOPBACK}:{port}", f"localhost:{port}", IN_PROCESS})),
-                nodes=nodes,
-            )
-        )
+        server = replace(_server(keys, store, world, nodes=nodes, port=port), visits=visits)
+        app = make_app(server)
         async with asyncio.TaskGroup() as group, LocalCluster(app, token=keys.controller_token) as cluster:
             group.create_task(store.run())
             started = asyncio.Event()
@@ -81,7 +78,9 @@ async def run_cluster(settings: Settings, world: World, ready: Callable[[], None
                 volumes = PurePosixPath(settings.volumes)
                 # On a thread of its own, which goes into other networks for a moment.
                 choice = await OneThread("network").run(functools.partial(prepare, settings))
-                machine = replace(_machine(settings, keys), shares_network=choice.subnet is None)
+                await _open_to_pods(controllers, app, settings, (choice, port), keys=keys)
+                await tell_of_api(cluster, choice.gateway, port)
+                machine = replace(_machine(settings, keys), shares_network=choice.subnet is None, visits=visits)
                 # First, for it takes longest, and in a process of its own.
                 agent_is_ready = asyncio.Event()
                 controllers.create_task(keep_agent(settings, agent_is_ready))
@@ -95,6 +94,37 @@ async def run_cluster(settings: Settings, world: World, ready: Callable[[], None
         await store.close()
         # The agent has ended by now.
         close(settings)
+
+
+def _server(keys: Keys, store: Store, world: World, *, nodes: Nodes, port: int) -> Server:
+    kinds = live_kinds(store)
+    tokens = AccountTokens(key=keys.signing, store=store, scheme=lambda: kinds.scheme, clock=world.clock)
+    # Whoever comes by another name was led here by a page that should not know of this server.
+    hosts = frozenset({IN_PROCESS, *(f"{name}:{port}" for name in (LOOPBACK, "localhost", *API_NAMES))})
+    gate = Gate(tokens=keys.tokens, hosts=hosts, account=tokens.caller)
+    return Server(
+        store=store,
+        kinds=kinds,
+        clock=world.clock,
+        ids=world.ids,
+        gate=gate,
+        nodes=nodes,
+        tokens=tokens,
+        mounts_tokens=True,
+    )
+
+
+async def _open_to_pods(
+    group: asyncio.TaskGroup, app: App, settings: Settings, where: tuple[Choice, int], *, keys: Keys
+) -> None:
+    """Listen on the bridge too, where there is one: pods on it do not reach the machine's loopback."""
+    choice, port = where
+    if not choice.gateway:
+        return
+    for sock in pods_sockets(choice.gateway, port, bridge_name(settings.home)):
+        started = asyncio.Event()
+        group.create_task(serve(app, sock, tls=(keys.certificate, keys.key), started=started))
+        await started.wait()
 
 
 def _machine(settings: Settings, keys: Keys) -> Machine:

@@ -102,8 +102,7 @@ class Build:
         # What a build left that did not live to its end. The lock is ours, and was its uv's as long as that ran.
         remove(beside)
         try:
-            self.say("making the virtual environment")
-            self._uv(lock, uv, "venv", "--relocatable", "--python", python(), str(beside))
+            self._uv(lock, uv, "venv", "--quiet", "--relocatable", "--python", python(), str(beside))
             wanted = beside / "requirements.txt"
             wanted.write_text("".join(f"{line}\n" for line in self.recipe.lines))
             into = ("--python", str(beside / "bin" / "python"))
@@ -206,6 +205,21 @@ class Build:
             yield fd
         finally:
             os.close(fd)
+
+
+def is_locked(path: Path) -> bool:
+    """Tell whether a build holds this lock."""
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
 
 
 def size_of(folder: Path) -> int:

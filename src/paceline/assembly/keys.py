@@ -2,6 +2,7 @@
 
 import base64
 import json
+import ssl
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any
 from paceline.api.gate import hashed
 from paceline.assembly.settings import LOOPBACK, NAMESPACE, Settings
 from paceline.errors import Unavailable
+from paceline.node.network import API_NAMES
 from paceline.world import World
 
 ADMIN = "admin"
@@ -29,6 +31,8 @@ class Keys:
     tokens: dict[str, str]
     # The controllers' own token; it lives as long as the process.
     controller_token: str
+    # With which the tokens of service accounts are signed.
+    signing: bytes
 
 
 def prepare_keys(settings: Settings, world: World, port: int) -> Keys:
@@ -36,7 +40,7 @@ def prepare_keys(settings: Settings, world: World, port: int) -> Keys:
     folder = settings.keys
     world.files.make_folder(folder)
     authority, certificate, key = (folder / name for name in ("ca.crt", "server.crt", "server.key"))
-    if not all(path.exists() for path in (authority, certificate, key)):
+    if not all(path.exists() for path in (authority, certificate, key)) or not _is_for_pods(certificate):
         _make_certificates(folder)
     tokens: dict[str, str] = {}
     server = f"https://{LOOPBACK}:{port}"
@@ -53,7 +57,23 @@ def prepare_keys(settings: Settings, world: World, port: int) -> Keys:
         key=key,
         tokens=tokens,
         controller_token=controller_token,
+        signing=_signing(folder / "tokens.key", world),
     )
+
+
+def _is_for_pods(certificate: Path) -> bool:
+    """Tell whether a certificate is for the name by which pods know the server; the first ones were not."""
+    try:
+        return API_NAMES[0].encode() in ssl.PEM_cert_to_DER_cert(certificate.read_text())
+    except (OSError, ValueError):
+        return False
+
+
+def _signing(path: Path, world: World) -> bytes:
+    """Read the secret that tokens are signed with, made at the first start: pods' tokens outlive this process."""
+    if not path.exists():
+        world.files.write(path, world.ids.secret().encode())
+    return path.read_bytes()
 
 
 def last_port(settings: Settings) -> int:

@@ -43,6 +43,26 @@ def loopback_socket(port: int) -> socket.socket:
     raise Unavailable(f"no free port on {LOOPBACK}")
 
 
+def pods_sockets(address: str, port: int, bridge: str) -> tuple[socket.socket, ...]:
+    """Bind the machine's address among its pods, for them and for itself: whoever comes another way is not heard."""
+    made = []
+    for device in (bridge, "lo"):
+        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        made.append(sock)
+        try:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode())
+            sock.bind((address, port))
+        except OSError as error:
+            for each in made:
+                each.close()
+            said = f"the API server cannot listen for pods at {address}:{port}: {error.strerror}"
+            raise Unavailable(f"{said}; start with --network host, or free the port") from error
+        sock.listen(1024)
+        sock.settimeout(0)
+    return tuple(made)
+
+
 def listening_ports() -> frozenset[int]:
     """Find the ports on which programs of this machine listen."""
     found = set()

@@ -162,6 +162,10 @@ class RealFiles:
                 _give(Path(folder) / name, group, 0o440 if is_read_only else 0o660)
             _give(Path(folder), group, (0o550 if is_read_only else 0o770) | stat.S_ISGID)
 
+    def move(self, path: Path, target: Path) -> None:
+        """Rename a file or a folder."""
+        path.rename(target)
+
     def remove(self, path: Path) -> None:
         """Remove a file or a whole folder without following links."""
         if path.is_dir() and not path.is_symlink():

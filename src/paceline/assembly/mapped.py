@@ -7,7 +7,7 @@ from paceline.assembly.choices import NAME, chosen_table
 from paceline.assembly.recipes import Recipes, recipe_of
 from paceline.assembly.settings import Settings
 from paceline.errors import Fault, Invalid
-from paceline.node.images import HOST
+from paceline.node.images import HOST, SHIPPED
 
 HINT = "write a table of patterns and environments, as in `images: {'pytorch/*': /path/to/venv, 'my-image': host}`"
 OWN_HINT = (
@@ -78,3 +78,10 @@ def _own(where: str, name: str, value: Any) -> tuple[str, ...]:
         return recipe_of(name, lines, folder=Path("/")).lines
     except Invalid as error:
         raise Invalid((Fault(where, value, "; ".join(fault.hint for fault in error.faults)),)) from error
+
+
+def all_rows(settings: Settings) -> tuple[tuple[str, str, str], ...]:
+    """Give the whole table in the order in which it is read: pattern, environment, and where the row is from."""
+    typed = len(settings.images)
+    own = ((*row, "paceline up" if number < typed else NAME) for number, row in enumerate(chosen_images(settings)))
+    return (*own, *((*row, "shipped") for row in SHIPPED))

@@ -46,6 +46,11 @@ class Choice:
     why: str
 
     @property
+    def gateway(self) -> str:
+        """Give the machine's own address among the pods'; none where they share its network."""
+        return "" if self.subnet is None else str(self.subnet.network_address + 1)
+
+    @property
     def mode(self) -> str:
         """Say it in the word that people use for it."""
         return HOST_NETWORK if self.subnet is None else OWN_NETWORK

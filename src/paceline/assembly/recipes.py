@@ -37,7 +37,8 @@ class Recipe:
     @property
     def version(self) -> str:
         """Give the version of the first package; empty when it is not pinned."""
-        found = _PINNED.search(self.lines[0]) if self.lines else None
+        first = next((line for line in self.lines if not line.startswith("-")), "")
+        found = _PINNED.search(first)
         return found["version"] if found else ""
 
     @property
@@ -104,14 +105,12 @@ def python() -> str:
     return str(getattr(sys, "_base_executable", "") or sys.executable)
 
 
-def _with_version(lines: Iterable[str], version: str) -> tuple[str, ...]:
+def _with_version(lines: tuple[str, ...], version: str) -> tuple[str, ...]:
     """Take another version of the first package, and of the others whatever goes with it."""
-    names = []
-    for line in lines:
-        found = _REQUIREMENT.match(line)
-        if found is not None and not line.startswith("#"):
-            names.append(found["name"] + (found["extras"] or ""))
-    return (f"{names[0]}=={version}", *names[1:])
+    found = [_REQUIREMENT.match(line) for line in lines]
+    names = [each["name"] + (each["extras"] or "") for each in found if each is not None]
+    options = [line for line in lines if line.startswith("-")]
+    return (*options, f"{names[0]}=={version}", *names[1:])
 
 
 def _lines_of(path: Path) -> tuple[str, ...]:

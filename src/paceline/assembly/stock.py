@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from paceline.assembly.environments import ABOUT, Environments, remove, size_of
+from paceline.assembly.environments import ABOUT, Environments, is_locked, remove, size_of
 
 PROCESSES = Path("/proc")
 
@@ -26,10 +26,10 @@ class Built:
 
 
 def built(place: Environments) -> tuple[Built, ...]:
-    """List what is built, by name."""
-    folders = sorted(path for path in _folders(place.root) if not path.name.startswith("."))
+    """List what is built, by name; folders that say nothing of themselves are not ours."""
+    folders = [each for each in _folders(place.root) if not each.name.startswith(".") and (each / ABOUT).is_file()]
     used = in_use(tuple(folders))
-    return tuple(_read(folder, is_in_use=folder in used) for folder in folders)
+    return tuple(_read(folder, is_in_use=folder in used) for folder in sorted(folders))
 
 
 def mark_used(folder: Path) -> None:
@@ -54,9 +54,15 @@ def prune(place: Environments, *, unused_seconds: float) -> tuple[Built, ...]:
             continue
         gone.append(each)
     for leftover in _folders(place.root):
-        if leftover.name.startswith(".") and leftover.name.endswith(".old"):
+        if leftover.name.startswith(".") and _is_leftover(leftover):
             remove(leftover)
     return tuple(gone)
+
+
+def _is_leftover(folder: Path) -> bool:
+    """Tell what was put aside, or was left by a build that did not live to its end, from a build under way."""
+    title = folder.name.removesuffix(".new")
+    return folder.name.endswith(".old") or (title != folder.name and not is_locked(folder.with_name(f"{title}.lock")))
 
 
 def in_use(folders: tuple[Path, ...]) -> frozenset[Path]:

@@ -25,6 +25,7 @@ VERBS = {
     "pause": ("pause", "Stop a job's processes and keep the job."),
     "resume": ("resume", "Let a paused job run on."),
     "delete": ("delete", "Delete jobs or other objects."),
+    "image": ("image", "Show which environment an image becomes; build and remove environments."),
     "backup": ("backup", "Copy the objects of the embedded cluster into one file."),
     "restore": ("restore", "Put a backup in place of the objects of the embedded cluster."),
     "check": ("check", "Check that the stored objects, or those of a backup, are whole."),

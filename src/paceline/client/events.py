@@ -15,7 +15,7 @@ MAX_MESSAGE = 1024
 MAX_NAME = 200
 MAX_TRIES = 5
 # How the life of a pod begins.
-BEGINNING = ("Scheduled", "Pulled", "Created", "Started")
+BEGINNING = ("Scheduled", "Pulling", "Pulled", "Created", "Started")
 
 
 class Recorder:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from paceline.client.cluster import PODS, SECRETS, SERVICES, Cluster, Collection
 from paceline.client.events import Recorder
 from paceline.errors import Conflict, Exists, Missing
-from paceline.objects.meta import Key, Object, controller_of, key_of, namespace_of, owned_by, uid_of
+from paceline.objects.meta import Key, Object, controller_of, key_of, namespace_of, owned_by, revision_of, uid_of
 from paceline.plan.plan import NewPod, Plan
 from paceline.plan.pods import launch_manifest, pod_manifest, service_manifest
 from paceline.plan.seen import Seen
@@ -44,6 +44,8 @@ async def carry_out(hands: Hands, where: Collection, job: Object, *, seen: Seen,
         await _make_service(hands, written, seen)
         await _make_launch(hands, written, seen)
     made = [await _make(hands, written, seen, new) for new in plan.create]
+    if plan.removes_job:
+        await _remove(hands, where, written)
     for told in plan.tell:
         await hands.recorder.record(written, told.reason, message=told.message, is_warning=told.is_warning)
     return Done(job=written, made=tuple(made))
@@ -67,6 +69,12 @@ async def _unmake(hands: Hands, key: Key, uid: str) -> None:
         return
 
 
+async def _remove(hands: Hands, where: Collection, job: Object) -> None:
+    """Delete the job as it was seen, and with it all that is its own; Conflict when somebody has changed it since."""
+    guard = {"uid": uid_of(job), "resourceVersion": revision_of(job)}
+    await hands.cluster.delete(where, key_of(job), {"propagationPolicy": "Background", "preconditions": guard})
+
+
 async def _make_service(hands: Hands, job: Object, seen: Seen) -> None:
     """Make the headless service that gives every member a name; once per job."""
     if seen.pods:
@@ -79,14 +87,22 @@ async def _make_service(hands: Hands, job: Object, seen: Seen) -> None:
 
 
 async def _make_launch(hands: Hands, job: Object, seen: Seen) -> None:
-    """Make the secret by which members may start processes in each other; once per job, and only if they do."""
-    if seen.pods or seen.gang.launch is None:
+    """Make the secret by which members may start processes in each other, and only if they do.
+
+    There is one per job, whose key stays; a job that comes back in another size has other files in it.
+    """
+    launch = seen.gang.launch
+    if launch is None or (seen.pods and not seen.status.resumes):
         return
-    manifest = launch_manifest(seen.site, seen.gang.launch, hands.program(), owner=owned_by(job))
+    manifest = launch_manifest(seen.site, launch, hands.program(), owner=owned_by(job))
     try:
         await hands.cluster.create(SECRETS, manifest)
     except Exists:
-        return
+        there = await hands.cluster.get(SECRETS, *key_of(manifest))
+        files = {name: manifest["data"][name] for name in launch.files}
+        known = there.get("data") or {}
+        if any(known.get(name) != text for name, text in files.items()):
+            await hands.cluster.patch(SECRETS, key_of(manifest), {"data": files})
 
 
 async def _make(hands: Hands, job: Object, seen: Seen, new: NewPod) -> Object:

@@ -11,6 +11,7 @@ from paceline.client.events import Recorder
 from paceline.client.informer import Informer
 from paceline.client.queue import WorkQueue, run
 from paceline.control.carry_out import Hands, carry_out
+from paceline.control.last_lines import JobKey, LastLines
 from paceline.control.look import look
 from paceline.errors import Invalid, Missing
 from paceline.kinds import catalog
@@ -23,9 +24,6 @@ from paceline.plan.ports import hand_out
 from paceline.world import Chance, Clock
 
 log = logging.getLogger(__name__)
-
-# (plural, namespace, name): which job of which kind.
-JobKey = tuple[str, str, str]
 
 PORTS = range(23_500, 31_500)
 WORKERS = 8
@@ -55,6 +53,7 @@ class Jobs:
     _plurals: dict[tuple[str, str], str] = field(init=False)
     _jobs: dict[str, Informer] = field(init=False)
     _pods: Informer = field(init=False)
+    _last_lines: LastLines = field(init=False)
     _handing_out: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
@@ -68,6 +67,12 @@ class Jobs:
             for kind in catalog.KINDS
         }
         self._pods = Informer(self.cluster, PODS, chance=self.chance, on_change=self._pod_changed)
+        self._last_lines = LastLines(cluster=self.cluster, chance=self.chance, on_found=self.queue.add)
+
+    @property
+    def informers(self) -> Mapping[str, Informer]:
+        """Give what follows the jobs, by the plural of their kind, for whoever looks at jobs too."""
+        return self._jobs
 
     async def run(self, synced: asyncio.Event) -> None:
         """Work until cancelled; `synced` is set once every cache has been filled."""
@@ -76,6 +81,7 @@ class Jobs:
                 group.create_task(informer.run())
             for informer in (*self._jobs.values(), self._pods):
                 await informer.has_synced.wait()
+            group.create_task(self._last_lines.run())
             synced.set()
             await run(self.queue, self.reconcile, workers=WORKERS)
 
@@ -84,6 +90,7 @@ class Jobs:
         plural, namespace, name = key
         job = self._jobs[plural].cache.get((namespace, name))
         if job is None or is_deleting(job):
+            self._last_lines.forget(key)
             return
         kind = catalog.kind_of(job)
         if kind is None:
@@ -92,7 +99,7 @@ class Jobs:
         hands = Hands(cluster=self.cluster, recorder=self.recorder, program=self.program)
         try:
             job = await self._with_ports(where, kind, job)
-            seen = look(job, self._pods.owned(uid_of(job)))
+            seen = look(job, self._pods.owned(uid_of(job)), self._last_lines.of(key))
         except Invalid as error:
             await self._refuse(where, job, error)
             return
@@ -105,6 +112,9 @@ class Jobs:
         self._jobs[plural].observe(done.job)
         for pod in done.made:
             self._pods.observe(pod)
+        self._last_lines.forget(key)
+        if plan.read is not None:
+            self._last_lines.ask(key, plan.read)
         if plan.wake_at is not None:
             pause = (plan.wake_at - self.clock.now()).total_seconds()
             self.queue.add_after(key, max(pause, 0.0))

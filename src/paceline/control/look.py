@@ -1,18 +1,20 @@
 """Turn what the caches hold into what a decision may look at."""
 
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from paceline.errors import Invalid
 from paceline.kinds import catalog
 from paceline.objects import labels
 from paceline.objects.gang import Place
-from paceline.objects.meta import Object, is_deleting, labels_of, name_of, uid_of
+from paceline.objects.meta import Object, annotations_of, is_deleting, labels_of, name_of, uid_of
 from paceline.objects.status import JobStatus
 from paceline.objects.times import from_wire
 from paceline.plan.seen import ContainerSeen, PodPhase, PodSeen, Seen
 
 
-def look(job: Object, pods: tuple[Object, ...]) -> Seen:
+def look(job: Object, pods: tuple[Object, ...], last_lines: Mapping[str, tuple[str, ...]]) -> Seen:
     """Expand the job and read its pods; Invalid when the job breaks a rule of its kind.
 
     The rules are checked here again because a real Kubernetes checks only the schema.
@@ -28,7 +30,16 @@ def look(job: Object, pods: tuple[Object, ...]) -> Seen:
         status=status,
         generation=int(job["metadata"].get("generation", 1)),
         is_paused=catalog.is_paused(job),
+        is_suspended=catalog.is_suspended(job),
+        created_at=_created_at(job),
+        restart_wish=annotations_of(job).get(labels.RESTART, ""),
+        last_lines=last_lines,
     )
+
+
+def _created_at(job: Object) -> datetime | None:
+    told = job["metadata"].get("creationTimestamp")
+    return from_wire(told) if told else None
 
 
 def pod_seen(pod: Object) -> PodSeen | None:
@@ -37,7 +48,7 @@ def pod_seen(pod: Object) -> PodSeen | None:
     if labels.REPLICA_TYPE not in told or not told.get(labels.REPLICA_INDEX, "").isdigit():
         return None
     status = pod.get("status") or {}
-    reason, message = _why(status)
+    reason, message = why_of(status)
     attempt = told.get(labels.ATTEMPT, "0")
     return PodSeen(
         name=name_of(pod),
@@ -69,13 +80,15 @@ def _container(wire: dict[str, Any]) -> ContainerSeen:
 _ORDINARY_WAITS = frozenset({"ContainerCreating", "PodInitializing"})
 
 
-def _why(status: dict[str, Any]) -> tuple[str, str]:
+def why_of(status: dict[str, Any]) -> tuple[str, str]:
     """Find the most telling reason a pod gives: its own, its placement's, then a container's."""
     if status.get("reason"):
         return str(status["reason"]), str(status.get("message") or "")
     for condition in status.get("conditions") or ():
-        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
-            return str(condition.get("reason") or ""), str(condition.get("message") or "")
+        # Also that volumes are missing, which only our own node agent says there.
+        is_telling = condition.get("type") in ("PodScheduled", "PodReadyToStartContainers") and condition.get("reason")
+        if is_telling and condition.get("status") == "False":
+            return str(condition["reason"]), str(condition.get("message") or "")
     for container in status.get("containerStatuses") or ():
         waiting = (container.get("state") or {}).get("waiting") or {}
         if waiting.get("reason") and waiting["reason"] not in _ORDINARY_WAITS:

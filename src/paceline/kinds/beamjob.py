@@ -9,7 +9,7 @@ from typing import Annotated
 
 from paceline.errors import Fault
 from paceline.kinds.fields import Free, Part, about
-from paceline.kinds.kind import CannotRun, JobKind, Located
+from paceline.kinds.kind import MUTABLE, CannotRun, JobKind, Located
 from paceline.kinds.runmode import RunMode, check_run_mode
 from paceline.kinds.schedule import Scheduler
 from paceline.kinds.template import check_template
@@ -85,4 +85,6 @@ KIND = JobKind(
     expand=expand,
     places=places,
     templates=templates,
+    # Nothing runs, so nothing is suspended or deleted by itself.
+    mutable=MUTABLE[:2],
 )

@@ -26,6 +26,7 @@ from paceline.kinds.decode import decode, misfits
 from paceline.kinds.draft import Today
 from paceline.kinds.kind import API_VERSION, GROUP, VERSION, Claim, JobKind, Ports, ServiceKind
 from paceline.kinds.normalise import normalise
+from paceline.kinds.runpolicy import Limits, with_limits
 from paceline.kinds.schedule import queue_of
 from paceline.kinds.schema import Schema, object_schema
 from paceline.kinds.template import claims_in
@@ -167,7 +168,9 @@ def expand(obj: Object, ports: Mapping[str, int], *, is_resumed: bool = False) -
     kind, spec = read(obj)
     site = Site(job=name_of(obj), namespace=namespace_of(obj), stem=stem_of(obj), ports=ports, is_resumed=is_resumed)
     queue, priority = queue_of(getattr(spec, "scheduler", None))
-    return site, replace(kind.expand(spec, site), queue=queue, priority=priority)
+    policy = getattr(spec, "run_policy", None)
+    gang = with_limits(kind.expand(spec, site), policy if isinstance(policy, Limits) else None)
+    return site, replace(gang, queue=queue, priority=priority)
 
 
 def expand_service(obj: Object) -> Window:
@@ -178,6 +181,11 @@ def expand_service(obj: Object) -> Window:
     site = Site(job=name_of(obj), namespace=namespace_of(obj), stem=stem_of(obj), ports={})
     queue, priority = queue_of(getattr(spec, "scheduler", None))
     return replace(kind.expand(spec, site), queue=queue, priority=priority, digest=_digest(obj))
+
+
+def may_have_tensorboard(kind: JobKind) -> bool:
+    """Tell whether jobs of a kind may ask for a TensorBoard of their own."""
+    return "tensorboard_spec" in kind.spec.__struct_fields__
 
 
 def tensorboard_of(obj: Object) -> Object | None:
@@ -210,6 +218,11 @@ def is_paused(obj: Object) -> bool:
     """Tell whether a job's author wants it paused, in whichever shape they say so."""
     mode = today(obj).obj["spec"].get("runMode") or {}
     return bool((mode.get("pause") or {}).get("enabled"))
+
+
+def is_suspended(obj: Object) -> bool:
+    """Tell whether somebody, a queueing system mostly, wants a job to have no pods for now."""
+    return bool(obj["spec"].get("suspend"))
 
 
 def stem_of(obj: Object) -> str:

@@ -17,8 +17,8 @@ from paceline.kinds.fields import CORE, Count, Free, Part, Positive, Replicas, R
 from paceline.kinds.kind import JobKind, Located, Ports
 from paceline.kinds.launched import LAUNCHER, WORKER, CleanUpWorkers, OldCleanUpWorkers
 from paceline.kinds.restart import RestartObject
-from paceline.kinds.runmode import RunMode, debugged, is_debug
-from paceline.kinds.runpolicy import Scope
+from paceline.kinds.runmode import RunMode, Suspend, debugged, is_debug
+from paceline.kinds.runpolicy import Limits, Scope
 from paceline.kinds.schedule import Scheduler
 from paceline.kinds.template import Words
 from paceline.objects.faults import required
@@ -53,8 +53,8 @@ class Ssh(Part, frozen=True, kw_only=True):
     sshd_path: Annotated[str, about("T9k's SSH server in the workers. Not used.")] | None = None
 
 
-class RunPolicy(Part, frozen=True, kw_only=True):
-    """What goes when the job ends."""
+class RunPolicy(Limits, frozen=True, kw_only=True):
+    """The limits of the job's life, and what goes when it ends."""
 
     clean_up_workers: CleanUpWorkers | None = None
 
@@ -66,8 +66,9 @@ class ColossalAIJob(Part, frozen=True, kw_only=True):
     torch_config: Annotated[TorchConfig, about("How the training is started on every worker.")] | None = None
     ssh: Annotated[Ssh, about("T9k's SSH settings.")] | None = None
     restart_scope: Scope | None = None
+    suspend: Suspend = False
     run_mode: Annotated[RunMode, about("Debug or pause the job.")] | None = None
-    run_policy: Annotated[RunPolicy, about("What goes when the job ends.")] | None = None
+    run_policy: Annotated[RunPolicy, about("Limits of the job's life.")] | None = None
     scheduler: Annotated[Scheduler, about("Who places the pods.")] | None = None
 
 

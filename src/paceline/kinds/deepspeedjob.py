@@ -12,11 +12,11 @@ from typing import Annotated, Literal
 from paceline.errors import Fault
 from paceline.kinds import launch, training
 from paceline.kinds.draft import Draft
-from paceline.kinds.elastic import Elastic, check_elastic, is_elastic, sizes
+from paceline.kinds.elastic import Elastic, check_elastic, is_elastic, sizes, with_size
 from paceline.kinds.fields import Free, Part, Positive, Replicas, Template, about
-from paceline.kinds.kind import JobKind, Located, Ports
+from paceline.kinds.kind import MUTABLE, JobKind, Located, Ports
 from paceline.kinds.restart import RestartText
-from paceline.kinds.runmode import RunMode, check_run_mode, debugged, is_debug, resumed
+from paceline.kinds.runmode import RunMode, Suspend, check_run_mode, debugged, is_debug, resumed
 from paceline.kinds.runpolicy import RunPolicy, Scope
 from paceline.kinds.schedule import Scheduler
 from paceline.kinds.template import Words, check_template, with_container, with_env
@@ -86,6 +86,7 @@ class DeepSpeedJob(Part, frozen=True, kw_only=True):
     worker: Annotated[Worker, about("The workers.")]
     elastic: Annotated[Elastic, about("Bounds of a job that grows and shrinks.")] | None = None
     restart_scope: Scope | None = None
+    suspend: Suspend = False
     run_mode: Annotated[RunMode, about("Debug or pause the job.")] | None = None
     run_policy: Annotated[RunPolicy, about("Limits of the job's life.")] | None = None
     scheduler: Annotated[Scheduler, about("Who places the pods.")] | None = None
@@ -130,7 +131,7 @@ def expand(job: DeepSpeedJob, site: Site) -> Gang:
         scope=job.restart_scope or RestartScope.GANG,
         policy=job.run_policy,
     )
-    return replace(made, launch=_files(job, site))
+    return with_size(replace(made, launch=_files(job, site)), job.elastic)
 
 
 def places(job: DeepSpeedJob) -> tuple[Place, ...]:
@@ -172,7 +173,7 @@ KIND = JobKind(
     ports=ports,
     old=OldDeepSpeedJob,
     modernise=modernise,
-    mutable=("runMode.pause.enabled", "runMode.pause.enable", "elastic.expectedReplicas"),
+    mutable=(*MUTABLE, "elastic.expectedReplicas"),
 )
 
 

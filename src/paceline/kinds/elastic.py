@@ -1,11 +1,13 @@
 """Jobs that grow and shrink while they run (T9k's elastic)."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Annotated
 
 from paceline.errors import Fault
 from paceline.kinds.fields import Part, Positive, about
 from paceline.objects.faults import invalid
+from paceline.objects.gang import Gang, RestartScope
 
 
 class Elastic(Part, frozen=True, kw_only=True):
@@ -33,6 +35,15 @@ def check_elastic(elastic: Elastic | None, path: str) -> Iterator[Fault]:
 def is_elastic(elastic: Elastic | None) -> bool:
     """Tell whether the job may change its size."""
     return elastic is not None and elastic.enabled
+
+
+def with_size(gang: Gang, elastic: Elastic | None) -> Gang:
+    """Say of a gang that its size may change, and how few members are enough where each can join alone."""
+    if elastic is None or not elastic.enabled:
+        return gang
+    fewest = min(elastic.min_replicas or 1, len(gang.members))
+    # Where all start together, all are needed: each of them was told of all the others.
+    return replace(gang, is_elastic=True, least=fewest if gang.scope is RestartScope.REPLICA else None)
 
 
 def sizes(replicas: Mapping[str, int], weights: Mapping[str, int], elastic: Elastic | None) -> dict[str, int]:

@@ -16,8 +16,8 @@ from paceline.kinds.fields import Part, Replicas, ReplicaType, Template, about, 
 from paceline.kinds.kind import JobKind, Located
 from paceline.kinds.replicas import check_replicas, places_of, templates_of, types_of
 from paceline.kinds.restart import RestartObject, each_restart, restart_object, text_to_object
-from paceline.kinds.runmode import RunMode, check_run_mode, debugged, resumed
-from paceline.kinds.runpolicy import CleanUpPolicy, Scope, clean_up
+from paceline.kinds.runmode import RunMode, Suspend, check_run_mode, debugged, resumed
+from paceline.kinds.runpolicy import CleanUpPolicy, Limits, Scope, clean_up
 from paceline.kinds.schedule import Scheduler
 from paceline.kinds.template import with_labels
 from paceline.kinds.variables import Variables
@@ -73,7 +73,9 @@ class GenericJob(Part, frozen=True, kw_only=True):
     service: Annotated[Service, about("Lets replicas name each other.")] | None = None
     clean_up_policy: CleanUpPolicy = "None"
     restart_scope: Scope | None = None
+    suspend: Suspend = False
     run_mode: Annotated[RunMode, about("Debug or pause the job.")] | None = None
+    run_policy: Annotated[Limits, about("Limits of the job's life.")] | None = None
     scheduler: Annotated[Scheduler, about("Who places the pods.")] | None = None
 
 

@@ -43,6 +43,10 @@ Claim = tuple[str, str]
 Ports = Mapping[str, int]
 
 
+# Paths below `spec` of every job that may change after its creation.
+MUTABLE = ("runMode.pause.enabled", "runMode.pause.enable", "suspend", "runPolicy.ttlSecondsAfterFinished")
+
+
 def no_ports(_spec: Any) -> Ports:
     """Need no port that all members know."""
     return {}
@@ -113,7 +117,7 @@ class JobKind:
     old: type[msgspec.Struct] | None = None
     modernise: Callable[[Draft], None] = no_old_shapes
     # Paths below `spec` that may change after creation.
-    mutable: tuple[str, ...] | None = ("runMode.pause.enabled", "runMode.pause.enable")
+    mutable: tuple[str, ...] | None = MUTABLE
     columns: tuple[Column, ...] = COLUMNS
     # The kind this one is an old name of.
     alias_of: str = ""

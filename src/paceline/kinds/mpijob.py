@@ -18,8 +18,8 @@ from paceline.kinds.fields import Count, Free, Part, Replicas, Template, about, 
 from paceline.kinds.kind import JobKind, Located, Ports
 from paceline.kinds.launched import LAUNCHER, WORKER, CleanUpWorkers, OldCleanUpWorkers
 from paceline.kinds.restart import RestartObject
-from paceline.kinds.runmode import RunMode, debugged, is_debug
-from paceline.kinds.runpolicy import Scope
+from paceline.kinds.runmode import RunMode, Suspend, debugged, is_debug
+from paceline.kinds.runpolicy import Limits, Scope
 from paceline.kinds.schedule import Scheduler
 from paceline.kinds.template import Words, with_env, with_labels
 from paceline.objects.faults import required
@@ -59,8 +59,8 @@ class Ssh(Part, frozen=True, kw_only=True):
     )
 
 
-class RunPolicy(Part, frozen=True, kw_only=True):
-    """What goes when the job ends."""
+class RunPolicy(Limits, frozen=True, kw_only=True):
+    """The limits of the job's life, and what goes when it ends."""
 
     clean_up_workers: CleanUpWorkers | None = None
 
@@ -72,8 +72,9 @@ class MPIJob(Part, frozen=True, kw_only=True):
     mpi_config: Annotated[MPIConfig, about("How mpirun is called.")] | None = None
     ssh: Annotated[Ssh, about("T9k's SSH settings.")] | None = None
     restart_scope: Scope | None = None
+    suspend: Suspend = False
     run_mode: Annotated[RunMode, about("Debug or pause the job.")] | None = None
-    run_policy: Annotated[RunPolicy, about("What goes when the job ends.")] | None = None
+    run_policy: Annotated[RunPolicy, about("Limits of the job's life.")] | None = None
     scheduler: Annotated[Scheduler, about("Who places the pods.")] | None = None
 
 

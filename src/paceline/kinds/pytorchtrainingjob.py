@@ -14,12 +14,12 @@ from msgspec import Meta
 from paceline.errors import Fault
 from paceline.kinds import training
 from paceline.kinds.draft import Draft
-from paceline.kinds.elastic import Elastic, check_elastic, is_elastic, sizes
+from paceline.kinds.elastic import Elastic, check_elastic, is_elastic, sizes, with_size
 from paceline.kinds.fields import Count, Free, Part, Replicas, ReplicaType, Template, about, whole_number
-from paceline.kinds.kind import Claim, JobKind, Located, Ports
+from paceline.kinds.kind import MUTABLE, Claim, JobKind, Located, Ports
 from paceline.kinds.replicas import check_replicas, templates_of, types_of
 from paceline.kinds.restart import RestartText
-from paceline.kinds.runmode import RunMode, check_run_mode, debugged, is_debug, resumed
+from paceline.kinds.runmode import RunMode, Suspend, check_run_mode, debugged, is_debug, resumed
 from paceline.kinds.runpolicy import RunPolicy, Scope
 from paceline.kinds.schedule import Scheduler
 from paceline.kinds.template import Words, read, with_container, with_env
@@ -77,6 +77,7 @@ class PyTorchTrainingJob(Part, frozen=True, kw_only=True):
     torchrun_config: Annotated[Torchrun, about("Start by torchrun.")] | None = None
     elastic: Annotated[Elastic, about("Bounds of a job that grows and shrinks; only with torchrun.")] | None = None
     restart_scope: Scope | None = None
+    suspend: Suspend = False
     run_mode: Annotated[RunMode, about("Debug or pause the job.")] | None = None
     run_policy: Annotated[RunPolicy, about("Limits of the job's life.")] | None = None
     scheduler: Annotated[Scheduler, about("Who places the pods.")] | None = None
@@ -107,13 +108,14 @@ def expand(job: PyTorchTrainingJob, site: Site) -> Gang:
         training.member(specs[place.role], place, _template(job, specs[place.role].template, crew=crew, rank=rank))
         for rank, place in enumerate(crew.places)
     )
-    return training.gang(
+    made = training.gang(
         members,
         job.replica_specs,
         leader=crew.places[0],
         scope=job.restart_scope or _usual_scope(job),
         policy=job.run_policy,
     )
+    return with_size(made, job.elastic) if _uses_torchrun(job) else made
 
 
 def places(job: PyTorchTrainingJob) -> tuple[Place, ...]:
@@ -161,7 +163,7 @@ KIND = JobKind(
     ports=ports,
     old=OldPyTorchTrainingJob,
     modernise=modernise,
-    mutable=("runMode.pause.enabled", "runMode.pause.enable", "elastic.expectedReplicas"),
+    mutable=(*MUTABLE, "elastic.expectedReplicas"),
 )
 
 

@@ -11,6 +11,13 @@ from paceline.objects.faults import unsupported
 IDLE = ("sleep", "inf")
 
 Type = Annotated[str, about("The replica type this is for.")]
+Suspend = Annotated[
+    bool,
+    about(
+        "Make no pods while true, and give back those there are: for queueing systems such as Kueue; may change at any "
+        "time. A job that comes back has a new start time."
+    ),
+]
 SkipInit = Annotated[bool, about("Leave the init containers out.")]
 
 

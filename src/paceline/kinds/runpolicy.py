@@ -1,9 +1,10 @@
 """How long a job may run, how often it is tried, and what goes when it ends (T9k's runPolicy)."""
 
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from paceline.kinds.fields import Count, Part, Positive, about
-from paceline.objects.gang import CleanUp, RestartScope
+from paceline.objects.gang import CleanUp, Gang, RestartScope
 
 CleanUpPolicy = Annotated[
     Literal["None", "All", "Unfinished"],
@@ -18,15 +19,48 @@ Scope = Annotated[
 ]
 
 
-class RunPolicy(Part, frozen=True, kw_only=True):
-    """The limits of a job's life."""
+class Limits(Part, frozen=True, kw_only=True):
+    """The times of a job's life."""
 
     active_deadline_seconds: (
         Annotated[Positive, about("Seconds after its start when the job fails, done or not; pauses do not count.")]
         | None
     ) = None
+    starting_deadline_seconds: (
+        Annotated[
+            Positive,
+            about(
+                "Seconds after its creation, or after a pause, when the job fails unless all its pods have run by then."
+            ),
+        ]
+        | None
+    ) = None
+    ttl_seconds_after_finished: (
+        Annotated[
+            Count,
+            about("Seconds after its end when the job is deleted with all that is its own; may change at any time."),
+        ]
+        | None
+    ) = None
+
+
+class RunPolicy(Limits, frozen=True, kw_only=True):
+    """The limits of a job's life."""
+
     backoff_limit: Annotated[Count, about("Restarts that all replicas of the job share.")] = 3
     clean_up_policy: CleanUpPolicy = "Unfinished"
+
+
+def with_limits(gang: Gang, policy: Limits | None) -> Gang:
+    """Put the times of its life to a gang."""
+    if policy is None:
+        return gang
+    return replace(
+        gang,
+        active_deadline_seconds=policy.active_deadline_seconds,
+        starting_deadline_seconds=policy.starting_deadline_seconds,
+        ttl_seconds=policy.ttl_seconds_after_finished,
+    )
 
 
 def clean_up(policy: str) -> CleanUp:

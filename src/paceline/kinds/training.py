@@ -56,7 +56,6 @@ def gang(
         backoff_limit=policy.backoff_limit,
         role_limits=limits_of({each.type: each.restart_policy for each in specs}),
         clean_up=clean_up(policy.clean_up_policy),
-        active_deadline_seconds=policy.active_deadline_seconds,
     )
 
 

@@ -17,7 +17,7 @@ from paceline.kinds.fields import Free, Part, Replicas, Template, about
 from paceline.kinds.kind import JobKind, Located, Ports
 from paceline.kinds.replicas import check_replicas, places_of, templates_of, types_of
 from paceline.kinds.restart import RestartText
-from paceline.kinds.runmode import RunMode, check_run_mode, debugged, resumed
+from paceline.kinds.runmode import RunMode, Suspend, check_run_mode, debugged, resumed
 from paceline.kinds.runpolicy import RunPolicy, Scope
 from paceline.kinds.schedule import Scheduler
 from paceline.kinds.template import read, with_env
@@ -45,6 +45,7 @@ class XGBoostTrainingJob(Part, frozen=True, kw_only=True):
 
     replica_specs: Annotated[tuple[ReplicaSpec, ...], Meta(min_length=1), about("The replicas; the master has rank 0.")]
     restart_scope: Scope | None = None
+    suspend: Suspend = False
     run_mode: Annotated[RunMode, about("Debug or pause the job.")] | None = None
     run_policy: Annotated[RunPolicy, about("Limits of the job's life.")] | None = None
     scheduler: Annotated[Scheduler, about("Who places the pods.")] | None = None

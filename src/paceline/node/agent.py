@@ -17,11 +17,15 @@ from paceline.client.queue import WorkQueue, run
 from paceline.errors import Busy, Conflict, Missing
 from paceline.node.asking import Asking
 from paceline.node.checks import Checks
+from paceline.node.clearing import Clearing
 from paceline.node.decide import MOMENT, decide
 from paceline.node.devices import Devices
-from paceline.node.ending import grace_seconds, held_tries
+from paceline.node.ending import grace_of, held_tries
+from paceline.node.env import CONFIG_ERROR
 from paceline.node.execute import Run
-from paceline.node.hooks import POST_START, PRE_STOP, Hooks, hook_of
+from paceline.node.greeting import PRE_STOP, hook_of, is_greeted
+from paceline.node.history import History, Policy
+from paceline.node.hooks import Hooks
 from paceline.node.host import Blocked, Folders, Host
 from paceline.node.hosts import Hosts
 from paceline.node.images import Images, Row, backed_off
@@ -35,7 +39,8 @@ from paceline.node.register import Registration
 from paceline.node.report import FINAL
 from paceline.node.seen import Plan, Problem, Seen, Try
 from paceline.node.start import Starter
-from paceline.node.stories import Story, part_of, stories, why_stopping
+from paceline.node.stories import Story, part_of, pulled, stories, why_stopping
+from paceline.node.tokens import Tokens
 from paceline.node.workshop import NOT_PULLED, NoWorkshop, Workshop
 from paceline.objects.meta import Key, Object, key_of, revision_of, uid_of
 from paceline.world import Blocking, Identity, World
@@ -64,6 +69,8 @@ class Agent:
     images: tuple[Row, ...]
     find_sandbox: Callable[[], str | None]
     workshop: Workshop = field(default_factory=NoWorkshop)
+    # How much is kept of pods that are gone.
+    keeping: Policy = field(default_factory=Policy)
     # Runs commands in containers; without it, probes and hooks that want one fail and say so.
     command: Run | None = None
     # How pods are connected, and who makes their networks where each has its own.
@@ -77,6 +84,7 @@ class Agent:
     _reclaim: Reclaim = field(init=False)
     _starter: Starter = field(init=False)
     _devices: Devices = field(init=False)
+    _clearing: Clearing = field(init=False)
     _checks: Checks = field(init=False)
     _hooks: Hooks = field(init=False)
     _group: asyncio.TaskGroup = field(init=False)
@@ -87,6 +95,8 @@ class Agent:
     _followed: set[Identity] = field(init=False, default_factory=set)
     # Whom this process has asked to stop, or will once their last hook has run.
     _leaving: set[Identity] = field(init=False, default_factory=set)
+    # When this process told them to.
+    _told: dict[Identity, datetime] = field(init=False, default_factory=dict)
     # Whose first hook this process has begun.
     _greeted: set[Identity] = field(init=False, default_factory=set)
 
@@ -107,17 +117,21 @@ class Agent:
             volumes=self._volumes.cache,
         )
         self._devices = Devices(files=self.world.files, folders=self.folders, supplies=self.host.supplies)
+        history = History(world=self.world, folders=self.folders, policy=self.keeping)
+        self._clearing = Clearing(history=history, blocking=self.blocking, recorder=self.recorder, host=self.host)
         self._starter = Starter(
             cluster=self.cluster,
             world=self.world,
             host=self.host,
             folders=self.folders,
             hosts=self.hosts,
+            history=history,
             images=Images(rows=self.images, workshop=self.workshop, host=self.host, files=self.world.files),
             claims=self._claims.cache,
             volumes=self._volumes.cache,
             find_sandbox=self.find_sandbox,
             devices=self._devices,
+            tokens=Tokens(cluster=self.cluster, clock=self.world.clock),
             networks=self.networks,
         )
         self.workshop.listen(self._environment_changed)
@@ -156,6 +170,7 @@ class Agent:
                 self.queue.add(uid)
             group.create_task(registration.keep())
             group.create_task(self._reclaim.run())
+            group.create_task(self._clearing.run())
             group.create_task(Refresh(starter=self._starter, pods=self.pods.cache).run())
             ready.set()
             await run(self.queue, self.reconcile, workers=WORKERS)
@@ -181,7 +196,7 @@ class Agent:
         for _ in range(MAX_ROUNDS):
             seen = look(self.world, self.folders, pod, address=self.hosts.address(pod), problems=problems)
             health = self._checks.health(pod, seen.tries)
-            seen = replace(seen, health=health, host_address=self.network.host_address)
+            seen = replace(seen, health=health, told=self._told_of(seen), host_address=self.network.host_address)
             plan = decide(seen, self.world.clock.now())
             if not plan.record and not plan.start:
                 break
@@ -203,32 +218,51 @@ class Agent:
         """Start what is to be started; give what kept the rest from it."""
         specs = {str(each["name"]): each for each in containers_of(pod)}
         problems = {}
+        if plan.start and (problem := await self._prepare(pod)):
+            return {start.container: problem for start in plan.start}
         for start in plan.start:
             try:
                 await self._starter.start(pod, specs[start.container], start.restarts)
             except Blocked as error:
-                problems[start.container] = self._problem(pod, specs[start.container], error)
+                problems[start.container] = await self._problem(pod, specs[start.container], error)
                 continue
             folder = self.folders.attempt(uid_of(pod), start.container, start.restarts)
             if read_started(self.world.files, folder) is None:
                 raise Busy(f"the shim of container {start.container!r} ended before it began; see {folder}")
         return problems
 
-    def _problem(self, pod: Object, container: Object, error: Blocked) -> Problem:
+    async def _prepare(self, pod: Object) -> Problem | None:
+        """Make what all containers of a pod need; give what keeps them all from starting."""
+        try:
+            await self._starter.prepare(pod)
+        except Blocked as error:
+            for said in error.told:
+                await self.recorder.record(pod, error.reason, message=said, is_warning=True)
+            return Problem(reason=error.reason, message=str(error), is_of_pod=True)
+        return None
+
+    async def _problem(self, pod: Object, container: Object, error: Blocked) -> Problem:
         now = self.world.clock.now()
         lasted = (now - self._blocked.get(uid_of(pod), now)).total_seconds()
         if error.reason == NOT_PULLED and lasted >= SOONEST_SECONDS:
             error = backed_off(container, error)
+        if error.reason == CONFIG_ERROR:
+            # What is wrong is not the image, which is there.
+            story = pulled(str(container.get("image") or ""), self._starter.images.environment_of(container).name)
+            part = part_of(pod, str(container["name"]))
+            await self.recorder.record(pod, story.reason, message=story.message, part=part)
         return Problem(reason=error.reason, message=str(error))
 
     def _greet(self, seen: Seen) -> None:
         """Run the first hook of each container that has not been through it, also when another agent began it."""
+        uid, held = uid_of(seen.pod), held_tries(seen)
         for container in containers_of(seen.pod):
-            each = held_tries(seen).get(str(container["name"]))
+            name = str(container["name"])
+            each = held.get(name)
             who = each.started.identity if each and each.started else None
-            if each is None or who is None or who in self._greeted or not hook_of(container, POST_START):
+            if each is None or who is None or who in self._greeted or is_greeted(seen, name):
                 continue
-            if not self.world.files.exists(self._folder(seen, str(container["name"])) / HOOKED):
+            if not self._checks.is_condemned((uid, name, each.restarts)):
                 self._greeted.add(who)
                 self._group.create_task(self._after_start(seen, container, each.restarts))
 
@@ -236,8 +270,14 @@ class Agent:
         name = str(container["name"])
         if await self._hooks.after_start(seen.pod, container):
             self.world.files.overwrite(self._folder(seen, name) / HOOKED, b"", 0o600)
+            self.queue.add(uid_of(seen.pod))
         else:
             self._checks.condemn((uid_of(seen.pod), name, restarts))
+
+    def _told_of(self, seen: Seen) -> dict[str, datetime]:
+        """Say when this process told containers of a pod to stop."""
+        known = ((name, each.started.identity) for name, each in seen.tries.items() if each.started)
+        return {name: self._told[who] for name, who in known if who is not None and who in self._told}
 
     async def _stop(self, seen: Seen, plan: Plan) -> None:
         for name in plan.ask:
@@ -258,18 +298,20 @@ class Agent:
         write_asked(self.world.files, self._folder(seen, name), self.world.clock.now())
         if hook_of(container, PRE_STOP):
             self._leaving.add(who)
-            self._group.create_task(self._take_leave(seen.pod, container, each))
+            self._group.create_task(self._take_leave(seen, container, each))
         else:
             self._say_stop(each)
         await self.recorder.record(seen.pod, "Killing", message=why_stopping(seen, name), part=part_of(seen.pod, name))
 
-    async def _take_leave(self, pod: Object, container: Object, each: Try) -> None:
-        await self._hooks.before_stop(pod, container, seconds=grace_seconds(pod))
+    async def _take_leave(self, seen: Seen, container: Object, each: Try) -> None:
+        await self._hooks.before_stop(seen.pod, container, seconds=grace_of(seen, str(container["name"])))
         self._say_stop(each)
+        self.queue.add(uid_of(seen.pod))
 
     def _say_stop(self, each: Try) -> None:
         if each.started and each.started.identity:
             self._leaving.add(each.started.identity)
+            self._told[each.started.identity] = self.world.clock.now()
         self._signal(each, signal.SIGTERM)
 
     def _signal(self, each: Try, number: int) -> bool:
@@ -296,6 +338,7 @@ class Agent:
             self._followed.discard(who)
             self._leaving.discard(who)
             self._greeted.discard(who)
+            self._told.pop(who, None)
         self.queue.add(uid)
 
     async def _report(self, pod: Object, plan: Plan) -> None:
@@ -337,7 +380,7 @@ class Agent:
             return  # Gone, or another pod has the name by now.
 
     async def _clear(self, uid: str) -> None:
-        """End what is left of a pod that is gone, then remove its folder."""
+        """End what is left of a pod that is gone, then keep its logs and remove the rest."""
         names = self.world.files.names(self.folders.containers(uid))
         held = {name: each for name, each in tries_of(self.world, self.folders, uid, names).items() if each.is_held}
         for each in held.values():
@@ -348,8 +391,11 @@ class Agent:
         if not held and self.world.files.exists(self.folders.pod(uid)):
             # Elsewhere: what a pod left in its scratch folders may take long to remove. Its own folder last: while that
             # is there, the rest is looked for.
-            for folder in (self.folders.memories(uid), self.folders.pod(uid)):
-                await self.blocking.run(functools.partial(self.world.files.remove, folder))
+            await self.blocking.run(functools.partial(self.world.files.remove, self.folders.memories(uid)))
+            if await self.blocking.run(functools.partial(self._clearing.history.keep, uid)):
+                self._clearing.hint()
+            else:
+                await self.blocking.run(functools.partial(self.world.files.remove, self.folders.pod(uid)))
 
     async def _disconnect(self, uid: str) -> None:
         """Take away the network and the devices of a pod in which nothing runs any more."""

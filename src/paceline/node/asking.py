@@ -47,7 +47,8 @@ class Asking:
         except TimeoutError:
             seconds = f"{probe.timeout.total_seconds():g}s"
             if probe.action == "exec":
-                return Said(is_good=False, text=f"command timed out after {seconds}")
+                command = " ".join(probe.what.get("command") or ())
+                return Said(is_good=False, text=f'command timed out: "{command}" timed out after {seconds}')
             return Said(is_good=False, text=f"no answer within {seconds}")
 
     async def act(

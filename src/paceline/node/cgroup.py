@@ -38,8 +38,9 @@ class Cgroup:
             return found is not None and int(found[1]) > 0
         return False
 
-    def remove(self) -> None:
-        """Remove the folders; one that still holds a process stays, and is swept when the agent starts next."""
+    def remove(self) -> bool:
+        """Remove the folders; False when one still holds a process. Such a one is swept when the agent starts next."""
         for folder in self._folders:
             with contextlib.suppress(OSError):
                 folder.rmdir()
+        return not any(folder.exists() for folder in self._folders)

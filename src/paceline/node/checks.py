@@ -25,6 +25,7 @@ from paceline.node.probes import (
     probes_of,
 )
 from paceline.node.seen import Try
+from paceline.node.stories import part_of
 from paceline.objects.meta import Object, uid_of
 from paceline.world import Clock
 
@@ -85,6 +86,10 @@ class Checks:
         }
         return said | dead
 
+    def is_condemned(self, attempt: Attempt) -> bool:
+        """Tell whether a try has to end because its first hook failed."""
+        return attempt in self._condemned
+
     def condemn(self, attempt: Attempt) -> None:
         """Have a try end whose first hook failed."""
         self._condemned.add(attempt)
@@ -110,7 +115,8 @@ class Checks:
             self.on_change(attempt[0])
         if not said.is_good:
             message = f"{NAMES[probe.kind]} probe failed: {said.text}"
-            await self.recorder.record(pod, "Unhealthy", message=message, is_warning=True)
+            part = part_of(pod, attempt[1])
+            await self.recorder.record(pod, "Unhealthy", message=message, is_warning=True, part=part)
 
 
 def _asked(probes: Mapping[str, Probe], tallies: Mapping[str, Tally]) -> tuple[str, ...]:

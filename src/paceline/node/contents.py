@@ -1,19 +1,24 @@
 """The files that volumes made of other objects hold: config maps, secrets, what a pod is told about itself."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from paceline.node.env import field_of, resource_of
+from paceline.node.env import container_named, field_of, resource_of
 from paceline.node.host import Blocked, Host
 from paceline.node.sources import Sources
-from paceline.objects.meta import Object
+from paceline.node.tokens import ask_of
+from paceline.objects.meta import Object, namespace_of
 
 FAILED = "FailedMount"
 _FILE_NAME = re.compile(r"[-._a-zA-Z0-9]+")
 _RIGHTS = 0o644
+_NO_KEY = {
+    "configmap": "configmap references non-existent config key",
+    "secret": "references non-existent secret key",
+}
 
 # Where it lies in the volume, what it holds, and its rights.
 File = tuple[str, bytes, int]
@@ -43,11 +48,22 @@ def files_of(spec: Mapping[str, Any], telling: Telling) -> tuple[File, ...] | No
     if (wire := spec.get("downwardAPI")) is not None:
         return tuple(_told(wire, telling, _rights(wire)))
     if (wire := spec.get("projected")) is not None:
-        together: dict[str, File] = {}
-        for source in wire.get("sources") or ():
-            together |= {file[0]: file for file in _projected(source, telling, _rights(wire))}
-        return tuple(together.values())
+        return tuple(_together(wire, telling))
     return None
+
+
+def _together(wire: Mapping[str, Any], telling: Telling) -> Iterable[File]:
+    """Put the files of several sources into one folder, the later ones over the earlier; say all that is missing."""
+    together: dict[str, File] = {}
+    missing = []
+    for source in wire.get("sources") or ():
+        try:
+            together |= {file[0]: file for file in _projected(source, telling, _rights(wire))}
+        except Blocked as error:
+            missing.append(str(error))
+    if missing:
+        raise Blocked(FAILED, missing[0] if len(missing) == 1 else f"[{', '.join(missing)}]")
+    return together.values()
 
 
 def _rights(wire: Mapping[str, Any]) -> int:
@@ -61,11 +77,19 @@ def _projected(source: Mapping[str, Any], telling: Telling, rights: int) -> Iter
         yield from _keyed("secret", str(wire.get("name") or ""), wire, telling, rights)
     elif (wire := source.get("downwardAPI")) is not None:
         yield from _told(wire, telling, rights)
-    elif "serviceAccountToken" in source:
-        said = "tokens of service accounts are not given out here"
-        raise Blocked(FAILED, f"{said}; put one that you were given into a secret, and mount that")
+    elif (wire := source.get("serviceAccountToken")) is not None:
+        yield _token(wire, telling, rights)
     else:
         raise Blocked(FAILED, f"a projected volume of {', '.join(source) or 'nothing'} is not offered here")
+
+
+def _token(wire: Mapping[str, Any], telling: Telling, rights: int) -> File:
+    token, path = telling.sources.tokens.get(ask_of(wire)), str(wire["path"])
+    _check_path("serviceAccountToken", path)
+    if token is None:
+        account = f"{namespace_of(telling.pod)}/{telling.pod['spec'].get('serviceAccountName') or 'default'}"
+        raise Blocked(FAILED, f'failed to fetch token: serviceaccounts "{account}" not found')
+    return path, token.encode(), rights
 
 
 def _keyed(kind: str, name: str, wire: Mapping[str, Any], telling: Telling, rights: int) -> Iterator[File]:
@@ -83,7 +107,7 @@ def _keyed(kind: str, name: str, wire: Mapping[str, Any], telling: Telling, righ
         if key in has:
             yield path, has[key], rights if item.get("mode") is None else int(item["mode"])
         elif not wire.get("optional"):
-            raise Blocked(FAILED, f"references non-existent {'config' if kind == 'configmap' else kind} key: {key}")
+            raise Blocked(FAILED, f"{_NO_KEY[kind]}: {key}")
 
 
 def _told(wire: Mapping[str, Any], telling: Telling, rights: int) -> Iterator[File]:
@@ -98,11 +122,10 @@ def _told_value(item: Mapping[str, Any], telling: Telling) -> str:
     if reference := item.get("fieldRef"):
         return field_of(telling.pod, str(reference["fieldPath"]))
     reference = item.get("resourceFieldRef") or {}
-    spec = telling.pod["spec"]
-    for container in (*(spec.get("initContainers") or ()), *spec["containers"]):
-        if container["name"] == reference.get("containerName"):
-            return resource_of(container, reference, telling.host)
-    raise Blocked(FAILED, f"container {reference.get('containerName') or ''} not found")
+    container = container_named(telling.pod, reference.get("containerName"))
+    if container is None:
+        raise Blocked(FAILED, f"container {reference.get('containerName') or ''} not found")
+    return resource_of(container, reference, telling.host)
 
 
 def _check_path(what: str, path: str) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from paceline.node.ending import deadline_of, held_tries, is_overdue, is_sidecar, stop, stop_sick
+from paceline.node.greeting import is_greeted
 from paceline.node.report import is_over, pod_status
 from paceline.node.restart import Role, comes_again, pause_after
 from paceline.node.seen import Ended, Plan, Seen, Start
@@ -56,24 +57,29 @@ class _Step:
 def _steps(seen: Seen, now: datetime) -> Iterator[_Step]:
     """Init containers one after the other, sidecars among them, then all others side by side."""
     spec = seen.pod["spec"]
+    # From then on sidecars may come and go.
+    has_begun = any(name in seen.tries for name in names_of(spec["containers"]))
     for container in spec.get("initContainers") or ():
         name = str(container["name"])
         each = seen.tries.get(name)
         if is_sidecar(container):
             yield from _step(seen, name, now, role=Role.SIDECAR)
-            if each is None or each.started is None or not _has_started(seen, name):
+            if not has_begun and (each is None or each.started is None or not _has_started(seen, name)):
                 return
         elif each is None or each.ended is None or each.ended.exit_code != 0:
             yield from _step(seen, name, now, role=Role.INIT)
             return
     for name in names_of(spec["containers"]):
         yield from _step(seen, name, now, role=Role.MAIN)
+        if not is_greeted(seen, name):
+            # As with a kubelet, those that follow wait for its first hook.
+            return
 
 
 def _has_started(seen: Seen, name: str) -> bool:
-    """Tell whether a sidecar's startup probe, if it has one, lets the next container start."""
-    health = seen.health.get(name)
-    return health is None or health.started
+    """Tell whether a sidecar runs, and its first hook and its startup probe, if any, let the next container start."""
+    each, health = seen.tries[name], seen.health.get(name)
+    return each.ended is None and is_greeted(seen, name) and (health is None or health.started)
 
 
 def _step(seen: Seen, name: str, now: datetime, *, role: Role) -> Iterator[_Step]:

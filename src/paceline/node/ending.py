@@ -1,15 +1,16 @@
 """How a pod's containers are brought to an end: the main ones first, then its sidecars, the last started first."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from paceline.node.greeting import PRE_STOP, has_hook
 from paceline.node.seen import Plan, Seen, Try
 from paceline.objects.meta import Object
 from paceline.objects.times import from_wire
 
 DEFAULT_GRACE_SECONDS = 30
-# What a sidecar gets however long the main containers took.
+# What a container gets once it is told to stop, however long its last hook and those before it took.
 LEAST_GRACE = timedelta(seconds=2)
 DEADLINE = "DeadlineExceeded"
 OVERDUE = "Pod was active on the node longer than the specified deadline"
@@ -48,6 +49,13 @@ def grace_seconds(pod: Object) -> int:
     return int(next((seconds for seconds in chosen if seconds is not None), DEFAULT_GRACE_SECONDS))
 
 
+def grace_of(seen: Seen, name: str) -> int:
+    """Say how long one container may take: a probe that found it dead may give it less than its pod does."""
+    health = seen.health.get(name)
+    own = None if health is None or health.alive else health.grace_seconds
+    return grace_seconds(seen.pod) if own is None else own
+
+
 def stop(seen: Seen, now: datetime) -> Plan:
     """Ask, wait for the grace period, kill; one after the other where the order matters."""
     grace = timedelta(seconds=grace_seconds(seen.pod))
@@ -56,10 +64,10 @@ def stop(seen: Seen, now: datetime) -> Plan:
     asked = {name: each.asked_at for name, each in seen.tries.items() if each.asked_at and each.asked_at <= now}
     begun = min(asked.values(), default=now)
     ask, ends = [], {}
-    for name, least in _next_to_go(seen, held):
+    for name in _next_to_go(seen, held):
         if name not in asked and grace:
             ask.append(name)
-        ends[name] = max(begun + grace, asked.get(name, now) + least) if grace else now
+        ends[name] = max(begun + grace, _least(seen, name, asked.get(name, now), grace)) if grace else now
     kill = tuple(name for name, end in ends.items() if end <= now)
     waits = [end for end in ends.values() if end > now]
     return Plan(ask=tuple(ask), kill=kill, wake_at=min(waits, default=None))
@@ -72,22 +80,28 @@ def stop_sick(seen: Seen, now: datetime) -> Plan:
         health = seen.health.get(name)
         if health is None or health.alive:
             continue
-        own = health.grace_seconds
-        grace = timedelta(seconds=grace_seconds(seen.pod) if own is None else own)
-        is_asked = each.asked_at is not None and each.asked_at <= now
-        if not is_asked and grace:
+        grace = timedelta(seconds=grace_of(seen, name))
+        asked = each.asked_at if each.asked_at is not None and each.asked_at <= now else None
+        if asked is None and grace:
             ask.append(name)
-        ends[name] = ((each.asked_at if is_asked else None) or now) + grace
+        begun = asked or now
+        ends[name] = max(begun + grace, _least(seen, name, begun, grace)) if grace else now
     waits = [end for end in ends.values() if end > now]
     kill = tuple(name for name, end in ends.items() if end <= now)
     return Plan(ask=tuple(ask), kill=kill, wake_at=min(waits, default=None))
 
 
-def _next_to_go(seen: Seen, held: Mapping[str, Try]) -> Iterator[tuple[str, timedelta]]:
-    """Name the containers whose turn to stop it is, and how long each gets at the least."""
+def _least(seen: Seen, name: str, asked: datetime, grace: timedelta) -> datetime:
+    """Say until when a container is left alone: its last hook has the grace period, and only then is it told."""
+    if name in seen.told:
+        return seen.told[name] + LEAST_GRACE
+    return asked + (grace if has_hook(seen.pod, name, PRE_STOP) else timedelta()) + LEAST_GRACE
+
+
+def _next_to_go(seen: Seen, held: Mapping[str, Try]) -> tuple[str, ...]:
+    """Name the containers whose turn to stop it is."""
     sidecars = sidecars_of(seen.pod)
-    main = [name for name in held if name not in sidecars]
+    main = tuple(name for name in held if name not in sidecars)
     if main or not grace_seconds(seen.pod):
-        yield from ((name, timedelta()) for name in main or held)
-        return
-    yield from ((name, LEAST_GRACE) for name in [each for each in reversed(sidecars) if each in held][:1])
+        return main or tuple(held)
+    return tuple(each for each in reversed(sidecars) if each in held)[:1]

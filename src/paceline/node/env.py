@@ -28,8 +28,7 @@ def expand(text: str, known: Mapping[str, str]) -> str:
 def env_of(pod: Object, container: Object, sources: Sources, host: Host | None = None) -> dict[str, str]:
     """Work out the variables a container asks for; each may refer to those before it.
 
-    Services are not among them, nor is the API: their addresses lead nowhere on this machine, and programs that find
-    KUBERNETES_SERVICE_HOST expect a token too, which pods here are not given.
+    Services are not among them: their addresses lead nowhere on this machine. The API server is told of elsewhere.
     """
     env: dict[str, str] = {}
     for block in container.get("envFrom") or ():
@@ -64,7 +63,7 @@ def _block(block: Mapping[str, Any], sources: Sources) -> Iterable[tuple[str, st
     prefix = str(block.get("prefix") or "")
     for field, kind in (("configMapRef", "configmap"), ("secretRef", "secret")):
         if reference := block.get(field):
-            data = sources.data(kind, reference["name"])
+            data = sources.words(kind, reference["name"])
             if data is None and not reference.get("optional"):
                 raise Blocked(CONFIG_ERROR, f'{kind} "{reference["name"]}" not found')
             return [(prefix + key, value.decode(errors="replace")) for key, value in (data or {}).items()]
@@ -77,7 +76,7 @@ def _value(wire: Mapping[str, Any], pod: Object, container: Object, found: tuple
     if reference := wire.get("fieldRef"):
         return field_of(pod, str(reference["fieldPath"]))
     if reference := wire.get("resourceFieldRef"):
-        return resource_of(container, reference, host)
+        return resource_of(container_named(pod, reference.get("containerName")) or container, reference, host)
     for field, kind in (("configMapKeyRef", "configmap"), ("secretKeyRef", "secret")):
         if reference := wire.get(field):
             return _key(sources, kind, reference, namespace_of(pod))
@@ -85,7 +84,7 @@ def _value(wire: Mapping[str, Any], pod: Object, container: Object, found: tuple
 
 
 def _key(sources: Sources, kind: str, reference: Mapping[str, Any], namespace: str) -> str | None:
-    data = sources.data(kind, reference["name"])
+    data = sources.words(kind, reference["name"])
     value = None if data is None else data.get(reference["key"])
     if value is not None:
         return value.decode(errors="replace")
@@ -130,6 +129,13 @@ _FIELDS: dict[str, Callable[[Object], str]] = {
     "status.podIP": _in_status("podIP"),
     "status.podIPs": _in_status("podIP"),
 }
+
+
+def container_named(pod: Object, name: Any) -> Object | None:
+    """Find a container of a pod by its name."""
+    spec = pod.get("spec") or {}
+    every = (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
+    return next((each for each in every if each["name"] == name), None)
 
 
 def resource_of(container: Object, reference: Mapping[str, Any], host: Host | None) -> str:

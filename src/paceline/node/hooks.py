@@ -7,9 +7,9 @@ from typing import Any
 
 from paceline.client.events import Recorder
 from paceline.node.asking import Asking, Said
+from paceline.node.greeting import POST_START, PRE_STOP, hook_of
+from paceline.node.stories import part_of
 from paceline.objects.meta import Object
-
-POST_START, PRE_STOP = "postStart", "preStop"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class Hooks:
         """Run what follows the start; False when it failed, and the container has to go."""
         said = await self._run(pod, container, POST_START)
         if not said.is_good:
-            await self.recorder.record(pod, "FailedPostStartHook", message=_words("PostStart", said), is_warning=True)
+            await self._tell(pod, container, "PostStart", said)
         return said.is_good
 
     async def before_stop(self, pod: Object, container: Mapping[str, Any], *, seconds: float) -> None:
@@ -35,18 +35,13 @@ class Hooks:
         except TimeoutError:
             said = Said(is_good=False, text="it took longer than the grace period")
         if not said.is_good:
-            await self.recorder.record(pod, "FailedPreStopHook", message=_words("PreStop", said), is_warning=True)
+            await self._tell(pod, container, "PreStop", said)
 
     async def _run(self, pod: Object, container: Mapping[str, Any], kind: str) -> Said:
         action, what = hook_of(container, kind) or ("", {})
         return await self.asking.act(action, what, pod, container=container, address=self.address(pod))
 
-
-def hook_of(container: Mapping[str, Any], kind: str) -> tuple[str, Mapping[str, Any]] | None:
-    """Read one hook of a container: how it is done, and what."""
-    said = (container.get("lifecycle") or {}).get(kind) or {}
-    return next(((name, what) for name, what in said.items() if what is not None), None)
-
-
-def _words(name: str, said: Said) -> str:
-    return f"{name}Hook failed: {said.text}" if said.text else f"{name}Hook failed"
+    async def _tell(self, pod: Object, container: Mapping[str, Any], kind: str, said: Said) -> None:
+        words = f"{kind}Hook failed: {said.text.strip()}" if said.text.strip() else f"{kind}Hook failed"
+        part = part_of(pod, str(container["name"]))
+        await self.recorder.record(pod, f"Failed{kind}Hook", message=words, is_warning=True, part=part)

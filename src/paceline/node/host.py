@@ -62,9 +62,11 @@ ADDRESS = "127.0.0.1"
 class Blocked(Exception):
     """A container cannot be started now: a reason kubectl users know, and what would help. It is tried again."""
 
-    def __init__(self, reason: str, message: str) -> None:
+    def __init__(self, reason: str, message: str, *, told: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.reason = reason
+        # What is to be told of the pod as a whole, where that is what cannot be started.
+        self.told = told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +79,11 @@ class Folders:
     def pods(self) -> Path:
         """Where every pod has a folder, named by its uid."""
         return self.root / "pods"
+
+    @property
+    def history(self) -> Path:
+        """Where the logs of pods lie that are gone."""
+        return self.root / "history"
 
     @property
     def hosts(self) -> Path:

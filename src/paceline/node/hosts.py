@@ -12,7 +12,7 @@ from ipaddress import IPv4Address
 from pathlib import Path
 
 from paceline.node.host import Folders
-from paceline.node.network import SHARED_NETWORK, PodNetwork, wants_host
+from paceline.node.network import API_NAMES, SHARED_NETWORK, PodNetwork, wants_host
 from paceline.objects.meta import Object, name_of, namespace_of, uid_of
 from paceline.world import Files
 
@@ -66,9 +66,11 @@ def hostname_of(pod: Object) -> str:
     return str((pod.get("spec") or {}).get("hostname") or name_of(pod))[:63].rstrip("-.")
 
 
-def hosts_text(members: dict[StableName, IPv4Address]) -> str:
-    """Write the hosts file of a group."""
-    return HEAD + "".join(f"{address}\t{' '.join(name.spellings())}\n" for name, address in sorted(members.items()))
+def hosts_text(members: dict[StableName, IPv4Address], api: str = "") -> str:
+    """Write the hosts file of a group; `api` is where the API server is found."""
+    server = f"{api}\t{' '.join(API_NAMES)}\n" if api else ""
+    peers = "".join(f"{address}\t{' '.join(name.spellings())}\n" for name, address in sorted(members.items()))
+    return HEAD + server + peers
 
 
 def natural_number(name: StableName, count: int) -> int:
@@ -152,7 +154,8 @@ class Hosts:
         for group in tuple(self._changed):
             if names := self._groups.get(group):
                 members = {name: self._shown(name) for name in names}
-                self.files.overwrite(self._file(group), hosts_text(members).encode())
+                api = self.network.host_address if self.network.api_port else ""
+                self.files.overwrite(self._file(group), hosts_text(members, api).encode())
             else:
                 self.files.remove(self._file(group))
             # Only now: what a full disk refused is tried again.

@@ -9,6 +9,13 @@ from paceline.objects.meta import Object
 
 # Addresses of the machine itself, of which every pod gets one where they share its network.
 LOOPBACK = IPv4Network("127.128.0.0/9")
+# What the API server is called in every cluster; its certificate is for these names too.
+API_NAMES = (
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+    "kubernetes.default",
+    "kubernetes",
+)
 SHARED = "pods share the machine's network, each with a loopback address of its own"
 
 
@@ -38,6 +45,8 @@ class PodNetwork:
     why: str = SHARED
     # Whom pods with a network of their own ask for the addresses of names.
     resolver: str = "/etc/resolv.conf"
+    # Where the API server listens at the host's address; none: pods are not told.
+    api_port: int = 0
 
     @property
     def is_own(self) -> bool:
@@ -53,6 +62,26 @@ class PodNetwork:
     def host_address(self) -> str:
         """Give the address at which pods reach the machine."""
         return self.gateway if self.is_own else ADDRESS
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Tell where the API server is, in the variables that clients look for.
+
+        It goes by a name, which the hosts file of every pod has: that is what its certificate is for.
+        """
+        if not self.api_port:
+            return {}
+        port, place = str(self.api_port), f"tcp://{self.host_address}:{self.api_port}"
+        return {
+            "KUBERNETES_SERVICE_HOST": API_NAMES[0],
+            "KUBERNETES_SERVICE_PORT": port,
+            "KUBERNETES_SERVICE_PORT_HTTPS": port,
+            "KUBERNETES_PORT": place,
+            "KUBERNETES_PORT_443_TCP": place,
+            "KUBERNETES_PORT_443_TCP_ADDR": self.host_address,
+            "KUBERNETES_PORT_443_TCP_PORT": port,
+            "KUBERNETES_PORT_443_TCP_PROTO": "tcp",
+        }
 
 
 SHARED_NETWORK = PodNetwork()

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 from paceline.node.contents import FAILED, File
 from paceline.node.env import CONFIG_ERROR
 from paceline.node.host import Blocked
-from paceline.node.volumes import HOST_PATHS, OWN, SHARED, Mount, Volume
+from paceline.node.volumes import HOST_PATHS, OWN, SHARED, Mount, Volume, not_made
 from paceline.world import Files
 
 # As a kubelet has it: what is shown is a link to the files of one moment, so that all of them change at once.
@@ -15,14 +15,17 @@ CURRENT = "..data"
 PRIVATE = 0o700
 
 
-def make_ready(files: Files, mount: Mount, group: int | None = None) -> None:
-    """Make what a mount shows; `group` is who volumes are shared with."""
-    volume, source = mount.volume, mount.source
-    if volume.source is None or source is None:
+def make_sub_path(files: Files, mount: Mount, container: str) -> None:
+    """Make the folder in a volume that a mount of a container shows."""
+    root, path = mount.volume.source, mount.source
+    if root is None or path is None or not mount.sub_path:
         return
-    make_volume(files, volume, group)
-    if mount.sub_path:
-        _make_sub_path(files, volume.source, source)
+    # A link in the volume must not show the container what lies outside of it.
+    if not files.resolve(path).is_relative_to(files.resolve(root)):
+        said = f'failed to prepare subPath for volumeMount "{mount.name}" of container "{container}"'
+        raise Blocked(CONFIG_ERROR, said)
+    if not files.exists(path):
+        files.make_folder(path, mount.volume.make or OWN)
 
 
 def make_volume(files: Files, volume: Volume, group: int | None = None) -> None:
@@ -46,22 +49,26 @@ def _make_place(files: Files, volume: Volume, source: Path) -> None:
     found = files.sort(source)
     if not found and volume.make is not None:
         if volume.host_type == "FileOrCreate":
-            _make_file(files, source, volume.make)
+            _make_file(files, volume, source)
         else:
             files.make_folder(source, volume.make)
     elif wanted and found != wanted:
-        raise Blocked(FAILED, f"hostPath type check failed: {source} is not a {word}")
+        raise not_made(volume.name, f"hostPath type check failed: {source} is not a {word}")
+    elif not found and volume.must_exist:
+        said = f'MountVolume.NewMounter initialization failed for volume "{volume.name}"'
+        said = f'{said} : path "{source}" does not exist'
+        raise Blocked(FAILED, said, told=(said,))
 
 
-def _make_file(files: Files, path: Path, rights: int) -> None:
+def _make_file(files: Files, volume: Volume, path: Path) -> None:
     if files.sort(path.parent) != "folder":
-        raise Blocked(FAILED, f"open {path}: no such file or directory")
-    files.overwrite(path, b"", rights)
+        raise not_made(volume.name, f"open {path}: no such file or directory")
+    files.overwrite(path, b"", volume.make or 0)
 
 
 def fill(files: Files, folder: Path, wanted: tuple[File, ...]) -> Path | None:
     """Let a folder hold these files and no others, all at once; give where the new ones lie, if any are new."""
-    files.make_folder(folder, OWN)
+    files.make_folder(folder, SHARED)
     version = f"..{_digest(wanted)}"
     tops = {PurePosixPath(name).parts[0] for name, _, _ in wanted}
     before = set(files.names(folder))
@@ -86,11 +93,3 @@ def _digest(wanted: Iterable[File]) -> str:
         found.update(f"{name}\0{mode}\0{len(data)}\0".encode())
         found.update(data)
     return found.hexdigest()[:16]
-
-
-def _make_sub_path(files: Files, root: Path, path: Path) -> None:
-    # A link in the volume must not show the container what lies outside of it.
-    if not files.resolve(path).is_relative_to(files.resolve(root)):
-        raise Blocked(CONFIG_ERROR, f"subPath {str(path.relative_to(root))!r} leads out of its volume")
-    if not files.exists(path):
-        files.make_folder(path, SHARED)

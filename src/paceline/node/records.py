@@ -29,6 +29,7 @@ def read_try(files: Files, processes: Processes, folder: Path) -> Try:
         ended=read_ended(files, folder),
         is_held=is_held,
         asked_at=_read_asked(files, folder),
+        is_greeted=files.exists(folder / HOOKED),
     )
 
 

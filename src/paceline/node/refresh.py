@@ -9,14 +9,13 @@ from paceline.node.host import Blocked
 from paceline.node.ready import make_volume
 from paceline.node.sources import Reading
 from paceline.node.start import Starter
-from paceline.node.volumes import has_begun, volume_of
-from paceline.objects.meta import Key, Object
+from paceline.node.volumes import MADE_OF_OTHERS, has_begun, volume_of
+from paceline.objects.meta import Key, Object, uid_of
 from paceline.world import Files
 
 # A kubelet takes up to a minute and a half; whoever waits for it is glad of less.
 PERIOD_SECONDS = 10.0
 ENDED = frozenset({"Succeeded", "Failed"})
-_MADE_OF_OTHERS = ("configMap", "secret", "projected", "downwardAPI")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +29,8 @@ class Refresh:
         """Work until cancelled; trouble with the server is waited out."""
         while True:
             await asyncio.sleep(PERIOD_SECONDS)
-            reading = Reading(cluster=self.starter.cluster)
+            self.starter.tokens.keep(uid_of(pod) for pod in self.pods.values())
+            reading = Reading(cluster=self.starter.cluster, tokens=self.starter.tokens)
             for pod in tuple(self.pods.values()):
                 if self._is_concerned(pod):
                     await self._renew(pod, reading)
@@ -39,7 +39,7 @@ class Refresh:
         spec, status = pod["spec"], pod.get("status") or {}
         if spec.get("nodeName") != self.starter.host.name or status.get("phase") in ENDED or not has_begun(pod):
             return False
-        return any(word in volume for volume in spec.get("volumes") or () for word in _MADE_OF_OTHERS)
+        return any(word in volume for volume in spec.get("volumes") or () for word in MADE_OF_OTHERS)
 
     async def _renew(self, pod: Object, reading: Reading) -> None:
         try:
@@ -48,7 +48,7 @@ class Refresh:
             return  # The server is away: what is there stays, and the next round asks again.
         files: Files = self.starter.world.files
         for index, spec in enumerate(pod["spec"].get("volumes") or ()):
-            if not any(word in spec for word in _MADE_OF_OTHERS):
+            if not any(word in spec for word in MADE_OF_OTHERS):
                 continue
             try:
                 volume = volume_of(pod, index, spec, shelf)

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from paceline.node.ending import DEADLINE, OVERDUE, held_tries, is_overdue, is_sidecar
+from paceline.node.greeting import is_greeted
 from paceline.node.probes import Health
 from paceline.node.restart import Role, comes_again, pause_after, policy_of
 from paceline.node.seen import Ended, Seen, Try
@@ -12,24 +13,38 @@ from paceline.objects.meta import Object, is_deleting, uid_of
 from paceline.objects.times import to_wire
 
 FINAL = ("Succeeded", "Failed")
+# A container that could not be started began at the beginning of time.
+START_ERROR, NEVER = "StartError", "1970-01-01T00:00:00Z"
+# What is said of a container that its pod did not live to see started, or started again.
+UNKNOWN = {
+    "exitCode": 137,
+    "reason": "ContainerStatusUnknown",
+    "message": "The container could not be located when the pod was terminated",
+}
 
 
 def pod_status(seen: Seen, now: datetime) -> Object:
     """Write the whole status of a pod; fields that others own are kept."""
     old = seen.pod.get("status") or {}
     init, main = _statuses(seen)
-    phase = phase_of(seen, init, main)
+    # Final is final, whatever its containers have come to since.
+    phase = old["phase"] if old.get("phase") in FINAL else phase_of(seen, init, main)
     why: Object = {}
     if is_overdue(seen.pod, now) and old.get("phase") not in FINAL:
         phase, why = "Failed", {"reason": DEADLINE, "message": OVERDUE}
     if phase in FINAL and old.get("phase") not in FINAL and held_tries(seen):
         # Not over before its last container is: whoever waits for the end may rely on it.
         phase, why = str(old.get("phase") or "Pending"), {}
+    conditions = _conditions(seen, (init, main), phase, now)
+    if (is_deleting(seen.pod) or why) and not _has_held(seen):
+        # Nothing will start any more.
+        phase = phase if phase in FINAL else "Failed"
+        _close(init, main)
     status: Object = {
         "phase": phase,
         **_generation(seen.pod),
         **why,
-        "conditions": _conditions(seen, (init, main), phase, now),
+        "conditions": conditions,
         "hostIP": seen.host_address,
         "hostIPs": [{"ip": seen.host_address}],
         "podIP": seen.address,
@@ -53,7 +68,18 @@ def _statuses(seen: Seen) -> tuple[list[Object], list[Object]]:
         _container(seen, each, Role.SIDECAR if is_sidecar(each) else Role.INIT)
         for each in spec.get("initContainers") or ()
     ]
-    return init, [_container(seen, each, Role.MAIN) for each in spec["containers"]]
+    main = [_container(seen, each, Role.MAIN) for each in spec["containers"]]
+    # A kubelet lists the one sort in the order of the spec and the other by name.
+    return init, sorted(main, key=lambda each: str(each["name"]))
+
+
+def _close(init: list[Object], main: list[Object]) -> None:
+    """Say of containers that wait that they never came, unless their turn had not come yet."""
+    is_initialized = all("terminated" in each["state"] or "containerID" in each for each in init)
+    begun = [each for each in init if each["lastState"]]
+    for each in (*begun, *(main if is_initialized else ())):
+        if "terminated" not in each["state"]:
+            each |= {"state": {"terminated": UNKNOWN}, "ready": False, "started": False}
 
 
 def phase_of(seen: Seen, init: list[Object], main: list[Object]) -> str:
@@ -62,15 +88,13 @@ def phase_of(seen: Seen, init: list[Object], main: list[Object]) -> str:
     for each in init:
         if each["name"] in beside:
             if not each["started"] and not each["lastState"] and "terminated" not in each["state"]:
-                return "Failed" if is_deleting(seen.pod) and not _has_held(seen) else "Pending"
+                return "Pending"
             continue
         done = each["state"].get("terminated")
         if done is None or done["exitCode"] != 0:
-            failed = done is not None and (policy == "Never" or is_deleting(seen.pod))
-            return "Failed" if failed else "Pending"
+            return "Failed" if done is not None and policy == "Never" else "Pending"
     if any("waiting" in each["state"] and "terminated" not in each["lastState"] for each in main):
-        # Deleted before it ever ran: nothing will start any more.
-        return "Failed" if is_deleting(seen.pod) and not _has_held(seen) else "Pending"
+        return "Pending"
     ends = [each["state"].get("terminated") or each["lastState"].get("terminated") for each in main]
     if any("running" in each["state"] for each in main):
         return "Running"
@@ -101,7 +125,7 @@ def _container(seen: Seen, spec: Mapping[str, Any], role: Role) -> Object:
     each, before = seen.tries.get(name), seen.before.get(name)
     restarts = each.restarts if each else 0
     state, last = _state(seen, name, role), {}
-    if before is not None:
+    if before is not None and "terminated" not in state:
         last = {"terminated": _terminated(before, _id(seen.pod, name, restarts - 1))}
     elif "waiting" in state and each is not None and each.ended is not None:
         last = {"terminated": _terminated(each.ended, _id(seen.pod, name, restarts))}
@@ -133,10 +157,13 @@ def _granted(spec: Mapping[str, Any]) -> Object:
 
 def _state(seen: Seen, name: str, role: Role) -> dict[str, Any]:
     each = seen.tries.get(name)
-    if problem := seen.problems.get(name):
+    if (problem := seen.problems.get(name)) and not problem.is_of_pod:
         return {"waiting": {"reason": problem.reason, "message": problem.message}}
     if each is None or each.started is None:
-        return {"waiting": _not_yet(seen, role)}
+        return {"waiting": _not_yet(seen)}
+    if not is_greeted(seen, name):
+        # It does not count as running before its first hook has run.
+        return {"waiting": _not_yet(seen)}
     if each.ended is None:
         return {"running": {"startedAt": to_wire(each.started.at)} if each.started.at else {}}
     if _waits_for_next(seen, each, role):
@@ -153,9 +180,8 @@ def _waits_for_next(seen: Seen, each: Try, role: Role) -> bool:
     return comes_again(seen.pod, each.ended, role)
 
 
-def _not_yet(seen: Seen, role: Role) -> dict[str, Any]:
-    has_init = bool(seen.pod["spec"].get("initContainers"))
-    return {"reason": "PodInitializing" if has_init and role is Role.MAIN else "ContainerCreating"}
+def _not_yet(seen: Seen) -> dict[str, Any]:
+    return {"reason": "PodInitializing" if seen.pod["spec"].get("initContainers") else "ContainerCreating"}
 
 
 def _terminated(ended: Ended, container_id: str) -> dict[str, Any]:
@@ -164,7 +190,9 @@ def _terminated(ended: Ended, container_id: str) -> dict[str, Any]:
         wire["signal"] = ended.signal
     if ended.message:
         wire["message"] = ended.message
-    if ended.started_at:
+    if ended.reason == START_ERROR:
+        wire["startedAt"] = NEVER
+    elif ended.started_at:
         wire["startedAt"] = to_wire(ended.started_at)
     return wire | {"finishedAt": to_wire(ended.finished_at), "containerID": container_id}
 
@@ -183,17 +211,20 @@ def _conditions(seen: Seen, containers: tuple[list[Object], list[Object]], phase
     init, main = containers
     old = {str(each["type"]): each for each in (seen.pod.get("status") or {}).get("conditions") or ()}
     beside = [each for each in init if is_beside(seen, each)]
-    before = [each for each in init if each not in beside]
-    not_done = [each["name"] for each in before if not each["ready"]]
-    not_done += [each["name"] for each in beside if "containerID" not in each]
-    not_ready = [each["name"] for each in (*main, *beside) if not each["ready"]]
-    incomplete = _why_not(phase, "ContainersNotInitialized", f"containers with incomplete status: {_listed(not_done)}")
-    ready = _why_not(phase, "ContainersNotReady", f"containers with unready status: {_listed(not_ready)}")
-    has_run = any("containerID" in each for each in (*init, *main))
+    not_done = [each["name"] for each in init if not each["started" if each in beside else "ready"]]
+    if any("containerID" in each for each in main):
+        # Once initialized, always initialized: sidecars may come and go.
+        not_done = []
+    order = [str(each["name"]) for each in (*init, *seen.pod["spec"]["containers"])]
+    not_ready = sorted((each["name"] for each in (*main, *beside) if not each["ready"]), key=order.index)
+    incomplete = {"reason": "ContainersNotInitialized", "message": _these("incomplete", not_done)}
+    ready = _why_not(phase, "ContainersNotReady", _these("unready", not_ready))
+    gates = _shut_gates(seen.pod, old)
+    has_run = any("containerID" in each and is_greeted(seen, each["name"]) for each in (*init, *main))
     ours = {
-        "PodReadyToStartContainers": (has_run and phase not in FINAL, {}),
-        "Initialized": (not not_done, incomplete),
-        "Ready": (not not_ready, ready),
+        "PodReadyToStartContainers": (_can_start(seen, phase, has_run=has_run), _why_of_pod(seen)),
+        "Initialized": (not not_done, {"reason": "PodCompleted"} if phase == "Succeeded" else incomplete),
+        "Ready": (not not_ready and not gates, ready if not_ready else gates),
         "ContainersReady": (not not_ready, ready),
     }
     for kind, (holds, why) in ours.items():
@@ -205,6 +236,20 @@ def _conditions(seen: Seen, containers: tuple[list[Object], list[Object]], phase
     # In the order of a kubelet, which speaks for the scheduler too.
     told = [{**old.pop(kind), **_generation(seen.pod)} for kind in (*ours, "PodScheduled") if kind in old]
     return [*told, *old.values()]
+
+
+def _can_start(seen: Seen, phase: str, *, has_run: bool) -> bool:
+    """Tell whether what all containers of a pod need is there: what keeps one of them waiting is its own."""
+    if phase in FINAL or (is_deleting(seen.pod) and not _has_held(seen)):
+        return False
+    own = [each for each in seen.problems.values() if not each.is_of_pod and each.reason != "SandboxMissing"]
+    return has_run or bool(own)
+
+
+def _why_of_pod(seen: Seen) -> dict[str, str]:
+    """Say what keeps all containers from starting; a kubelet says it in events only, which no program reads."""
+    found = next((each for each in seen.problems.values() if each.is_of_pod), None)
+    return {"reason": found.reason, "message": found.message} if found else {}
 
 
 def _generation(pod: Object) -> dict[str, int]:
@@ -221,5 +266,18 @@ def _why_not(phase: str, reason: str, message: str) -> dict[str, str]:
     return {"reason": reason, "message": message}
 
 
-def _listed(names: Iterable[str]) -> str:
-    return f"[{' '.join(names)}]"
+def _these(what: str, names: Iterable[str]) -> str:
+    return f"containers with {what} status: [{' '.join(names)}]"
+
+
+def _shut_gates(pod: Object, conditions: Mapping[str, Object]) -> dict[str, str]:
+    """Say which of a pod's readiness gates are not open; empty when all are."""
+    said = []
+    for gate in pod["spec"].get("readinessGates") or ():
+        kind = str(gate["conditionType"])
+        if kind not in conditions:
+            said.append(f'corresponding condition of pod readiness gate "{kind}" does not exist.')
+        elif conditions[kind]["status"] != "True":
+            word = conditions[kind]["status"]
+            said.append(f'the status of pod readiness gate "{kind}" is not "True", but {word}')
+    return {"reason": "ReadinessGatesNotReady", "message": ", ".join(said)} if said else {}

@@ -107,7 +107,7 @@ def _refuse_root(pod: Object, container: Object, host: Host, *, uid: Any) -> Non
         said = f"container's runAsUser breaks non-root policy {where}"
         raise Blocked("CreateContainerConfigError", said)
     if uid is None and host.is_root:
-        said = f"container has runAsNonRoot and image will run as root {where}; set runAsUser to another user"
+        said = f"container has runAsNonRoot and image will run as root {where}"
         raise Blocked("CreateContainerConfigError", said)
 
 

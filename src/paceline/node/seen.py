@@ -41,6 +41,8 @@ class Try:
     is_held: bool = False
     # Since when it has been asked to stop.
     asked_at: datetime | None = None
+    # Whether its first hook has run well; says nothing of a container that has none.
+    is_greeted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +51,8 @@ class Problem:
 
     reason: str
     message: str
+    # Whether it keeps all containers of the pod from starting, as a volume does that cannot be made.
+    is_of_pod: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +66,8 @@ class Seen:
     problems: Mapping[str, Problem] = field(default_factory=dict)
     # Of the containers that have probes.
     health: Mapping[str, Health] = field(default_factory=dict)
+    # When this agent told containers to stop, which is after their last hook.
+    told: Mapping[str, datetime] = field(default_factory=dict)
     boot_id: str
     address: str
     host_address: str

@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, MutableMapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote
@@ -17,6 +17,7 @@ from paceline.node.execute import Run
 from paceline.node.host import Folders, Host
 from paceline.node.logs import LogQuery, log_query, read_log
 from paceline.node.look import containers_of, numbers_of
+from paceline.node.past import PastLogs
 from paceline.node.sessions import NoContainer, Sessions
 from paceline.node.stats import Stats
 from paceline.objects.meta import Key, Object, uid_of
@@ -39,6 +40,7 @@ class Kubelet:
     sessions: Sessions
     doors: Doors
     stats: Stats
+    past: PastLogs
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request; what goes wrong before the first byte is a Status, as Kubernetes writes it."""
@@ -71,11 +73,10 @@ class Kubelet:
                 await _answer(send, 200, json.dumps(self._list()).encode(), JSON)
             case "GET", ["stats", "summary"]:
                 await _answer(send, 200, json.dumps(self.stats.summary()).encode(), JSON)
-            case "GET", ["containerLogs", namespace, pod, container]:
-                query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
-                wanted = log_query(query, self.world.clock.now())
-                folder = self.log_folder((namespace, pod), container, wanted)
-                await _stream(receive, send, read_log(self.world.files, folder, wanted))
+            case "GET", ["containerLogs", _, _, _] | ["history", _, _, "log"]:
+                await _stream(receive, send, self._log(parts, _query(scope)))
+            case "GET", ["history", namespace]:
+                await _answer(send, 200, json.dumps(self.past.list(namespace, _query(scope))).encode(), JSON)
             case "GET", _:
                 raise Missing(f"the node agent has no {scope['path']}")
             case method, _:
@@ -89,6 +90,16 @@ class Kubelet:
                 await self.sessions.open(parts, scope, receive, send)
             case _:
                 raise Missing(f"the node agent has no WebSocket at {scope['path']}")
+
+    def _log(self, parts: list[str], query: Mapping[str, str]) -> AsyncGenerator[bytes]:
+        """Open the log of a container: of a pod that is there, or of one that is gone."""
+        what, namespace, pod, container = parts
+        wanted = log_query(query, self.world.clock.now())
+        if what == "history":
+            # There is nothing to wait for.
+            past = self.past.folder(namespace, pod, query)
+            return read_log(self.world.files, past, replace(wanted, follow=False))
+        return read_log(self.world.files, self.log_folder((namespace, pod), container, wanted), wanted)
 
     def log_folder(self, key: Key, container: str, query: LogQuery) -> Path:
         """Find the folder of the try whose log is wanted."""
@@ -143,7 +154,12 @@ def make_app(agent: Agent, machine: Machine) -> Kubelet:
             is_apart=agent.hosts.is_apart,
         ),
         stats=machine.stats,
+        past=PastLogs(history=agent.starter.history),
     )
+
+
+def _query(scope: Mapping[str, Any]) -> dict[str, str]:
+    return dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
 
 
 def _not_upgraded(scope: Mapping[str, Any]) -> str:

@@ -35,6 +35,7 @@ HOLD_SECONDS = 0.5
 # How long a start may take before the agent is told of it all the same.
 START_SECONDS = 2.0
 RETRY_SECONDS = 0.5
+LEAVE_SECONDS = 5.0
 EXIT_FILE_BYTES = 8 * 1024
 MESSAGE_BYTES = 2048
 NOT_STARTED = 128
@@ -193,9 +194,8 @@ class Keeper:
             code, reason, message = NOT_STARTED, "StartError", self._why_not()
         elif self._cgroup and code and self._cgroup.has_killed():
             reason = "OOMKilled"
-        if self._cgroup:
-            self._cgroup.remove()
         self._record(code, number, reason, message=message, max_rss_kib=usage.ru_maxrss)
+        self._leave_cgroup()
 
     def _spawn(self) -> None:
         """Start bubblewrap: options through a file nobody else can read, because they carry the environment."""
@@ -309,6 +309,12 @@ class Keeper:
         for number in os.read(self._wake, 512):
             self._must_stop |= number == signal.SIGTERM
             self._must_die |= number == signal.SIGQUIT
+
+    def _leave_cgroup(self) -> None:
+        """Remove the control group; what was killed, or came in by `exec`, may take a moment to leave it."""
+        deadline = time.monotonic() + LEAVE_SECONDS
+        while self._cgroup and not self._cgroup.remove() and time.monotonic() < deadline:
+            time.sleep(0.01)
 
     def _read_status(self) -> bool:
         """Read what bubblewrap says of itself; False when it will say no more."""

@@ -1,4 +1,4 @@
-"""The config maps and secrets a pod reads: which it names, and what they hold."""
+"""The config maps, secrets and tokens a pod reads: which it names, and what they hold."""
 
 import base64
 import binascii
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from paceline.client.cluster import CONFIG_MAPS, Cluster, Collection
 from paceline.errors import Missing
+from paceline.node.tokens import Ask, Tokens
 from paceline.objects.meta import Object, namespace_of
 
 SECRETS = Collection(group="", version="v1", plural="secrets")
@@ -22,10 +23,20 @@ class Sources:
     """What the config maps and secrets of one pod hold; what is not there is not in it."""
 
     found: Mapping[Reference, Mapping[str, bytes]] = field(default_factory=dict)
+    tokens: Mapping[Ask, str] = field(default_factory=dict)
+
+    # Entries that were written as bytes, which files may hold and variables may not.
+    binary: Mapping[Reference, frozenset[str]] = field(default_factory=dict)
 
     def data(self, kind: str, name: str) -> Mapping[str, bytes] | None:
         """Give the entries of one of them; None when it is not there."""
         return self.found.get((kind, name))
+
+    def words(self, kind: str, name: str) -> Mapping[str, bytes] | None:
+        """Give the entries that can be variables; None when it is not there."""
+        found = self.data(kind, name)
+        binary = self.binary.get((kind, name), frozenset())
+        return None if found is None else {key: value for key, value in found.items() if key not in binary}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,30 +44,33 @@ class Reading:
     """Reads what pods name, once each, however many of them name it."""
 
     cluster: Cluster
-    _known: dict[tuple[str, Reference], Mapping[str, bytes] | None] = field(default_factory=dict)
+    tokens: Tokens
+    _known: dict[tuple[str, Reference], Object | None] = field(default_factory=dict)
 
     async def of(self, pod: Object) -> Sources:
         """Read everything that a pod names."""
         found: dict[Reference, Mapping[str, bytes]] = {}
+        binary: dict[Reference, frozenset[str]] = {}
         for reference in dict.fromkeys(references(pod)):
-            data = await self._read(namespace_of(pod), reference)
-            if data is not None:
-                found[reference] = data
-        return Sources(found=found)
+            source = await self._read(namespace_of(pod), reference)
+            if source is not None:
+                found[reference] = entries(source)
+                binary[reference] = frozenset(source.get("binaryData") or ())
+        return Sources(found=found, binary=binary, tokens=await self.tokens.of(pod))
 
-    async def _read(self, namespace: str, reference: Reference) -> Mapping[str, bytes] | None:
+    async def _read(self, namespace: str, reference: Reference) -> Object | None:
         kind, name = reference
         if (namespace, reference) not in self._known:
-            data = None
+            source = None
             with contextlib.suppress(Missing):
-                data = entries(await self.cluster.get(COLLECTIONS[kind], namespace, name))
-            self._known[namespace, reference] = data
+                source = await self.cluster.get(COLLECTIONS[kind], namespace, name)
+            self._known[namespace, reference] = source
         return self._known[namespace, reference]
 
 
-async def read_sources(cluster: Cluster, pod: Object) -> Sources:
+async def read_sources(cluster: Cluster, pod: Object, tokens: Tokens) -> Sources:
     """Read everything that a pod names, once each."""
-    return await Reading(cluster=cluster).of(pod)
+    return await Reading(cluster=cluster, tokens=tokens).of(pod)
 
 
 def references(pod: Object) -> Iterator[Reference]:

@@ -7,17 +7,20 @@ from typing import Any
 
 from paceline.client.cluster import Cluster
 from paceline.node import devices, limits, sandbox, shim
+from paceline.node.contents import FAILED
 from paceline.node.devices import Devices
 from paceline.node.env import CONFIG_ERROR, command_of, env_of
+from paceline.node.history import History
 from paceline.node.host import Blocked, Folders, Host
 from paceline.node.hosts import Hosts, hostname_of
 from paceline.node.images import Images
 from paceline.node.look import numbers_of
 from paceline.node.network import Networks
-from paceline.node.ready import make_ready
+from paceline.node.ready import make_sub_path, make_volume
 from paceline.node.records import MESSAGE
 from paceline.node.sources import Sources, read_sources
-from paceline.node.volumes import Shelf, mounts_of
+from paceline.node.tokens import Tokens
+from paceline.node.volumes import Shelf, mounted, mounts_of, volume_of
 from paceline.objects.meta import Key, Object, name_of, namespace_of, uid_of
 from paceline.objects.names import label_problem
 from paceline.world import World
@@ -48,6 +51,8 @@ class Starter:
     # Asked anew for every container, so that installing bubblewrap is enough.
     find_sandbox: Callable[[], str | None]
     devices: Devices
+    history: History
+    tokens: Tokens
     # None where pods share the machine's network.
     networks: Networks | None = None
 
@@ -68,23 +73,36 @@ class Starter:
         await self.world.processes.start(folder)
         self._forget_older(uid_of(pod), str(container["name"]), restarts)
 
+    async def prepare(self, pod: Object) -> None:
+        """Make the volumes that a pod's containers mount, before the first of them starts; Blocked says what lacks."""
+        shelf = self.shelf(await read_sources(self.cluster, pod, self.tokens))
+        pod = self._with_addresses(pod)
+        told: list[str] = []
+        for index, spec in mounted(pod):
+            try:
+                make_volume(self.world.files, volume_of(pod, index, spec, shelf), self.group_of(pod))
+            except Blocked as error:
+                told += error.told or (str(error),)
+        if told:
+            raise Blocked(FAILED, "; ".join(told), told=tuple(told))
+
     async def launch(self, pod: Object, container: Object, restarts: int = 0) -> sandbox.Launch:
         """Work out what a container's sandbox is made from; Blocked says what is missing."""
-        sources = await read_sources(self.cluster, pod)
+        sources = await read_sources(self.cluster, pod, self.tokens)
         return self._launch(pod, container, sources=sources, restarts=restarts)
 
     def _launch(self, pod: Object, container: Object, *, sources: Sources, restarts: int) -> sandbox.Launch:
         name, uid = str(container["name"]), uid_of(pod)
         if said := label_problem(name):
             raise Blocked(CONFIG_ERROR, f"container name {name!r}: {said}")
-        # A container may ask for its address before the pod's status has it.
-        own = {"podIP": self.hosts.address(pod), "hostIP": self.hosts.network.host_address}
-        pod = {**pod, "status": {**(pod.get("status") or {}), **own}}
+        # First the image, as a kubelet has it.
+        environment = self.images.environment_of(container)
+        pod = self._with_addresses(pod)
         held = self.devices.of(pod, container)
         # What people say themselves goes before what they are told.
-        env = devices.variables(held) | env_of(pod, container, sources, self.host)
+        told = devices.variables(held) | self.hosts.network.variables
+        env = told | env_of(pod, container, sources, self.host)
         working_dir = str(container.get("workingDir") or "")
-        environment = self.images.environment_of(container)
         mounts = mounts_of(pod, container, self.shelf(sources), env)
         places = (*(mount.target for mount in mounts), *([working_dir] if working_dir else ()))
         context = container.get("securityContext") or {}
@@ -105,6 +123,11 @@ class Starter:
             resolver=self.hosts.network.resolver if self.hosts.is_apart(pod) else "",
             devices=devices.nodes(held),
         )
+
+    def _with_addresses(self, pod: Object) -> Object:
+        """Let a pod have its addresses: it may ask for them before its status has them."""
+        own = {"podIP": self.hosts.address(pod), "hostIP": self.hosts.network.host_address}
+        return {**pod, "status": {**(pod.get("status") or {}), **own}}
 
     def shelf(self, sources: Sources) -> Shelf:
         """Give what the volumes of a pod are looked up in."""
@@ -127,13 +150,14 @@ class Starter:
         files.make_folder(launch.message.parent)
         # Whoever the container runs as may write its last words.
         files.overwrite(launch.message, b"", 0o666)
+        self.history.describe(pod)
         files.make_folder(launch.etc)
         user = launch.user or sandbox.User(uid=self.host.uid, gid=self.host.gid)
         files.overwrite(launch.etc / "hostname", f"{launch.hostname}\n".encode())
         files.overwrite(launch.etc / "passwd", sandbox.passwd_text(user).encode())
         files.overwrite(launch.etc / "group", sandbox.group_text(user).encode())
         for mount in launch.mounts:
-            make_ready(files, mount, self.group_of(pod))
+            make_sub_path(files, mount, launch.message.parent.parent.name)
         self.hosts.flush()
 
     def _intent(self, pod: Object, container: Object, launch: sandbox.Launch, program: str) -> dict[str, Any]:

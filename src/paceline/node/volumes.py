@@ -1,7 +1,8 @@
 """Volumes become folders, and mounts become places in the sandbox."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -34,6 +35,10 @@ HOST_PATHS = {
     "CharDevice": ("character device", "character device"),
     "BlockDevice": ("block device", "block device"),
 }
+# Volumes whose files are made from other objects.
+MADE_OF_OTHERS = ("configMap", "secret", "projected", "downwardAPI")
+_REFERENCE = re.compile(r"\$\(([^)]*)\)")
+_NO_DRIVER = "kubernetes.io/csi: mounter.SetUpAt failed to get CSI client: driver name"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,10 +46,14 @@ class Volume:
     """Where the bytes of a volume lie: a folder or file of the machine, or memory when there is no source."""
 
     source: Path | None
+    # What it is called where it cannot be made.
+    name: str = ""
     # With which rights the folder is made when it is not there; None: it must be there.
     make: int | None = None
     # Which of `HOST_PATHS` the source must be.
     host_type: str = ""
+    # Whether somebody must have made the source, whatever it is.
+    must_exist: bool = False
     size: int | None = None
     read_only: bool = False
     # What must lie in the folder, and nothing else; None: whatever is in it is the user's.
@@ -61,6 +70,8 @@ class Mount:
 
     target: str
     volume: Volume
+    # What the pod calls the volume.
+    name: str = ""
     sub_path: str = ""
     read_only: bool = False
 
@@ -95,18 +106,29 @@ def mounts_of(pod: Object, container: Object, shelf: Shelf, env: Mapping[str, st
         sub_path = _sub_path(wire, env or {})
         read_only = volume.read_only or bool(wire.get("readOnly"))
         target = str(PurePosixPath("/") / wire["mountPath"])
-        mounts.append(Mount(target=target, volume=volume, sub_path=sub_path, read_only=read_only))
+        name = str(wire["name"])
+        mounts.append(Mount(target=target, volume=volume, name=name, sub_path=sub_path, read_only=read_only))
     return tuple(sorted(mounts, key=lambda mount: PurePosixPath(mount.target).parts))
+
+
+def mounted(pod: Object) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Give the volumes that containers of a pod mount, and which each of them is."""
+    spec = pod["spec"]
+    containers = (*(spec.get("initContainers") or ()), *spec["containers"])
+    wanted = {mount["name"] for container in containers for mount in container.get("volumeMounts") or ()}
+    return ((index, each) for index, each in enumerate(spec.get("volumes") or ()) if each["name"] in wanted)
 
 
 def _sub_path(wire: Mapping[str, Any], env: Mapping[str, str]) -> str:
     text = str(wire.get("subPath") or "")
     if expression := wire.get("subPathExpr"):
         text = expand(str(expression), env)
-        if "$(" in text:
-            raise Blocked(CONFIG_ERROR, f"subPathExpr {expression!r} refers to a variable that is not set")
+        if unknown := _REFERENCE.search(text):
+            raise Blocked(CONFIG_ERROR, f"missing value for {unknown[1]}")
+    if text.startswith("/"):
+        raise Blocked(CONFIG_ERROR, f"error SubPath `{text}` must not be an absolute path")
     if not is_inside(text):
-        raise Blocked(CONFIG_ERROR, f"subPath {text!r} leads out of volume {wire['name']!r}")
+        raise Blocked(CONFIG_ERROR, f"unable to provision SubPath `{text}`: must not contain '..'")
     return text
 
 
@@ -118,55 +140,80 @@ def volume_of(pod: Object, index: int, spec: Mapping[str, Any], shelf: Shelf) ->
     if spec.get("ephemeral") is not None:
         return _ephemeral(pod, f"{name_of(pod)}-{spec['name']}", shelf)
     if (wire := spec.get("hostPath")) is not None:
-        return _host_path(wire)
-    files = files_of(spec, Telling(pod=pod, sources=shelf.sources, host=shelf.host))
-    if files is not None:
-        return Volume(source=own, make=OWN, read_only=True, files=files, is_shared=True)
+        return _host_path(str(spec["name"]), wire)
+    if any(word in spec for word in MADE_OF_OTHERS):
+        return _of_files(pod, own, spec, shelf)
     if "emptyDir" in spec or len(spec) == 1:
         return _empty_dir(pod, own, spec.get("emptyDir") or {}, shelf.folders.memory(uid_of(pod), index))
     kind = next(word for word in spec if word != "name")
-    said = f"volume {spec['name']!r} is a {kind}, which is not offered here"
+    if kind == "csi":
+        said = f"{_NO_DRIVER} {spec['csi'].get('driver')} not found in the list of registered CSI drivers"
+        raise not_made(str(spec["name"]), said)
+    said = f"a volume of sort {kind} is not offered here"
     if kind == "nfs":
-        raise Blocked(FAILED, f"{said}; mount it on this machine, and use its folder as a hostPath")
-    raise Blocked(FAILED, f"{said}; use a claim, emptyDir, hostPath, configMap or secret")
+        raise not_made(str(spec["name"]), f"{said}; mount it on this machine, and use its folder as a hostPath")
+    raise not_made(str(spec["name"]), f"{said}; use a claim, emptyDir, hostPath, configMap or secret")
+
+
+def not_made(name: str, why: str) -> Blocked:
+    """Say that a volume cannot be made, as a kubelet does."""
+    said = f'MountVolume.SetUp failed for volume "{name}" : {why}'
+    return Blocked(FAILED, said, told=(said,))
+
+
+def _of_files(pod: Object, own: Path, spec: Mapping[str, Any], shelf: Shelf) -> Volume:
+    """Find the files of a volume; a pod that runs keeps those that it was given, also when their source is gone."""
+    name = str(spec["name"])
+    try:
+        files = files_of(spec, Telling(pod=pod, sources=shelf.sources, host=shelf.host))
+    except Blocked as error:
+        if not has_begun(pod):
+            raise not_made(name, str(error)) from error
+        files = None
+    return Volume(source=own, name=name, make=SHARED, read_only=True, files=files, is_shared=True)
+
+
+def _no_claim(said: str) -> Blocked:
+    return Blocked(FAILED, said, told=(said,))
 
 
 def _ephemeral(pod: Object, name: str, shelf: Shelf) -> Volume:
     claim = shelf.claims.get((namespace_of(pod), name))
     if claim is not None and (controller_of(claim) or {}).get("uid") != uid_of(pod):
         said = f'PVC "{namespace_of(pod)}/{name}" was not created for pod "{namespace_of(pod)}/{name_of(pod)}"'
-        raise Blocked(FAILED, f"{said} (pod is not owner)")
+        raise _no_claim(f"{said} (pod is not owner)")
     return _claim(pod, name, shelf, read_only=False)
 
 
 def _claim(pod: Object, name: str, shelf: Shelf, *, read_only: bool) -> Volume:
     claim = shelf.claims.get((namespace_of(pod), name))
     if claim is None:
-        raise Blocked(FAILED, f'persistentvolumeclaim "{name}" not found')
+        raise _no_claim(f'persistentvolumeclaim "{name}" not found')
     if is_deleting(claim) and not has_begun(pod):
-        raise Blocked(FAILED, f"can't start pod because PVC {namespace_of(pod)}/{name} is being deleted")
+        raise _no_claim(f"can't start pod because PVC {namespace_of(pod)}/{name} is being deleted")
     phase = (claim.get("status") or {}).get("phase")
     if phase != "Bound":
         why = annotations_of(claim).get(WAITING, "")
         lost = " (its volume is gone)" if phase == "Lost" else ""
         said = f'persistentvolumeclaim "{name}" is not bound to a volume{lost}'
-        raise Blocked(FAILED, f"{said}: {why}" if why else f"{said} yet")
+        raise _no_claim(f"{said}: {why}" if why else f"{said} yet")
     volume = shelf.volumes.get(("", str(claim["spec"].get("volumeName") or "")))
     if volume is None:
-        raise Blocked(FAILED, f'the volume of persistentvolumeclaim "{name}" is not there')
+        raise _no_claim(f'the volume of persistentvolumeclaim "{name}" is not there')
     return _persistent(name, volume, read_only=read_only)
 
 
-def _persistent(name: str, volume: Object, *, read_only: bool) -> Volume:
-    spec = volume["spec"]
-    place = spec.get("local") or spec.get("hostPath")
-    if place is None:
-        said = f'the volume of persistentvolumeclaim "{name}" is no folder of this machine (local or hostPath)'
-        raise Blocked(FAILED, said)
-    is_read_only = read_only or set(spec.get("accessModes") or ()) == {"ReadOnlyMany"}
-    is_ours = annotations_of(volume).get(PROVISIONED_BY) == FOLDERS
-    is_shared = is_ours or "local" in spec
-    return Volume(source=Path(place["path"]), make=SHARED, read_only=is_read_only, is_shared=is_shared)
+def _persistent(claim: str, volume: Object, *, read_only: bool) -> Volume:
+    """Find the folder of a claim's volume; its access modes say who may have it, and not what may be done with it."""
+    spec, name = volume["spec"], name_of(volume)
+    if (place := spec.get("local")) is not None:
+        return Volume(source=Path(place["path"]), name=name, must_exist=True, read_only=read_only, is_shared=True)
+    if (place := spec.get("hostPath")) is None:
+        said = f'the volume of persistentvolumeclaim "{claim}" is no folder of this machine (local or hostPath)'
+        raise _no_claim(said)
+    if annotations_of(volume).get(PROVISIONED_BY) == FOLDERS:
+        return Volume(source=Path(place["path"]), name=name, make=SHARED, read_only=read_only, is_shared=True)
+    return replace(_host_path(name, place), read_only=read_only)
 
 
 def has_begun(pod: Object) -> bool:
@@ -176,11 +223,11 @@ def has_begun(pod: Object) -> bool:
     return any(each.get("containerID") for each in told)
 
 
-def _host_path(wire: Mapping[str, Any]) -> Volume:
+def _host_path(name: str, wire: Mapping[str, Any]) -> Volume:
     kind = str(wire.get("type") or "")
     # Without a type nothing is checked, and container runtimes make what is missing.
     makes = {"DirectoryOrCreate": OWN, "": OWN, "FileOrCreate": 0o644}.get(kind)
-    return Volume(source=Path(wire["path"]), make=makes, host_type=kind)
+    return Volume(source=Path(wire["path"]), name=name, make=makes, host_type=kind)
 
 
 def _empty_dir(pod: Object, own: Path, wire: Mapping[str, Any], memory: Path) -> Volume:

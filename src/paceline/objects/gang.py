@@ -75,6 +75,12 @@ class Gang:
     role_limits: Mapping[str, int] = field(default_factory=dict)
     clean_up: CleanUp = CleanUp.NONE
     active_deadline_seconds: int | None = None
+    # How long the members may take until all run, and how long the job stays after its end.
+    starting_deadline_seconds: int | None = None
+    ttl_seconds: int | None = None
+    # Whether the number of members may change, and how few are enough; None means all of them.
+    is_elastic: bool = False
+    least: int | None = None
     # What members share who start processes in each other.
     launch: Launch | None = None
     # The queue its pods wait in, and who goes first there; no queue means the cluster's own order.

@@ -16,5 +16,12 @@ QUEUE_GROUP = "scheduler.tensorstack.dev/group-name"
 ATTEMPT = "paceline.dev/attempt"
 # How many pods of one job must be placed together; none is placed before all are there (annotation).
 GANG_SIZE = "paceline.dev/gang-size"
+# Asks for a restart of a job: each new text means one (annotation of the job).
+RESTART = "paceline.dev/restart"
 # Who goes first among jobs that wait for the same queue, from 0 to 100 (annotation).
 QUEUE_PRIORITY = "paceline.dev/queue-priority"
+# On a service account: `write` lets its pods write in their namespace, not only look around (annotation).
+RIGHTS = "paceline.dev/rights"
+# When somebody last asked for a TensorBoard or Notebook to go on, or looked into it where requests are not counted
+# (annotation).
+OPENED_AT = "paceline.dev/opened-at"

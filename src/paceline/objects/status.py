@@ -52,6 +52,8 @@ class ConditionType(StrEnum):
     COMPLETED = "Completed"
     FAILED = "Failed"
     PAUSED = "Paused"
+    # Kubernetes' own, which Kueue reads.
+    SUSPENDED = "Suspended"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,11 +96,20 @@ class Failure:
     exit_code: int | None
     reason: str
     message: str = ""
+    # Which replica the pod was a try of, and the container that decided over it.
+    replica: str = ""
+    container: str = ""
+    # What the container wrote last; None while nobody has looked, empty when there was nothing to be had.
+    last_lines: tuple[str, ...] | None = None
 
     def to_wire(self) -> dict[str, Any]:
-        """Write the failure; an exit code that nobody knows is left out."""
-        known = {} if self.exit_code is None else {"exitCode": self.exit_code}
-        return {"pod": self.pod, **known, "reason": self.reason, "message": self.message}
+        """Write the failure; what nobody knows is left out."""
+        known: dict[str, Any] = {} if self.exit_code is None else {"exitCode": self.exit_code}
+        if self.last_lines is not None:
+            known["lastLines"] = list(self.last_lines)
+        where = {"replica": self.replica, "container": self.container}
+        told = {key: value for key, value in where.items() if value}
+        return {"pod": self.pod, **told, "reason": self.reason, "message": self.message, **known}
 
     @classmethod
     def from_wire(cls, wire: Mapping[str, Any]) -> Self:
@@ -108,6 +119,9 @@ class Failure:
             exit_code=wire.get("exitCode"),
             reason=str(wire.get("reason", "")),
             message=str(wire.get("message", "")),
+            replica=str(wire.get("replica", "")),
+            container=str(wire.get("container", "")),
+            last_lines=tuple(wire["lastLines"]) if "lastLines" in wire else None,
         )
 
 
@@ -120,13 +134,22 @@ class JobStatus:
     # Tries of the whole gang, counted from 0, and further tries of single places.
     attempt: int = 0
     member_attempts: Mapping[str, int] = field(default_factory=dict)
+    # How often a place was given up when the job shrank: whoever comes back there has a new name.
+    releases: Mapping[str, int] = field(default_factory=dict)
     backoff_count: int = 0
     role_restarts: Mapping[str, int] = field(default_factory=dict)
     # Nothing is made before this moment: the pause after a failure.
     start_after: datetime | None = None
     start_time: datetime | None = None
+    # When all members ran for the first time since the job was made, or came back.
+    running_time: datetime | None = None
     completion_time: datetime | None = None
-    # How often the job came back from a pause, and how long the pauses were: they stop the deadline's clock.
+    # Places whose last try was killed for memory, each with the limit it had.
+    memory_kills: Mapping[str, str] = field(default_factory=dict)
+    # The last wish for a restart that was granted.
+    restart_granted: str = ""
+    # How often the job came back (from a pause, in another size, because somebody asked), and how long the pauses
+    # were: they stop the deadline's clock.
     resumes: int = 0
     paused_seconds: int = 0
     ports: Mapping[str, int] = field(default_factory=dict)
@@ -136,6 +159,10 @@ class JobStatus:
     # `tasks` and `aggregate` are made anew from the pods in every pass, in wire form.
     tasks: tuple[Mapping[str, Any], ...] = ()
     aggregate: Mapping[str, int] = field(default_factory=dict)
+    # The size of an elastic job: replicas that run, and replicas that are wanted.
+    elastic: Mapping[str, int] = field(default_factory=dict)
+    # What another controller says of the job's TensorBoard; kept as it is.
+    tensorboard: Mapping[str, Any] = field(default_factory=dict)
 
     def condition(self, kind: ConditionType) -> Condition | None:
         """Find a condition by its type."""
@@ -149,10 +176,14 @@ class JobStatus:
         """Write the status; what is empty is left out, so that a reader may ask whether it is there."""
         optional: dict[str, Any] = {
             "memberAttempts": dict(self.member_attempts),
+            "releases": dict(self.releases),
             "roleRestarts": dict(self.role_restarts),
             "startAfter": self.start_after and to_wire_micro(self.start_after),
             "startTime": self.start_time and to_wire(self.start_time),
+            "runningTime": self.running_time and to_wire(self.running_time),
             "completionTime": self.completion_time and to_wire(self.completion_time),
+            "memoryKills": dict(self.memory_kills),
+            "restartGranted": self.restart_granted,
             "resumes": self.resumes,
             "pausedSeconds": self.paused_seconds,
             "ports": dict(self.ports),
@@ -160,6 +191,8 @@ class JobStatus:
             "failure": self.failure and self.failure.to_wire(),
             "tasks": [dict(task) for task in self.tasks],
             "aggregate": dict(self.aggregate),
+            "tensorboard": dict(self.tensorboard),
+            "elastic": dict(self.elastic),
         }
         return {
             "phase": self.phase.value,
@@ -181,10 +214,14 @@ class JobStatus:
             attempt=int(wire.get("attempt") or 0),
             member_attempts=dict(wire.get("memberAttempts") or {}),
             backoff_count=int(wire.get("backoffCount") or 0),
+            releases=dict(wire.get("releases") or {}),
             role_restarts=dict(wire.get("roleRestarts") or {}),
             start_after=_moment(wire, "startAfter"),
             start_time=_moment(wire, "startTime"),
+            running_time=_moment(wire, "runningTime"),
             completion_time=_moment(wire, "completionTime"),
+            memory_kills=dict(wire.get("memoryKills") or {}),
+            restart_granted=str(wire.get("restartGranted") or ""),
             resumes=int(wire.get("resumes") or 0),
             paused_seconds=int(wire.get("pausedSeconds") or 0),
             ports=dict(wire.get("ports") or {}),
@@ -193,6 +230,8 @@ class JobStatus:
             failure=Failure.from_wire(failure) if failure else None,
             tasks=tuple(wire.get("tasks") or ()),
             aggregate=dict(wire.get("aggregate") or {}),
+            tensorboard=dict(wire.get("tensorboard") or {}),
+            elastic=dict(wire.get("elastic") or {}),
         )
 
 

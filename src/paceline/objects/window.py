@@ -12,6 +12,8 @@ PORT_NAME = "http"
 # Pages lie at the same path for everybody, as with T9k: whoever passes requests on need not change them.
 _PAGE = re.compile(r"/t9k/(?P<plural>[a-z]+)/projects/(?P<namespace>[^/]+)/name/(?P<name>[^/]+)(?P<rest>/.*)?")
 
+_FRONTS = frozenset({"/", "/lab"})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
@@ -74,6 +76,12 @@ def service_name(plural: str, name: str) -> str:
 def secret_name(stem: str) -> str:
     """Name the secret that holds a window's token."""
     return f"{stem}-token"
+
+
+def is_front(path: str) -> bool:
+    """Tell whether a path is one at which people open a window, not one that an open page asks for by itself."""
+    found = _PAGE.fullmatch(path)
+    return found is not None and (found["rest"] or "/") in _FRONTS
 
 
 def proxy_path(path: str) -> str | None:

@@ -4,7 +4,8 @@ from datetime import datetime, timedelta
 
 from paceline.objects.gang import CleanUp
 from paceline.objects.status import ConditionType, JobStatus, Phase
-from paceline.plan.deadline import EXCEEDED
+from paceline.plan.deadline import OVER
+from paceline.plan.last_lines import wish_of
 from paceline.plan.plan import Plan
 from paceline.plan.seen import PodSeen, Seen
 from paceline.plan.tries import Try, older_pods
@@ -22,8 +23,10 @@ def clean_up(seen: Seen, tries: tuple[Try, ...], status: JobStatus, now: datetim
         moment += LET_FINISH
     if moment is not None and now < moment:
         return Plan(status=status, delete=overdue, wake_at=moment if due else None)
-    wanted = {*overdue, *due}
-    return Plan(status=status, delete=tuple(pod.name for pod in seen.pods if pod.name in wanted))
+    wanted, unread = {*overdue, *due}, _unread(seen, status, now)
+    gone = tuple(pod.name for pod in seen.pods if pod.name in wanted and pod.name != unread)
+    wake_at = status.completion_time + LET_FINISH if unread in wanted and status.completion_time else None
+    return Plan(status=status, delete=gone, wake_at=wake_at)
 
 
 def unfinished(pods: tuple[PodSeen, ...]) -> tuple[str, ...]:
@@ -31,10 +34,17 @@ def unfinished(pods: tuple[PodSeen, ...]) -> tuple[str, ...]:
     return tuple(pod.name for pod in pods if not pod.phase.is_final and not pod.is_deleting)
 
 
+def _unread(seen: Seen, status: JobStatus, now: datetime) -> str:
+    """Name the pod whose last lines are being read; it is kept for them, but not for ever."""
+    wish = wish_of(seen, status)
+    if wish is None or status.completion_time is None or now >= status.completion_time + LET_FINISH:
+        return ""
+    return wish.pod
+
+
 def _due(seen: Seen, status: JobStatus) -> tuple[str, ...]:
     if seen.gang.clean_up is CleanUp.ALL:
         return tuple(pod.name for pod in seen.pods if not pod.is_deleting)
     failed = status.condition(ConditionType.FAILED)
-    # Not even clean-up policy None lets a pod run past the deadline.
-    is_late = failed is not None and failed.reason == EXCEEDED
+    is_late = failed is not None and failed.reason in OVER
     return unfinished(seen.pods) if is_late or seen.gang.clean_up is CleanUp.UNFINISHED else ()

@@ -10,6 +10,7 @@ NONE = "-"
 INITIALIZED, RUNNING = ConditionType.INITIALIZED, ConditionType.RUNNING
 REPLICA_FAILURE, PAUSED = ConditionType.REPLICA_FAILURE, ConditionType.PAUSED
 COMPLETED, FAILED = ConditionType.COMPLETED, ConditionType.FAILED
+SUSPENDED = ConditionType.SUSPENDED
 ORDER = tuple(ConditionType)
 
 

@@ -3,13 +3,28 @@
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from paceline.objects.gang import RestartScope
-from paceline.objects.status import Condition, JobStatus, Phase, ReplicaPhase
+from paceline.objects.gang import Gang, RestartScope
+from paceline.objects.status import Condition, Failure, JobStatus, Phase, ReplicaPhase
 from paceline.objects.times import to_wire
 from paceline.plan.cleanup import clean_up, unfinished
-from paceline.plan.conditions import INITIALIZED, NONE, REPLICA_FAILURE, RUNNING, ended, is_true, put, under_way
-from paceline.plan.deadline import EXCEEDED, deadline_of
-from paceline.plan.pause import pause, resume, stay_paused
+from paceline.plan.conditions import (
+    INITIALIZED,
+    NONE,
+    REPLICA_FAILURE,
+    RUNNING,
+    SUSPENDED,
+    ended,
+    is_true,
+    put,
+    under_way,
+)
+from paceline.plan.deadline import EXCEEDED, NOT_STARTED, deadline_of, say_not_started, start_by
+from paceline.plan.elastic import is_resized, is_too_small, is_up, with_releases, with_size
+from paceline.plan.expiry import expire
+from paceline.plan.last_lines import with_last_lines
+from paceline.plan.memory import REASON as OUT_OF_MEMORY
+from paceline.plan.memory import advice, is_killed_again
+from paceline.plan.pause import begin_again, is_restart_wanted, pause, resume, stay, suspend, unsuspend
 from paceline.plan.plan import NewPod, Plan, Tell
 from paceline.plan.restart import Verdict, failed_first, held_until, judge, restarted
 from paceline.plan.seen import PodSeen, Seen
@@ -18,32 +33,49 @@ from paceline.plan.tasks import with_tasks
 from paceline.plan.tries import Try, older_pods, tries_of
 from paceline.plan.waiting import Waiting, failure_of, say_failure, why_waiting
 
+RESTARTING = "Restarting"
+
 
 def decide(seen: Seen, now: datetime) -> Plan:
-    """Choose the next step for one job.
+    """Choose the next step for one job."""
+    seen = with_releases(seen)
+    return with_last_lines(seen, with_size(seen.gang, _next(seen, now)))
 
-    The branches are ordered: a rule may assume that every rule above it did not apply.
-    """
+
+def _next(seen: Seen, now: datetime) -> Plan:
+    """Ask the rules in turn: each may assume that every one above it did not apply."""
     tries = tries_of(seen)
     status = seen.status.but(observed_generation=seen.generation)
     if status.phase.is_final:
-        return clean_up(seen, tries, with_tasks(status, tries), now)
+        return expire(seen, clean_up(seen, tries, with_tasks(status, tries), now), now)
     if status.phase is Phase.PAUSED:
-        return stay_paused(seen, status, tries) if seen.is_paused else resume(seen, status, now)
+        return stay(seen, status, tries) if seen.is_paused else resume(seen, status, now)
+    if is_true(status, SUSPENDED):
+        return stay(seen, status, tries) if seen.is_suspended else unsuspend(seen, status, now)
     verdict = judge(seen, tries)
     if rule := holding(seen.gang.success, verdict.done):
         return _succeed(seen, tries, now, f"success rule {say(rule)} holds")
-    if lost := _lost(seen, verdict):
-        return _fail(seen, tries, now, lost)
-    deadline = deadline_of(seen.gang, status)
-    if deadline is not None and now >= deadline:
-        message = f"the job was not done {seen.gang.active_deadline_seconds} seconds after its start"
-        return _fail(seen, tries, now, _Loss(reason=EXCEEDED, message=message))
-    if seen.is_paused:
-        return _with(pause(seen, status, tries, now), before=_births(seen, tries))
+    if loss := _lost(seen, verdict) or _late(seen, status, tries, now):
+        return _fail(seen, tries, now, loss)
+    if held := _held(seen, status, tries, now):
+        return _with(held, before=_births(seen, tries))
     if verdict.again:
         return _restart(seen, tries, verdict, now=now)
     return _go_on(seen, tries, now)
+
+
+def _held(seen: Seen, status: JobStatus, tries: tuple[Try, ...], now: datetime) -> Plan | None:
+    """Do what people ask of a job under way: to give its pods back, or to begin anew."""
+    if seen.is_paused:
+        return pause(seen, status, tries, now)
+    if seen.is_suspended:
+        return suspend(seen, status, tries, now)
+    if is_restart_wanted(seen):
+        return begin_again(seen, status, "somebody asked for a restart; next try of all members")
+    if is_resized(seen):
+        message = f"the job has {len(seen.gang.members)} members now, which start together; next try of all members"
+        return begin_again(seen, status, message)
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,10 +98,29 @@ def _lost(seen: Seen, verdict: Verdict) -> _Loss | None:
         said = f"failure rule {say(rule)} holds"
     elif is_hopeless(seen.gang.success, verdict.lost):
         cause, said = first, "no success rule can hold any more"
+    elif is_too_small(seen.gang, verdict.lost):
+        left = len(seen.gang.members) - len(verdict.lost)
+        cause, said = first, f"{left} replicas are left of at least {seen.gang.least}"
     else:
         return None
-    message = f"{said}: {say_failure(failure_of(cause))}"
-    return _Loss(reason=Phase.FAILED.value, message=message, cause=cause)
+    message = f"{said}: {say_failure(_failure(seen, cause))}"
+    is_memory = is_killed_again(seen.gang, seen.status, cause)
+    return _Loss(reason=OUT_OF_MEMORY if is_memory else Phase.FAILED.value, message=message, cause=cause)
+
+
+def _late(seen: Seen, status: JobStatus, tries: tuple[Try, ...], now: datetime) -> _Loss | None:
+    deadline, beginning = deadline_of(seen.gang, status), start_by(seen, status)
+    if deadline is not None and now >= deadline:
+        message = f"the job was not done {seen.gang.active_deadline_seconds} seconds after its start"
+        return _Loss(reason=EXCEEDED, message=message)
+    # Who runs at the last moment has run in time, though nobody has written it down yet.
+    if beginning is not None and now >= beginning and not is_up(seen.gang, tries):
+        return _Loss(reason=NOT_STARTED, message=say_not_started(seen.gang, tries))
+    return None
+
+
+def _failure(seen: Seen, cause: Try) -> Failure:
+    return failure_of(cause, advice(seen.gang, seen.status, cause))
 
 
 def _succeed(seen: Seen, tries: tuple[Try, ...], now: datetime, message: str) -> Plan:
@@ -82,7 +133,7 @@ def _succeed(seen: Seen, tries: tuple[Try, ...], now: datetime, message: str) ->
 
 def _fail(seen: Seen, tries: tuple[Try, ...], now: datetime, loss: _Loss) -> Plan:
     status = _started(_observed(seen, tries), tries, now)
-    status = _with_failures(status, tries, now, cause=loss.cause)
+    status = _with_failures(seen, status, tries, now, cause=loss.cause)
     status = ended(status, Phase.FAILED, now, reason=loss.reason, message=loss.message)
     status = status.but(phase=Phase.FAILED, completion_time=now, start_after=None)
     told = Tell(reason=loss.reason, message=loss.message, is_warning=True)
@@ -93,16 +144,16 @@ def _restart(seen: Seen, tries: tuple[Try, ...], verdict: Verdict, *, now: datet
     """Count first, unmake next, make later: nothing is created in the pass that counts."""
     cause = next((each for each in verdict.again if each.has_failed), None)
     status = _started(_observed(seen, tries), tries, now)
-    status = _with_failures(status, tries, now, cause=cause)
+    status = _with_failures(seen, status, tries, now, cause=cause)
     status = restarted(status, seen.gang, verdict.again, now)
     is_gang = seen.gang.scope is RestartScope.GANG
     if is_gang and status.phase is Phase.RUNNING:
         status = status.but(phase=Phase.PENDING)
     next_tries = tries_of(seen, status)
-    status = _hold(with_tasks(status, next_tries), now, tries=next_tries)
+    status = _hold(seen.gang, with_tasks(status, next_tries), now, tries=next_tries)
     what = "all members" if is_gang else ", ".join(str(each.place) for each in verdict.again)
     why = say_failure(failure_of(cause)) if cause else "restartPolicy is Always"
-    told = Tell(reason="Restarting", message=f"{why}; next try of {what}", is_warning=cause is not None)
+    told = Tell(reason=RESTARTING, message=f"{why}; next try of {what}", is_warning=cause is not None)
     plan = Plan(status=status, delete=unfinished(seen.pods) if is_gang else (), wake_at=status.start_after)
     return _with(plan, before=_births(seen, tries), after=(told,))
 
@@ -113,10 +164,10 @@ def _go_on(seen: Seen, tries: tuple[Try, ...], now: datetime) -> Plan:
     held = held_until(seen.status, now)
     create = () if held else _missing(seen, tries, old)
     status = _observed(seen, tries).but(start_after=held)
-    status = _with_failures(_started(status, tries, now), tries, now, cause=None)
-    status = _hold(status, now, tries=tries, old=old)
-    deadline = deadline_of(seen.gang, status)
-    moments = [moment for moment in (status.start_after, deadline) if moment is not None]
+    status = _with_failures(seen, _started(status, tries, now), tries, now, cause=None)
+    status = _hold(seen.gang, status, now, tries=tries, old=old)
+    known = (status.start_after, deadline_of(seen.gang, status), start_by(seen, status))
+    moments = [moment for moment in known if moment is not None]
     plan = Plan(status=status, delete=unfinished(old), create=create, wake_at=min(moments, default=None))
     return _with(plan, before=_births(seen, tries), after=_news(seen.status, status))
 
@@ -134,7 +185,9 @@ def _missing(seen: Seen, tries: tuple[Try, ...], old: tuple[PodSeen, ...]) -> tu
 
 
 def _observed(seen: Seen, tries: tuple[Try, ...]) -> JobStatus:
-    return with_tasks(seen.status.but(observed_generation=seen.generation, waiting=""), tries)
+    # A wish for a restart is granted by a first start too.
+    status = seen.status.but(observed_generation=seen.generation, waiting="", restart_granted=seen.restart_wish)
+    return with_tasks(status, tries)
 
 
 def _started(status: JobStatus, tries: tuple[Try, ...], now: datetime) -> JobStatus:
@@ -142,7 +195,9 @@ def _started(status: JobStatus, tries: tuple[Try, ...], now: datetime) -> JobSta
     return status.but(start_time=now) if has_started and status.start_time is None else status
 
 
-def _with_failures(status: JobStatus, tries: tuple[Try, ...], now: datetime, *, cause: Try | None) -> JobStatus:
+def _with_failures(
+    seen: Seen, status: JobStatus, tries: tuple[Try, ...], now: datetime, *, cause: Try | None
+) -> JobStatus:
     """Say which try failed: the one to blame, or the one named before, or the first. It stays until all are well."""
     failed = failed_first(tries)
     if not failed:
@@ -151,20 +206,25 @@ def _with_failures(status: JobStatus, tries: tuple[Try, ...], now: datetime, *, 
             return put(status, Condition(type=REPLICA_FAILURE, status=False, reason=NONE, since=now))
         return status
     failure = status.failure
-    if cause is not None or failure is None or failure.pod not in {each.name for each in failed}:
-        failure = failure_of(cause or failed[0])
+    is_named = failure is not None and failure.pod in {each.name for each in failed}
+    to_blame = cause if cause is not None else None if is_named else failed[0]
+    if failure is None or (to_blame is not None and failure.pod != to_blame.name):
+        failure = _failure(seen, to_blame or failed[0])
     message = say_failure(failure)
     wrong = Condition(type=REPLICA_FAILURE, status=True, reason="ErrorInPod", message=message, since=now)
     return put(status, wrong).but(failure=failure)
 
 
-def _hold(status: JobStatus, now: datetime, *, tries: tuple[Try, ...], old: tuple[PodSeen, ...] = ()) -> JobStatus:
+def _hold(
+    gang: Gang, status: JobStatus, now: datetime, *, tries: tuple[Try, ...], old: tuple[PodSeen, ...] = ()
+) -> JobStatus:
     """Set phase, waiting and the conditions of a job that is under way."""
     made = sum(each.phase is not ReplicaPhase.CREATING for each in tries)
     status = under_way(status, now, made=made, members=len(tries))
+    if is_up(gang, tries):
+        status = status.but(phase=Phase.RUNNING, running_time=status.running_time or now)
     if all(each.has_started for each in tries):
-        running = Condition(type=RUNNING, status=True, reason=NONE, message="all pods run", since=now)
-        return put(status, running).but(phase=Phase.RUNNING)
+        return put(status, Condition(type=RUNNING, status=True, reason=NONE, message="all pods run", since=now))
     waiting = _why(status, tries, old)
     is_running = status.phase is Phase.RUNNING
     reason = waiting.reason if waiting else NONE
@@ -179,9 +239,9 @@ def _why(status: JobStatus, tries: tuple[Try, ...], old: tuple[PodSeen, ...]) ->
     if status.start_after is not None:
         cause = f" after {say_failure(status.failure)}" if status.failure else ""
         text = f"restart {status.backoff_count} comes at {to_wire(status.start_after)}{cause}"
-        return Waiting(reason="Restarting", text=text)
+        return Waiting(reason=RESTARTING, text=text)
     if old:
-        return Waiting(reason="Restarting", text=f"{len(old)} pods of an older try have not ended yet")
+        return Waiting(reason=RESTARTING, text=f"{len(old)} pods of an older try have not ended yet")
     return why_waiting(tries)
 
 
@@ -202,7 +262,9 @@ def _news(before: JobStatus, status: JobStatus) -> tuple[Tell, ...]:
     if status.phase is Phase.RUNNING and before.phase is not Phase.RUNNING:
         news.append(Tell(reason="Running", message="all pods run"))
     then, here = before.condition(RUNNING), status.condition(RUNNING)
-    if status.waiting and here is not None and (then is None or then.reason != here.reason):
+    # Why a job is tried again was told when that was decided.
+    is_new = here is not None and here.reason != RESTARTING and (then is None or then.reason != here.reason)
+    if status.waiting and here is not None and is_new:
         news.append(Tell(reason=here.reason, message=status.waiting, is_warning=True))
     return tuple(news)
 

@@ -1,14 +1,16 @@
-"""Pause and resume: the replicas are given back, the job and its counters stay."""
+"""Pause, suspend and come back: the replicas are given back, the job and its counters stay."""
 
 from datetime import datetime
 
 from paceline.objects.status import Condition, JobStatus, Phase
 from paceline.plan.cleanup import unfinished
-from paceline.plan.conditions import NONE, PAUSED, RUNNING, put
+from paceline.plan.conditions import NONE, PAUSED, RUNNING, SUSPENDED, put
 from paceline.plan.plan import Plan, Tell
 from paceline.plan.seen import Seen
 from paceline.plan.tasks import with_tasks
 from paceline.plan.tries import Try, tries_of
+
+ON_HOLD = "the job is suspended; set spec.suspend to false to let it run"
 
 
 def pause(seen: Seen, status: JobStatus, tries: tuple[Try, ...], now: datetime) -> Plan:
@@ -16,27 +18,75 @@ def pause(seen: Seen, status: JobStatus, tries: tuple[Try, ...], now: datetime) 
     message = "the job is paused; set spec.runMode.pause.enabled to false to go on"
     status = put(status, Condition(type=PAUSED, status=True, reason=NONE, message=message, since=now))
     status = put(status, Condition(type=RUNNING, status=False, reason=Phase.PAUSED.value, message=message, since=now))
-    status = with_tasks(status, tries).but(phase=Phase.PAUSED, waiting="", start_after=None)
+    status = with_tasks(status, tries).but(phase=Phase.PAUSED, waiting="", start_after=None, running_time=None)
     return Plan(status=status, delete=unfinished(seen.pods), tell=(Tell(reason="Paused", message=message),))
 
 
-def stay_paused(seen: Seen, status: JobStatus, tries: tuple[Try, ...]) -> Plan:
-    """See to it that no pod is left running."""
+def stay(seen: Seen, status: JobStatus, tries: tuple[Try, ...]) -> Plan:
+    """See to it that no pod of a paused or suspended job is left running."""
     return Plan(status=with_tasks(status, tries), delete=unfinished(seen.pods))
 
 
 def resume(seen: Seen, status: JobStatus, now: datetime) -> Plan:
     """Begin the next try; the time of the pause does not count, and nor does the restart."""
     paused = status.condition(PAUSED)
-    seconds = int((now - paused.since).total_seconds()) if paused else 0
-    was_made = any(each.uid for each in tries_of(seen))
+    # A pause before the start stops no clock: none runs yet.
+    is_timed = paused is not None and status.start_time is not None
+    seconds = int((now - paused.since).total_seconds()) if is_timed and paused is not None else 0
     message = "the job goes on after a pause"
     status = put(status, Condition(type=PAUSED, status=False, reason=NONE, message=message, since=now))
+    status = status.but(paused_seconds=status.paused_seconds + max(seconds, 0), resumes=status.resumes + 1)
+    return _next_try(seen, status.but(phase=Phase.RESUMING), Tell(reason="Resuming", message=message))
+
+
+def suspend(seen: Seen, status: JobStatus, tries: tuple[Try, ...], now: datetime) -> Plan:
+    """Give every pod back that may still run, and forget when the job began: it will begin anew."""
+    status = put(status, Condition(type=SUSPENDED, status=True, reason="JobSuspended", message=ON_HOLD, since=now))
+    held = Condition(type=RUNNING, status=False, reason=SUSPENDED.value, message=ON_HOLD, since=now)
+    status = with_tasks(put(status, held), tries).but(
+        phase=Phase.PENDING,
+        waiting=ON_HOLD,
+        start_after=None,
+        start_time=None,
+        running_time=None,
+        paused_seconds=0,
+    )
+    return Plan(status=status, delete=unfinished(seen.pods), tell=(Tell(reason=SUSPENDED.value, message=ON_HOLD),))
+
+
+def unsuspend(seen: Seen, status: JobStatus, now: datetime) -> Plan:
+    """Let a suspended job start, or start again."""
+    message = "the job is no longer suspended"
+    status = put(status, Condition(type=SUSPENDED, status=False, reason="JobResumed", message=message, since=now))
+    was_made = _was_made(seen)
     status = status.but(
-        phase=Phase.RESUMING,
-        attempt=status.attempt + was_made,
-        resumes=status.resumes + 1,
-        paused_seconds=status.paused_seconds + max(seconds, 0),
+        phase=Phase.RESUMING if was_made else Phase.PENDING, resumes=status.resumes + was_made, waiting=""
+    )
+    return _next_try(seen, status, Tell(reason="Resuming", message=message))
+
+
+def begin_again(seen: Seen, status: JobStatus, message: str) -> Plan:
+    """End all members and begin the next try of all, as after a pause; it is no restart that counts."""
+    status = status.but(phase=Phase.RESUMING, resumes=status.resumes + 1)
+    return _next_try(seen, status, Tell(reason="Restarting", message=message))
+
+
+def is_restart_wanted(seen: Seen) -> bool:
+    """Tell whether somebody has asked for a restart that was not granted yet."""
+    return bool(seen.restart_wish) and seen.restart_wish != seen.status.restart_granted and _was_made(seen)
+
+
+def _next_try(seen: Seen, status: JobStatus, told: Tell) -> Plan:
+    status = status.but(
+        attempt=status.attempt + _was_made(seen),
+        restart_granted=seen.restart_wish,
+        running_time=None,
+        start_after=None,
+        waiting="",
     )
     status = with_tasks(status, tries_of(seen, status))
-    return Plan(status=status, delete=unfinished(seen.pods), tell=(Tell(reason="Resuming", message=message),))
+    return Plan(status=status, delete=unfinished(seen.pods), tell=(told,))
+
+
+def _was_made(seen: Seen) -> bool:
+    return any(each.uid for each in tries_of(seen))

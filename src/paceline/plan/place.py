@@ -40,9 +40,10 @@ def place(gangs: tuple[GangAsk, ...], rooms: tuple[Room, ...], *, shared: frozen
         fit = _fit(gang, rooms, shared)
         if fit.stuck is not None:
             said, lacking = _lack(gang, rooms, shared)
-            waits |= dict.fromkeys(_keys(gang), said)
-            kept |= dict.fromkeys(lacking, gang.name)
-            continue
+            waits |= {key: said for key in _keys(gang) if key not in fit.nodes or not _is_enough(gang, fit)}
+            if not _is_enough(gang, fit):
+                kept |= dict.fromkeys(lacking, gang.name)
+                continue
         rooms = fit.rooms
         bind |= fit.nodes
         warn |= _warnings(gang, fit, shared)
@@ -69,6 +70,11 @@ class _Fit:
     nodes: Mapping[Key, str]
     rooms: tuple[Room, ...]
     stuck: Ask | None = None
+
+
+def _is_enough(gang: GangAsk, fit: _Fit) -> bool:
+    """Tell whether a gang, of which not all pods find a node, may start or grow with those that do."""
+    return bool(fit.nodes) and gang.placed + len(fit.nodes) >= gang.size
 
 
 def _fit(gang: GangAsk, rooms: tuple[Room, ...], shared: frozenset[str]) -> _Fit:
@@ -162,7 +168,7 @@ def _warnings(gang: GangAsk, fit: _Fit, shared: frozenset[str]) -> dict[Key, str
                 said = (
                     f"{_amount(name, used)} {name} asked of {_amount(name, capacity)} on {room.node}: pods share them"
                 )
-                here = [ask for ask in gang.asks if fit.nodes[ask.key] == room.node and name in ask.requests]
+                here = [ask for ask in gang.asks if fit.nodes.get(ask.key) == room.node and name in ask.requests]
                 warnings |= {ask.key: said for ask in here}
     return warnings
 

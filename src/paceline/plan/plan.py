@@ -25,6 +25,14 @@ class NewPod:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LogWish:
+    """The container of a pod whose last lines the status should have."""
+
+    pod: str
+    container: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """Everything one decision may ask for, in the order it is carried out: write, unmake, make, tell."""
 
@@ -33,3 +41,6 @@ class Plan:
     create: tuple[NewPod, ...] = ()
     tell: tuple[Tell, ...] = ()
     wake_at: datetime | None = None
+    # Whether the job itself goes, with everything that is its own.
+    removes_job: bool = False
+    read: LogWish | None = None

@@ -106,4 +106,6 @@ def launch_manifest(site: Site, launch: Launch, program: Mapping[str, str], *, o
 def _gang_size(gang: Gang, new: NewPod) -> int:
     """Count the pods that are placed together; a member that comes back alone waits for nobody."""
     is_alone = gang.scope is RestartScope.REPLICA and new.attempt > 0
-    return 1 if is_alone else len(gang.members)
+    if is_alone:
+        return 1
+    return len(gang.members) if gang.least is None else gang.least

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from paceline.objects.gang import Gang, Place, RestartPolicy, RestartScope
 from paceline.objects.status import JobStatus, ReplicaPhase
+from paceline.plan.memory import counted, is_killed_again
 from paceline.plan.seen import Seen
 from paceline.plan.tries import Try
 
@@ -62,6 +63,7 @@ def restarted(status: JobStatus, gang: Gang, again: tuple[Try, ...], now: dateti
         member_attempts=members,
         backoff_count=count,
         role_restarts=roles,
+        memory_kills=counted(gang, status, again),
         start_after=now + pause_after(count),
     )
 
@@ -92,7 +94,7 @@ def _gang_again(seen: Seen, over: list[Try]) -> Iterator[Try]:
     if first is None:
         return
     policy = seen.gang.member(first.place).restart
-    if _wants_restart(policy, first) and _Budget(seen).take(first.place.role):
+    if _is_worth(seen, policy, first) and _Budget(seen).take(first.place.role):
         yield first
 
 
@@ -100,8 +102,13 @@ def _single_again(seen: Seen, over: list[Try]) -> Iterator[Try]:
     budget = _Budget(seen)
     policies = {member.place: member.restart for member in seen.gang.members}
     for each in over:
-        if _wants_restart(policies[each.place], each) and budget.take(each.place.role):
+        if _is_worth(seen, policies[each.place], each) and budget.take(each.place.role):
             yield each
+
+
+def _is_worth(seen: Seen, policy: RestartPolicy, tried: Try) -> bool:
+    """Tell whether another try is wanted, and has a chance: what lacks memory twice will lack it again."""
+    return _wants_restart(policy, tried) and not is_killed_again(seen.gang, seen.status, tried)
 
 
 def _wants_restart(policy: RestartPolicy, tried: Try) -> bool:

@@ -38,6 +38,8 @@ class GangAsk:
     # How many pods belong together, and how many of them exist by now.
     size: int = 1
     present: int = 1
+    # How many of them have a node already.
+    placed: int = 0
     since: str = ""
     priority: int = 0
 
@@ -137,6 +139,7 @@ def _gangs(family: list[Object]) -> Iterable[GangAsk]:
             asks=tuple(_ask(pod) for pod in members),
             size=max(_size(pod) for pod in members),
             present=len({_place(pod) for pod in family if _attempt(pod) >= attempt}),
+            placed=len({_place(pod) for pod in family if _attempt(pod) >= attempt and not _waits(pod)}),
             since=min(str(pod["metadata"].get("creationTimestamp", "")) for pod in members),
             priority=min(_priority(pod) for pod in members),
         )

@@ -1,6 +1,7 @@
 """What one decision may look at."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -62,3 +63,9 @@ class Seen:
     status: JobStatus
     generation: int = 1
     is_paused: bool = False
+    is_suspended: bool = False
+    created_at: datetime | None = None
+    # The last wish for a restart, in the words of whoever asked; each new text is a new wish.
+    restart_wish: str = ""
+    # What failed pods wrote last, as far as it has been read: by the name of the pod.
+    last_lines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -13,6 +13,8 @@ from paceline.objects.status import JobStatus, ReplicaPhase
 from paceline.plan.seen import ContainerSeen, PodSeen, Seen
 
 DELETED_REASON = "Deleted"
+# What Kubernetes says of a container that used more memory than it may.
+MEMORY_KILL = "OOMKilled"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +47,18 @@ class Try:
         return ended.exit_code if ended else None
 
     @property
+    def container(self) -> str:
+        """Name the container that decided over the pod, if one did."""
+        ended = self._decisive()
+        return ended.name if ended else ""
+
+    @property
+    def killed_container(self) -> str | None:
+        """Name the container that was killed for using too much memory, if one was and the try failed by it."""
+        killed = (each.name for each in self.containers if each.reason == MEMORY_KILL)
+        return next(killed, None) if self.has_failed else None
+
+    @property
     def why(self) -> tuple[str, str]:
         """Give reason and message, the pod's own first, then those of the container that decided over it."""
         if self.reason:
@@ -59,7 +73,8 @@ class Try:
 
 def attempt_of(status: JobStatus, place: Place) -> int:
     """Count the tries of a place; the sum never falls, so no name comes twice."""
-    return status.attempt + status.member_attempts.get(str(place), 0)
+    name = str(place)
+    return status.attempt + status.member_attempts.get(name, 0) + status.releases.get(name, 0)
 
 
 def tries_of(seen: Seen, status: JobStatus | None = None) -> tuple[Try, ...]:

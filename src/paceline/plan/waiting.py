@@ -28,10 +28,17 @@ def why_waiting(tries: tuple[Try, ...]) -> Waiting | None:
     return Waiting(reason=reason, text=f"pod {first.name}{others}: {message or reason}")
 
 
-def failure_of(tried: Try) -> Failure:
-    """Write down which pod failed, and how."""
+def failure_of(tried: Try, advice: str = "") -> Failure:
+    """Write down which pod failed, and how; with what to do about it, if somebody knows."""
     reason, message = tried.why
-    return Failure(pod=tried.name, exit_code=tried.exit_code, reason=reason, message=message)
+    return Failure(
+        pod=tried.name,
+        exit_code=tried.exit_code,
+        reason=reason,
+        message="; ".join(part for part in (message, advice) if part),
+        replica=str(tried.place),
+        container=tried.container,
+    )
 
 
 def say_failure(failure: Failure) -> str:

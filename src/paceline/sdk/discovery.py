@@ -11,7 +11,8 @@ from paceline.objects.meta import Object
 # The group of the job kinds. It stands in kinds/ too, which this package does not import: reading types costs
 # a command its quick start, and the cluster knows its kinds best.
 JOB_GROUP = "batch.tensorstack.dev"
-PACELINE_GROUPS = (JOB_GROUP, "tensorstack.dev", "paceline.dev")
+SERVICE_GROUP = "tensorstack.dev"
+PACELINE_GROUPS = (JOB_GROUP, SERVICE_GROUP, "paceline.dev")
 CORE = "/api/v1"
 
 # Reads a path of the cluster as JSON.
@@ -31,6 +32,11 @@ class Kind:
     def is_job(self) -> bool:
         """Tell whether objects of this kind are jobs."""
         return self.where.group == JOB_GROUP
+
+    @property
+    def is_service(self) -> bool:
+        """Tell whether objects of this kind are opened in a browser."""
+        return self.where.group == SERVICE_GROUP
 
     @property
     def api_version(self) -> str:

@@ -147,8 +147,10 @@ def why(status: Mapping[str, Any]) -> tuple[str, str]:
     if status.get("reason"):
         return str(status["reason"]), str(status.get("message") or "")
     for condition in status.get("conditions") or ():
-        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
-            return str(condition.get("reason") or ""), str(condition.get("message") or "")
+        # Also that volumes are missing, which only our own node agent says there.
+        is_telling = condition.get("type") in ("PodScheduled", "PodReadyToStartContainers") and condition.get("reason")
+        if is_telling and condition.get("status") == "False":
+            return str(condition["reason"]), str(condition.get("message") or "")
     for container in status.get("containerStatuses") or ():
         state = container.get("state") or {}
         told = state.get("waiting") or state.get("terminated") or {}

@@ -15,6 +15,7 @@ from paceline.sdk.document import Document, checked, with_namespace
 from paceline.sdk.feed import Feed
 from paceline.sdk.job import JobRef
 from paceline.sdk.reader import Reader
+from paceline.sdk.service import ServiceRef
 from paceline.sdk.sources import Changed, Listed, apply_news, watching
 from paceline.sdk.submit import Created, Maker
 
@@ -83,6 +84,16 @@ class Session(Reader):
             choices = " or ".join(f"{each.singular}/{name}" for each, _ in found)
             raise Malformed(f"there are several jobs named {name!r}; say {choices}")
         return self.ref(*found[0])
+
+    def service(self, name: str) -> ServiceRef | None:
+        """Find a TensorBoard or Notebook by KIND/NAME; None when the word means something else."""
+        word, slash, name = name.rpartition("/")
+        kind = self.kinds.named(word) if slash else None
+        if kind is None or not kind.is_service:
+            return None
+        # Missing says that it is not there.
+        self.cluster.get(kind.where, self.namespace, name)
+        return ServiceRef(kind=kind, namespace=self.namespace, name=name, cluster=self.cluster)
 
     def events(self) -> tuple[Object, ...]:
         """Read all events of the namespace."""

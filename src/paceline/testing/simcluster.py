@@ -4,12 +4,13 @@ import asyncio
 import contextlib
 import random
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
 from paceline.api.app import Server, make_app
 from paceline.api.gate import Gate, hashed
+from paceline.api.tokens import AccountTokens
 from paceline.assembly.controllers import make_basics, start_controllers
 from paceline.assembly.kinds import define_kinds, fixed_kinds, live_kinds
 from paceline.client.events import Recorder
@@ -17,7 +18,7 @@ from paceline.client.local import IN_PROCESS, LocalCluster
 from paceline.client.verbs import Verbs
 from paceline.errors import Busy
 from paceline.node.agent import Agent
-from paceline.node.host import Folders, Host
+from paceline.node.host import Device, Folders, Host, Supply
 from paceline.objects.meta import Object
 from paceline.store.limits import DEFAULTS, Limits
 from paceline.store.log import Log
@@ -29,7 +30,8 @@ from paceline.testing.world import SimBlocking, SimWorld, sim_world
 from paceline.world import World
 
 TOKEN = "simulated"  # noqa: S105 - opens nothing but a simulation
-HOST = Host(name="sim", is_root=False, uid=1000, gid=1000, cpus=4, memory_bytes=8 << 30)
+GPUS = Supply(resource="nvidia.com/gpu", devices=(Device(number=0), Device(number=1)))
+HOST = Host(name="sim", is_root=False, uid=1000, gid=1000, cpus=4, memory_bytes=8 << 30, supplies=(GPUS,))
 ROOT = Path("/sim/agent")
 VOLUMES = PurePosixPath("/sim/volumes")
 
@@ -178,7 +180,9 @@ class SimCluster:
         await store.open()
         gate = Gate(tokens={hashed(TOKEN): "admin"}, hosts=frozenset({IN_PROCESS}))
         kinds = live_kinds(store) if self.defines else fixed_kinds(store)
-        app = make_app(Server(store=store, kinds=kinds, clock=world.clock, ids=world.ids, gate=gate, nodes=NoLogs()))
+        tokens = AccountTokens(key=TOKEN.encode(), store=store, scheme=lambda: kinds.scheme, clock=world.clock)
+        server = Server(store=store, kinds=kinds, clock=world.clock, ids=world.ids, gate=gate, nodes=NoLogs())
+        app = make_app(replace(server, tokens=tokens))
         try:
             local = LocalCluster(self.seam("control", app), token=TOKEN, on_warning=_ignore)
             async with asyncio.TaskGroup() as group, local as cluster:

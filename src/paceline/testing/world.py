@@ -150,6 +150,19 @@ class SimFiles:
         """Remember which group a folder was given to."""
         self.groups[path] = group
 
+    def move(self, path: Path, target: Path) -> None:
+        """Give a file or a folder another place; of what was synced in it a crash takes nothing."""
+        if not self.exists(path):
+            raise FileNotFoundError(path)
+        if str(target.parent) not in self._folders:
+            raise FileNotFoundError(target.parent)
+        old, inside = str(path), f"{path}/"
+        for kept in (self._seen, self._synced):
+            for each in [each for each in kept if each == old or each.startswith(inside)]:
+                kept[f"{target}{each[len(old) :]}"] = kept.pop(each)
+        moved = {each for each in self._folders if each == old or each.startswith(inside)}
+        self._folders = (self._folders - moved) | {f"{target}{each[len(old) :]}" for each in moved}
+
     def remove(self, path: Path) -> None:
         """Remove a file or a whole folder."""
         gone, inside = str(path), f"{path}/"

@@ -28,6 +28,13 @@ def test_what_is_typed_comes_before_what_is_written(tmp_path):
     )
 
 
+def test_an_environment_can_be_named_by_what_it_is_built_from(tmp_path):
+    (tmp_path / "r.txt").write_text("six\n")
+    text = f"environments: {{mine: [six, toml==0.10.2]}}\nimages: {{a: mine, b: pytorch==2.5.1, c: {tmp_path}/r.txt}}\n"
+
+    assert rows(tmp_path, text) == (("a", "mine"), ("b", "pytorch==2.5.1"), ("c", f"{tmp_path}/r.txt"))
+
+
 @pytest.mark.parametrize("text", ["", "# nothing\n", "images:\n", "images: {}\n"])
 def test_nothing_chosen_is_fine(tmp_path, text):
     assert rows(tmp_path, text) == ()
@@ -42,6 +49,10 @@ def test_nothing_chosen_is_fine(tmp_path, text):
         ("image: {a: host}", "is not a setting; there are .*images"),
         ("images: {acme: /no/such/venv}", "the folder of a virtual environment"),
         ("images: {", "is not YAML"),
+        ("images: {a: pytorhc}", "there is no such environment"),
+        ("environments: {mine: 3}", "write a table of names"),
+        ("environments: {mine: ['-r x']}", "into one file"),
+        ("environments: {mine: requirements.txt}", "whole path"),
         ("images: {a: host, a: host}", "a"),
     ],
 )

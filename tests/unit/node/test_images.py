@@ -21,6 +21,17 @@ from tests.unit.node.pods import HOST, container
         ("ubuntu@sha256:abc", "host"),
         ("rockylinux:9", "host"),
         ("redhat/ubi9:latest", "host"),
+        ("pytorch/pytorch:2.13.0", "pytorch"),
+        ("docker.io/pytorch/pytorch:2.5.1-cuda12.4-cudnn9-runtime", "pytorch"),
+        ("tensorflow/tensorflow:2.14.0-gpu", "tensorflow"),
+        ("registry.example/tensorflow-samples/tf-mnist-k8s:gpu", "tensorflow"),
+        ("registry.example/tensorflow-samples/tensorboard:1.1.0", "tensorboard"),
+        ("t9kpublic/tensorboard:2.17.0", "tensorboard"),
+        ("t9kpublic/pytorch-1.13.0:sdk-0.5.2", "pytorch"),
+        ("jupyter/minimal-notebook:latest", "jupyter"),
+        ("mpi4py:4", "mpi"),
+        ("tensorflowish", None),
+        ("acme/pytorch", None),
         ("registry.example:5000/python:3", None),
         ("pythonic", None),
         ("acme/secret:7", None),
@@ -112,3 +123,52 @@ def test_an_image_that_must_not_be_pulled_is_not_present():
     assert found.reason == "ErrImageNeverPull"
     assert str(found) == 'Container image "acme/x" is not present with pull policy of Never: map it'
     assert never_pulled(container(image="acme/x", imagePullPolicy="IfNotPresent"), LACKING) is LACKING
+
+
+class Busy:
+    """A workshop in which something is always being built."""
+
+    def open(self, name, *, may_build):
+        raise Blocked("ContainerCreating" if may_build else "ErrImagePull", f"building environment {name}: half done")
+
+    def listen(self, on_change):
+        pass
+
+
+class Stocked:
+    """A workshop that has all."""
+
+    def open(self, name, *, may_build):
+        return Path("/built") / name
+
+    def listen(self, on_change):
+        pass
+
+
+def test_a_container_whose_environment_is_being_built_waits_with_how_far_it_is():
+    with pytest.raises(Blocked) as caught:
+        opened("pytorch/pytorch:2", workshop=Busy())
+
+    assert caught.value.reason == "ContainerCreating"
+    assert str(caught.value) == 'Pulling image "pytorch/pytorch:2": building environment pytorch: half done'
+
+
+def test_a_container_that_is_never_pulled_for_does_not_have_its_environment_built():
+    with pytest.raises(Blocked) as caught:
+        opened("pytorch/pytorch:2", workshop=Busy(), imagePullPolicy="Never")
+
+    assert caught.value.reason == "ErrImageNeverPull"
+
+
+def test_a_built_environment_is_used_as_any_virtual_environment_is():
+    files = venv(SimFiles(), "/built/pytorch", "/opt/py/bin")
+
+    assert opened("pytorch/pytorch", files=files, workshop=Stocked()).path[0] == "/built/pytorch/bin"
+
+
+def test_a_requirements_file_is_built_and_a_folder_is_not():
+    files = SimFiles()
+    files.make_folder(Path("/home"))
+    files.overwrite(Path("/home/r.txt"), b"six")
+    with pytest.raises(Blocked, match="building environment /home/r"):
+        opened("x", ("x", "/home/r.txt"), files=files, workshop=Busy())

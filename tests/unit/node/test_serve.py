@@ -6,7 +6,9 @@ from pathlib import Path
 
 from paceline.node import shim
 from paceline.node.doors import Doors
+from paceline.node.history import History, Policy
 from paceline.node.host import Folders
+from paceline.node.past import PastLogs
 from paceline.node.serve import Kubelet
 from paceline.node.sessions import Sessions
 from paceline.node.stats import Stats
@@ -42,6 +44,7 @@ def kubelet_over(sim, pods, **machine):
         sessions=Sessions(**shared, host=HOST, launch=machine.get("launch"), run=machine.get("run")),
         doors=Doors(**shared, address=lambda _pod: "127.0.0.1", listens=machine.get("listens")),
         stats=Stats(**shared, host=HOST, measure=machine.get("measure"), blocking=SimBlocking()),
+        past=PastLogs(history=History(world=world, folders=FOLDERS, policy=Policy())),
     )
 
 

@@ -24,8 +24,8 @@ def volume(**spec):
     return {("", "pv"): {"spec": spec}}
 
 
-def shelf(claims=None, volumes=None):
-    return Shelf(claims=claims or {}, volumes=volumes or {}, sources=SOURCES, folders=FOLDERS)
+def shelf(claims=None, volumes=None, sources=SOURCES):
+    return Shelf(claims=claims or {}, volumes=volumes or {}, sources=sources, folders=FOLDERS)
 
 
 def mounts(volumes, *wires, found=None):
@@ -195,9 +195,18 @@ def test_a_pod_is_told_about_itself_in_files():
     )
 
 
-def test_a_token_is_not_given_out_and_the_reason_is_said():
-    with pytest.raises(Blocked, match="tokens of service accounts are not given out here"):
-        mounts([{"name": "p", "projected": {"sources": [{"serviceAccountToken": {}}]}}], {**AT, "name": "p"})
+def test_a_token_lies_where_it_is_asked_for():
+    source = {"serviceAccountToken": {"path": "token", "audience": "vault", "expirationSeconds": 600}}
+    found = shelf(sources=Sources(tokens={("vault", 600): "secret"}))
+    (mount,) = mounts([{"name": "p", "projected": {"sources": [source]}}], {**AT, "name": "p"}, found=found)
+
+    assert mount.volume.files == (("token", b"secret", 0o644),)
+
+
+def test_a_token_that_was_not_given_is_waited_for():
+    source = {"serviceAccountToken": {"path": "token"}}
+    with pytest.raises(Blocked, match='failed to fetch token: serviceaccounts "team/default" not found'):
+        mounts([{"name": "p", "projected": {"sources": [source]}}], {**AT, "name": "p"})
 
 
 def test_a_sub_path_may_be_made_of_variables():

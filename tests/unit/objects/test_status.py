@@ -13,25 +13,41 @@ FULL = JobStatus(
     observed_generation=2,
     attempt=1,
     member_attempts={"worker-1": 2},
+    releases={"worker-2": 1},
     backoff_count=3,
     role_restarts={"worker": 3},
     start_after=NOW.replace(microsecond=250_000),
     start_time=NOW,
+    running_time=NOW,
     completion_time=NOW,
+    memory_kills={"worker-1": "512Mi"},
+    restart_granted="once",
     resumes=1,
     paused_seconds=60,
     ports={"master": 23500},
     conditions=(Condition(type=ConditionType.RUNNING, status=True, reason="-", message="fine", since=NOW),),
     waiting="for a node",
-    failure=Failure(pod="demo-12345-worker-1", exit_code=137, reason="OOMKilled", message="killed"),
+    failure=Failure(
+        pod="demo-12345-worker-1",
+        exit_code=137,
+        reason="OOMKilled",
+        message="killed",
+        replica="worker-1",
+        container="pytorch",
+        last_lines=("epoch 1", "epoch 2"),
+    ),
     tasks=({"type": "worker", "restartCount": 3, "replicas": []},),
     aggregate={"running": 2},
+    elastic={"currentReplicas": 2, "expectedReplicas": 3},
 )
 
 STATUSES = {
     "a full one": FULL,
     "the first one": JobStatus(),
     "a failure without exit code": JobStatus(failure=Failure(pod="p", exit_code=None, reason="Evicted")),
+    "a failure of which nothing could be read": JobStatus(
+        failure=Failure(pod="p", exit_code=1, reason="Error", last_lines=())
+    ),
     "an exit code of 0": JobStatus(failure=Failure(pod="p", exit_code=0, reason="DeadlineExceeded")),
 }
 
@@ -47,11 +63,15 @@ def test_the_wire_form_is_t9ks_and_what_it_leaves_out():
         "observedGeneration": 2,
         "attempt": 1,
         "memberAttempts": {"worker-1": 2},
+        "releases": {"worker-2": 1},
         "backoffCount": 3,
         "roleRestarts": {"worker": 3},
         "startAfter": "2030-01-01T12:30:00.250000Z",
         "startTime": "2030-01-01T12:30:00Z",
+        "runningTime": "2030-01-01T12:30:00Z",
         "completionTime": "2030-01-01T12:30:00Z",
+        "memoryKills": {"worker-1": "512Mi"},
+        "restartGranted": "once",
         "resumes": 1,
         "pausedSeconds": 60,
         "ports": {"master": 23500},
@@ -65,9 +85,18 @@ def test_the_wire_form_is_t9ks_and_what_it_leaves_out():
             }
         ],
         "waiting": "for a node",
-        "failure": {"pod": "demo-12345-worker-1", "exitCode": 137, "reason": "OOMKilled", "message": "killed"},
+        "failure": {
+            "pod": "demo-12345-worker-1",
+            "replica": "worker-1",
+            "container": "pytorch",
+            "exitCode": 137,
+            "reason": "OOMKilled",
+            "message": "killed",
+            "lastLines": ["epoch 1", "epoch 2"],
+        },
         "tasks": [{"type": "worker", "restartCount": 3, "replicas": []}],
         "aggregate": {"running": 2},
+        "elastic": {"currentReplicas": 2, "expectedReplicas": 3},
     }
 
 

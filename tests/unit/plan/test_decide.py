@@ -262,7 +262,14 @@ class TestBlaming:
         world = replace(seen("", "", of=NEVER), pods=(ended(A, 2, 1), ended(B, 1, 9)))
         plan = decide(world, after(3))
 
-        assert plan.status.failure == Failure(pod="demo-12345-worker-1", exit_code=9, reason="Error", message="boom")
+        assert plan.status.failure == Failure(
+            pod="demo-12345-worker-1",
+            exit_code=9,
+            reason="Error",
+            message="boom",
+            replica="worker-1",
+            container="main",
+        )
         assert plan.tell[-1].message == (
             "failure rule {worker: [1]} holds: pod demo-12345-worker-1 failed with exit code 9: Error: boom"
         )

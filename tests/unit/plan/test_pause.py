@@ -91,3 +91,53 @@ def test_the_pause_stops_the_clock_of_the_deadline():
 
 def test_a_paused_status_without_its_condition_resumes_too():
     assert decide(seen("", "", phase=Phase.PAUSED), NOW).status.paused_seconds == 0
+
+
+class TestRestartWish:
+    """Rule restart: each new text of the annotation is one restart, which counts for nothing."""
+
+    WORLD = seen("Running", "Running", backoff_count=3, attempt=3, **RUNNING)
+
+    def test_all_members_begin_anew_even_without_restarts_left(self):
+        plan = decide(replace(self.WORLD, restart_wish="now"), NOW)
+        made = decide(then(self.WORLD, plan, restart_wish="now"), after(1))
+
+        assert len(plan.delete) == 2
+        assert plan.create == ()
+        assert (plan.status.phase, plan.status.backoff_count) == (Phase.RESUMING, 3)
+        assert [new.attempt for new in made.create] == [4, 4]
+        assert [told.reason for told in plan.tell][-1] == "Restarting"
+
+    def test_one_wish_is_granted_once(self):
+        plan = decide(replace(self.WORLD, restart_wish="now"), NOW)
+        again = decide(then(self.WORLD, plan, "Running", "Running", restart_wish="now"), after(1))
+
+        assert (again.delete, again.status.attempt) == ((), 4)
+
+    def test_the_next_wish_is_granted_too(self):
+        plan = decide(replace(self.WORLD, restart_wish="now"), NOW)
+        again = decide(then(self.WORLD, plan, "Running", "Running", restart_wish="again"), after(1))
+
+        assert again.status.attempt == 5
+
+    def test_a_job_that_has_nothing_yet_grants_it_by_starting(self):
+        world = seen("", "", restart_wish="now")
+        plan = decide(world, NOW)
+        later = decide(then(world, plan, "Running", "Running"), after(1))
+
+        assert [new.attempt for new in plan.create] == [0, 0]
+        assert (later.status.attempt, later.delete) == (0, ())
+
+    def test_a_paused_job_grants_it_by_going_on(self):
+        world = seen("Running", "Running", is_paused=True, **RUNNING)
+        paused = decide(world, NOW)
+        resumed = decide(then(world, paused, is_paused=False, restart_wish="now"), after(1))
+        going = then(world, resumed, "Running", "Running", is_paused=False, restart_wish="now")
+
+        assert resumed.status.attempt == 1
+        assert decide(going, after(2)).status.attempt == 1
+
+    def test_an_ended_job_stays_ended(self):
+        world = seen("Succeeded", "Succeeded", phase=S, completion_time=NOW, restart_wish="now")
+
+        assert decide(world, NOW).status.phase is S

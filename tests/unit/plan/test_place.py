@@ -141,7 +141,9 @@ def test_a_pod_that_asks_for_no_cpu_is_not_warned():
 def test_cpus_are_not_shared_where_nobody_allows_it():
     placement = place((ask("a", amounts(cpu=4)),), (LAPTOP,), shared=frozenset())
 
-    assert waits(placement) == {"a-0": "0/1 nodes are available: 1 Insufficient cpu (4 asked, 2 of 2 free); it can never run here"}
+    assert waits(placement) == {
+        "a-0": "0/1 nodes are available: 1 Insufficient cpu (4 asked, 2 of 2 free); it can never run here"
+    }
 
 
 def test_the_older_gang_goes_first():

@@ -11,7 +11,7 @@ from paceline.objects.gang import CleanUp
 from paceline.objects.status import JobStatus
 from paceline.plan.decide import decide
 from paceline.plan.seen import ContainerSeen, PodPhase, PodSeen, Seen
-from tests.unit.plan.worlds import GANG, NOW, REPLICA, gang, pod, seen
+from tests.unit.plan.worlds import GANG, NOW, REPLICA, SITE, gang, pod, seen
 
 # What a pod may do next. A deleting pod may end any way it likes, or just go.
 NEXT = {
@@ -70,6 +70,13 @@ class World:
             pods[index] = at(moved, options[choice % len(options)], code)
         self.seen = replace(self.seen, pods=tuple(pods))
 
+    def resize(self, size):
+        """Let an elastic job have another size."""
+        before = self.seen.gang
+        if before.is_elastic:
+            sized = gang(size, scope=before.scope, restart=before.members[0].restart.value)
+            self.seen = replace(self.seen, gang=replace(before, members=sized.members, failure=sized.failure))
+
     def lose(self, index):
         """Let somebody force one pod away; one that no pass has recorded yet may be made again, so it stays."""
         rows = [row for task in self.seen.status.tasks for row in task["replicas"]]
@@ -96,6 +103,8 @@ def check_plan(before: Seen, plan) -> None:
         assert not [each for each in doomed if each.phase.is_final], "logs stay while the job runs"
     recorded = {row["name"] for task in before.status.tasks for row in task["replicas"] if row.get("uid")}
     made = {before.site.pod(new.place, new.attempt) for new in plan.create}
+    assert not (made and (before.is_paused or before.is_suspended)), "who is held makes nothing"
+    assert plan.status.phase.is_final or not plan.removes_job, "only an ended job goes"
     assert not made & recorded, "a name that was seen is never made again"
     assert not made & there.keys(), "what is there is not made"
     if before.status.phase.is_final:
@@ -121,6 +130,10 @@ STEPS = st.one_of(
     st.tuples(st.just("move"), COUNT, COUNT, st.sampled_from(CODES)),
     st.tuples(st.just("lose"), COUNT),
     st.tuples(st.just("pause"), st.booleans()),
+    st.tuples(st.just("suspend"), st.booleans()),
+    st.tuples(st.just("restart"), st.sampled_from("ab")),
+    st.tuples(st.just("resize"), st.integers(1, 4)),
+    st.just(("read",)),
 )
 LIVES = st.lists(STEPS, max_size=60)
 GANGS = st.builds(
@@ -131,6 +144,9 @@ GANGS = st.builds(
     backoff_limit=st.integers(0, 3),
     clean_up=st.sampled_from(CleanUp),
     active_deadline_seconds=st.sampled_from([None, 30]),
+    starting_deadline_seconds=st.sampled_from([None, 30]),
+    ttl_seconds=st.sampled_from([None, 0, 30]),
+    is_elastic=st.booleans(),
 )
 
 
@@ -150,6 +166,15 @@ def live(crew, life):
                 world.lose(index)
             case "pause", [is_paused]:
                 world.seen = replace(world.seen, is_paused=is_paused)
+            case "suspend", [is_suspended]:
+                world.seen = replace(world.seen, is_suspended=is_suspended)
+            case "restart", [wish]:
+                world.seen = replace(world.seen, restart_wish=wish)
+            case "resize", [size]:
+                world.resize(size)
+            case "read", []:
+                failure = world.seen.status.failure
+                world.seen = replace(world.seen, last_lines={failure.pod: ("boom",)} if failure else {})
     return world
 
 
@@ -164,7 +189,7 @@ def test_whatever_happens_nothing_bad_does(crew, life):
 def test_whatever_happened_a_calm_world_brings_the_job_to_its_end(crew, life):
     """From wherever chaos left it: pods do as they are told, and succeed."""
     world = live(crew, life)
-    world.seen = replace(world.seen, is_paused=False)
+    world.seen = replace(world.seen, is_paused=False, is_suspended=False)
     for _turn in range(60):
         kept = [each for each in world.seen.pods if not each.is_deleting]
         calm = {PodPhase.PENDING: PodPhase.RUNNING}
@@ -191,7 +216,8 @@ def test_no_pod_starts_more_often_than_its_attempts(crew, life):
         assert count == 1
         by_place[name.partition("-r")[0]] += count
 
-    assert all(count <= tries for count in by_place.values())
+    released = {f"{SITE.stem}-{place}": count for place, count in status.releases.items()}
+    assert all(count <= tries + released.get(name, 0) for name, count in by_place.items())
 
 
 @patient
@@ -200,7 +226,7 @@ def test_a_gang_is_never_complete_and_forgotten(crew, life):
     """A job under way always has something to wait for: a pod, a moment, or a person who paused it."""
     world = live(crew, life)
     plan = world.step()
-    if plan.status.phase.is_final or world.seen.is_paused:
+    if plan.status.phase.is_final or world.seen.is_paused or world.seen.is_suspended:
         return
 
     live_pods = [each for each in world.seen.pods if not each.phase.is_final]

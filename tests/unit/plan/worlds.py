@@ -54,9 +54,14 @@ def pod(place, phase, *, attempt=0, **more):
     return PodSeen(place=place, attempt=attempt, phase=PodPhase(phase), **{"containers": containers, **more})
 
 
-def seen(*members, of=None, older=(), is_paused=False, **status):
+# What people want of a job, and what is known of it besides its pods.
+ASIDE = ("is_paused", "is_suspended", "created_at", "restart_wish", "last_lines")
+
+
+def seen(*members, of=None, older=(), **status):
     """What a pass sees when each member is at its current attempt and `older` pods are still there."""
     made = of or gang(len(members) or 2)
+    aside = {"created_at": NOW, **{name: status.pop(name) for name in ASIDE if name in status}}
     last = status.pop("status", None) or JobStatus(**status)
     words = [*members, *[""] * (len(made.members) - len(members))]
     pods = [
@@ -66,7 +71,7 @@ def seen(*members, of=None, older=(), is_paused=False, **status):
     ]
     rows = tuple(_row(member.place, word, last) for member, word in zip(made.members, words, strict=True))
     last = last if last.tasks else with_tasks(last, rows)
-    return Seen(site=SITE, gang=made, pods=(*older, *pods), status=last, generation=1, is_paused=is_paused)
+    return Seen(site=SITE, gang=made, pods=(*older, *pods), status=last, generation=1, **aside)
 
 
 def _row(place, word, last):
@@ -84,7 +89,7 @@ def _row(place, word, last):
 
 def then(world, plan, *members, **changes):
     """The world of the next pass: the plan's status was written, and the members are now as said."""
-    told = {"of": world.gang, "is_paused": world.is_paused, **changes}
+    told = {"of": world.gang, **{name: getattr(world, name) for name in ASIDE}, **changes}
     return seen(*members, status=plan.status, **told)
 
 

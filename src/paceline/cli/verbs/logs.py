@@ -14,6 +14,7 @@ from paceline.cli.times import seconds_of
 from paceline.cli.watchful import prefixed
 from paceline.errors import Missing
 from paceline.sdk.follow import Choice
+from paceline.sdk.history import History
 from paceline.sdk.pods import pod_log
 from paceline.sdk.session import Session
 from paceline.sdk.sources import LogAsk
@@ -46,6 +47,11 @@ class Wanted:
             container=self.container,
         )
 
+    @property
+    def is_shared(self) -> bool:
+        """Tell whether several members may be shown, so that each line says whose it is."""
+        return self.all or bool(self.role and self.index is None)
+
     def choice(self) -> Choice:
         """Give whose log is meant."""
         return Choice(is_all=self.all, role=self.role, index=self.index)
@@ -76,7 +82,8 @@ def read_since(_ctx: click.Context, _param: click.Parameter, value: str | None) 
 def command(*, reach: Reach, name: str, **options: Any) -> int:
     r"""Print or follow the log of a job.
 
-    NAME is a job (its leader is shown unless you choose others) or a pod.
+    NAME is a job (its leader is shown unless you choose others) or a pod. What deleted jobs and pods wrote is kept for
+    a while, too.
 
     \b
     paceline logs -f digits
@@ -92,7 +99,20 @@ def command(*, reach: Reach, name: str, **options: Any) -> int:
 
 
 def chunks(session: Session, name: str, wanted: Wanted) -> Iterator[tuple[str, bytes]]:
-    """Give the pieces of the log, each with the member it is from where several are shown."""
+    """Give the pieces of the log, each with the member it is from where several are shown; of what is gone, if so."""
+    has_begun = False
+    try:
+        for piece in present(session, name, wanted):
+            has_begun = True
+            yield piece
+    except Missing as error:
+        if has_begun:
+            raise
+        yield from gone(session, name, wanted, error)
+
+
+def present(session: Session, name: str, wanted: Wanted) -> Iterator[tuple[str, bytes]]:
+    """Give the log of a job or a pod that is there."""
     kind, slash, rest = name.partition("/")
     try:
         ref = None if slash and kind in PODS else session.job(name)
@@ -103,10 +123,26 @@ def chunks(session: Session, name: str, wanted: Wanted) -> Iterator[tuple[str, b
     if ref is None:
         yield from (("", text) for text in pod_log(session, rest or name, wanted.ask()))
         return
-    is_shared = wanted.all or bool(wanted.role and wanted.index is None)
     count = 0
     for logged in ref.chunks(wanted.choice(), wanted.ask()):
         count += 1
-        yield (str(logged.place) if is_shared else ""), logged.text
+        yield (str(logged.place) if wanted.is_shared else ""), logged.text
     if not count:
         say_hint(f"{ref} has written nothing")
+
+
+def gone(session: Session, name: str, wanted: Wanted, error: Missing) -> Iterator[tuple[str, bytes]]:
+    """Give what was kept of the log of a job or a pod that is gone; where nothing was, raise what was raised before."""
+    kind, slash, rest = name.partition("/")
+    history, plain = History(cluster=session.cluster, namespace=session.namespace), rest or name
+    pods = () if slash and kind in PODS else history.pods(job=plain)
+    if pods:
+        say_hint(f"the pods of {plain} are gone (since {pods[0].gone_at}); this is what was kept of their log")
+        for logged in history.job_log(pods, wanted.choice(), wanted.ask()):
+            yield (str(logged.place) if wanted.is_shared else ""), logged.text
+        return
+    pods = () if slash and kind not in PODS else history.pods(pod=plain)
+    if not pods:
+        raise error
+    say_hint(f"pod {plain} is gone (since {pods[0].gone_at}); this is what was kept of its log")
+    yield from (("", text) for text in history.pod_log(pods[0], wanted.ask()))

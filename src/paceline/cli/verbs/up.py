@@ -66,6 +66,7 @@ def command(**typed: Unpack[Typed]) -> int:
     paceline up -d --device nvidia.com/gpu=4
     """
     from paceline.assembly.declared import chosen_devices
+    from paceline.assembly.keeping import chosen_policy
     from paceline.assembly.mapped import chosen_images
 
     before, detach = last_settings(), typed["detach"]
@@ -74,6 +75,7 @@ def command(**typed: Unpack[Typed]) -> int:
     # Read by the node agent later; what is wrong with the file is said to whoever starts it.
     chosen_images(chosen)
     chosen_devices(chosen)
+    chosen_policy(chosen)
     if pid := holder(before.lock):
         there = f"a cluster runs already in {before.home} (pid {pid})"
         if chosen != before:

@@ -1,0 +1,197 @@
+"""What pods that are gone have left: their logs, until there is no more room or time for them.
+
+`history/NAMESPACE/JOB/POD.UID/` is the folder that the pod had, without its volumes: `pod.json` says whose it was, and
+`containers/NAME/RESTARTS/` has what each shim left. Once its logs were removed, `pod.json` alone stays for a while.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from paceline.node import shim
+from paceline.node.host import Folders
+from paceline.node.look import containers_of, numbers_of
+from paceline.node.pages import Pages
+from paceline.node.records import read_ended
+from paceline.objects import labels
+from paceline.objects.meta import Object, controller_of, labels_of, name_of, namespace_of, uid_of
+from paceline.objects.names import subdomain_problem
+from paceline.objects.times import from_wire, to_wire
+from paceline.world import World
+
+ABOUT, CONTAINERS = "pod.json", "containers"
+# Where pods lie that belong to no job.
+NO_JOB = "-"
+NOBODY = "nobody"
+# As much of a pod's name as a file's may hold beside a uid.
+LONGEST = 200
+# Of how many pods it is remembered that there were logs once.
+MAX_REMEMBERED = 5000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """How much of the past is kept: what is older, or more, goes, the oldest first."""
+
+    age: timedelta = timedelta(days=30)
+    bytes: int = 10 * 1024**3
+    pods: int = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """One pod that is gone, as its `pod.json` tells."""
+
+    folder: Path
+    about: Object
+    gone_at: datetime
+    bytes: int
+    is_pruned: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swept:
+    """What one round of clearing away took."""
+
+    pods: int = 0
+    bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """Keeps, finds and clears away what pods have left."""
+
+    world: World
+    folders: Folders
+    policy: Policy
+
+    def describe(self, pod: Object) -> None:
+        """Write down whose folder it is, for the time when the pod's object is gone."""
+        owner, told = controller_of(pod) or {}, labels_of(pod)
+        about = {
+            "namespace": namespace_of(pod),
+            "pod": name_of(pod),
+            "uid": uid_of(pod),
+            "job": str(told.get(labels.OWNER_NAME) or owner.get("name") or ""),
+            "owner": {name: owner.get(name) for name in ("apiVersion", "kind", "name", "uid") if owner.get(name)},
+            "labels": told,
+            "containers": [str(each["name"]) for each in containers_of(pod)],
+            "main": [str(each["name"]) for each in pod["spec"]["containers"]],
+        }
+        path = self.folders.pod(uid_of(pod)) / ABOUT
+        if not self.world.files.exists(path):
+            # Not synced: a power cut right after the start takes this, and hardly more than the start of a log.
+            self.world.files.overwrite(path, json.dumps(about).encode(), 0o600)
+
+    def keep(self, uid: str) -> bool:
+        """Put a gone pod's folder, in which nothing runs any more, into the past; False when it has nothing to keep."""
+        files, folder = self.world.files, self.folders.pod(uid)
+        about = _read(self.world, folder / ABOUT)
+        target = None if about is None else self._target(about)
+        tries = tuple(self._tries(uid))
+        if about is None or target is None or not any(each["begun"] for each in tries):
+            return False
+        for each in tries:
+            # What was never started may still say what was to be started, with all its secrets.
+            files.remove(self.folders.attempt(uid, each["container"], each["restarts"]) / shim.INTENT)
+        for name in files.names(folder):
+            if name not in (ABOUT, CONTAINERS):
+                files.remove(folder / name)
+        kept = [each for each in tries if each["begun"]]
+        told = {"goneAt": to_wire(self.world.clock.now()), "tries": kept, "bytes": sum(each["bytes"] for each in kept)}
+        files.write(folder / ABOUT, json.dumps(about | told).encode())
+        files.make_folder(target.parent)
+        # The last step, and one: until then the folder is found where it was, and all is done again.
+        files.move(folder, target)
+        return True
+
+    def find(self, namespace: str, *, job: str = "", pod: str = "") -> tuple[Past, ...]:
+        """Find the pods of a namespace that are gone, the last one first: all, those of a job, or those of a name."""
+        if any(subdomain_problem(part) for part in (namespace, job or NOBODY, pod or NOBODY)):
+            return ()  # Such names are never made a path.
+        found = (each for each in self._all(namespace, job=job, pod=pod) if pod in ("", each.about["pod"]))
+        return tuple(sorted(found, key=lambda each: each.gone_at, reverse=True))
+
+    def sweep(self) -> Swept:
+        """Clear away what the policy does not keep, and give how much that was."""
+        everything = sorted(self._all(), key=lambda each: each.gone_at, reverse=True)
+        there = [each for each in everything if not each.is_pruned]
+        pruned = tuple(to_prune(there, self.policy, self.world.clock.now()))
+        for each in pruned:
+            self._prune(each)
+        for each in everything[MAX_REMEMBERED:]:
+            self.world.files.remove(each.folder)
+        return Swept(pods=len(pruned), bytes=sum(each.bytes for each in pruned))
+
+    def _prune(self, past: Past) -> None:
+        """Remove the logs of a pod, and remember that there were some."""
+        # In this order: what is half gone is still among what is there, and goes again.
+        self.world.files.remove(past.folder / CONTAINERS)
+        told = past.about | {"prunedAt": to_wire(self.world.clock.now())}
+        self.world.files.write(past.folder / ABOUT, json.dumps(told).encode())
+
+    def _tries(self, uid: str) -> Iterator[dict[str, Any]]:
+        for name in self.world.files.names(self.folders.containers(uid)):
+            for number in numbers_of(self.world, self.folders, uid, name):
+                yield self._tell(uid, name, number)
+
+    def _tell(self, uid: str, name: str, number: int) -> dict[str, Any]:
+        folder = self.folders.attempt(uid, name, number)
+        ended = read_ended(self.world.files, folder)
+        pages = Pages(self.world.files, folder)
+        return {
+            "container": name,
+            "restarts": number,
+            "begun": self.world.files.exists(folder / shim.STARTED),
+            "bytes": pages.size() - pages.begin(),
+            "exitCode": ended.exit_code if ended else None,
+            "reason": ended.reason if ended else "",
+            "finishedAt": to_wire(ended.finished_at) if ended else None,
+        }
+
+    def _target(self, about: Object) -> Path | None:
+        """Give the place of a pod in the past; None when its record cannot be right."""
+        parts = (str(about.get("namespace")), str(about.get("job") or NO_JOB), str(about.get("pod")))
+        if any(subdomain_problem(part) for part in parts if part != NO_JOB):
+            return None
+        namespace, job, pod = parts
+        return self.folders.history / namespace / job / f"{pod[:LONGEST]}.{about['uid']}"
+
+    def _all(self, namespace: str = "", *, job: str = "", pod: str = "") -> Iterator[Past]:
+        files, root = self.world.files, self.folders.history
+        spaces = (namespace,) if namespace else files.names(root)
+        jobs = (root / space / name for space in spaces for name in ((job,) if job else files.names(root / space)))
+        folders = (each / name for each in jobs for name in files.names(each))
+        # A uid has no dot in it.
+        for folder in (each for each in folders if not pod or each.name.rpartition(".")[0] == pod[:LONGEST]):
+            about = _read(self.world, folder / ABOUT)
+            if about is None or "goneAt" not in about:
+                continue
+            yield Past(
+                folder=folder,
+                about=about,
+                gone_at=from_wire(about["goneAt"]),
+                bytes=int(about["bytes"]),
+                is_pruned="prunedAt" in about,
+            )
+
+
+def to_prune(newest_first: Iterable[Past], policy: Policy, now: datetime) -> Iterator[Past]:
+    """Choose what goes: all that is too old, and of the rest what does not fit, the newest being kept."""
+    pods = size = 0
+    for each in newest_first:
+        pods, size = pods + 1, size + each.bytes
+        if pods > policy.pods or size > policy.bytes or now - each.gone_at > policy.age:
+            yield each
+
+
+def _read(world: World, path: Path) -> Object | None:
+    """Read a record; None when there is none that makes sense."""
+    try:
+        about = json.loads(world.files.read(path))
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None
+    return about if isinstance(about, dict) else None

@@ -1,0 +1,72 @@
+"""Jobs that change their size: who is given up, who joins, and when too few are left."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from paceline.objects.gang import Gang, Place, RestartScope
+from paceline.objects.status import JobStatus
+from paceline.plan.plan import Plan
+from paceline.plan.seen import Seen
+from paceline.plan.tries import Try, attempt_of
+
+
+def with_releases(seen: Seen) -> Seen:
+    """Count the places that a job gave up: whoever comes back to one later is a new try of it, with its own name."""
+    if seen.gang.scope is RestartScope.GANG:
+        # All start anew there, under new names.
+        return seen
+    releases = dict(seen.status.releases)
+    for place, tries in _given_up(seen):
+        releases[str(place)] = releases.get(str(place), 0) + tries
+    return replace(seen, status=seen.status.but(releases=releases))
+
+
+def is_resized(seen: Seen) -> bool:
+    """Tell whether a gang whose members start together has another size than the one it was made with."""
+    if not seen.gang.is_elastic or seen.gang.scope is RestartScope.REPLICA:
+        return False
+    return bool(seen.status.tasks) and set(_recorded(seen.status)) != {each.place for each in seen.gang.members}
+
+
+def is_too_small(gang: Gang, lost: frozenset[Place]) -> bool:
+    """Tell whether so many members are lost that fewer are left than the job may run with."""
+    return gang.least is not None and len(gang.members) - len(lost) < gang.least
+
+
+def is_up(gang: Gang, tries: tuple[Try, ...]) -> bool:
+    """Tell whether as many members have started as the job needs."""
+    started = sum(each.has_started for each in tries)
+    return started >= (len(tries) if gang.least is None else gang.least)
+
+
+def with_size(gang: Gang, plan: Plan) -> Plan:
+    """Say on an elastic job how many replicas run and how many are wanted."""
+    if not gang.is_elastic:
+        return plan
+    size = {"currentReplicas": plan.status.aggregate.get("running", 0), "expectedReplicas": len(gang.members)}
+    return replace(plan, status=plan.status.but(elastic=size))
+
+
+def _given_up(seen: Seen) -> Iterator[tuple[Place, int]]:
+    """Give every place that is no member's any more, with how many tries of it are not to be repeated."""
+    members = {each.place for each in seen.gang.members}
+    last: dict[Place, int] = {}
+    for place, was_seen in _recorded(seen.status).items():
+        if was_seen:
+            last[place] = attempt_of(seen.status, place)
+    for pod in seen.pods:
+        # One that was made and not recorded before the job shrank.
+        last[pod.place] = max(pod.attempt, last.get(pod.place, 0))
+    for place, attempt in last.items():
+        missing = attempt - attempt_of(seen.status, place) + 1
+        if place not in members and missing > 0:
+            yield place, missing
+
+
+def _recorded(status: JobStatus) -> dict[Place, bool]:
+    """Give the places in the table of replicas, and of each whether its pod was seen."""
+    return {
+        Place(str(task["type"]), index): bool(row.get("uid"))
+        for task in status.tasks
+        for index, row in enumerate(task.get("replicas") or ())
+    }

@@ -1,0 +1,36 @@
+"""A handle to a TensorBoard or Notebook."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from paceline.client.direct import DirectCluster
+from paceline.objects.labels import OPENED_AT
+from paceline.objects.service_status import ServiceStatus, Trait
+from paceline.objects.times import to_wire
+from paceline.sdk.discovery import Kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceRef:
+    """One TensorBoard or Notebook of a cluster."""
+
+    kind: Kind
+    namespace: str
+    name: str
+    cluster: DirectCluster
+
+    def __str__(self) -> str:
+        return f"{self.kind.singular}/{self.name}"
+
+    def pause(self) -> None:
+        """End its pod and keep the object; `resume` starts it again."""
+        self.cluster.patch(self.kind.where, (self.namespace, self.name), {"spec": {"suspend": True}})
+
+    def resume(self, now: datetime) -> None:
+        """Let it run on, whoever suspended it: its author, or nobody's use of it."""
+        found = self.cluster.get(self.kind.where, self.namespace, self.name)
+        rest = ServiceStatus.from_wire(found.get("status") or {}).condition(Trait.SUSPENDED)
+        # By the cluster's clock this is later than the moment it was suspended, whatever our own says.
+        moment = max(now, rest.since + timedelta(seconds=1)) if rest is not None and rest.status else now
+        patch = {"spec": {"suspend": False}, "metadata": {"annotations": {OPENED_AT: to_wire(moment)}}}
+        self.cluster.patch(self.kind.where, (self.namespace, self.name), patch)

@@ -1,0 +1,202 @@
+"""A real JupyterLab behind the API server: it writes a script, runs a kernel over a WebSocket, and a job runs it."""
+
+import contextlib
+import json
+import shutil
+from base64 import b64decode
+from collections.abc import Iterator
+from http.client import HTTPResponse
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paceline.testing.embedded import Embedded, embedded, wait_until
+from tests.e2e.doors import SECONDS, Door
+from tests.e2e.manifests import claim, pytorch
+from tests.e2e.running import create, show
+from tests.e2e.watching import condition, environment, folder_of, reaches, status
+
+MOUNT = [{"name": "work", "mountPath": "/t9k/mnt"}]
+VOLUMES = [{"name": "work", "persistentVolumeClaim": {"claimName": "work"}}]
+BASE = "/t9k/notebooks/projects/default/name/desk"
+SCRIPT = "import os\nprint('rank', os.environ['RANK'], 'runs what the notebook wrote')\n"
+
+
+def notebook(name: str, *, mounts: list[Any] = MOUNT, volumes: list[Any] = VOLUMES, **spec: Any) -> dict[str, Any]:
+    container = {"name": "notebook", "image": "jupyter/minimal-notebook", "volumeMounts": mounts}
+    return {
+        "apiVersion": "tensorstack.dev/v1beta1",
+        "kind": "Notebook",
+        "metadata": {"name": name},
+        "spec": {
+            "type": "jupyter",
+            "template": {"spec": {"containers": [container], "volumes": volumes}},
+            **spec,
+        },
+    }
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Embedded]:
+    with embedded("--image", f"jupyter/*={environment('jupyter')}") as running:
+        create(running, claim("work"))
+        yield running
+
+
+@pytest.fixture(scope="module")
+def desk(cluster: Embedded) -> "Desk":
+    """A notebook that answers, with kubectl in it."""
+    kubectl = Path(shutil.which("kubectl") or "")
+    mounts = [*MOUNT, {"name": "kube", "mountPath": "/kube"}]
+    volumes = [*VOLUMES, {"name": "kube", "hostPath": {"path": str(kubectl.parent)}}]
+    create(cluster, notebook("desk", mounts=mounts, volumes=volumes))
+    found = reaches(cluster, "notebook", "desk", "Running")
+    assert found["url"] == f"{BASE}/lab"
+    return Desk(cluster, found["tokenSecret"])
+
+
+class Desk:
+    """A person at a notebook: the cluster's token in the header, the notebook's own in the path."""
+
+    def __init__(self, cluster: Embedded, secret: str) -> None:
+        self.door = Door(cluster)
+        self.token = b64decode(show(cluster, "secret", secret)["data"]["token"]).decode()
+
+    @contextlib.contextmanager
+    def ask(self, method: str, path: str, body: Any = None) -> Iterator[HTTPResponse]:
+        sent = None if body is None else json.dumps(body).encode()
+        with self.door.ask(method, f"{BASE}{path}?token={self.token}", sent) as answer:
+            yield answer
+
+    def run(self, code: str) -> str:
+        """Run code in a new kernel, over a WebSocket, and give what it printed."""
+        with self.ask("POST", "/api/kernels", {"name": "python3"}) as answer:
+            kernel = json.loads(answer.read())["id"]
+        content = {"code": code, "silent": False, "store_history": False, "allow_stdin": False}
+        header = {"msg_id": "1", "session": "test", "username": "", "msg_type": "execute_request", "version": "5.3"}
+        message = {"header": header, "parent_header": {}, "metadata": {}, "content": content, "channel": "shell"}
+        printed = ""
+        with self.door.line(f"{BASE}/api/kernels/{kernel}/channels?token={self.token}") as line:
+            line.send(json.dumps(message))
+            while True:
+                told = json.loads(line.recv(SECONDS))
+                if told["parent_header"].get("msg_id") != "1":
+                    continue
+                if told["msg_type"] == "stream":
+                    printed += told["content"]["text"]
+                if told["msg_type"] == "execute_reply":
+                    break
+        with self.ask("DELETE", f"/api/kernels/{kernel}") as answer:
+            assert answer.status == 204
+        return printed
+
+
+def test_the_page_is_there_for_those_who_have_the_token(desk: Desk) -> None:
+    with desk.ask("GET", "/lab") as answer:
+        assert (answer.status, b"JupyterLab" in answer.read()) == (200, True)
+    with desk.door.ask("GET", f"{BASE}/api/contents") as answer:
+        assert answer.status == 403
+    with desk.door.ask("GET", f"{BASE}/lab") as answer:
+        assert answer.status == 302
+        assert answer.headers["Location"].startswith(f"{BASE}/login?next=")
+
+
+def test_a_script_that_is_written_in_the_notebook_is_what_the_next_job_runs(cluster: Embedded, desk: Desk) -> None:
+    with desk.ask("PUT", "/api/contents/train.py", {"type": "file", "format": "text", "content": SCRIPT}) as answer:
+        assert answer.status == 201, answer.read()
+    assert (folder_of(cluster, "work") / "train.py").read_text() == SCRIPT
+
+    job = pytorch(
+        "next",
+        command=["python", "/work/train.py"],
+        volumeMounts=[{"name": "work", "mountPath": "/work"}],
+        volumes=VOLUMES,
+    )
+    create(cluster, job)
+    reaches(cluster, "pj", "next", "Succeeded")
+    said = cluster.paceline("logs", "next", "--all").out
+    assert all(f"rank {rank} runs what the notebook wrote" in said for rank in (0, 1))
+
+
+def test_a_kernel_works_on_the_claim_over_a_websocket(cluster: Embedded, desk: Desk) -> None:
+    said = desk.run("import os\nopen('made', 'w').write('here')\nprint(os.getcwd(), os.environ['NB_PREFIX'])")
+
+    assert said == f"/t9k/mnt {BASE}\n"
+    assert (folder_of(cluster, "work") / "made").read_text() == "here"
+
+
+def test_kubectl_works_in_the_notebook(desk: Desk) -> None:
+    said = desk.run("import subprocess\nsubprocess.run(['/kube/kubectl', 'get', 'notebooks', '-o', 'name'])")
+
+    assert said == "notebook.tensorstack.dev/desk\n"
+
+
+def test_a_terminal_is_a_shell_on_the_claim(desk: Desk) -> None:
+    with desk.ask("POST", "/api/terminals") as answer:
+        name = json.loads(answer.read())["name"]
+    with desk.door.line(f"{BASE}/terminals/websocket/{name}?token={desk.token}") as line:
+        line.send(json.dumps(["stdin", "echo $((6*7)) in $PWD\r"]))
+        shown = ""
+        while "42 in /t9k/mnt" not in shown:
+            kind, *rest = json.loads(line.recv(SECONDS))
+            shown += rest[0] if kind == "stdout" else ""
+    with desk.ask("DELETE", f"/api/terminals/{name}") as answer:
+        assert answer.status == 204
+
+
+def test_the_token_is_in_its_secret_and_nowhere_else(cluster: Embedded, desk: Desk) -> None:
+    kinds = cluster.kubectl("api-resources", "--verbs=list", "--namespaced", "-o", "name").out.split()
+    others = ",".join(kind for kind in kinds if kind != "secrets")
+    everything = cluster.kubectl("get", others, "-o", "json")
+    assert "desk" in everything.out
+    said = cluster.kubectl("logs", "-l", "tensorstack.dev/owner-name=desk", "--tail=-1").out
+    assert "Jupyter Server" in said
+    told = (cluster.home / "paceline.log").read_text()
+
+    for text in (everything.out, everything.err, said, told, *_processes()):
+        assert desk.token not in text
+    # Whoever else mounts the claim does not find it there.
+    assert not [path for path in _files(folder_of(cluster, "work")) if desk.token.encode() in path.read_bytes()]
+
+
+def _processes() -> Iterator[str]:
+    """Give the arguments and the variables of everything that runs."""
+    for entry in Path("/proc").iterdir():
+        for name in ("cmdline", "environ") if entry.name.isdigit() else ():
+            with contextlib.suppress(OSError):
+                yield (entry / name).read_text(errors="replace")
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return (path for path in folder.rglob("*") if path.is_file())
+
+
+def test_one_that_is_shut_down_rests_until_it_is_opened(cluster: Embedded, desk: Desk) -> None:
+    before = status(cluster, "notebook", "desk")
+    with desk.ask("POST", "/api/shutdown") as answer:
+        assert answer.status == 200
+
+    rest = reaches(cluster, "notebook", "desk", "Paused")
+    assert condition(rest, "Suspended")["reason"] == "Ended"
+    wait_until("its pod is gone", lambda: "desk" not in cluster.kubectl("get", "pods", "-o", "name").out)
+    with desk.ask("GET", "/lab") as answer:
+        assert answer.status == 503
+    after = reaches(cluster, "notebook", "desk", "Running")
+    assert after["pod"] != before["pod"]
+    with desk.ask("GET", "/api/contents/train.py") as answer:
+        assert json.loads(answer.read())["content"] == SCRIPT
+
+
+@pytest.mark.soak
+def test_one_that_nobody_uses_ends_by_itself(cluster: Embedded) -> None:
+    create(cluster, notebook("sleepy", idleSeconds=1))
+
+    reaches(cluster, "notebook", "sleepy", "Running")
+    rest = wait_until("it rests", lambda: _if_paused(cluster), 150)
+    assert condition(rest, "Suspended")["reason"] == "Ended"
+
+
+def _if_paused(cluster: Embedded) -> dict[str, Any]:
+    found = status(cluster, "notebook", "sleepy")
+    return found if found.get("phase") == "Paused" else {}

@@ -1,0 +1,163 @@
+"""A real TensorBoard, its curves read over HTTP through the API server, while and after a job logs them."""
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paceline.testing.embedded import Embedded, embedded, wait_until
+from tests.e2e.doors import Door
+from tests.e2e.manifests import claim, pytorch
+from tests.e2e.running import create, show
+from tests.e2e.watching import SECONDS, condition, environment, folder_of, reaches, status
+
+CURVE = (Path(__file__).parent / "jobs" / "curve.py").read_text()
+IMAGE = "tensorboard:test"
+DATA = {
+    "image": IMAGE,
+    "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+    "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
+}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Embedded]:
+    with embedded("--image", f"tensorboard={environment('tensorboard')}") as running:
+        create(running, claim("data"))
+        yield running
+
+
+@pytest.fixture(scope="module")
+def data(cluster: Embedded) -> Path:
+    return folder_of(cluster, "data")
+
+
+def tensorboard(name: str, **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "tensorstack.dev/v1beta1",
+        "kind": "TensorBoard",
+        "metadata": {"name": name},
+        "spec": {"image": IMAGE, **spec},
+    }
+
+
+def job(name: str, folder: str, **more: Any) -> dict[str, Any]:
+    command = ["python", "-c", CURVE, f"/data/{folder}", f"/data/{name}-go"]
+    made = pytorch(name, command=command, workers=1, **DATA)
+    made["spec"] |= more
+    return made
+
+
+def curve(cluster: Embedded, url: str, run: str, steps: int) -> list[int]:
+    """Wait until a TensorBoard shows so many steps of a run's loss, and give all that it shows."""
+    door = Door(cluster)
+
+    def look() -> list[int]:
+        with door.ask("GET", f"{url}data/plugin/scalars/scalars?tag=loss&run={run}") as answer:
+            shown = [point[1] for point in json.loads(answer.read())] if answer.status == 200 else []
+        return shown if len(shown) >= steps else []
+
+    return wait_until(f"{steps} steps of {run} are shown at {url}", look, SECONDS)
+
+
+def test_a_jobs_tensorboard_shows_its_curve_while_it_trains_and_after_and_goes_with_it(
+    cluster: Embedded, data: Path
+) -> None:
+    """Vectors 1 and 19."""
+    shown = {"image": IMAGE, "trainingLogFilesets": ["t9k://pvc/data/train/log"]}
+    create(cluster, job("train", "train/log", tensorboardSpec=shown))
+
+    told = wait_until("the job knows it", lambda: status(cluster, "pj", "train").get("tensorboard"))
+    name = told["dependent"]["name"]
+    url = reaches(cluster, "tensorboard", name, "Running")["url"]
+    assert url == f"/t9k/tensorboards/projects/default/name/{name}/"
+    assert show(cluster, "pods", f"{name}-worker-0")["metadata"]["name"] == f"{name}-worker-0"
+    assert curve(cluster, url, ".", 5) == [0, 1, 2, 3, 4]
+    assert status(cluster, "pj", "train")["phase"] == "Running"
+
+    (data / "train-go").touch()
+    reaches(cluster, "pj", "train", "Succeeded")
+    assert curve(cluster, url, ".", 10) == list(range(10))
+    assert url in cluster.paceline("get", "tensorboards").out
+    ready = wait_until("the job tells so", lambda: _if_ready(cluster, "train"))
+    assert (ready["action"], ready["reason"], ready["type"]) == ("NOP", "DependentReady", "Normal")
+    assert ready["dependent"]["uid"] == show(cluster, "tensorboard", name)["metadata"]["uid"]
+
+    assert cluster.kubectl("delete", "pj", "train").code == 0
+    for kind in ("tensorboard", "pod", "service"):
+        wait_until(f"no {kind} is left", lambda kind=kind: name not in cluster.kubectl("get", kind, "-o", "name").out)
+    assert list((data / "train" / "log").iterdir())
+
+
+def _if_ready(cluster: Embedded, name: str) -> dict[str, Any]:
+    told: dict[str, Any] = status(cluster, "pj", name).get("tensorboard") or {}
+    return told if told.get("ready") else {}
+
+
+@pytest.fixture(scope="module")
+def logged(cluster: Embedded, data: Path) -> None:
+    """Two runs in a claim."""
+    for name in ("one", "two"):
+        (data / f"{name}-go").touch()
+        create(cluster, job(name, f"runs/{name}"))
+    for name in ("one", "two"):
+        reaches(cluster, "pj", name, "Succeeded")
+
+
+@pytest.mark.usefixtures("logged")
+def test_several_places_are_shown_as_one(cluster: Embedded) -> None:
+    places = {"pvc": [{"name": "data", "subPath": ["runs/one", "./runs/two/"]}]}
+    create(cluster, tensorboard("both", logDir=places))
+
+    url = reaches(cluster, "tensorboard", "both", "Running")["url"]
+    for run in ("data/runs/one/.", "data/runs/two/."):
+        assert curve(cluster, url, run, 10) == list(range(10))
+    by_service = f"/api/v1/namespaces/default/services/tb-both:http/proxy{url}"
+    assert b"TensorBoard" in Door(cluster).read(by_service)
+    assert cluster.kubectl("delete", "tensorboard", "both").code == 0
+
+
+@pytest.mark.usefixtures("logged")
+def test_one_that_nobody_uses_is_suspended_and_opening_it_wakes_it(cluster: Embedded) -> None:
+    create(cluster, tensorboard("sleepy", logDir={"pvc": [{"name": "data"}]}, idleSeconds=1))
+
+    rest = reaches(cluster, "tensorboard", "sleepy", "Paused")
+    assert [condition(rest, kind)["reason"] for kind in ("Suspended", "Idle", "Ready")] == ["Idle"] * 3
+    wait_until("its pod is gone", lambda: "sleepy" not in cluster.kubectl("get", "pods", "-o", "name").out)
+    assert "sleepy" in cluster.kubectl("get", "services", "-o", "name").out
+
+    longer = json.dumps({"spec": {"idleSeconds": 3600}})
+    assert cluster.kubectl("patch", "tensorboard", "sleepy", "--type=merge", "-p", longer).code == 0
+    with Door(cluster).ask("GET", f"{rest['url']}data/runs") as answer:
+        assert answer.status == 503
+    assert status(cluster, "tensorboard", "sleepy")["phase"] == "Paused"
+    with Door(cluster).ask("GET", rest["url"]) as answer:
+        assert answer.status == 503
+    reaches(cluster, "tensorboard", "sleepy", "Running")
+    assert curve(cluster, rest["url"], "runs/one", 10) == list(range(10))
+
+
+@pytest.mark.usefixtures("logged")
+def test_it_is_paused_and_resumed_by_hand_and_outlives_both_processes(cluster: Embedded) -> None:
+    create(cluster, tensorboard("steady", logDir={"pvc": [{"name": "data", "subPath": ["runs"]}]}))
+    before = reaches(cluster, "tensorboard", "steady", "Running")
+
+    for pid in (cluster.agent_pid, cluster.control_pid):
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+    assert cluster.paceline("up", "-d").code == 0
+    assert curve(cluster, before["url"], "one", 10) == list(range(10))
+    assert reaches(cluster, "tensorboard", "steady", "Running")["pod"] == before["pod"]
+
+    assert cluster.paceline("pause", "tensorboard/steady").out == "tensorboard/steady paused\n"
+    rest = reaches(cluster, "tensorboard", "steady", "Paused")
+    assert (condition(rest, "Suspended")["reason"], condition(rest, "Idle")["status"]) == ("Suspended", "False")
+    with Door(cluster).ask("GET", rest["url"]) as answer:
+        assert answer.status == 503
+    assert cluster.paceline("resume", "tb/steady").out == "tensorboard/steady resumed\n"
+    after = reaches(cluster, "tensorboard", "steady", "Running")
+    assert after["pod"]["reference"]["uid"] != before["pod"]["reference"]["uid"]
