@@ -8,9 +8,10 @@ WORKERS ?= 2
 # Stolen work: the last tests are the longest ones, and both workers should have some.
 PYTEST := .venv/bin/pytest -n $(WORKERS) --dist worksteal
 CODE := src tests examples tools bench
-# A real kube-apiserver, kubectl, Helm and PyTorch, so that no test has to be skipped; one order of sets, so that seeds repeat.
+# A real kube-apiserver, kubectl, Helm, PyTorch, TensorBoard and JupyterLab, so that no test has to be skipped; one order of sets, so that seeds repeat.
 FOR_TESTS := KUBEBUILDER_ASSETS=$$(tools/setup kube); PACELINE_PYTORCH=$$(tools/setup torch); PACELINE_MPI=$$(tools/setup mpi); HELM=$$(tools/setup helm); \
-	export PYTHONHASHSEED=0 KUBEBUILDER_ASSETS PACELINE_PYTORCH PACELINE_MPI PATH=$$KUBEBUILDER_ASSETS:$$HELM:$$PATH
+	PACELINE_TENSORBOARD=$$(tools/setup tensorboard); PACELINE_JUPYTER=$$(tools/setup jupyter); \
+	export PYTHONHASHSEED=0 KUBEBUILDER_ASSETS PACELINE_PYTORCH PACELINE_MPI PACELINE_TENSORBOARD PACELINE_JUPYTER PATH=$$KUBEBUILDER_ASSETS:$$HELM:$$PATH
 
 help: ## list these verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -68,7 +68,10 @@ HOMES = {
 }
 
 # They run beside a container, before and after the rest of the product: nothing of ours is there.
-ALONE = ("node/launch.py", "node/shim.py", "node/nursery.py", "node/enter.py", "node/output.py", "node/cgroup.py")
+ALONE = (
+    *("node/launch.py", "node/shim.py", "node/nursery.py", "node/enter.py", "node/output.py", "node/cgroup.py"),
+    "node/plain.py",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -108,6 +108,10 @@ class Files(Protocol):
         """Give a file or a whole folder another place on the same disk, in one step. Not durable."""
         ...
 
+    def used(self, path: Path) -> int:
+        """Tell how many bytes of its disk a folder and all in it take, links not followed; gone is none."""
+        ...
+
     def remove(self, path: Path) -> None:
         """Remove a file or a whole folder without following links; already gone is fine."""
         ...

@@ -151,6 +151,8 @@ class Stage:
                 await self.cluster.create(where, manifest)
             except Exists:
                 await self.cluster.patch(where, key_of(manifest), manifest)
+        for kind, name in (step.get("remove") or {}).items():
+            await self.cluster.delete(KINDS[kind], (case.namespace, name), {})
         if "patch" in step:
             door = step.get("door", "")
             await self.cluster.patch(PODS, key, step["patch"], kind=PatchType.STRATEGIC, subresource=door)

@@ -19,6 +19,7 @@ namespace, `$FOLDER` a folder of the machine that is there for the case. More ke
         - delete: 5                   ask for the pod to go with this grace (`delete: default` leaves it to the pod)
         - evict: 5                    the same by way of an eviction
         - patch: {spec: {...}}        merge into the pod; with `door: status` (or ephemeralcontainers) beside it: there
+        - remove: {ConfigMap: words}  an object of the case
         - apply: [...]                whole manifests to make, or to merge into what is there
         - until: [...]
     bound: [data]                     claims that must have a volume before the pod is made

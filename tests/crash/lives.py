@@ -135,21 +135,22 @@ def rest_course(_container: str, pod: str, _tried: int) -> Course:
     return Course()
 
 
-# A job that goes after its pods, and one that goes without them.
+# A job that goes after its pods, one that goes without them, and one that goes by itself.
 
 
 async def leave(stage: Stage) -> None:
     await stage.create(GENERIC, generic("parent"))
     await stage.create(GENERIC, generic("first"))
+    await stage.create(GENERIC, generic("brief", spec={"runPolicy": {"ttlSecondsAfterFinished": 3}}))
     await stage.until("parent succeeds", lambda now: now.phase("genericjobs", "parent") == "Succeeded")
     await stage.until("first runs", lambda now: now.phase("genericjobs", "first") == "Running")
     await stage.delete(GENERIC, "first", policy="Foreground")
     await stage.delete(GENERIC, "parent", policy="Orphan")
-    await stage.until("both are gone", lambda now: not now.oracle.jobs())
+    await stage.until("all are gone", lambda now: not now.oracle.jobs())
 
 
 def leave_course(_container: str, pod: str, _tried: int) -> Course:
-    return Course(seconds=2) if pod == "parent-worker-0" else Course()
+    return Course() if pod == "first-worker-0" else Course(seconds=2)
 
 
 # Jobs that cannot start, each for its own reason, and one that asks for more CPUs than there are.

@@ -32,10 +32,12 @@ WRITES = {
 DOORS = {"os", "shutil", "sqlite3", "subprocess", "tempfile", "open"}
 ELSEWHERE = {
     "node/cgroup.py": "e2e/test_limits.py",  # part of the shim
+    "node/clearing.py": "unit/node/test_history.py",  # lives are too short for anything to be cleared away
     "node/enter.py": "e2e/test_exec.py",  # runs a command in a container, in a process of its own
     "node/launch.py": "e2e/test_launch.py",  # stands in for ssh inside a job's pods
     "node/nursery.py": "e2e/test_shim.py",  # the real parent of all shims
     "node/output.py": "e2e/test_shim.py",  # part of the shim
+    "node/plain.py": "e2e/test_no_sandbox.py",  # runs a program without a sandbox, in a process of its own
     "node/shim.py": "e2e/test_shim.py",  # runs beside a container, in a process of its own
     "store/copies.py": "e2e/test_backup.py",  # copies of the real file
     "store/file.py": "crash/test_sqlite_images.py",  # the real disk
@@ -43,7 +45,8 @@ ELSEWHERE = {
 }
 # Writes at which nobody is killed yet, and why.
 NOT_KILLED_AT = {
-    "control/carry_out.py:87 hands.cluster.create": "the secret of MPI-like jobs; none is simulated yet",
+    "control/carry_out.py:99 hands.cluster.create": "the secret of MPI-like jobs; none is simulated yet",
+    "control/carry_out.py:105 hands.cluster.patch": "as above, of a job that changed its size",
 }
 # Coroutines that no life waits in, and why.
 NOT_WAITED_IN = {

@@ -76,17 +76,14 @@ class Desk:
         content = {"code": code, "silent": False, "store_history": False, "allow_stdin": False}
         header = {"msg_id": "1", "session": "test", "username": "", "msg_type": "execute_request", "version": "5.3"}
         message = {"header": header, "parent_header": {}, "metadata": {}, "content": content, "channel": "shell"}
-        printed = ""
+        printed, awaited = "", {"execute_reply", "idle"}
         with self.door.line(f"{BASE}/api/kernels/{kernel}/channels?token={self.token}") as line:
             line.send(json.dumps(message))
-            while True:
+            while awaited:
                 told = json.loads(line.recv(SECONDS))
-                if told["parent_header"].get("msg_id") != "1":
-                    continue
-                if told["msg_type"] == "stream":
-                    printed += told["content"]["text"]
-                if told["msg_type"] == "execute_reply":
-                    break
+                if told["parent_header"].get("msg_id") == "1":
+                    awaited -= {told["msg_type"], told["content"].get("execution_state")}
+                    printed += told["content"]["text"] if told["msg_type"] == "stream" else ""
         with self.ask("DELETE", f"/api/kernels/{kernel}") as answer:
             assert answer.status == 204
         return printed
@@ -107,13 +104,8 @@ def test_a_script_that_is_written_in_the_notebook_is_what_the_next_job_runs(clus
         assert answer.status == 201, answer.read()
     assert (folder_of(cluster, "work") / "train.py").read_text() == SCRIPT
 
-    job = pytorch(
-        "next",
-        command=["python", "/work/train.py"],
-        volumeMounts=[{"name": "work", "mountPath": "/work"}],
-        volumes=VOLUMES,
-    )
-    create(cluster, job)
+    mounts = [{"name": "work", "mountPath": "/claim"}]
+    create(cluster, pytorch("next", command=["python", "/claim/train.py"], volumeMounts=mounts, volumes=VOLUMES))
     reaches(cluster, "pj", "next", "Succeeded")
     said = cluster.paceline("logs", "next", "--all").out
     assert all(f"rank {rank} runs what the notebook wrote" in said for rank in (0, 1))
@@ -174,6 +166,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 def test_one_that_is_shut_down_rests_until_it_is_opened(cluster: Embedded, desk: Desk) -> None:
     before = status(cluster, "notebook", "desk")
+    (folder_of(cluster, "work") / "kept").write_text("still here")
     with desk.ask("POST", "/api/shutdown") as answer:
         assert answer.status == 200
 
@@ -184,8 +177,8 @@ def test_one_that_is_shut_down_rests_until_it_is_opened(cluster: Embedded, desk:
         assert answer.status == 503
     after = reaches(cluster, "notebook", "desk", "Running")
     assert after["pod"] != before["pod"]
-    with desk.ask("GET", "/api/contents/train.py") as answer:
-        assert json.loads(answer.read())["content"] == SCRIPT
+    with desk.ask("GET", "/api/contents/kept") as answer:
+        assert json.loads(answer.read())["content"] == "still here"
 
 
 @pytest.mark.soak

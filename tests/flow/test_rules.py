@@ -1,4 +1,4 @@
-"""The rules of a job's life on a whole simulated cluster, in virtual time: by timers, and over deaths of the control."""
+"""The rules of a job's life on a simulated cluster, in virtual time: by timers, and over deaths of the control."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from paceline.client.cluster import CLAIMS, EVENTS, PODS, SECRETS, SERVICES, Select
-from paceline.errors import Invalid, Missing
+from paceline.errors import Invalid, Malformed, Missing
 from paceline.objects.meta import Object, name_of, uid_of
 from paceline.testing.processes import Course
 from paceline.testing.simcluster import SimCluster
@@ -357,3 +357,66 @@ def test_the_bounds_of_an_elastic_job_are_kept() -> None:
 
 async def _has(cluster: SimCluster, count: int) -> bool:
     return len(await pods_of(cluster)) == count
+
+
+def test_devices_in_limits_alone_are_requests_of_the_pods_too() -> None:
+    """Vector 18, as the pods have it."""
+    job = pytorch(replica(template=template(resources={"limits": {"nvidia.com/gpu": 1}})))
+
+    async def act(cluster: SimCluster) -> None:
+        await submit(cluster, job)
+        await until(lambda: _has(cluster, 2))
+        for pod in (await pods_of(cluster)).values():
+            assert pod["spec"]["containers"][0]["resources"]["requests"] == {"nvidia.com/gpu": "1"}
+
+    live(act)
+
+
+def test_an_elastic_job_starts_with_as_many_as_there_is_room_for() -> None:
+    """The machine has 8 GiB: three of four fit, two are enough, and the fourth says what it waits for."""
+    bounds = {"enabled": True, "minReplicas": 2, "maxReplicas": 4, "expectedReplicas": 4}
+    large = template(resources={"requests": {"memory": "2.5Gi"}})
+    job = pytorch(replica(template=large), elastic=bounds, **TORCHRUN)
+
+    async def act(cluster: SimCluster) -> None:
+        await submit(cluster, job)
+        await phase_becomes(cluster, where(job), "demo", "Running")
+        await running(cluster, 3)
+        await until(lambda: _waits(cluster, job))
+        assert (await read(cluster, job))["status"]["elastic"] == {"currentReplicas": 3, "expectedReplicas": 4}
+        assert "Insufficient memory" in (await read(cluster, job))["status"]["waiting"]
+
+    live(act)
+
+
+async def _waits(cluster: SimCluster, job: Object) -> bool:
+    status = (await read(cluster, job))["status"]
+    return bool(status.get("waiting")) and status["elastic"]["currentReplicas"] == 3
+
+
+MISSPELT = {
+    "a command": (pytorch(replica(template=template(commands=["sh"]))), 'did you mean "command"?'),
+    "a command of a generic job": (generic(replica(template=template(commands=["sh"]))), 'did you mean "command"?'),
+    "a mount's path": (
+        pytorch(replica(template=template(volumeMounts=[{"name": "d", "mountPath": "/d", "subpath": "x"}]))),
+        'did you mean "subPath"?',
+    ),
+    "a board's path": (
+        tensorflow(tensorboardSpec={"logDir": {"pvc": [{"name": "mnist", "subpath": ["log"]}]}}),
+        'did you mean "subPath"?',
+    ),
+}
+
+
+@pytest.mark.parametrize(("job", "hint"), MISSPELT.values(), ids=MISSPELT)
+def test_a_misspelt_field_is_refused_with_the_right_word(job: dict[str, Any], hint: str) -> None:
+    """Vector 14."""
+
+    async def act(cluster: SimCluster) -> None:
+        with pytest.raises((Malformed, Invalid)) as refused:
+            await submit(cluster, job)
+        assert hint in str(refused.value)
+        with pytest.raises(Missing):
+            await read(cluster, job)
+
+    live(act)

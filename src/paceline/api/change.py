@@ -80,7 +80,8 @@ def identify(obj: Object, target: Target, *, name: str = "") -> None:
     metadata = obj.setdefault("metadata", {})
     obj["apiVersion"], obj["kind"] = target.resource.api_version, target.resource.kind
     said = metadata.get("namespace") or target.namespace
-    if said != target.namespace:
+    # One of a kind that is in no namespace may name one all the same, as on Kubernetes.
+    if target.namespace and said != target.namespace:
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
     if target.namespace:
         metadata["namespace"] = target.namespace

@@ -48,6 +48,7 @@ class Wish:
     uid: str = ""
     revision: str = ""
     dry_run: bool = False
+    is_eviction: bool = False
 
 
 class Deletes:
@@ -80,7 +81,8 @@ class Deletes:
             raise refusal.bad_request(f"name in URL does not match name in {_EVICTION} object")
         options = read_options(request, "CreateOptions")
         wish = _wish_of(replace(request, query={}, body=orjson.dumps(eviction.get("deleteOptions") or {})))
-        await self._delete(replace(target, subresource=""), replace(wish, dry_run=wish.dry_run or options.dry_run))
+        wish = replace(wish, dry_run=wish.dry_run or options.dry_run, is_eviction=True)
+        await self._delete(replace(target, subresource=""), wish)
         done = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
         return answer(done, code=201)
 
@@ -120,7 +122,7 @@ class Deletes:
             stored = store.get(target.key)
             if stored is None:
                 raise refusal.not_found(target.resource, target.name)
-            old = change.read(stored.value)
+            old = self._read(stored, wish)
             self._check(target, old, wish)
             new = self._marked(target, old, wish)
             render = partial(change.write, new or _ended(target, old, self._server.clock.now()))
@@ -141,6 +143,11 @@ class Deletes:
                 if not left:
                     raise refusal.modified(target.resource, target.name) from error
         raise AssertionError("unreachable: the last try returns or raises")
+
+    def _read(self, stored: Stored, wish: Wish) -> Object:
+        """Give the object as it is, and one that is evicted with the reason why it goes."""
+        old = change.read(stored.value)
+        return _disrupted(old, self._server.clock.now()) if wish.is_eviction else old
 
     def _check(self, target: Target, old: Object, wish: Wish) -> None:
         kind, there = target.resource.kind, old["metadata"]
@@ -203,6 +210,17 @@ def _waiting(old: Object, finalizers: list[str], *, now: datetime, grace: int) -
     else:
         metadata.pop("finalizers", None)
     return {**old, "metadata": metadata}
+
+
+def _disrupted(old: Object, now: datetime) -> Object:
+    """Say on a pod that it goes because somebody wants its node empty."""
+    status = old.get("status") or {}
+    kept = [each for each in status.get("conditions") or () if each["type"] != "DisruptionTarget"]
+    if is_deleting(old):
+        return old
+    why = {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": to_wire(now)}
+    why |= {"reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting"}
+    return {**old, "status": {**status, "conditions": [*kept, why]}}
 
 
 def _ended(target: Target, old: Object, now: datetime) -> Object:

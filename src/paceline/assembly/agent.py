@@ -29,6 +29,7 @@ from paceline.assembly.listen import serve, unix_socket
 from paceline.assembly.listeners import Listeners
 from paceline.assembly.machine import GC_THRESHOLD, OneThread, real_world
 from paceline.assembly.mapped import chosen_images, chosen_recipes
+from paceline.assembly.mounts import RealMounts
 from paceline.assembly.network import pod_network
 from paceline.assembly.processes import RealProcesses
 from paceline.assembly.settings import Settings
@@ -39,7 +40,7 @@ from paceline.client.events import Recorder
 from paceline.client.http import HttpCluster
 from paceline.errors import PacelineError, Unavailable
 from paceline.node.agent import Agent
-from paceline.node.host import Folders
+from paceline.node.host import Folders, Host
 from paceline.node.serve import Machine, make_app
 from paceline.node.stats import Stats
 
@@ -106,7 +107,7 @@ async def _run_agent(settings: Settings) -> None:
             world=world,
             blocking=OneThread("files"),
             recorder=Recorder(cluster, world.clock, component="paceline-agent"),
-            host=replace(look_at_host(), supplies=find_supplies(chosen_devices(settings))),
+            host=_host(settings),
             folders=Folders(root=settings.agent),
             images=chosen_images(settings),
             find_sandbox=find_sandbox,
@@ -115,6 +116,7 @@ async def _run_agent(settings: Settings) -> None:
             command=Commands(processes=processes).run,
             network=network,
             networks=networks,
+            mounts=RealMounts(root=Folders(root=settings.agent).mounts),
         )
         machine = _machine(agent, processes)
         ready, started = asyncio.Event(), asyncio.Event()
@@ -122,6 +124,8 @@ async def _run_agent(settings: Settings) -> None:
         group.create_task(agent.run(ready))
         await ready.wait()
         group.create_task(machine.stats.run())
+        if machine.stats.filling is not None:
+            group.create_task(machine.stats.filling.run())
         if networks is not None:
             group.create_task(networks.run())
         group.create_task(
@@ -129,6 +133,12 @@ async def _run_agent(settings: Settings) -> None:
         )
         await started.wait()
         _answer(READY)
+
+
+def _host(settings: Settings) -> Host:
+    """Look at the machine, with what people chose for it."""
+    supplies = find_supplies(chosen_devices(settings))
+    return replace(look_at_host(), supplies=supplies, has_sandbox=settings.has_sandbox)
 
 
 def _machine(agent: Agent, processes: RealProcesses) -> Machine:
@@ -142,6 +152,8 @@ def _machine(agent: Agent, processes: RealProcesses) -> Machine:
         pods=agent.pods.cache,
         measure=measure,
         blocking=blocking,
+        # Another thread again: to add up a large claim takes long.
+        filling=agent.filling(OneThread("sizes")),
     )
     return Machine(run=Commands(processes=processes).run, listens=Listeners(blocking).listens, stats=stats)
 

@@ -171,6 +171,9 @@ class Build:
                 last.append(line.decode(errors="replace").rstrip())
                 if last[-1].strip() and not is_quiet:
                     self.say(last[-1].strip())
+                if last[-1].startswith("Installed"):
+                    # uv says nothing while it does this, and it takes longest.
+                    self.say("compiling it, so that programs start faster")
             code = process.wait()
         finally:
             self._see_off(process)

@@ -13,6 +13,8 @@ from paceline.node.host import Host
 # Besides /usr: where machines keep programs. Those that are links into /usr stay links.
 TOP_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 MORE_FOLDERS = ("/usr", "/opt", "/nix/store")
+# A capability, as a bit of /proc/self/status.
+SYS_ADMIN = 21
 INSTALLERS = (
     ("apt-get", "apt-get install bubblewrap"),
     ("dnf", "dnf install bubblewrap"),
@@ -37,12 +39,20 @@ def look_at_host() -> Host:
         facts=_facts(),
         links=links,
         folders=(*(name for name in MORE_FOLDERS if Path(name).is_dir()), *plain),
+        python=sys.executable,
         python_bin=str(Path(sys.executable).parent),
         prefixes=(sys.prefix, sys.base_prefix),
         cgroups=find_cgroups(),
+        may_mount=may_mount(),
         setpriv=shutil.which("setpriv") or "/usr/bin/setpriv",
         install_sandbox=next((line for tool, line in INSTALLERS if shutil.which(tool)), INSTALLERS[0][1]),
     )
+
+
+def may_mount(status: Path = Path("/proc/self/status")) -> bool:
+    """Tell whether this process may mount file systems."""
+    lines = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
+    return bool(int(lines.get("CapEff", "0"), 16) >> SYS_ADMIN & 1)
 
 
 def find_sandbox() -> str | None:

@@ -54,6 +54,7 @@ def job_facts(job: Object, status: JobStatus, now: datetime) -> list[tuple[str, 
         ("Phase", status.phase.value),
         ("Reason", reason_of(job)),
         ("Replicas", f"{ready} of {wanted}{_counted(status)}"),
+        ("Size", _size(status)),
         ("Attempt", str(status.attempt) if status.attempt else ""),
         ("Restarts", str(status.backoff_count) if status.backoff_count else ""),
         ("Created", moment(created_of(job), now)),
@@ -61,6 +62,11 @@ def job_facts(job: Object, status: JobStatus, now: datetime) -> list[tuple[str, 
         ("Ended", moment(status.completion_time, now)),
         ("Duration", short(lasted) if lasted is not None else ""),
     ]
+
+
+def _size(status: JobStatus) -> str:
+    size = status.elastic
+    return f"{size['currentReplicas']} run, {size['expectedReplicas']} are wanted" if size else ""
 
 
 def _counted(status: JobStatus) -> str:

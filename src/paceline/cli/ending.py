@@ -8,7 +8,7 @@ from paceline.cli.output import Output
 from paceline.cli.times import short
 from paceline.errors import PacelineError
 from paceline.objects.meta import Object
-from paceline.objects.status import Phase
+from paceline.objects.status import Failure, Phase
 from paceline.sdk.exits import exit_words
 from paceline.sdk.facts import PLAIN_REASONS, duration_of, reason_of, status_of
 from paceline.sdk.job import JobRef
@@ -45,14 +45,27 @@ def say_failure(ref: JobRef, job: Object, *, to: Output) -> MemberPod | None:
     if reason and (pod is None or pod.name not in reason):
         to.line(f"  {reason}")
     if pod is None:
+        failure = status_of(job).failure
+        say_lines(failure.pod if failure else "", kept_lines(failure), to=to)
         return None
     why = f" ({pod.reason})" if pod.reason not in PLAIN_REASONS else ""
     to.line(f"  {pod.name} ended with {exit_words(pod.exit_code)}{why}{': ' + pod.message if pod.message else ''}")
-    last = last_lines(ref, pod)
-    if last:
-        to.line(f"  the last lines of {pod.place}:")
-        to.log(b"".join(b"    " + line + b"\n" for line in last))
+    failure = status_of(job).failure
+    kept = kept_lines(failure) if failure and failure.pod == pod.name else []
+    say_lines(str(pod.place), last_lines(ref, pod) or kept, to=to)
     return pod
+
+
+def say_lines(whose: str, lines: list[bytes], *, to: Output) -> None:
+    """Print the last lines of a log, if there are any."""
+    if lines:
+        to.line(f"  the last lines of {whose}:")
+        to.log(b"".join(b"    " + line + b"\n" for line in lines))
+
+
+def kept_lines(failure: Failure | None) -> list[bytes]:
+    """Give what the status kept of a failed pod's log; the pod itself may be gone."""
+    return [line.encode() for line in (failure.last_lines or ())] if failure else []
 
 
 def failed_pod(ref: JobRef, job: Object) -> MemberPod | None:

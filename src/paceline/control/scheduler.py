@@ -1,17 +1,19 @@
 """The scheduler of the embedded cluster: all pods of a gang get a node, or none of them does."""
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from paceline.client.cluster import NODES, PODS, Change, Cluster
+from paceline.client.cluster import CLAIMS, NODES, PODS, Change, Cluster
 from paceline.client.events import Recorder
 from paceline.client.informer import Informer
 from paceline.client.queue import WorkQueue, run
 from paceline.errors import Conflict, Missing
-from paceline.objects.meta import Object, key_of, revision_of
+from paceline.objects.meta import Key, Object, key_of, revision_of
 from paceline.objects.times import to_wire
+from paceline.plan.claimed import lack_of
 from paceline.plan.place import place
-from paceline.plan.room import asks_of, rooms_of
+from paceline.plan.room import GangAsk, asks_of, rooms_of
 from paceline.world import Chance, Clock
 
 # There is one thing to do: place what waits.
@@ -30,19 +32,21 @@ class Scheduler:
     queue: WorkQueue[str] = field(init=False)
     _pods: Informer = field(init=False)
     _nodes: Informer = field(init=False)
+    _claims: Informer = field(init=False)
 
     def __post_init__(self) -> None:
         """Set up the caches; nothing runs before `run`."""
         self.queue = WorkQueue(self.chance)
         self._pods = Informer(self.cluster, PODS, chance=self.chance, on_change=self._changed)
         self._nodes = Informer(self.cluster, NODES, chance=self.chance, on_change=self._changed)
+        self._claims = Informer(self.cluster, CLAIMS, chance=self.chance, on_change=self._changed)
 
     async def run(self, synced: asyncio.Event) -> None:
         """Work until cancelled; `synced` is set once every cache has been filled."""
         async with asyncio.TaskGroup() as group:
-            for informer in (self._pods, self._nodes):
+            for informer in (self._claims, self._pods, self._nodes):
                 group.create_task(informer.run())
-            for informer in (self._pods, self._nodes):
+            for informer in (self._claims, self._pods, self._nodes):
                 await informer.has_synced.wait()
             synced.set()
             await run(self.queue, self.reconcile, workers=1)
@@ -54,12 +58,25 @@ class Scheduler:
         gangs = tuple(gang for gang in asks_of(pods.values()) if gang.present >= gang.size)
         if not gangs:
             return
-        plan = place(gangs, rooms_of(self._nodes.cache.values(), pods.values()))
-        seen = {key: pods[key] for key in (*plan.bind, *plan.waits)}
+        rooms = rooms_of(self._nodes.cache.values(), pods.values())
+        lacks = self._lacks(gangs, len(rooms))
+        # One whose claims have no volumes keeps no room from others.
+        plan = place(tuple(gang for gang in gangs if gang.asks[0].key not in lacks), rooms)
+        seen = {key: pods[key] for key in (*plan.bind, *plan.waits, *lacks)}
         for key, node in plan.bind.items():
             await self._bind(seen[key], node, plan.warn.get(key, ""))
-        for key, why in plan.waits.items():
+        for key, why in (*plan.waits.items(), *lacks.items()):
             await self._say_why(seen[key], why)
+
+    def _lacks(self, gangs: Iterable[GangAsk], nodes: int) -> dict[Key, str]:
+        """Say of all pods of gangs of which one claims what has no volume what that is."""
+        lacks: dict[Key, str] = {}
+        for gang in gangs:
+            keys = [ask.key for ask in gang.asks]
+            said = next(filter(None, (lack_of(self._pods.cache[key], self._claims.cache) for key in keys)), "")
+            if said:
+                lacks |= dict.fromkeys(keys, f"0/{nodes} nodes are available: {said}")
+        return lacks
 
     async def _bind(self, pod: Object, node: str, warning: str) -> None:
         key = key_of(pod)

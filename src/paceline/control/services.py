@@ -1,13 +1,13 @@
 """The controller of TensorBoards and Notebooks: one pod each, while somebody may want to look into it."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
 from paceline.client.cache import Handler
-from paceline.client.cluster import PODS, SECRETS, SERVICES, Change, Cluster, Collection, Select
+from paceline.client.cluster import PODS, SECRETS, SERVICES, SLICES, Change, Cluster, Collection, Select
 from paceline.client.events import Recorder
 from paceline.client.informer import Informer
 from paceline.client.queue import WorkQueue, run
@@ -23,6 +23,7 @@ from paceline.objects.meta import (
     controller_of,
     is_deleting,
     key_of,
+    labels_of,
     name_of,
     namespace_of,
     owned_by,
@@ -83,6 +84,8 @@ class Services:
     _services: dict[str, Informer] = field(init=False)
     _pods: Informer = field(init=False)
     _doors: Informer = field(init=False)
+    # Where the doors lead: nobody comes in before they lead to the pod.
+    _ways: Informer = field(init=False)
 
     def __post_init__(self) -> None:
         """Set up the caches; nothing runs before `run`."""
@@ -99,12 +102,13 @@ class Services:
             Informer(self.cluster, where, select=ours, chance=self.chance, on_change=self._owned_changed)
             for where in (PODS, SERVICES)
         )
+        self._ways = Informer(self.cluster, SLICES, select=ours, chance=self.chance, on_change=self._way_changed)
         if self.visits is not None:
             self.visits.listen(self._visited)
 
     async def run(self, synced: asyncio.Event) -> None:
         """Work until cancelled; `synced` is set once every cache has been filled."""
-        informers = (*self._services.values(), self._pods, self._doors)
+        informers = (*self._services.values(), self._pods, self._doors, self._ways)
         async with asyncio.TaskGroup() as group:
             for informer in informers:
                 group.create_task(informer.run())
@@ -140,11 +144,13 @@ class Services:
 
     def _look(self, service: Object) -> ServiceSeen:
         window = catalog.expand_service(service)
+        doors = [door for door in self._doors.owned(uid_of(service)) if name_of(door) == window.service]
+        reached = {uid for door in doors for way in self._ways.owned(uid_of(door)) for uid in led_to(way)}
         return ServiceSeen(
             window=window,
             status=ServiceStatus.from_wire(service.get("status") or {}),
-            pods=tuple(pod_seen(pod) for pod in self._pods.owned(uid_of(service))),
-            has_door=any(name_of(door) == window.service for door in self._doors.owned(uid_of(service))),
+            pods=tuple(pod_seen(pod, reached) for pod in self._pods.owned(uid_of(service))),
+            has_door=bool(doors),
             generation=int(service["metadata"].get("generation", 1)),
             use=self._use(service, window),
         )
@@ -235,6 +241,13 @@ class Services:
         if plural is not None:
             self.queue.add((plural, namespace_of(obj), str(owner["name"])))
 
+    def _way_changed(self, _change: Change, old: Object | None, new: Object | None) -> None:
+        way = new or old or {}
+        told = labels_of(way)
+        plural = next((kind.plural for kind in KINDS.values() if kind.kind == told.get(labels.OWNER_KIND)), None)
+        if plural is not None:
+            self.queue.add((plural, namespace_of(way), told.get(labels.OWNER_NAME, "")))
+
     def _visited(self, namespace: str, service: str) -> None:
         key: Key
         for plural, informer in self._services.items():
@@ -243,8 +256,15 @@ class Services:
                 self.queue.add((plural, *key))
 
 
-def pod_seen(pod: Object) -> ServicePod:
-    """Read one pod of a service."""
+def led_to(way: Object) -> Iterator[str]:
+    """Give the uids of the pods that a service leads to."""
+    for each in way.get("endpoints") or ():
+        if (each.get("conditions") or {}).get("ready"):
+            yield str((each.get("targetRef") or {}).get("uid"))
+
+
+def pod_seen(pod: Object, reached: Container[str]) -> ServicePod:
+    """Read one pod of a service; it is ready once it says so and people can reach it."""
     status = pod.get("status") or {}
     reason, message = why_of(status)
     conditions = {each.get("type"): each.get("status") for each in status.get("conditions") or ()}
@@ -252,7 +272,7 @@ def pod_seen(pod: Object) -> ServicePod:
         name=name_of(pod),
         uid=uid_of(pod),
         phase=PodPhase(status.get("phase") or PodPhase.PENDING),
-        is_ready=conditions.get("Ready") == "True",
+        is_ready=conditions.get("Ready") == "True" and uid_of(pod) in reached,
         is_deleting=is_deleting(pod),
         digest=annotations_of(pod).get(DIGEST, ""),
         reason=reason,

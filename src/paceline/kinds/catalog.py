@@ -156,7 +156,7 @@ def _service_name_faults(obj: Object, kind: ServiceKind) -> tuple[Fault, ...]:
         return (required("metadata.name", "give it a name, such as curves"),)
     if wrong := label_problem(name):
         return (invalid("metadata.name", name, f"{wrong}{better_name(name)}"),)
-    room = MAX_LABEL - max(len(f"{SHORT[kind.plural]}-"), len("-") + HASH_LENGTH + len("-token"))
+    room = MAX_LABEL - max(len(f"{SHORT[kind.plural]}-"), len("-") + HASH_LENGTH + len("-0"))
     if len(name) > room:
         hint = f"use at most {room} characters: the names of its pod and service add to it and may have {MAX_LABEL}"
         return (invalid("metadata.name", name, hint),)

@@ -111,7 +111,10 @@ def _program(container: Mapping[str, Any], spec: NotebookSpec, site: Site) -> Ma
         "volumeMounts": [*mounts, token],
         "readinessProbe": container.get("readinessProbe") or _readiness(container, "" if has_program else prefix),
     }
-    return ours if has_program else {**ours, "command": _command(prefix, folder, spec.idle_seconds)}
+    if has_program:
+        return ours
+    # Terminals begin where their server began.
+    return {**ours, "workingDir": folder or None, "command": _command(prefix, folder, spec.idle_seconds)}
 
 
 def _command(prefix: str, folder: str, idle_seconds: int) -> list[str]:

@@ -22,7 +22,9 @@ from paceline.node.decide import MOMENT, decide
 from paceline.node.devices import Devices
 from paceline.node.ending import grace_of, held_tries
 from paceline.node.env import CONFIG_ERROR
+from paceline.node.eviction import Evictions, evicted, in_haste
 from paceline.node.execute import Run
+from paceline.node.filling import Filling
 from paceline.node.greeting import PRE_STOP, hook_of, is_greeted
 from paceline.node.history import History, Policy
 from paceline.node.hooks import Hooks
@@ -31,6 +33,7 @@ from paceline.node.hosts import Hosts
 from paceline.node.images import Images, Row, backed_off
 from paceline.node.inside import RunInside
 from paceline.node.look import containers_of, look, tries_of
+from paceline.node.mounting import Mounts
 from paceline.node.network import SHARED_NETWORK, Networks, PodNetwork
 from paceline.node.reclaim import Reclaim
 from paceline.node.records import HOOKED, read_started, write_asked, write_ended
@@ -76,6 +79,8 @@ class Agent:
     # How pods are connected, and who makes their networks where each has its own.
     network: PodNetwork = SHARED_NETWORK
     networks: Networks | None = None
+    # Who mounts for pods what has to be mounted, if anybody may.
+    mounts: Mounts | None = None
     queue: WorkQueue[str] = field(init=False)
     hosts: Hosts = field(init=False)
     pods: Informer = field(init=False)
@@ -84,6 +89,7 @@ class Agent:
     _reclaim: Reclaim = field(init=False)
     _starter: Starter = field(init=False)
     _devices: Devices = field(init=False)
+    _evictions: Evictions = field(init=False)
     _clearing: Clearing = field(init=False)
     _checks: Checks = field(init=False)
     _hooks: Hooks = field(init=False)
@@ -116,6 +122,14 @@ class Agent:
             chance=chance,
             volumes=self._volumes.cache,
         )
+        self._evictions = Evictions(
+            files=self.world.files,
+            folders=self.folders,
+            host=self.host,
+            blocking=self.blocking,
+            pods=self.pods.cache,
+            on_change=self.queue.add,
+        )
         self._devices = Devices(files=self.world.files, folders=self.folders, supplies=self.host.supplies)
         history = History(world=self.world, folders=self.folders, policy=self.keeping)
         self._clearing = Clearing(history=history, blocking=self.blocking, recorder=self.recorder, host=self.host)
@@ -133,6 +147,7 @@ class Agent:
             devices=self._devices,
             tokens=Tokens(cluster=self.cluster, clock=self.world.clock),
             networks=self.networks,
+            mounts=self.mounts,
         )
         self.workshop.listen(self._environment_changed)
         asking = Asking(inside=RunInside(starter=self._starter, command=self.command) if self.command else None)
@@ -166,11 +181,12 @@ class Agent:
                 await informer.has_synced.wait()
             await registration.arrive()
             # Also pods that are gone from the cluster: what they left is taken over, reported or cleared away.
-            for uid in {*self.world.files.names(self.folders.pods), *(self.networks.known() if self.networks else ())}:
+            for uid in self._left_behind():
                 self.queue.add(uid)
             group.create_task(registration.keep())
             group.create_task(self._reclaim.run())
             group.create_task(self._clearing.run())
+            group.create_task(self._evictions.run())
             group.create_task(Refresh(starter=self._starter, pods=self.pods.cache).run())
             ready.set()
             await run(self.queue, self.reconcile, workers=WORKERS)
@@ -179,6 +195,17 @@ class Agent:
     def starter(self) -> Starter:
         """What starts this agent's containers, and knows what each of them is made from."""
         return self._starter
+
+    def filling(self, blocking: Blocking) -> Filling:
+        """Give who measures the claims that this agent knows."""
+        files, clock = self.world.files, self.world.clock
+        volumes, claims = self._volumes.cache, self._claims.cache
+        return Filling(files=files, clock=clock, blocking=blocking, claims=claims, volumes=volumes)
+
+    def _left_behind(self) -> frozenset[str]:
+        """Name every pod that this machine has something of."""
+        made = [each.known() for each in (self.networks, self.mounts) if each is not None]
+        return frozenset(self.world.files.names(self.folders.pods)).union(*made)
 
     async def reconcile(self, uid: str) -> None:
         """Look at one pod's folders, decide, carry out, report, and say when to look again."""
@@ -193,8 +220,11 @@ class Agent:
 
     async def _move_on(self, uid: str, pod: Object) -> None:
         problems: dict[str, Problem] = {}
+        why = evicted(self.world.files, self.folders, uid)
+        pod = in_haste(pod) if why else pod
         for _ in range(MAX_ROUNDS):
             seen = look(self.world, self.folders, pod, address=self.hosts.address(pod), problems=problems)
+            seen = replace(seen, evicted=why)
             health = self._checks.health(pod, seen.tries)
             seen = replace(seen, health=health, told=self._told_of(seen), host_address=self.network.host_address)
             plan = decide(seen, self.world.clock.now())
@@ -213,6 +243,8 @@ class Agent:
         self._look_again(uid, plan, is_blocked=bool(problems))
         if plan.remove:
             await self._remove(pod)
+        elif (seen.pod.get("status") or {}).get("phase") in FINAL and self._has_ended(seen, plan):
+            await self.blocking.run(functools.partial(self._clearing.history.release, uid))
 
     async def _start(self, pod: Object, plan: Plan) -> dict[str, Problem]:
         """Start what is to be started; give what kept the rest from it."""
@@ -398,8 +430,10 @@ class Agent:
                 await self.blocking.run(functools.partial(self.world.files.remove, self.folders.pod(uid)))
 
     async def _disconnect(self, uid: str) -> None:
-        """Take away the network and the devices of a pod in which nothing runs any more."""
+        """Take away the network, the devices and the mounts of a pod in which nothing runs any more."""
         self._devices.release(uid)
+        if self.mounts is not None:
+            await self.mounts.unmount(uid)
         if self.networks is not None:
             await self.networks.remove(uid)
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from paceline.node.execute import NotRun
 from paceline.node.probes import Probe, port_of
 from paceline.objects.meta import Object
 
@@ -21,7 +22,7 @@ class Inside(Protocol):
     """Runs commands in containers."""
 
     async def run(self, pod: Object, container: str, argv: tuple[str, ...]) -> tuple[int, bytes]:
-        """Run one to its end; give its exit code and what it wrote."""
+        """Run one to its end; give its exit code and what it wrote. NotRun says why it cannot be run."""
         ...
 
 
@@ -31,6 +32,8 @@ class Said:
 
     is_good: bool
     text: str = ""
+    # Nothing was heard of the container itself: it may be well or not.
+    is_unknown: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +60,10 @@ class Asking:
         """Do what a probe or a hook says."""
         match action:
             case "exec" if self.inside is not None:
-                code, output = await self.inside.run(pod, str(container["name"]), tuple(what.get("command") or ()))
+                try:
+                    code, output = await self.inside.run(pod, str(container["name"]), tuple(what.get("command") or ()))
+                except NotRun as error:
+                    return Said(is_good=False, is_unknown=True, text=str(error))
                 return Said(is_good=code == 0, text=output[:SHOWN_BYTES].decode(errors="replace"))
             case "httpGet":
                 return await _get(what, container, address)

@@ -103,7 +103,10 @@ class Checks:
             kind = min(asked, key=lambda each: due[each])
             await asyncio.sleep(max((due[kind] - self.clock.now()).total_seconds(), 0.0))
             said = await self.asking.ask(probes[kind], pod, container, self.address(pod))
-            await self._count(attempt, pod, probes[kind], said)
+            if said.is_unknown:
+                await self._tell(attempt, pod, f"errored and resulted in unknown state: {said.text}", kind=kind)
+            else:
+                await self._count(attempt, pod, probes[kind], said)
             due[kind] = self.clock.now() + max(probes[kind].period, timedelta(milliseconds=1))
 
     async def _count(self, attempt: Attempt, pod: Object, probe: Probe, said: Said) -> None:
@@ -114,9 +117,11 @@ class Checks:
         if after.verdict != before.verdict or has_failed or (probe.kind == STARTUP and said.is_good):
             self.on_change(attempt[0])
         if not said.is_good:
-            message = f"{NAMES[probe.kind]} probe failed: {said.text}"
-            part = part_of(pod, attempt[1])
-            await self.recorder.record(pod, "Unhealthy", message=message, is_warning=True, part=part)
+            await self._tell(attempt, pod, f"failed: {said.text}", kind=probe.kind)
+
+    async def _tell(self, attempt: Attempt, pod: Object, said: str, *, kind: str) -> None:
+        message, part = f"{NAMES[kind]} probe {said}", part_of(pod, attempt[1])
+        await self.recorder.record(pod, "Unhealthy", message=message, is_warning=True, part=part)
 
 
 def _asked(probes: Mapping[str, Probe], tallies: Mapping[str, Tally]) -> tuple[str, ...]:

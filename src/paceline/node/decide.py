@@ -30,7 +30,7 @@ def decide(seen: Seen, now: datetime) -> Plan:
     if (seen.pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
         # Terminal is terminal; what still runs was given up by whoever set the phase.
         return Plan(kill=tuple(held))
-    if is_overdue(seen.pod, now) or is_over(seen):
+    if seen.evicted or is_overdue(seen.pod, now) or is_over(seen):
         return replace(stop(seen, now), status=status)
     steps = tuple(_steps(seen, now))
     wakes = [step.at for step in steps if step.at is not None and step.at > now]

@@ -13,6 +13,7 @@ DEFAULT_GRACE_SECONDS = 30
 # What a container gets once it is told to stop, however long its last hook and those before it took.
 LEAST_GRACE = timedelta(seconds=2)
 DEADLINE = "DeadlineExceeded"
+EVICTED = "Evicted"
 OVERDUE = "Pod was active on the node longer than the specified deadline"
 
 

@@ -23,8 +23,7 @@ def has_hook(pod: Object, name: str, kind: str) -> bool:
 
 
 def is_greeted(seen: Seen, name: str) -> bool:
-    """Tell whether a container that was started has been through its first hook, if it has one."""
+    """Tell whether a container has been through its first hook, if it has one; once ended it needs none."""
     each = seen.tries.get(name)
-    if each is None or each.ended is not None:
-        return True
-    return each.is_greeted or not has_hook(seen.pod, name, POST_START)
+    is_past = each is not None and (each.is_greeted or each.ended is not None)
+    return is_past or not has_hook(seen.pod, name, POST_START)

@@ -5,7 +5,7 @@
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -28,8 +28,6 @@ NO_JOB = "-"
 NOBODY = "nobody"
 # As much of a pod's name as a file's may hold beside a uid.
 LONGEST = 200
-# Of how many pods it is remembered that there were logs once.
-MAX_REMEMBERED = 5000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,16 +51,8 @@ class Past:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Swept:
-    """What one round of clearing away took."""
-
-    pods: int = 0
-    bytes: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """Keeps, finds and clears away what pods have left."""
+    """Keeps and finds what pods have left."""
 
     world: World
     folders: Folders
@@ -85,6 +75,11 @@ class History:
         if not self.world.files.exists(path):
             # Not synced: a power cut right after the start takes this, and hardly more than the start of a log.
             self.world.files.overwrite(path, json.dumps(about).encode(), 0o600)
+
+    def release(self, uid: str) -> None:
+        """Remove the own volumes of a pod that is over, as a kubelet does; its logs stay with it."""
+        for folder in (self.folders.memories(uid), self.folders.volume(uid, 0).parent):
+            self.world.files.remove(folder)
 
     def keep(self, uid: str) -> bool:
         """Put a gone pod's folder, in which nothing runs any more, into the past; False when it has nothing to keep."""
@@ -112,26 +107,8 @@ class History:
         """Find the pods of a namespace that are gone, the last one first: all, those of a job, or those of a name."""
         if any(subdomain_problem(part) for part in (namespace, job or NOBODY, pod or NOBODY)):
             return ()  # Such names are never made a path.
-        found = (each for each in self._all(namespace, job=job, pod=pod) if pod in ("", each.about["pod"]))
+        found = (each for each in self.all(namespace, job=job, pod=pod) if pod in ("", each.about["pod"]))
         return tuple(sorted(found, key=lambda each: each.gone_at, reverse=True))
-
-    def sweep(self) -> Swept:
-        """Clear away what the policy does not keep, and give how much that was."""
-        everything = sorted(self._all(), key=lambda each: each.gone_at, reverse=True)
-        there = [each for each in everything if not each.is_pruned]
-        pruned = tuple(to_prune(there, self.policy, self.world.clock.now()))
-        for each in pruned:
-            self._prune(each)
-        for each in everything[MAX_REMEMBERED:]:
-            self.world.files.remove(each.folder)
-        return Swept(pods=len(pruned), bytes=sum(each.bytes for each in pruned))
-
-    def _prune(self, past: Past) -> None:
-        """Remove the logs of a pod, and remember that there were some."""
-        # In this order: what is half gone is still among what is there, and goes again.
-        self.world.files.remove(past.folder / CONTAINERS)
-        told = past.about | {"prunedAt": to_wire(self.world.clock.now())}
-        self.world.files.write(past.folder / ABOUT, json.dumps(told).encode())
 
     def _tries(self, uid: str) -> Iterator[dict[str, Any]]:
         for name in self.world.files.names(self.folders.containers(uid)):
@@ -160,7 +137,8 @@ class History:
         namespace, job, pod = parts
         return self.folders.history / namespace / job / f"{pod[:LONGEST]}.{about['uid']}"
 
-    def _all(self, namespace: str = "", *, job: str = "", pod: str = "") -> Iterator[Past]:
+    def all(self, namespace: str = "", *, job: str = "", pod: str = "") -> Iterator[Past]:
+        """Give the pods that are gone, in no order."""
         files, root = self.world.files, self.folders.history
         spaces = (namespace,) if namespace else files.names(root)
         jobs = (root / space / name for space in spaces for name in ((job,) if job else files.names(root / space)))
@@ -177,15 +155,6 @@ class History:
                 bytes=int(about["bytes"]),
                 is_pruned="prunedAt" in about,
             )
-
-
-def to_prune(newest_first: Iterable[Past], policy: Policy, now: datetime) -> Iterator[Past]:
-    """Choose what goes: all that is too old, and of the rest what does not fit, the newest being kept."""
-    pods = size = 0
-    for each in newest_first:
-        pods, size = pods + 1, size + each.bytes
-        if pods > policy.pods or size > policy.bytes or now - each.gone_at > policy.age:
-            yield each
 
 
 def _read(world: World, path: Path) -> Object | None:

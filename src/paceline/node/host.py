@@ -45,6 +45,7 @@ class Host:
     # Folders that every sandbox sees, read-only: programs and their libraries.
     folders: tuple[str, ...] = ("/usr",)
     # The interpreter that runs Paceline: its folder of programs, its prefix and the one it was made from.
+    python: str = "/usr/bin/python3"
     python_bin: str = "/usr/bin"
     prefixes: tuple[str, ...] = ()
     setpriv: str = "/usr/bin/setpriv"
@@ -52,6 +53,10 @@ class Host:
     cgroups: Cgroups | None = None
     # What containers may have to themselves.
     supplies: tuple[Supply, ...] = ()
+    # Whether the agent may mount what the kernel can.
+    may_mount: bool = False
+    # False where people chose to run containers without one.
+    has_sandbox: bool = True
     # How bubblewrap is installed here.
     install_sandbox: str = "apt-get install bubblewrap"
 
@@ -101,6 +106,15 @@ class Folders:
     def volume(self, uid: str, index: int) -> Path:
         """Give the folder of a pod's own volume."""
         return self.pods / uid / "volumes" / str(index)
+
+    @property
+    def mounts(self) -> Path:
+        """Where things are mounted for pods: away from folders that are removed with all that is in them."""
+        return self.root / "mounts"
+
+    def mounted(self, uid: str, index: int) -> Path:
+        """Give the folder at which a pod's volume is mounted."""
+        return self.mounts / uid / str(index)
 
     def memory(self, uid: str, index: int) -> Path:
         """Give the folder of a pod's volume in memory; it lies with the machine's own, and goes with the pod."""

@@ -11,17 +11,24 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 from pathlib import Path
 
-from paceline.node.host import Folders
+from paceline.errors import Conflict
+from paceline.node.host import Blocked, Folders
 from paceline.node.network import API_NAMES, SHARED_NETWORK, PodNetwork, wants_host
 from paceline.objects.meta import Object, name_of, namespace_of, uid_of
 from paceline.world import Files
 
 DOMAIN = "svc.cluster.local"
 MOVED = "moved.json"
+# The kernel takes no longer one.
+MAX_MACHINE_NAME = 64
 HEAD = """\
 # Written by the Paceline node agent; the same for every pod of this subdomain.
 127.0.0.1\tlocalhost
 ::1\tlocalhost ip6-localhost ip6-loopback
+fe00::0\tip6-localnet
+fe00::0\tip6-mcastprefix
+fe00::1\tip6-allnodes
+fe00::2\tip6-allrouters
 """
 
 
@@ -61,9 +68,37 @@ def stable_name(pod: Object) -> StableName:
     return StableName(namespace_of(pod), subdomain, hostname, own)
 
 
+def no_sandbox(why: str) -> Blocked:
+    """Say that a pod as a whole cannot be what it wants to be, as a kubelet does."""
+    said = f"Failed to create pod sandbox: {why}"
+    return Blocked("FailedCreatePodSandBox", said, told=(said,))
+
+
 def hostname_of(pod: Object) -> str:
     """Give what the machine is called inside a pod."""
     return str((pod.get("spec") or {}).get("hostname") or name_of(pod))[:63].rstrip("-.")
+
+
+def machine_name(pod: Object) -> str:
+    """Give what the machine is called inside a pod, which may ask for the full name; Blocked when that is too long."""
+    spec, name = pod.get("spec") or {}, hostname_of(pod)
+    if not spec.get("setHostnameAsFQDN") or not spec.get("subdomain"):
+        return name
+    full = stable_name(pod).spellings()[0]
+    if len(full) > MAX_MACHINE_NAME:
+        said = f"failed to construct FQDN from pod hostname and cluster domain, FQDN {full} is too long"
+        why = f"{MAX_MACHINE_NAME} characters is the max, {len(full)} characters requested"
+        raise no_sandbox(f"{said} ({why})")
+    return full
+
+
+def aliases_text(pod: Object) -> str:
+    """Write the names that a pod wants to know others by."""
+    lines = [
+        "\t".join((str(each["ip"]), *(each.get("hostnames") or ())))
+        for each in (pod.get("spec") or {}).get("hostAliases") or ()
+    ]
+    return "\n".join(("\n# Entries added by HostAliases.", *lines, "")) if lines else ""
 
 
 def hosts_text(members: dict[StableName, IPv4Address], api: str = "") -> str:
@@ -92,6 +127,8 @@ class Hosts:
     _groups: dict[str, set[StableName]] = field(default_factory=dict)
     _changed: set[str] = field(default_factory=set)
     _moved: dict[str, int] = field(default_factory=dict)
+    # What pods want in their own hosts file beside what their group has, by uid.
+    _aliases: dict[str, tuple[str, str]] = field(default_factory=dict)
     # The names of pods that are on the machine's own network.
     _on_host: set[StableName] = field(default_factory=set)
 
@@ -111,6 +148,9 @@ class Hosts:
         self._pods.setdefault(name, set()).add(uid_of(pod))
         if wants_host(pod):
             self._on_host.add(name)
+        if text := aliases_text(pod):
+            self._aliases[uid_of(pod)] = (name.group, text)
+            self._changed.add(name.group)
         if name not in self._addresses:
             self._place(name)
             self._groups.setdefault(name.group, set()).add(name)
@@ -121,6 +161,8 @@ class Hosts:
         name = stable_name(pod)
         uids = self._pods.get(name, set())
         uids.discard(uid_of(pod))
+        if self._aliases.pop(uid_of(pod), None):
+            self.files.remove(self._file(uid_of(pod)))
         if uids or name not in self._addresses:
             return
         del self._pods[name]
@@ -136,10 +178,13 @@ class Hosts:
             del self._groups[name.group]
 
     def address(self, pod: Object) -> str:
-        """Give the address of a pod that was added."""
+        """Give the address of a pod that was added; Conflict when it has gone since."""
         if self.network.is_own and wants_host(pod):
             return self.network.gateway
-        return str(IPv4Address(self._addresses[stable_name(pod)]))
+        name = stable_name(pod)
+        if name not in self._addresses:
+            raise Conflict(f"pod {name} went while it was looked at")
+        return str(IPv4Address(self._addresses[name]))
 
     def is_apart(self, pod: Object) -> bool:
         """Tell whether a pod has a network of its own."""
@@ -147,7 +192,7 @@ class Hosts:
 
     def path(self, pod: Object) -> Path:
         """Say where the hosts file of a pod lies."""
-        return self._file(stable_name(pod).group)
+        return self._file(uid_of(pod) if uid_of(pod) in self._aliases else stable_name(pod).group)
 
     def flush(self) -> None:
         """Bring the hosts files up to date, in place: running pods have them mounted."""
@@ -155,7 +200,10 @@ class Hosts:
             if names := self._groups.get(group):
                 members = {name: self._shown(name) for name in names}
                 api = self.network.host_address if self.network.api_port else ""
-                self.files.overwrite(self._file(group), hosts_text(members, api).encode())
+                text = hosts_text(members, api)
+                self.files.overwrite(self._file(group), text.encode())
+                for uid, more in [(uid, more) for uid, (whose, more) in self._aliases.items() if whose == group]:
+                    self.files.overwrite(self._file(uid), (text + more).encode())
             else:
                 self.files.remove(self._file(group))
             # Only now: what a full disk refused is tried again.

@@ -1,5 +1,6 @@
 """Image names become environments: without a container runtime, an image says only what a program expects to find."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -34,7 +35,11 @@ PROMISES = {
     ),
 }
 SHIPPED = tuple((pattern, environment) for environment, patterns in PROMISES.items() for pattern in patterns)
-BACK_OFF, NEVER = "ImagePullBackOff", "ErrImageNeverPull"
+BACK_OFF, NEVER, INVALID = "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName"
+# HOST:PORT/FOLDER/NAME:TAG@DIGEST, of which only the name is needed.
+_PART = "[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_HOST = r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::\d+)?"
+_REFERENCE = re.compile(rf"(?:{_HOST}/)?{_PART}(?:/{_PART})*(?::\w[\w.-]{{0,127}})?(?:@[a-z0-9+._-]+:[0-9a-f]{{32,}})?")
 # What people may leave out in front of an image's name.
 DEFAULT_REGISTRY = ("docker.io/library/", "docker.io/", "index.docker.io/library/", "library/")
 
@@ -80,6 +85,9 @@ class Images:
 
     def _open(self, image: str, *, policy: str) -> Environment:
         name = choose(image, self.rows)
+        if name is None and not _REFERENCE.fullmatch(image):
+            said = f'couldn\'t parse image name "{image}": invalid reference format'
+            raise Blocked(INVALID, f'Failed to apply default image tag "{image}": {said}')
         if name is None:
             said = f"image {image!r} is mapped to no environment; start the cluster with"
             raise Blocked(NOT_PULLED, f"{said}: paceline up --image '{image}=host' ({OTHERS} instead of host)")
@@ -104,7 +112,7 @@ PULLING = "Pulling image"
 
 def never_pulled(container: Object, error: Blocked) -> Blocked:
     """Say that an image has no environment to a container that wants no other than is there."""
-    if container.get("imagePullPolicy") != "Never":
+    if container.get("imagePullPolicy") != "Never" or error.reason == INVALID:
         return error
     image = str(container.get("image") or "")
     return Blocked(NEVER, f'Container image "{image}" is not present with pull policy of Never: {error}')

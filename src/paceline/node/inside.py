@@ -12,7 +12,6 @@ from paceline.objects.meta import Object, uid_of
 
 # What a command may say; the rest is read and forgotten.
 MAX_OUTPUT = 10 * 1024
-FAILED = 126
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,11 +22,11 @@ class RunInside:
     command: Run
 
     async def run(self, pod: Object, container: str, argv: tuple[str, ...]) -> tuple[int, bytes]:
-        """Run a command; one that cannot be run has failed, and says why."""
+        """Run a command; NotRun says why it cannot be run."""
         try:
             return await self._run(pod, container, argv)
-        except (NotRun, Blocked) as error:
-            return FAILED, str(error).encode()
+        except Blocked as error:
+            raise NotRun(str(error)) from error
 
     async def _run(self, pod: Object, container: str, argv: tuple[str, ...]) -> tuple[int, bytes]:
         world, folders = self.starter.world, self.starter.folders

@@ -12,6 +12,9 @@ from paceline.objects.quantity import parse
 PERIOD_MICROSECONDS = 100_000
 # The kernel takes no less than a millisecond of a period.
 LEAST_QUOTA = 1_000
+# Where programs find the control groups; each controller of the old version has a folder there.
+ROOT = Path("/sys/fs/cgroup")
+PLACE = len(ROOT.parts) + 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +60,15 @@ def intent_of(cgroups: Cgroups, limits: Limits, *, pod: Object, container: str, 
         "settings": [[str(path), value] for path, value in settings],
         "kills": str(cgroups.memory / name / kills),
     }
+
+
+def views_of(cgroups: Cgroups | None, intent: Mapping[str, Any] | None) -> tuple[tuple[str, str], ...]:
+    """Give the folders in which programs look up their own limits, and where they look: (folder, place)."""
+    if cgroups is None or intent is None:
+        return ()
+    folders = [Path(each) for each in intent["folders"]]
+    tops = {Path(*each.parts[:PLACE]) for each in folders} if cgroups.version == 1 else {ROOT}
+    return tuple((str(folder), str(top)) for top in sorted(tops) for folder in folders if folder.is_relative_to(top))
 
 
 def _settings(cgroups: Cgroups, limits: Limits) -> list[tuple[Path, str, str]]:

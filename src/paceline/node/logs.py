@@ -100,10 +100,11 @@ async def entries(files: Files, folder: Path, offset: int, *, follow: bool) -> A
         # Asked before reading: what a container wrote before its end is in the file by then.
         # A folder that is gone went with its pod.
         is_over = not follow or files.exists(folder / shim.EXIT) or not files.exists(folder)
-        if pages.skip(offset) > offset:
+        data = pages.read_range(offset, CHUNK)
+        if not data and pages.skip(offset) > offset:
             # What was to be read is gone, and with it the rest of the entry before.
             offset, rest = pages.skip(offset), b""
-        data = pages.read_range(offset, CHUNK)
+            continue
         offset += len(data)
         whole, newline, rest = (rest + data).rpartition(b"\n")
         if newline:

@@ -1,9 +1,11 @@
 """Turn a pod's folders into what a decision may look at."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from paceline.node.host import ADDRESS, Folders
+from paceline.node.lastwords import with_log
 from paceline.node.records import read_ended, read_try
 from paceline.node.seen import Ended, Problem, Seen, Try
 from paceline.objects.meta import Object, uid_of
@@ -14,11 +16,19 @@ from paceline.world import World
 def look(world: World, folders: Folders, pod: Object, *, address: str, problems: Mapping[str, Problem]) -> Seen:
     """Read the latest try of each of a pod's containers, and how the one before ended."""
     uid = uid_of(pod)
-    names = [str(each["name"]) for each in containers_of(pod)]
+    specs = {str(each["name"]): each for each in containers_of(pod)}
+    tries, before = tries_of(world, folders, uid, specs), _before(world, folders, uid, specs)
+    for name, each in tries.items():
+        if each.ended is not None:
+            folder = folders.attempt(uid, name, each.restarts)
+            tries[name] = replace(each, ended=with_log(specs[name], each.ended, world.files, folder))
+        if name in before:
+            folder = folders.attempt(uid, name, each.restarts - 1)
+            before[name] = with_log(specs[name], before[name], world.files, folder)
     return Seen(
         pod=pod,
-        tries=tries_of(world, folders, uid, names),
-        before=_before(world, folders, uid, names),
+        tries=tries,
+        before=before,
         problems=problems,
         boot_id=world.processes.boot_id(),
         address=address,

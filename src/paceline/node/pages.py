@@ -29,7 +29,7 @@ class Pages:
         return self._begins[-1] + self._length(self._begins[-1]) if self._begins else 0
 
     def read_range(self, offset: int, limit: int) -> bytes:
-        """Read on from a place, of one file at most; nothing at the end. What is gone is skipped."""
+        """Read on from a place, of one file at most; nothing at the end, or when what was there is gone."""
         data = self._read(offset, limit)
         if not data:
             # The end of a file is not that of the log when another one has been begun.
@@ -42,7 +42,6 @@ class Pages:
         return max(offset, self.begin())
 
     def _read(self, offset: int, limit: int) -> bytes:
-        offset = self.skip(offset)
         here = [each for each in self._begins if each <= offset]
         if not here:
             return b""

@@ -94,7 +94,8 @@ def _read_asked(files: Files, folder: Path) -> datetime | None:
 
 def _last_words(files: Files, folder: Path) -> str:
     try:
-        return files.read_range(folder / MESSAGE, 0, MESSAGE_BYTES).decode(errors="replace")
+        begin = max(files.size(folder / MESSAGE) - MESSAGE_BYTES, 0)
+        return files.read_range(folder / MESSAGE, begin, MESSAGE_BYTES).decode(errors="replace")
     except FileNotFoundError:
         return ""
 

@@ -26,6 +26,10 @@ RETRY_SECONDS = 0.5
 HEARTBEAT = timedelta(minutes=5)
 MAX_PODS = 1000
 RUNTIME = "paceline://0.1.0"
+UNBOXED = (
+    "containers run without a sandbox, as `paceline up --no-sandbox` chose: they see the machine as it is, with all "
+    "that the agent's user may do; volumes cannot be mounted, and members of a job are not known by name"
+)
 # Conditions that are not measured yet are not claimed to be bad.
 QUIET = (
     ("MemoryPressure", "KubeletHasSufficientMemory", "node agent has sufficient memory available"),
@@ -89,10 +93,12 @@ def _conditions(host: Host, network: PodNetwork, *, has_sandbox: bool) -> list[O
     sandbox = (
         ("SandboxReady", "Found", "bubblewrap is installed") if has_sandbox else ("SandboxReady", "Missing", missing)
     )
+    if not host.has_sandbox:
+        sandbox = ("SandboxReady", "NotWanted", UNBOXED)
     own = ("True", "OwnNetwork") if network.is_own else ("False", "HostNetwork")
     return [
         *(_condition(kind, "False", reason, message) for kind, reason, message in QUIET),
-        _condition(sandbox[0], "True" if has_sandbox else "False", *sandbox[1:]),
+        _condition(sandbox[0], "True" if has_sandbox and host.has_sandbox else "False", *sandbox[1:]),
         _limits_condition(host),
         _condition("PodNetwork", *own, network.why),
         _condition("Ready", "True", "KubeletReady", "node agent is posting ready status"),

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from paceline.node.ending import DEADLINE, OVERDUE, held_tries, is_overdue, is_sidecar
+from paceline.node.ending import DEADLINE, EVICTED, OVERDUE, held_tries, is_overdue, is_sidecar
 from paceline.node.greeting import is_greeted
 from paceline.node.probes import Health
 from paceline.node.restart import Role, comes_again, pause_after, policy_of
@@ -32,14 +32,16 @@ def pod_status(seen: Seen, now: datetime) -> Object:
     why: Object = {}
     if is_overdue(seen.pod, now) and old.get("phase") not in FINAL:
         phase, why = "Failed", {"reason": DEADLINE, "message": OVERDUE}
+    if seen.evicted and old.get("phase") not in FINAL:
+        phase, why = "Failed", {"reason": EVICTED, "message": seen.evicted}
     if phase in FINAL and old.get("phase") not in FINAL and held_tries(seen):
         # Not over before its last container is: whoever waits for the end may rely on it.
         phase, why = str(old.get("phase") or "Pending"), {}
-    conditions = _conditions(seen, (init, main), phase, now)
+    conditions = [*_conditions(seen, (init, main), phase, now), *_disruption(seen, why, now)]
     if (is_deleting(seen.pod) or why) and not _has_held(seen):
         # Nothing will start any more.
         phase = phase if phase in FINAL else "Failed"
-        _close(init, main)
+        _close(seen, init, main)
     status: Object = {
         "phase": phase,
         **_generation(seen.pod),
@@ -55,6 +57,14 @@ def pod_status(seen: Seen, now: datetime) -> Object:
     if init:
         status["initContainerStatuses"] = init
     return status
+
+
+def _disruption(seen: Seen, why: Object, now: datetime) -> list[Object]:
+    """Say of a pod that had to go that this was not its own doing."""
+    if why.get("reason") != EVICTED:
+        return []
+    said = {"reason": "TerminationByKubelet", "message": seen.evicted, "lastTransitionTime": to_wire(now)}
+    return [{"type": "DisruptionTarget", "status": "True", **_generation(seen.pod), **said}]
 
 
 def is_over(seen: Seen) -> bool:
@@ -73,9 +83,9 @@ def _statuses(seen: Seen) -> tuple[list[Object], list[Object]]:
     return init, sorted(main, key=lambda each: str(each["name"]))
 
 
-def _close(init: list[Object], main: list[Object]) -> None:
+def _close(seen: Seen, init: list[Object], main: list[Object]) -> None:
     """Say of containers that wait that they never came, unless their turn had not come yet."""
-    is_initialized = all("terminated" in each["state"] or "containerID" in each for each in init)
+    is_initialized = all(each["ready"] or (is_beside(seen, each) and "containerID" in each) for each in init)
     begun = [each for each in init if each["lastState"]]
     for each in (*begun, *(main if is_initialized else ())):
         if "terminated" not in each["state"]:
@@ -125,10 +135,10 @@ def _container(seen: Seen, spec: Mapping[str, Any], role: Role) -> Object:
     each, before = seen.tries.get(name), seen.before.get(name)
     restarts = each.restarts if each else 0
     state, last = _state(seen, name, role), {}
-    if before is not None and "terminated" not in state:
-        last = {"terminated": _terminated(before, _id(seen.pod, name, restarts - 1))}
-    elif "waiting" in state and each is not None and each.ended is not None:
+    if "waiting" in state and each is not None and each.ended is not None:
         last = {"terminated": _terminated(each.ended, _id(seen.pod, name, restarts))}
+    elif before is not None and "terminated" not in state:
+        last = {"terminated": _terminated(before, _id(seen.pod, name, restarts - 1))}
     is_running = "running" in state
     health = seen.health.get(name) or Health()
     is_done = state.get("terminated", {}).get("exitCode") == 0

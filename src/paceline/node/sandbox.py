@@ -32,6 +32,17 @@ SHARED_ETC = (
 )
 # Files of the pod itself, in the folder that `Launch.etc` names.
 OWN_ETC = ("group", "hostname", "passwd")
+# What root may do in every container. Not among them: making device nodes, which would open none in a sandbox.
+USUAL = tuple(
+    f"CAP_{name}"
+    for name in (
+        *("AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE"),
+        *("NET_RAW", "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT"),
+    )
+)
+EVERYTHING = "ALL"
+# What it takes to become another user.
+BECOMING = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP")
 MESSAGE = "/dev/termination-log"
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 - in the sandbox, as the two below
 SCRATCH, LASTING_SCRATCH = "/tmp", "/var/tmp"  # noqa: S108
@@ -75,8 +86,28 @@ class Launch:
     is_read_only: bool = False
     # The list of name servers, where it is not the machine's own.
     resolver: str = ""
+    # Folders of the machine that are seen at the place of others: (folder, place).
+    views: tuple[tuple[str, str], ...] = ()
+    # What root may do in the container, in the kernel's words; where the agent is no root, nobody may anything.
+    capabilities: tuple[str, ...] = ()
     # Device nodes of the machine that the container sees, beside those that every sandbox has.
     devices: tuple[str, ...] = ()
+
+
+def capabilities_of(container: Object) -> tuple[str, ...]:
+    """Work out what root may do in a container: what runtimes give to every one, less and more as it says."""
+    context = container.get("securityContext") or {}
+    if context.get("privileged"):
+        return (EVERYTHING,)
+    wish = context.get("capabilities") or {}
+    added, dropped = (tuple(map(_full_name, wish.get(word) or ())) for word in ("add", "drop"))
+    given = (EVERYTHING,) if EVERYTHING in added else (() if EVERYTHING in dropped else USUAL)
+    return tuple(dict.fromkeys(each for each in (*given, *added) if each not in dropped or each in added))
+
+
+def _full_name(capability: str) -> str:
+    name = str(capability).upper()
+    return name if name == EVERYTHING or name.startswith("CAP_") else f"CAP_{name}"
 
 
 def user_of(pod: Object, container: Object, host: Host) -> User | None:
@@ -151,6 +182,7 @@ def options(launch: Launch, host: Host) -> tuple[str, ...]:
         word
         for part in (
             _machine(host),
+            _views(launch),
             _etc(launch),
             _memory(),
             _environment(launch, host),
@@ -171,7 +203,8 @@ def command(launch: Launch, host: Host) -> tuple[str, ...]:
     if user is None:
         return launch.command
     groups = ("--groups", ",".join(map(str, user.groups))) if user.groups else ("--clear-groups",)
-    become = ("--reuid", str(user.uid), "--regid", str(user.gid), *groups, "--")
+    kept = ",".join(("-all", *(f"+{each.removeprefix('CAP_').lower()}" for each in launch.capabilities)))
+    become = ("--reuid", str(user.uid), "--regid", str(user.gid), *groups, "--bounding-set", kept, "--")
     return (host.setpriv, *become, *launch.command)
 
 
@@ -185,6 +218,12 @@ def _machine(host: Host) -> Iterator[str]:
     yield from ("--ro-bind-try", "/sys", "/sys")
     for folder in ("/etc", "/root", "/run", "/var"):
         yield from ("--dir", folder)
+
+
+def _views(launch: Launch) -> Iterator[str]:
+    """A container's own limits, where programs look for them."""
+    for folder, place in launch.views:
+        yield from ("--ro-bind", folder, place)
 
 
 def _environment(launch: Launch, host: Host) -> Iterator[str]:
@@ -268,8 +307,9 @@ def _isolation(launch: Launch, host: Host) -> Iterator[str]:
     yield from ("--die-with-parent", "--new-session")
     if host.is_root:
         yield from ("--cap-drop", "ALL")
-    if launch.user is not None:
-        yield from ("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
+        becoming = BECOMING if launch.user is not None else ()
+        for each in dict.fromkeys((*launch.capabilities, *becoming)):
+            yield from ("--cap-add", each)
 
 
 def variables(launch: Launch, host: Host) -> dict[str, str]:

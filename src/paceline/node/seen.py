@@ -66,6 +66,8 @@ class Seen:
     problems: Mapping[str, Problem] = field(default_factory=dict)
     # Of the containers that have probes.
     health: Mapping[str, Health] = field(default_factory=dict)
+    # Why the pod has to go, when it has outgrown what it was allowed.
+    evicted: str = ""
     # When this agent told containers to stop, which is after their last hook.
     told: Mapping[str, datetime] = field(default_factory=dict)
     boot_id: str

@@ -39,6 +39,8 @@ LEAVE_SECONDS = 5.0
 EXIT_FILE_BYTES = 8 * 1024
 MESSAGE_BYTES = 2048
 NOT_STARTED = 128
+# What has plain.py, where there is no PID namespace, end all that it keeps.
+PLAIN_END = int(signal.SIGQUIT)
 # As setns calls the sort of namespace.
 NEW_NETWORK = 0x40000000
 # What stands between the shim and the program; while one of these runs, the program does not.
@@ -192,7 +194,8 @@ class Keeper:
         (code, number, reason), message = how_it_ended(status), ""
         if not self._has_run(code, number):
             code, reason, message = NOT_STARTED, "StartError", self._why_not()
-        elif self._cgroup and code and self._cgroup.has_killed():
+        elif self._cgroup and self._cgroup.has_killed():
+            # Also of a program that bore the loss of a child well: a kubelet says so too.
             reason = "OOMKilled"
         self._record(code, number, reason, message=message, max_rss_kib=usage.ru_maxrss)
         self._leave_cgroup()
@@ -211,7 +214,7 @@ class Keeper:
         ends = [fcntl.fcntl(e, fcntl.F_DUPFD_CLOEXEC, 20) for e in (out_end, err_end, options, status_end)]
         moves = [(os.POSIX_SPAWN_DUP2, end, fd) for fd, end in enumerate(ends, start=1)]
         program, *arguments = self._intent["argv"]
-        argv = [program, "--args", "3", "--json-status-fd", "4", *arguments]
+        argv = [program, *self._intent.get("launcher", ()), "--args", "3", "--json-status-fd", "4", *arguments]
         network = self._intent.get("network", "")
         if self._cgroup:
             self._cgroup.make()
@@ -341,11 +344,12 @@ class Keeper:
 
     def _kill(self) -> None:
         """End everything: with the first process of a PID namespace all others end, whatever they did to hide."""
+        number = self._intent.get("endSignal", signal.SIGKILL)
         with contextlib.suppress(ProcessLookupError):
             if self._init >= 0:
-                signal.pidfd_send_signal(self._init, signal.SIGKILL)
+                signal.pidfd_send_signal(self._init, number)
             else:
-                os.kill(self._bwrap, signal.SIGKILL)
+                os.kill(self._bwrap, number)
         self._must_die = False
 
     def _tell_ready(self) -> None:

@@ -6,21 +6,23 @@ from pathlib import Path
 from typing import Any
 
 from paceline.client.cluster import Cluster
-from paceline.node import devices, limits, sandbox, shim
+from paceline.node import bare, devices, limits, sandbox, shim
 from paceline.node.contents import FAILED
 from paceline.node.devices import Devices
 from paceline.node.env import CONFIG_ERROR, command_of, env_of
 from paceline.node.history import History
 from paceline.node.host import Blocked, Folders, Host
-from paceline.node.hosts import Hosts, hostname_of
+from paceline.node.hosts import Hosts, machine_name, no_sandbox
 from paceline.node.images import Images
-from paceline.node.look import numbers_of
+from paceline.node.look import containers_of, numbers_of
+from paceline.node.mounting import Mounts
 from paceline.node.network import Networks
 from paceline.node.ready import make_sub_path, make_volume
 from paceline.node.records import MESSAGE
+from paceline.node.resolver import has_own_list, resolver_text
 from paceline.node.sources import Sources, read_sources
 from paceline.node.tokens import Tokens
-from paceline.node.volumes import Shelf, mounted, mounts_of, volume_of
+from paceline.node.volumes import Shelf, Volume, mounted, mounts_of, not_made, volume_of
 from paceline.objects.meta import Key, Object, name_of, namespace_of, uid_of
 from paceline.objects.names import label_problem
 from paceline.world import World
@@ -34,6 +36,12 @@ PACKAGES = {
     "tensorboard": "TensorBoard",
     "torchrun": "PyTorch",
 }
+
+
+SHARED_PROCESSES = (
+    "shareProcessNamespace is not offered here: every container has processes of its own; leave it out, or run what "
+    "belongs together in one container"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,36 +63,55 @@ class Starter:
     tokens: Tokens
     # None where pods share the machine's network.
     networks: Networks | None = None
+    # None where the agent may not mount anything.
+    mounts: Mounts | None = None
 
     async def start(self, pod: Object, container: Object, restarts: int) -> None:
         """Start a try of a container and return once its program runs or has failed; Blocked says what is missing."""
-        program = self.find_sandbox()
+        program = self.find_sandbox() if self.host.has_sandbox else ""
         if program is None:
             said = "bubblewrap is not installed, and containers run in its sandbox"
             raise Blocked("SandboxMissing", f"{said}; install it with: {self.host.install_sandbox}")
         self.devices.assign(pod, container)
         launch = await self.launch(pod, container, restarts)
+        around = self._around(launch, program)
         network = await self._network(pod)
         self._fill(pod, launch)
         folder = launch.message.parent
         # Not synced: when a power cut takes it, the start that it was for has not happened either.
-        intent = self._intent(pod, container, launch, program) | {"network": network}
+        intent = self._intent(pod, container, launch) | around | {"network": network}
         self.world.files.overwrite(folder / shim.INTENT, shim.encode(intent), 0o600)
         await self.world.processes.start(folder)
         self._forget_older(uid_of(pod), str(container["name"]), restarts)
 
     async def prepare(self, pod: Object) -> None:
-        """Make the volumes that a pod's containers mount, before the first of them starts; Blocked says what lacks."""
+        """Make what a pod's containers share, before the first of them starts; Blocked says what is missing.
+
+        That is their volumes, and a name.
+        """
+        machine_name(pod)
+        if pod["spec"].get("shareProcessNamespace") and len(containers_of(pod)) > 1:
+            raise no_sandbox(SHARED_PROCESSES)
         shelf = self.shelf(await read_sources(self.cluster, pod, self.tokens))
         pod = self._with_addresses(pod)
         told: list[str] = []
         for index, spec in mounted(pod):
             try:
-                make_volume(self.world.files, volume_of(pod, index, spec, shelf), self.group_of(pod))
+                volume = volume_of(pod, index, spec, shelf)
+                await self._mount(volume)
+                make_volume(self.world.files, volume, self.group_of(pod))
             except Blocked as error:
                 told += error.told or (str(error),)
         if told:
             raise Blocked(FAILED, "; ".join(told), told=tuple(told))
+
+    async def _mount(self, volume: Volume) -> None:
+        if volume.mounted is None or volume.source is None or self.mounts is None:
+            return
+        try:
+            await self.mounts.mount(volume.mounted, volume.source)
+        except Blocked as error:
+            raise not_made(volume.name, str(error)) from error
 
     async def launch(self, pod: Object, container: Object, restarts: int = 0) -> sandbox.Launch:
         """Work out what a container's sandbox is made from; Blocked says what is missing."""
@@ -93,10 +120,10 @@ class Starter:
 
     def _launch(self, pod: Object, container: Object, *, sources: Sources, restarts: int) -> sandbox.Launch:
         name, uid = str(container["name"]), uid_of(pod)
-        if said := label_problem(name):
-            raise Blocked(CONFIG_ERROR, f"container name {name!r}: {said}")
         # First the image, as a kubelet has it.
         environment = self.images.environment_of(container)
+        if said := label_problem(name):
+            raise Blocked(CONFIG_ERROR, f"container name {name!r}: {said}")
         pod = self._with_addresses(pod)
         held = self.devices.of(pod, container)
         # What people say themselves goes before what they are told.
@@ -107,7 +134,7 @@ class Starter:
         places = (*(mount.target for mount in mounts), *([working_dir] if working_dir else ()))
         context = container.get("securityContext") or {}
         return sandbox.Launch(
-            hostname=hostname_of(pod),
+            hostname=machine_name(pod),
             environment=environment,
             env=tuple(env.items()),
             command=command_of(container, env),
@@ -120,9 +147,17 @@ class Starter:
             user=sandbox.user_of(pod, container, self.host),
             openings=sandbox.openings_of(places, sandbox.closed_folders(environment, self.host), self.world.files),
             is_read_only=bool(context.get("readOnlyRootFilesystem")),
-            resolver=self.hosts.network.resolver if self.hosts.is_apart(pod) else "",
+            resolver=self._resolver(pod),
             devices=devices.nodes(held),
+            capabilities=sandbox.capabilities_of(container),
+            views=self._views(pod, container, restarts),
         )
+
+    def _resolver(self, pod: Object) -> str:
+        """Give the file of a pod's name servers; empty when it is the machine's own."""
+        if has_own_list(pod):
+            return str(self.folders.etc(uid_of(pod)) / "resolv.conf")
+        return self.hosts.network.resolver if self.hosts.is_apart(pod) else ""
 
     def _with_addresses(self, pod: Object) -> Object:
         """Let a pod have its addresses: it may ask for them before its status has them."""
@@ -154,24 +189,43 @@ class Starter:
         files.make_folder(launch.etc)
         user = launch.user or sandbox.User(uid=self.host.uid, gid=self.host.gid)
         files.overwrite(launch.etc / "hostname", f"{launch.hostname}\n".encode())
+        if has_own_list(pod):
+            files.overwrite(Path(launch.resolver), resolver_text(pod, self._name_servers(pod)).encode())
         files.overwrite(launch.etc / "passwd", sandbox.passwd_text(user).encode())
         files.overwrite(launch.etc / "group", sandbox.group_text(user).encode())
         for mount in launch.mounts:
             make_sub_path(files, mount, launch.message.parent.parent.name)
         self.hosts.flush()
 
-    def _intent(self, pod: Object, container: Object, launch: sandbox.Launch, program: str) -> dict[str, Any]:
-        """Collect all that the shim needs."""
+    def _name_servers(self, pod: Object) -> str:
+        """Read the list that a pod without wishes would have."""
+        path = Path(self.hosts.network.resolver if self.hosts.is_apart(pod) else "/etc/resolv.conf")
+        try:
+            return self.world.files.read(path).decode(errors="replace")
+        except FileNotFoundError:
+            return ""
+
+    def _intent(self, pod: Object, container: Object, launch: sandbox.Launch) -> dict[str, Any]:
+        """Collect what the shim needs beside what it starts."""
         image, words = str(container.get("image") or ""), launch.command
         return {
             "pod": {"namespace": namespace_of(pod), "name": name_of(pod), "uid": uid_of(pod)},
             "container": container["name"],
             "environment": launch.environment.name,
             "notFound": not_found(words[0], environment=launch.environment.name, image=image),
-            "argv": [program, "--", *sandbox.command(launch, self.host)],
-            "options": sandbox.options(launch, self.host),
             "cgroup": self._cgroup(pod, container, launch.message.parent),
         }
+
+    def _around(self, launch: sandbox.Launch, program: str) -> dict[str, Any]:
+        """Say what is started: the sandbox with the program in it, or the program alone."""
+        if not self.host.has_sandbox:
+            return bare.intent_of(launch, self.host)
+        argv = [program, "--", *sandbox.command(launch, self.host)]
+        return {"argv": argv, "options": sandbox.options(launch, self.host)}
+
+    def _views(self, pod: Object, container: Object, restarts: int) -> tuple[tuple[str, str], ...]:
+        folder = self.folders.attempt(uid_of(pod), str(container["name"]), restarts)
+        return limits.views_of(self.host.cgroups, self._cgroup(pod, container, folder))
 
     def _cgroup(self, pod: Object, container: Object, folder: Path) -> dict[str, Any] | None:
         if self.host.cgroups is None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 
+from paceline.node.filling import Filling
 from paceline.node.host import Folders, Host
 from paceline.node.look import containers_of, tries_of
 from paceline.objects.meta import Key, Object, name_of, namespace_of, uid_of
@@ -66,6 +67,8 @@ class Stats:
     pods: Mapping[Key, Object]
     measure: Measure
     blocking: Blocking
+    # Who knows how full claims are, if anybody does.
+    filling: Filling | None = None
     _samples: deque[Sample] = field(init=False, default_factory=lambda: deque(maxlen=SAMPLES))
 
     async def run(self) -> None:
@@ -90,11 +93,12 @@ class Stats:
     def summary(self) -> Object:
         """Tell what the node and its pods use, in a kubelet's words."""
         if not self._samples:
-            return {"node": {"nodeName": self.host.name}, "pods": []}
+            return {"node": {"nodeName": self.host.name}, "pods": [], "claims": []}
         last = self._samples[-1]
         pods = [told for pod, running in last.pods if (told := self._pod(pod, running, last))]
         node = {"nodeName": self.host.name, **self._told(last, lambda each: each.node)}
-        return {"node": node, "pods": pods}
+        # A kubelet has no such list: it knows of claims only while a pod has them.
+        return {"node": node, "pods": pods, "claims": list(self.filling.told()) if self.filling else []}
 
     def _pod(self, pod: Object, running: tuple[tuple[str, Identity], ...], last: Sample) -> Object | None:
         containers = [
@@ -105,7 +109,8 @@ class Stats:
         if not containers:
             return None
         about = {"name": name_of(pod), "namespace": namespace_of(pod), "uid": uid_of(pod)}
-        return {"podRef": about, "containers": containers}
+        volumes = self.filling.of(pod) if self.filling else []
+        return {"podRef": about, "containers": containers, **({"volume": volumes} if volumes else {})}
 
     def _told(self, last: Sample, pick: Callable[[Measured], Use | None]) -> Object:
         now = pick(last.measured)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from paceline.node.ending import DEADLINE, OVERDUE, held_tries
+from paceline.node.ending import DEADLINE, EVICTED, OVERDUE, held_tries
 from paceline.node.probes import NAMES
 from paceline.node.restart import policy_of
 from paceline.node.seen import Seen
@@ -44,7 +44,10 @@ def stories(old: Object, new: Object) -> tuple[Story, ...]:
         for before, after in _pairs(old.get(field), new.get(field))
         for story in _about(before, after)
     )
-    return (*([Story(reason=DEADLINE, message=OVERDUE)] if is_overdue else ()), *of_containers)
+    is_evicted = new.get("reason") == EVICTED and old.get("reason") != EVICTED
+    of_pod = [Story(reason=DEADLINE, message=OVERDUE)] if is_overdue else []
+    of_pod += [Story(reason=EVICTED, message=str(new.get("message")), is_warning=True)] if is_evicted else []
+    return (*of_pod, *of_containers)
 
 
 def pulled(image: str, environment: str) -> Story:

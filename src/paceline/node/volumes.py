@@ -1,7 +1,7 @@
 """Volumes become folders, and mounts become places in the sandbox."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 from paceline.node.contents import FAILED, File, Telling, files_of, is_inside
 from paceline.node.env import CONFIG_ERROR, expand
 from paceline.node.host import Blocked, Folders, Host
+from paceline.node.mounting import MEMORY, NFS, Mounted
 from paceline.node.sources import Sources
 from paceline.objects.builtin.storage import FOLDERS, PROVISIONED_BY, WAITING
 from paceline.objects.meta import (
@@ -25,6 +26,8 @@ from paceline.objects.quantity import whole
 
 # Claims and scratch folders belong to whoever the pod runs as; the cluster's own folder keeps everybody else out.
 SHARED, OWN = 0o777, 0o755
+# Memory is as /tmp: what one user puts there, others do not take away.
+STICKY = 0o1777
 # What a hostPath may have to be, by its type, and how a kubelet says that it is not.
 HOST_PATHS = {
     "Directory": ("folder", "directory"),
@@ -62,6 +65,8 @@ class Volume:
     is_shared: bool = False
     # Whether the folder lies in memory, where others of this machine have folders too.
     is_memory: bool = False
+    # What is mounted at the source first.
+    mounted: Mounted | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,24 +139,37 @@ def _sub_path(wire: Mapping[str, Any], env: Mapping[str, str]) -> str:
 
 def volume_of(pod: Object, index: int, spec: Mapping[str, Any], shelf: Shelf) -> Volume:
     """Find where the bytes of one of a pod's volumes lie; Blocked says what has to come first."""
+    found = _volume_of(pod, index, spec, shelf)
+    if found.mounted is not None:
+        if shelf.host is None or not shelf.host.may_mount:
+            said = f"{found.mounted.kind} can be mounted by a node agent that runs as root only"
+            raise not_made(found.name, f"{said}; mount it on this machine, and use its folder as a hostPath")
+        return replace(found, source=shelf.folders.mounted(uid_of(pod), index))
+    return found
+
+
+def _volume_of(pod: Object, index: int, spec: Mapping[str, Any], shelf: Shelf) -> Volume:
     own = shelf.folders.volume(uid_of(pod), index)
     if (wire := spec.get("persistentVolumeClaim")) is not None:
         return _claim(pod, str(wire["claimName"]), shelf, read_only=bool(wire.get("readOnly")))
     if spec.get("ephemeral") is not None:
         return _ephemeral(pod, f"{name_of(pod)}-{spec['name']}", shelf)
+    if (wire := spec.get("nfs")) is not None:
+        return _nfs(str(spec["name"]), wire)
     if (wire := spec.get("hostPath")) is not None:
         return _host_path(str(spec["name"]), wire)
     if any(word in spec for word in MADE_OF_OTHERS):
-        return _of_files(pod, own, spec, shelf)
+        # A secret is on no disk.
+        is_memory = "secret" in spec
+        place = shelf.folders.memory(uid_of(pod), index) if is_memory else own
+        return replace(_of_files(pod, place, spec, shelf), is_memory=is_memory)
     if "emptyDir" in spec or len(spec) == 1:
-        return _empty_dir(pod, own, spec.get("emptyDir") or {}, shelf.folders.memory(uid_of(pod), index))
+        return _empty_dir(pod, index, spec, shelf)
     kind = next(word for word in spec if word != "name")
     if kind == "csi":
         said = f"{_NO_DRIVER} {spec['csi'].get('driver')} not found in the list of registered CSI drivers"
         raise not_made(str(spec["name"]), said)
     said = f"a volume of sort {kind} is not offered here"
-    if kind == "nfs":
-        raise not_made(str(spec["name"]), f"{said}; mount it on this machine, and use its folder as a hostPath")
     raise not_made(str(spec["name"]), f"{said}; use a claim, emptyDir, hostPath, configMap or secret")
 
 
@@ -161,7 +179,7 @@ def not_made(name: str, why: str) -> Blocked:
     return Blocked(FAILED, said, told=(said,))
 
 
-def _of_files(pod: Object, own: Path, spec: Mapping[str, Any], shelf: Shelf) -> Volume:
+def _of_files(pod: Object, place: Path, spec: Mapping[str, Any], shelf: Shelf) -> Volume:
     """Find the files of a volume; a pod that runs keeps those that it was given, also when their source is gone."""
     name = str(spec["name"])
     try:
@@ -170,7 +188,7 @@ def _of_files(pod: Object, own: Path, spec: Mapping[str, Any], shelf: Shelf) -> 
         if not has_begun(pod):
             raise not_made(name, str(error)) from error
         files = None
-    return Volume(source=own, name=name, make=SHARED, read_only=True, files=files, is_shared=True)
+    return Volume(source=place, name=name, make=SHARED, read_only=True, files=files, is_shared=True)
 
 
 def _no_claim(said: str) -> Blocked:
@@ -208,6 +226,8 @@ def _persistent(claim: str, volume: Object, *, read_only: bool) -> Volume:
     spec, name = volume["spec"], name_of(volume)
     if (place := spec.get("local")) is not None:
         return Volume(source=Path(place["path"]), name=name, must_exist=True, read_only=read_only, is_shared=True)
+    if (place := spec.get("nfs")) is not None:
+        return _nfs(name, {**place, "readOnly": read_only or place.get("readOnly")}, spec.get("mountOptions") or ())
     if (place := spec.get("hostPath")) is None:
         said = f'the volume of persistentvolumeclaim "{claim}" is no folder of this machine (local or hostPath)'
         raise _no_claim(said)
@@ -230,14 +250,26 @@ def _host_path(name: str, wire: Mapping[str, Any]) -> Volume:
     return Volume(source=Path(wire["path"]), name=name, make=makes, host_type=kind)
 
 
-def _empty_dir(pod: Object, own: Path, wire: Mapping[str, Any], memory: Path) -> Volume:
+def _empty_dir(pod: Object, index: int, spec: Mapping[str, Any], shelf: Shelf) -> Volume:
+    wire, folders = spec.get("emptyDir") or {}, shelf.folders
     if wire.get("medium") != "Memory":
-        return Volume(source=own, make=SHARED, is_shared=True)
+        return Volume(source=folders.volume(uid_of(pod), index), make=SHARED, is_shared=True)
     limit = wire.get("sizeLimit")
     if _is_alone(pod):
         return Volume(source=None, size=whole(limit) if limit else None)
-    # Memory of the machine that all containers of the pod see, and that outlives each of them; nobody limits it.
-    return Volume(source=memory, make=SHARED, is_shared=True, is_memory=True)
+    # Memory of the machine that all containers of the pod see, and that outlives each of them.
+    if limit and shelf.host is not None and shelf.host.may_mount:
+        sized = Mounted(kind=MEMORY, source="tmpfs", options=(f"size={whole(limit)}", f"mode={STICKY:o}"))
+        return Volume(source=None, name=str(spec["name"]), is_shared=True, mounted=sized)
+    # Whoever may not mount looks from time to time how large it has become (node/eviction.py).
+    return Volume(source=folders.memory(uid_of(pod), index), make=STICKY, is_shared=True, is_memory=True)
+
+
+def _nfs(name: str, wire: Mapping[str, Any], options: Iterable[str] = ()) -> Volume:
+    read_only = bool(wire.get("readOnly"))
+    chosen = (*map(str, options), *(("ro",) if read_only else ()))
+    shared = Mounted(kind=NFS, source=f"{wire['server']}:{wire['path']}", options=chosen)
+    return Volume(source=None, name=name, read_only=read_only, mounted=shared)
 
 
 def _is_alone(pod: Object) -> bool:

@@ -30,6 +30,9 @@ def replicas_of(job: Object) -> tuple[int, int]:
     wanted = sum(int(each.get("replicas", 1)) for each in specs if isinstance(each, dict))
     aggregate = status.get("aggregate") or {}
     ready = int(aggregate.get("running") or 0) + int(aggregate.get("succeeded") or 0)
+    expected = (status.get("elastic") or {}).get("expectedReplicas")
+    if expected is not None:
+        return ready, int(expected)
     return ready, max(wanted, sum(int(count) for name, count in aggregate.items() if name in ALIVE))
 
 

@@ -12,7 +12,7 @@ from paceline.sdk.feed import Feed, Line
 from paceline.sdk.members import MemberPod, leader_place, member_pods
 from paceline.sdk.sources import Changed, Listed, LogAsk, LogTry, Lost, Read, Said, apply_news, reading, watching
 
-# How long the last lines may take after the job has ended.
+# How long the next of the last lines may take once the job has ended.
 LAST_LINES_SECONDS = 10.0
 
 
@@ -111,7 +111,7 @@ class Follower:
         self._members: tuple[MemberPod, ...] = ()
         self._leader: Place | None = None
         self._reads = Reads()
-        self._is_gone = self._is_late = False
+        self._is_gone = self._is_late = self._has_said = False
         self._has_last_pods = wish.log is None
 
     def events(self) -> Iterator[Event]:
@@ -147,12 +147,17 @@ class Follower:
                 self._pods |= {name_of(pod): pod for pod in item.items}
                 yield from self._pod_news()
             case Said():
+                self._has_said = True
                 yield Logged(place=self._reads.place_of(item.read), pod=item.read.pod, text=item.text)
             case Read():
                 self._reads.ended(item.read)
                 self._read_on()
             case Lost():
                 yield item
+            case TooLate() if self._has_said:
+                # A long log takes its time; only one that stands still is given up.
+                self._has_said = False
+                self._feed.after(LAST_LINES_SECONDS, TooLate())
             case TooLate():
                 self._is_late = self._has_last_pods = True
 

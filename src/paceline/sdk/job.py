@@ -135,6 +135,19 @@ class JobRef:
         """Let a paused job run on."""
         self._set_paused(is_paused=False)
 
+    def restart(self) -> None:
+        """End all processes of the job and start them anew; a paused job goes on. NotOffered when it has ended."""
+        job = self.read()
+        if (phase := phase_of(job)).is_final:
+            raise NotOffered(
+                f"{self} has ended ({phase.value}); `paceline rerun {self.name}` runs it again as a new job"
+            )
+        # The revision makes the wish a new one, and the same one when it is sent twice.
+        change: Object = {"metadata": {"annotations": {labels.RESTART: f"after-{revision_of(job)}"}}}
+        if phase is Phase.PAUSED:
+            change["spec"] = {"runMode": {"pause": {"enabled": False}}}
+        self.cluster.patch(self.kind.where, (self.namespace, self.name), change)
+
     def _set_paused(self, *, is_paused: bool) -> None:
         if (phase := self.status().phase).is_final:
             raise NotOffered(f"{self} has ended ({phase.value}); only a job that has not can be paused or resumed")

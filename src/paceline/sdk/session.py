@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from paceline.client.cluster import EVENTS, PODS, Change, Select
-from paceline.errors import Fault, Invalid, Malformed, Missing
+from paceline.errors import Exists, Fault, Invalid, Malformed, Missing
 from paceline.objects.meta import Object, name_of, namespace_of, uid_of
+from paceline.sdk.again import copy_of, next_name
 from paceline.sdk.dial import Dial
 from paceline.sdk.discovery import Kind
 from paceline.sdk.document import Document, checked, with_namespace
@@ -94,6 +95,16 @@ class Session(Reader):
         # Missing says that it is not there.
         self.cluster.get(kind.where, self.namespace, name)
         return ServiceRef(kind=kind, namespace=self.namespace, name=name, cluster=self.cluster)
+
+    def rerun(self, ref: JobRef, name: str | None = None) -> JobRef:
+        """Run a job once more as a new job; Exists when the name is taken."""
+        job = ref.read()
+        new = name or next_name(job, {name_of(each) for each in self.jobs()})
+        try:
+            made = self.cluster.create(ref.kind.where, copy_of(job, new))
+        except Exists as error:
+            raise Exists(f"{ref.kind.singular}/{new} exists already") from error
+        return self.ref(ref.kind, made)
 
     def events(self) -> tuple[Object, ...]:
         """Read all events of the namespace."""

@@ -1,8 +1,10 @@
 """What jobs, pods and nodes use right now, as the cluster measures it."""
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from paceline.client.cluster import NODES as CLUSTER_NODES
 from paceline.client.cluster import Collection, Page, Select
 from paceline.client.direct import DirectCluster
 from paceline.errors import Missing, NotOffered
@@ -23,6 +25,32 @@ class Used:
     pods: int = 1
     cpu_milli: int
     memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filled:
+    """How full a claim is."""
+
+    namespace: str
+    name: str
+    used_bytes: int
+    capacity_bytes: int
+
+
+def filled_claims(cluster: DirectCluster, namespace: str) -> tuple[Filled, ...]:
+    """Tell how full the claims of a namespace are that nodes measure; of all namespaces when none is named."""
+    found: dict[tuple[str, str], Filled] = {}
+    for node in cluster.list(CLUSTER_NODES).items:
+        path = f"{CLUSTER_NODES.path('', name_of(node))}/proxy/stats/summary"
+        summary = json.loads(b"".join(cluster.stream(path, {})))
+        pods = (volume for pod in summary.get("pods") or () for volume in pod.get("volume") or ())
+        for each in (*pods, *(summary.get("claims") or ())):
+            about = each.get("pvcRef") or {}
+            key = (str(about.get("namespace")), str(about.get("name")))
+            if about and namespace in ("", key[0]):
+                used, capacity = int(each.get("usedBytes") or 0), int(each.get("capacityBytes") or 0)
+                found[key] = Filled(namespace=key[0], name=key[1], used_bytes=used, capacity_bytes=capacity)
+    return tuple(found[key] for key in sorted(found))
 
 
 def used_by_pods(cluster: DirectCluster, namespace: str) -> tuple[Used, ...]:

@@ -163,6 +163,11 @@ class SimFiles:
         moved = {each for each in self._folders if each == old or each.startswith(inside)}
         self._folders = (self._folders - moved) | {f"{target}{each[len(old) :]}" for each in moved}
 
+    def used(self, path: Path) -> int:
+        """Add up what the files of a folder hold."""
+        inside = f"{path}/"
+        return sum(len(data) for each, data in self._seen.items() if each.startswith(inside))
+
     def remove(self, path: Path) -> None:
         """Remove a file or a whole folder."""
         gone, inside = str(path), f"{path}/"

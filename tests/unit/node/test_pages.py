@@ -3,7 +3,7 @@
 import pytest
 
 from paceline.assembly.machine import real_world
-from paceline.node import output, shim
+from paceline.node import logs, output, shim
 from paceline.node.logs import LogQuery, end_of_log, read_log
 from paceline.node.pages import Pages
 
@@ -50,14 +50,32 @@ async def test_the_last_lines_are_found_across_files(tmp_path, lines):
     assert await shown(tmp_path, tail=lines) == list(range(30, 57))[-lines or 57 :]
 
 
-async def test_a_reader_that_is_overtaken_goes_on_where_the_log_begins_now(tmp_path):
+async def test_a_reader_that_is_overtaken_learns_where_the_log_begins_now(tmp_path):
     (tmp_path / shim.LOG).touch()
     pages = Pages(FILES, tmp_path)
     fill(tmp_path, 57)
 
-    assert pages.read_range(0, LENGTH) == LINE % (30, 30)
+    assert pages.read_range(0, LENGTH) == b""
     assert pages.skip(0) == 30 * LENGTH
+    assert pages.read_range(30 * LENGTH, LENGTH) == LINE % (30, 30)
     assert end_of_log(pages) == 57 * LENGTH
+
+
+@pytest.mark.parametrize("read", [1, 5, 10, 11, 29])
+async def test_a_follower_that_is_overtaken_sees_every_line_once_from_there_on(tmp_path, monkeypatch, read):
+    monkeypatch.setattr(logs, "CHUNK", LENGTH)
+    log = output.Log(str(tmp_path / shim.LOG))
+    for number in range(30):
+        log.write(LINE % (number, number))
+    following = read_log(FILES, tmp_path, LogQuery(follow=True))
+    seen = [int((await anext(following)).split()[-1]) for _ in range(read)]
+    for number in range(30, 57):
+        log.write(LINE % (number, number))
+    (tmp_path / shim.EXIT).touch()
+
+    seen += [int(chunk.split()[-1]) async for chunk in following]
+
+    assert seen == [*range(read), *range(30, 57)]
 
 
 async def test_reading_goes_on_in_a_file_that_was_begun_meanwhile(tmp_path):

@@ -220,3 +220,29 @@ def test_the_first_gang_that_can_run_on_an_empty_cluster_does(gangs, nodes):
 
     if possible:
         assert all(each.key in place(asks, rooms).bind for each in possible[0].asks)
+
+
+# Four pods of which so many must be placed together, and room for three of them.
+FEWEST = {
+    "all or none by default": ({"size": 4}, 0),
+    "as many as fit where fewer are enough": ({"size": 2}, 3),
+    "none where too few fit": ({"size": 4, "placed": 0}, 0),
+    "those that join others that run": ({"size": 4, "placed": 1}, 3),
+}
+
+
+@pytest.mark.parametrize(("more", "bound"), FEWEST.values(), ids=FEWEST)
+def test_of_four_pods_with_room_for_three_there_are_placed(more, bound):
+    found = place((ask("a", GPU, GPU, GPU, GPU, **more),), (node(gpu=3),))
+
+    assert (len(found.bind), len(found.waits)) == (bound, 4 - bound)
+    assert all("Insufficient nvidia.com/gpu" in why for why in found.waits.values())
+
+
+def test_who_may_start_with_fewer_keeps_nothing_from_others():
+    elastic = ask("a", *[amounts(memory="2Gi")] * 4, size=1)
+    small = ask("b", amounts(memory="1Gi"), since="2031")
+    found = place((elastic, small), (node(memory="7Gi"),))
+
+    assert ("default", "b-0") in found.bind
+    assert len(found.bind) == 4

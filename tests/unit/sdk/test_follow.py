@@ -7,6 +7,7 @@ from tests.unit.sdk.conftest import JOBS, PODS
 
 from paceline.errors import Missing
 from paceline.objects.status import Phase
+from paceline.sdk import follow
 from paceline.sdk.follow import Choice, Ended, JobChanged, Logged, Tick, Wish
 from paceline.sdk.pods import pod_log
 from paceline.sdk.sources import LogAsk, Lost
@@ -51,6 +52,35 @@ def test_a_job_that_ended_before_is_read_and_over(stage, session, job_object, po
     seen = list(session.job("digits").follow())
 
     assert texts(seen) == [b"boom\n"]
+    assert isinstance(seen[-1], Ended)
+
+
+def test_a_long_log_is_read_to_its_end_however_long_ago_the_job_ended(
+    stage, session, job_object, pod_object, monkeypatch
+):
+    monkeypatch.setattr(follow, "LAST_LINES_SECONDS", 1.0)
+    stage.put(JOBS, job_object(phase="Succeeded"))
+    stage.put(PODS, pod_object(phase="Succeeded"))
+    never = threading.Event()
+    lines = [b"line %d" % number for number in range(10)]
+    stage.logs[NAME].append([step for line in lines for step in (stamped(1, line), lambda: never.wait(0.25))])
+
+    seen = list(session.job("digits").follow())
+
+    assert texts(seen) == [line + b"\n" for line in lines]
+
+
+def test_a_log_that_stands_still_does_not_hold_up_the_end(stage, session, job_object, pod_object, monkeypatch):
+    monkeypatch.setattr(follow, "LAST_LINES_SECONDS", 0.2)
+    stage.put(JOBS, job_object(phase="Succeeded"))
+    stage.put(PODS, pod_object(phase="Succeeded"))
+    is_over = threading.Event()
+    stage.logs[NAME].append([stamped(1, b"one"), lambda: is_over.wait(10)])
+
+    seen = list(session.job("digits").follow())
+    is_over.set()
+
+    assert texts(seen) == [b"one\n"]
     assert isinstance(seen[-1], Ended)
 
 

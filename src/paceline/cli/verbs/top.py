@@ -1,4 +1,4 @@
-"""`paceline top`: what jobs, pods or nodes use right now."""
+"""`paceline top`: what jobs, pods or nodes use right now, and how full claims are."""
 
 import click
 
@@ -7,14 +7,15 @@ from paceline.cli.output import err, out
 from paceline.cli.reach import Reach, reaches_cluster
 from paceline.cli.table import table
 from paceline.sdk.reader import Reader
-from paceline.sdk.usage import Used, used_by_jobs, used_by_nodes, used_by_pods
+from paceline.sdk.usage import Used, filled_claims, used_by_jobs, used_by_nodes, used_by_pods
 
-MIB = 2**20
+MIB, KIBI = 2**20, 1024
+UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 ORDERS = {"cpu": lambda each: -each.cpu_milli, "memory": lambda each: -each.memory_bytes}
 
 
 @click.command()
-@click.argument("what", type=click.Choice(["jobs", "pods", "nodes"]), default="jobs")
+@click.argument("what", type=click.Choice(["jobs", "pods", "nodes", "claims"]), default="jobs")
 @click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="In all namespaces.")
 @click.option("--sort-by", type=click.Choice(list(ORDERS)), help="The one that uses most first.")
 @reaches_cluster
@@ -25,7 +26,10 @@ def command(*, reach: Reach, what: str, everywhere: bool, sort_by: str | None) -
     paceline top                    jobs, each with all of its pods
     paceline top pods --sort-by cpu
     paceline top nodes
+    paceline top claims             how full they are
     """
+    if what == "claims":
+        return show_claims(reach, everywhere=everywhere)
     with reach.reader() as reader:
         found = read(reader, what, everywhere=everywhere)
     if sort_by:
@@ -38,6 +42,31 @@ def command(*, reach: Reach, what: str, everywhere: bool, sort_by: str | None) -
     rows = [row(each, is_job=what == "jobs", has_namespace=has_namespace) for each in found]
     out().lines(table(("NAMESPACE", *header) if has_namespace else header, rows))
     return failures.OK
+
+
+def show_claims(reach: Reach, *, everywhere: bool) -> int:
+    """Print how full claims are."""
+    with reach.reader() as reader:
+        found = filled_claims(reader.cluster, "" if everywhere else reader.namespace)
+    if not found:
+        err().line("No claims are measured now.")
+        return failures.OK
+    rows = []
+    for each in found:
+        share = f"{100 * each.used_bytes // each.capacity_bytes}%" if each.capacity_bytes else ""
+        cells = (each.name, size(each.used_bytes), size(each.capacity_bytes), share)
+        rows.append((each.namespace, *cells) if everywhere else cells)
+    header = ("NAME", "USED", "CAPACITY", "USE%")
+    out().lines(table(("NAMESPACE", *header) if everywhere else header, rows))
+    return failures.OK
+
+
+def size(count: int) -> str:
+    """Write a number of bytes for people."""
+    amount, unit = float(count), 0
+    while amount >= KIBI and unit < len(UNITS) - 1:
+        amount, unit = amount / KIBI, unit + 1
+    return f"{amount:.1f} {UNITS[unit]}" if unit else f"{count} B"
 
 
 def read(reader: Reader, what: str, *, everywhere: bool) -> tuple[Used, ...]:

@@ -9,7 +9,7 @@ from paceline.assembly.daemon import remember
 from paceline.assembly.hold import holder
 from paceline.assembly.settings import HOST_NETWORK, OWN_NETWORK, Settings
 from paceline.cli import failures
-from paceline.cli.output import err, out, say_error
+from paceline.cli.output import err, out, say_error, say_warning
 from paceline.cli.reach import settings as last_settings
 from paceline.cli.start import ensure_running, start
 from paceline.errors import Unavailable
@@ -21,7 +21,7 @@ class Typed(TypedDict):
     detach: bool
     images: tuple[str, ...]
     devices: tuple[str, ...]
-    no_sandbox: bool
+    sandbox: bool | None
     network: str | None
     accept_loss: bool
 
@@ -43,7 +43,11 @@ class Typed(TypedDict):
     metavar="RESOURCE=DEVICES",
     help="Have devices that pods may ask for: RESOURCE=COUNT, or RESOURCE=NODE,NODE with device nodes. Repeatable.",
 )
-@click.option("--no-sandbox", is_flag=True, help="Run pods without bubblewrap, with all that you may do.")
+@click.option(
+    "--sandbox/--no-sandbox",
+    default=None,
+    help="Run containers in bubblewrap's sandbox, as is usual, or without one, with all that you may do.",
+)
 @click.option(
     "--network",
     type=click.Choice([HOST_NETWORK, OWN_NETWORK]),
@@ -70,7 +74,7 @@ def command(**typed: Unpack[Typed]) -> int:
     from paceline.assembly.mapped import chosen_images
 
     before, detach = last_settings(), typed["detach"]
-    chosen = chosen_settings(before, typed["images"], no_sandbox=typed["no_sandbox"])
+    chosen = chosen_settings(before, typed["images"], sandbox=typed["sandbox"])
     chosen = replace(with_devices(chosen, typed["devices"]), network=typed["network"] or before.network)
     # Read by the node agent later; what is wrong with the file is said to whoever starts it.
     chosen_images(chosen)
@@ -94,14 +98,15 @@ def command(**typed: Unpack[Typed]) -> int:
     return run_here(chosen)
 
 
-def chosen_settings(before: Settings, images: tuple[str, ...], *, no_sandbox: bool) -> Settings:
+def chosen_settings(before: Settings, images: tuple[str, ...], *, sandbox: bool | None = None) -> Settings:
     """Put the rows that were typed before the remembered ones; a pattern that is typed again replaces its row."""
     from paceline.assembly.mapped import chosen_recipes, image_row
 
     typed = tuple(image_row(text, chosen_recipes(before)) for text in images)
     patterns = {pattern for pattern, _ in typed}
     kept = tuple(row for row in before.images if row[0] not in patterns)
-    return replace(before, images=(*typed, *kept), has_sandbox=before.has_sandbox and not no_sandbox)
+    has_sandbox = before.has_sandbox if sandbox is None else sandbox
+    return replace(before, images=(*typed, *kept), has_sandbox=has_sandbox)
 
 
 def with_devices(before: Settings, devices: tuple[str, ...]) -> Settings:
@@ -155,5 +160,7 @@ def say_loss(settings: Settings) -> None:
 def say_ready(settings: Settings, first: str) -> None:
     """Say that it runs, and the first things to type."""
     out().line(first)
+    if not settings.has_sandbox:
+        say_warning("containers run without a sandbox: they may do all that you may do, and volumes cannot be mounted")
     err().line(f"  kubectl: export KUBECONFIG={settings.kubeconfig}", "dim")
     err().line("  next:    paceline run job.yaml  ·  paceline get  ·  paceline down", "dim")

@@ -1,0 +1,68 @@
+"""T9k's facts as they can be asserted of manifests alone; the numbers are those of the list they were taken from."""
+
+from paceline.kinds import catalog
+from paceline.kinds.totals import totals
+from paceline.objects.quantity import parse
+from tests.unit.kinds.manifests import gang_of, one_fault, pytorch, replica, template, tensorflow, trainer
+from tests.unit.kinds.oldshapes import alias_tensorflow
+
+
+def asks(**resources):
+    return pytorch(replica(template=template(resources=resources)))
+
+
+def test_the_tutorials_job_asks_for_eight_cpus_and_may_use_sixteen():
+    """Vector 1: four workers of 2 / 4 CPUs and 1 / 2 GiB."""
+    job = alias_tensorflow()
+    resources = {"requests": {"cpu": 2, "memory": "1Gi"}, "limits": {"cpu": 4, "memory": "2Gi"}}
+    job["spec"]["replicaSpecs"][0]["template"]["spec"]["containers"][0]["resources"] = resources
+    found = totals(gang_of(job))
+
+    assert found.requests == {"cpu": 8, "memory": parse("4Gi")}
+    assert found.limits == {"cpu": 16, "memory": parse("8Gi")}
+
+
+def test_the_tutorials_pods_are_named_after_the_job_and_its_incarnation():
+    """Vector 1: `mnist-<5 hex>-worker-0` to `-3`; another incarnation has another hash."""
+    job = alias_tensorflow()
+    job["metadata"] |= {"name": "mnist", "uid": "one"}
+    site, gang = catalog.expand(job, catalog.ports_of(job))
+    again = catalog.stem_of({**job, "metadata": {**job["metadata"], "uid": "two"}})
+
+    names = [site.pod(member.place) for member in gang.members]
+    assert names == [f"{site.stem}-worker-{index}" for index in range(4)]
+    assert site.stem.startswith("mnist-")
+    assert len(site.stem) == len("mnist-12345")
+    assert again != site.stem
+
+
+def test_a_path_that_t9k_ignored_is_refused_with_the_right_word():
+    """Vector 14, the kind's half; that of pod templates is the server's."""
+    job = tensorflow(tensorboardSpec={"logDir": {"pvc": [{"name": "mnist", "subpath": ["log"]}]}})
+
+    assert 'did you mean "subPath"?' in one_fault(job)
+
+
+def test_devices_in_requests_alone_are_refused():
+    """Vector 18."""
+    assert "devices must be in limits" in one_fault(asks(requests={"nvidia.com/gpu": 1}))
+
+
+def test_unequal_devices_are_refused():
+    """Vector 18."""
+    assert "nvidia.com/gpu" in one_fault(asks(requests={"nvidia.com/gpu": 1}, limits={"nvidia.com/gpu": 2}))
+
+
+def test_devices_in_limits_alone_are_asked_for_too():
+    """Vector 18, as it counts for the job."""
+    job = asks(limits={"nvidia.com/gpu": 1})
+
+    assert catalog.faults(job) == ()
+    assert totals(gang_of(job)).requests == {"nvidia.com/gpu": 2}
+
+
+def test_a_sidecar_counts():
+    main = template(name="tensorflow", resources={"limits": {"cpu": 1}})
+    main["spec"]["containers"].append({"name": "beside", "image": "python", "resources": {"requests": {"cpu": "500m"}}})
+
+    assert totals(gang_of(tensorflow(trainer("tensorflow") | {"template": main}))).requests == {"cpu": 3}

@@ -1,0 +1,204 @@
+"""What gone pods wrote is kept whole or not at all, found by job and by name, and cleared away by policy."""
+
+import contextlib
+import json
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from paceline.errors import Malformed, Missing
+from paceline.node import shim
+from paceline.node.clearing import sweep, to_prune
+from paceline.node.history import History, Past, Policy
+from paceline.node.host import Folders
+from paceline.node.past import PastLogs
+from paceline.testing.world import START, SimFiles, sim_world
+from tests.unit.node.pods import container, pod
+
+FOLDERS = Folders(root=Path("/agent"))
+LINE = b"2030-01-01T00:00:00.000000000Z stdout F "
+
+
+class Stopped(BaseException):
+    """The process ends here."""
+
+
+class Mortal(SimFiles):
+    """A disk whose user is killed at a write of its choice."""
+
+    left = None
+
+    def __getattribute__(self, name):
+        found = super().__getattribute__(name)
+        if name in {"write", "overwrite", "make_folder", "move", "remove"} and self.left is not None:
+            if self.left == 0:
+                raise Stopped
+            self.left -= 1
+        return found
+
+
+def past(policy=None, files=None):
+    sim = sim_world()
+    world = sim.world() if files is None else replace(sim.world(), files=files)
+    return History(world=world, folders=FOLDERS, policy=policy or Policy())
+
+
+def lived(history, name, *, uid, job="", tries=1, text="hello"):
+    """A pod that ran and is gone from the cluster, with all that it left."""
+    labels = {"tensorstack.dev/owner-name": job} if job else {}
+    subject = pod(container("main"))
+    subject["metadata"] |= {"name": name, "uid": uid, "labels": labels}
+    files = history.world.files
+    for number in range(tries):
+        folder = FOLDERS.attempt(uid, "main", number)
+        files.make_folder(folder)
+        files.write(folder / shim.STARTED, b"{}")
+        files.write(folder / shim.LOG, LINE + text.encode() + b"\n")
+    files.make_folder(FOLDERS.volume(uid, 0))
+    files.write(FOLDERS.volume(uid, 0) / "large", b"x" * 1000)
+    history.describe(subject)
+    return uid
+
+
+def log_of(history, name, **query):
+    folder = PastLogs(history=history).folder("team", name, query)
+    return history.world.files.read(folder / shim.LOG).removeprefix(LINE)
+
+
+def test_a_pods_log_is_kept_and_its_volumes_are_not():
+    history = past()
+
+    assert history.keep(lived(history, "p", uid="u1"))
+
+    assert log_of(history, "p") == b"hello\n"
+    assert history.world.files.names(FOLDERS.pods) == ()
+    (found,) = history.find("team", pod="p")
+    assert history.world.files.names(found.folder) == ("containers", "pod.json")
+    assert found.folder == FOLDERS.history / "team" / "-" / "p.u1"
+
+
+def test_what_was_to_be_started_is_not_kept_it_may_hold_secrets():
+    history = past()
+    uid = lived(history, "p", uid="u1")
+    never = FOLDERS.attempt(uid, "main", 1)
+    history.world.files.make_folder(never)
+    history.world.files.write(never / shim.INTENT, b"secret")
+
+    history.keep(uid)
+
+    (found,) = history.find("team")
+    assert not history.world.files.exists(found.folder / "containers/main/1/intent.json")
+    assert [each["restarts"] for each in found.about["tries"]] == [0]
+
+
+def test_a_pod_that_never_ran_leaves_nothing():
+    history = past()
+    uid = "u1"
+    history.world.files.make_folder(FOLDERS.attempt(uid, "main", 0))
+
+    assert not history.keep(uid)
+
+
+def test_pods_are_found_by_job_and_by_name_the_last_first():
+    sim = sim_world()
+    history = History(world=sim.world(), folders=FOLDERS, policy=Policy())
+    for name, uid, job in (("a", "u1", "j"), ("b", "u2", "j"), ("a", "u3", "k"), ("lone", "u4", "")):
+        sim.clock.advance(60)
+        history.keep(lived(history, name, uid=uid, job=job))
+
+    assert [each.about["uid"] for each in history.find("team", job="j")] == ["u2", "u1"]
+    assert [each.about["uid"] for each in history.find("team", pod="a")] == ["u3", "u1"]
+    assert len(history.find("team")) == 4
+    assert history.find("other") == ()
+
+
+@pytest.mark.parametrize("name", ["..", "a/b", "../../etc", "A"])
+def test_a_name_that_nobody_can_have_leads_nowhere(name):
+    history = past()
+    history.keep(lived(history, "p", uid="u1"))
+
+    assert history.find(name) == ()
+    assert history.find("team", job=name) == ()
+    assert history.find("team", pod=name) == ()
+
+
+def test_a_name_as_long_as_names_may_be_is_kept():
+    history, name = past(), "a" * 253
+
+    history.keep(lived(history, name, uid="u" * 36))
+
+    assert log_of(history, name) == b"hello\n"
+    assert len(history.find("team", pod=name)[0].folder.name) < 255
+
+
+def test_tries_and_containers_are_told_apart():
+    history = past()
+    history.keep(lived(history, "p", uid="u1", tries=2))
+
+    assert log_of(history, "p", previous="true") == b"hello\n"
+    with pytest.raises(Malformed, match="it had: main"):
+        log_of(history, "p", container="other")
+    with pytest.raises(Missing, match="nothing is kept"):
+        log_of(history, "q")
+
+
+@pytest.mark.parametrize("left", range(12))
+def test_a_keeper_that_is_killed_at_any_write_loses_nothing(left):
+    files = Mortal()
+    history = past(files=files)
+    uid = lived(history, "p", uid="u1", job="j")
+    files.left = left
+    try:
+        history.keep(uid)
+    except Stopped:
+        assert files.exists(FOLDERS.pod(uid)) or history.find("team", pod="p")
+    files.left = None
+
+    # The next agent finds the folder where it was, if it is still there, and goes on.
+    if files.exists(FOLDERS.pod(uid)):
+        assert history.keep(uid)
+
+    assert log_of(history, "p") == b"hello\n"
+    assert len(history.find("team")) == 1
+
+
+@pytest.mark.parametrize("left", range(4))
+def test_who_clears_away_and_is_killed_at_any_write_is_followed_by_one_who_goes_on(left):
+    files = Mortal()
+    history = past(Policy(pods=0), files=files)
+    history.keep(lived(history, "p", uid="u1"))
+    files.left = left
+    with contextlib.suppress(Stopped):
+        sweep(history)
+    files.left = None
+
+    sweep(history)
+
+    with pytest.raises(Missing, match=r"was removed \(2030-01-01T00:00:00Z\) to make room.*settings.yaml"):
+        log_of(history, "p")
+    assert json.loads(files.read(history.find("team")[0].folder / "pod.json"))["pod"] == "p"
+    assert sweep(history).pods == 0
+
+
+def gone(name, *, ago, size):
+    about = {"pod": name}
+    return Past(folder=Path(name), about=about, gone_at=START - timedelta(hours=ago), bytes=size, is_pruned=False)
+
+
+@pytest.mark.parametrize(
+    ("policy", "goes"),
+    [
+        (Policy(), []),
+        (Policy(pods=2), ["c", "d"]),
+        (Policy(bytes=30), ["c", "d"]),
+        (Policy(bytes=29), ["b", "c", "d"]),
+        (Policy(age=timedelta(hours=3)), ["d"]),
+        (Policy(pods=0), ["a", "b", "c", "d"]),
+    ],
+)
+def test_the_oldest_goes_first(policy, goes):
+    pods = [gone("a", ago=1, size=10), gone("b", ago=2, size=20), gone("c", ago=3, size=5), gone("d", ago=4, size=1)]
+
+    assert [each.about["pod"] for each in to_prune(pods, policy, START)] == goes
