@@ -37,12 +37,16 @@ def answer(case: Case, look: Look, logs: Mapping[str, str], *, node: str = "") -
         each["name"]: _container(each) for kind in STATUSES for each in sorted(status.get(kind) or (), key=_name)
     }
     if case.events:
-        # How often and in which order is a matter of moments.
-        said["events"] = sorted({_event(each) for each in look.events})
+        said["events"] = [_event(each) for each in look.events]
     if logs:
         said["logs"] = dict(logs)
     cleaned: dict[str, Any] = _clean(said, node)
-    return cleaned
+    return _ordered(cleaned)
+
+
+def _ordered(said: dict[str, Any]) -> dict[str, Any]:
+    """Name every event once: how often and in which order they came is a matter of moments."""
+    return said | ({"events": sorted(set(said["events"]))} if "events" in said else {})
 
 
 def _name(status: Mapping[str, Any]) -> str:
@@ -139,11 +143,23 @@ class Difference:
         """Tell whether a case may differ so."""
         return self.cases == ("all",) or case.name in self.cases
 
-    def without(self, text: str) -> str:
-        """Give an answer's text without the difference."""
-        for pattern, word in self.replace:
-            text = re.sub(pattern, word, text)
-        return text
+    def without(self, value: Any) -> Any:
+        """Give an answer without the difference; what becomes empty in a list is left out."""
+        if isinstance(value, str):
+            for pattern, word in self.replace:
+                value = re.sub(pattern, word, value)
+            return value
+        if isinstance(value, dict):
+            return {key: self._field(key, each) for key, each in value.items()}
+        return [new for each in value if (new := self.without(each))] if isinstance(value, list) else value
+
+    def _field(self, key: str, value: Any) -> Any:
+        """Numbers are matched together with their names."""
+        if isinstance(value, int):
+            old = f"{key}: {value}"
+            new = self.without(old)
+            return value if new == old else new
+        return self.without(value)
 
 
 @cache
@@ -162,7 +178,6 @@ def differences() -> tuple[Difference, ...]:
 
 def alike(case: Case, value: Any) -> str:
     """Give an answer's text without what may differ."""
-    text = as_text(value)
     for each in differences():
-        text = each.without(text) if each.concerns(case) else text
-    return text
+        value = each.without(value) if each.concerns(case) else value
+    return as_text(_ordered(value) if value else value)

@@ -139,23 +139,24 @@ def an_ended_job_keeps_its_pods(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(plan_decide, "clean_up", lambda *seen: replace(clean_up(*seen), delete=(), wake_at=None))
 
 
-PLANTS: dict[str, Plant] = {
-    plant.__name__.replace("_", " "): plant
-    for plant in (
-        the_disk_answers_before_it_has_synced,
-        nobody_checks_the_revision,
-        restarts_are_not_counted,
-        ports_are_chosen_without_looking_at_others,
-        owners_are_told_apart_by_name,
-        a_failed_job_is_taken_up_again,
-        new_tries_do_not_wait_for_old_ones,
-        a_job_is_announced_again_and_again,
-        a_lost_container_is_never_noticed,
-        the_agent_does_not_look_for_what_it_left_behind,
-        a_commit_that_failed_is_not_looked_for,
-        what_is_gone_stays_in_view,
-        a_gang_is_placed_before_it_is_whole,
-        nobody_clears_away_what_owners_leave,
-        an_ended_job_keeps_its_pods,
-    )
+# Each with the seed that found it fast when it was last looked for: that one is tried first, which saves minutes.
+_FOUND_BY: dict[Plant, int] = {
+    the_disk_answers_before_it_has_synced: 1,
+    nobody_checks_the_revision: 2,
+    restarts_are_not_counted: 0,
+    ports_are_chosen_without_looking_at_others: 0,
+    owners_are_told_apart_by_name: 3,
+    a_failed_job_is_taken_up_again: 1,
+    new_tries_do_not_wait_for_old_ones: 1,
+    a_job_is_announced_again_and_again: 0,
+    a_lost_container_is_never_noticed: 4,
+    the_agent_does_not_look_for_what_it_left_behind: 1,
+    a_commit_that_failed_is_not_looked_for: 2,
+    what_is_gone_stays_in_view: 0,
+    a_gang_is_placed_before_it_is_whole: 0,
+    nobody_clears_away_what_owners_leave: 0,
+    an_ended_job_keeps_its_pods: 0,
+}
+PLANTS: dict[str, tuple[Plant, int]] = {
+    plant.__name__.replace("_", " "): (plant, seed) for plant, seed in _FOUND_BY.items()
 }

@@ -8,6 +8,7 @@ from paceline.api.app import make_app
 from paceline.api.definitions import LiveKinds
 from paceline.api.gate import Gate, hashed
 from paceline.api.server import Server
+from paceline.api.visits import Visits
 from paceline.objects.builtin import builtin_components, builtin_resources
 from paceline.objects.faults import not_found
 from paceline.objects.scheme import Column, Resource, Scheme
@@ -134,7 +135,12 @@ async def store(limits):
 
 
 @pytest.fixture
-async def client(store, world, nodes):
+def visits(world):
+    return Visits(world.clock)
+
+
+@pytest.fixture
+async def client(store, world, nodes, visits):
     components = builtin_components()
     server = Server(
         store=store,
@@ -143,6 +149,7 @@ async def client(store, world, nodes):
         ids=world.ids,
         gate=Gate(tokens={hashed(TOKEN): "tester"}, hosts=frozenset({HOST})),
         nodes=nodes,
+        visits=visits,
     )
     client = Client(make_app(server))
     await client.post("/api/v1/namespaces", {"metadata": {"name": "default"}})

@@ -1,0 +1,34 @@
+"""Where windows are opened, and the way there."""
+
+import pytest
+
+from paceline.objects.window import is_front, proxy_path
+
+BOARD = "/t9k/tensorboards/projects/ns/name/curves"
+BY_PROXY = f"/api/v1/namespaces/ns/services/tb-curves:http/proxy{BOARD}"
+WAYS = {
+    "a folder": (f"{BOARD}/", f"{BY_PROXY}/"),
+    "anything below": (f"{BOARD}/a/b%2Fc", f"{BY_PROXY}/a/b%2Fc"),
+    "no slash at the end": (BOARD, BY_PROXY),
+    "another kind": (
+        "/t9k/notebooks/projects/ns/name/x",
+        "/api/v1/namespaces/ns/services/nb-x:http/proxy/t9k/notebooks/projects/ns/name/x",
+    ),
+    "a kind that is none": ("/t9k/explorers/projects/ns/name/x/", None),
+    "something before it": (f"/x{BOARD}/", None),
+    "a name of several parts": ("/t9k/tensorboards/projects/a/b/name/x/", None),
+    "the API": ("/api/v1/pods", None),
+}
+
+
+@pytest.mark.parametrize(("path", "way"), WAYS.values(), ids=WAYS)
+def test_the_way_to(path, way):
+    assert proxy_path(path) == way
+
+
+FRONTS = {"/": True, "": True, "/lab": True, "/api/status": False, "/data/runs": False, "/lab/api/settings": False}
+
+
+@pytest.mark.parametrize(("rest", "is_one"), FRONTS.items())
+def test_people_open(rest, is_one):
+    assert is_front(f"{BOARD}{rest}") is is_one
