@@ -108,6 +108,10 @@ class Files(Protocol):
         """Give a file or a whole folder another place on the same disk, in one step. Not durable."""
         ...
 
+    def room(self, path: Path) -> float:
+        """Tell which part of the disk that a folder is on is free: from 0.0 to 1.0."""
+        ...
+
     def used(self, path: Path) -> int:
         """Tell how many bytes of its disk a folder and all in it take, links not followed; gone is none."""
         ...

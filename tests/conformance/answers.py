@@ -176,8 +176,8 @@ def differences() -> tuple[Difference, ...]:
     )
 
 
-def alike(case: Case, value: Any) -> str:
-    """Give an answer's text without what may differ."""
+def alike(case: Case, value: Any, *, but: Difference | None = None) -> str:
+    """Give an answer's text without what may differ; `but` one difference is left in."""
     for each in differences():
-        value = each.without(value) if each.concerns(case) else value
+        value = each.without(value) if each.concerns(case) and each is not but else value
     return as_text(_ordered(value) if value else value)

@@ -8,6 +8,7 @@ from paceline.testing.realkube import find_assets
 from paceline.testing.realnode import real_node
 from tests.conformance.answers import write
 from tests.conformance.drive import run_cases
+from tests.conformance.page import PAGE, page
 from tests.conformance.table import all_cases
 
 # More at once would make a slow machine miss the seconds of probes.
@@ -28,6 +29,7 @@ def main(topics: Sequence[str]) -> None:
     for topic in sorted({case.topic for case in wanted}):
         path = write(topic, {case.name: said[case.name] for case in wanted if case.topic == topic})
         sys.stdout.write(f"{path}\n")
+    PAGE.write_text(page())
     failed = [
         f"{case.topic}: {case.name}: {said[case.name]['failure']}" for case in wanted if "failure" in said[case.name]
     ]

@@ -14,7 +14,7 @@ from paceline.client.cluster import (
     Collection,
 )
 from paceline.errors import Missing
-from paceline.kinds.kind import GROUP, VERSION
+from paceline.kinds.kind import GROUP, SERVICE_GROUP, VERSION
 from paceline.node.hosts import StableName, natural_number
 from paceline.node.network import SHARED_NETWORK
 from paceline.objects.builtin.storage import BOUND_BY_CONTROLLER, FOLDERS, WAITING
@@ -26,6 +26,8 @@ from paceline.testing.processes import Course
 
 GENERIC = Collection(group=GROUP, version=VERSION, plural="genericjobs")
 PYTORCH = Collection(group=GROUP, version=VERSION, plural="pytorchtrainingjobs")
+BOARDS = Collection(group=SERVICE_GROUP, version=VERSION, plural="tensorboards")
+NOTEBOOKS = Collection(group=SERVICE_GROUP, version=VERSION, plural="notebooks")
 SECRETS = Collection(group="", version="v1", plural="secrets")
 
 
@@ -48,6 +50,10 @@ def generic(name: str, *, replicas: int = 1, limit: int = 0, spec: Object | None
     rules = {"successRules": [{"worker": list(range(replicas))}], "failureRules": [{"worker": [0]}]}
     body = {"replicaSpecs": [replica], **rules, **(spec or {})}
     return named("GenericJob", name, spec=body) | {"apiVersion": f"{GROUP}/{VERSION}"}
+
+
+def service(kind: str, name: str, spec: Object) -> Object:
+    return named(kind, name, spec=spec) | {"apiVersion": f"{SERVICE_GROUP}/{VERSION}"}
 
 
 def pause(*, enabled: bool) -> Object:
@@ -90,7 +96,8 @@ def train_course(_container: str, pod: str, _tried: int) -> Course:
     return Course()
 
 
-# Members with a device and a token each, that are tried again alone; all pods go in the end.
+# Members with a device and a token each, that are tried again alone; all pods go in the end. Beside them a pod that
+# has to go because its files outgrow what they may: a container's own records are more than a byte.
 
 
 async def sweep(stage: Stage) -> None:
@@ -102,11 +109,17 @@ async def sweep(stage: Stage) -> None:
         "volumes": [{"name": "token", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}],
     }
     await stage.create(GENERIC, generic("sweep", replicas=2, limit=2, spec={"cleanUpPolicy": "All"}, **pod))
+    small = {"resources": {"limits": {"ephemeral-storage": "1"}}}
+    await stage.create(PODS, named("Pod", "large", **template("main", main=small)))
     await stage.until("sweep succeeds", lambda now: now.phase("genericjobs", "sweep") == "Succeeded")
+    await stage.until("the large pod is evicted", lambda now: now.phase("pods", "large") == "Failed")
+    await stage.delete(PODS, "large")
     await stage.until("its pods are gone", lambda now: not now.oracle.pods())
 
 
 def sweep_course(_container: str, pod: str, _tried: int) -> Course:
+    if pod == "large":
+        return Course()
     return Course(seconds=2, exit_code=1) if pod == "sweep-worker-1" else Course(seconds=6)
 
 
@@ -414,6 +427,56 @@ def fill_course(_container: str, _pod: str, _tried: int) -> Course:
     return Course(seconds=60)
 
 
+# A notebook that ends by itself, a paused job with a TensorBoard that waits, one whose TensorBoard nobody can make, and
+# a TensorBoard that an older version let in.
+
+
+def with_board(name: str, spec: Object) -> Object:
+    replica = {"type": "worker", "template": template("pytorch")}
+    body = {"replicaSpecs": [replica], "tensorboardSpec": spec, **pause(enabled=True)["spec"]}
+    return named("PyTorchTrainingJob", name, spec=body) | {"apiVersion": f"{GROUP}/{VERSION}"}
+
+
+BARE = with_board("bare", {"logDir": {"pvc": [{"name": "gone"}]}})
+OLD_BOARD = service("TensorBoard", "old", {"logDir": {}})
+for number, each in enumerate((OLD_BOARD, BARE), start=2):
+    each["metadata"] |= {
+        "uid": f"00000000-0000-4000-8000-{number:012}",
+        "generation": 1,
+        "creationTimestamp": "2029-12-31T00:00:00Z",
+    }
+
+
+async def look_in(stage: Stage) -> None:
+    # Nothing can be asked over HTTP in a simulated world: what has no environment is never asked whether it is ready.
+    logs = {"image": "nobody/knows:1", "logDir": {"s3": {"secretRef": {"name": "keys"}, "uri": ["s3://b/log"]}}}
+    probe = {"readinessProbe": {"exec": {"command": ["true"]}, "periodSeconds": 60}}
+    desk = {"template": template("notebook", main={"command": None, **probe})}
+    await stage.create(NOTEBOOKS, service("Notebook", "desk", desk))
+    await stage.create(PYTORCH, with_board("shown", logs))
+    await stage.until("its TensorBoard waits", lambda now: "nobody/knows" in told_by(now, "tensorboards", "shown"))
+    await stage.until("old is refused", lambda now: "logDir" in told_by(now, "tensorboards", "old"))
+    await stage.until("bare has none", lambda now: "gone" in told_by(now, "pytorchtrainingjobs", "bare"))
+    await stage.until("the notebook rests", lambda now: now.phase("notebooks", "desk") == "Paused")
+    for where, name in ((BOARDS, "old"), (NOTEBOOKS, "desk"), (PYTORCH, "shown"), (PYTORCH, "bare")):
+        await stage.delete(where, name)
+    for plural in ("pods", "tensorboards", "notebooks", "secrets"):
+        await stage.until(f"no {plural} are left", lambda now, plural=plural: not any_of(now, plural))
+    await stage.until("nothing leads to them", lambda now: now.find("services", "nb-desk") is None)
+
+
+def told_by(stage: Stage, plural: str, name: str) -> str:
+    return str((stage.find(plural, name) or {}).get("status"))
+
+
+def any_of(stage: Stage, plural: str) -> bool:
+    return any(key.split("/")[2] == plural for key in stage.oracle.objects)
+
+
+def look_in_course(_container: str, _pod: str, _tried: int) -> Course:
+    return Course(seconds=3)
+
+
 LIVES = {
     life.name: life
     for life in (
@@ -427,6 +490,15 @@ LIVES = {
         Life(name="settle", act=settle, course=settle_course),
         Life(name="keep", act=keep, course=keep_course),
         Life(name="fill", act=fill, course=fill_course),
+        Life(
+            name="look in",
+            act=look_in,
+            course=look_in_course,
+            stored=(
+                (f"/{SERVICE_GROUP}/tensorboards/default/old", OLD_BOARD),
+                (f"/{GROUP}/pytorchtrainingjobs/default/bare", BARE),
+            ),
+        ),
         Life(
             name="refuse",
             act=refuse,

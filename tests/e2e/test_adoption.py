@@ -11,6 +11,7 @@ import pytest
 
 from paceline.testing.embedded import Embedded, embedded, wait_until
 from tests.e2e.counting import MEMBERS, Counting
+from tests.e2e.ledger import ON, Crowd
 from tests.e2e.reboot import crash_machine, up_after_reboot
 
 
@@ -95,6 +96,57 @@ def test_what_had_ended_before_the_reboot_ended_as_it_did(cluster: Embedded, tmp
     assert job.status() == ended
     assert job.pods() == pods
     assert sorted(job.logs().values()) == job.printed()
+
+
+def restarts_of(pod: dict[str, Any]) -> int:
+    return int(pod["status"]["containerStatuses"][0]["restartCount"])
+
+
+def state_of(pod: dict[str, Any]) -> str:
+    """What a pod's container does: the word, and why."""
+    ((word, more),) = pod["status"]["containerStatuses"][0]["state"].items()
+    return f"{word} {more.get('reason', '')}".strip()
+
+
+def test_after_a_reboot_pods_go_on_by_their_restart_policy(cluster: Embedded, tmp_path: Path) -> None:
+    crowd = Crowd(cluster=cluster, folder=tmp_path)
+    tmp_path.chmod(0o777)
+    shapes = {"always": ("Always", ON, 0), "failure": ("OnFailure", ON, 0), "never": ("Never", ON, 0)}
+    shapes |= {"done": ("Never", 1, 0), "crashing": ("Always", 0, 3)}
+    names = ("always", "failure", "never")
+    for name, (policy, lines, code) in shapes.items():
+        crowd.create(crowd.pod(name, crowd.container(name, "main", lines, code), policy=policy))
+    wait_until("three run", lambda: {who for who, _ in crowd.alive()} == set(names))
+    wait_until("one rests between two tries", lambda: state_of(crowd.pods()["crashing"]) == "waiting CrashLoopBackOff")
+    wait_until("one is done", lambda: state_of(crowd.pods()["done"]) == "terminated Completed")
+    before, running = crowd.pods(), crowd.alive()
+    crash_machine(cluster)
+
+    up_after_reboot(cluster, tmp_path)
+
+    wait_until("two run again", lambda: {who for who, _ in crowd.alive()} - {"crashing"} == {"always", "failure"})
+    assert not set().union(*running.values()) & set().union(*crowd.alive().values())
+    wait_until("all know it", lambda: [restarts_of(crowd.pods()[name]) for name in names] == [1, 1, 0])
+    wait_until(
+        "the other one is tried again", lambda: restarts_of(crowd.pods()["crashing"]) > restarts_of(before["crashing"])
+    )
+    after = crowd.pods()
+    for name in ("always", "failure"):
+        last = after[name]["status"]["containerStatuses"][0]["lastState"]["terminated"]
+        assert (last["exitCode"], last["reason"], last["startedAt"]) == (
+            137,
+            "NodeRebooted",
+            running_since(before[name]),
+        )
+    assert (after["never"]["status"]["phase"], end_of(after["never"])["reason"]) == ("Failed", "NodeRebooted")
+    assert after["done"] == before["done"]
+    (tmp_path / "go").touch()
+    wait_until("it has succeeded", lambda: crowd.pods()["failure"]["status"]["phase"] == "Succeeded")
+    # Nobody was started more often than the API says, and nobody beside another.
+    for name in (*names, "done"):
+        pod = crowd.pods()[name]
+        assert len(crowd.starts(pod["metadata"]["uid"], "main")) == restarts_of(pod) + 1 or name == "always"
+    assert not [each for each in crowd.entries() if each.is_beside]
 
 
 @pytest.mark.parametrize(("restart", "phase"), [("OnFailure", "Succeeded"), ("Never", "Failed")])

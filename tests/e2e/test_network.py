@@ -14,11 +14,14 @@ import threading
 from collections.abc import Iterator
 from ipaddress import IPv4Interface, IPv4Network
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
+from paceline.assembly import firewall
 from paceline.assembly.namespaces import RUN, Namespaces, cables, hardware, let_go
-from paceline.assembly.netlink import Line, delete_link, give_address, links, make_bridge, set_up
+from paceline.assembly.netlink import Line, attribute, delete_link, give_address, links, make_bridge, set_up
+from paceline.assembly.netlink import text as netlink_text
 from paceline.assembly.network import bridge_name, missing_rights
 from paceline.testing.embedded import Embedded, embedded, folder_for_cluster, wait_until
 from tests.e2e.manifests import pod, pytorch, text
@@ -47,6 +50,12 @@ def server(name: str, **spec: object) -> dict[str, object]:
     return made
 
 
+def with_volume(made: dict[str, object], volume: dict[str, object]) -> dict[str, object]:
+    spec = cast("dict[str, Any]", made["spec"])
+    spec["containers"][0]["volumeMounts"] = [{"name": volume["name"], "mountPath": "/volume"}]
+    return {**made, "spec": {**spec, "volumes": [volume]}}
+
+
 def create(cluster: Embedded, *objects: dict[str, object]) -> None:
     made = cluster.kubectl("create", "-f", "-", stdin=text(*objects))
     assert made.code == 0, made.err
@@ -71,10 +80,22 @@ def traces(home: Path) -> list[str]:
     """Find what of a cluster's network is there."""
     name = bridge_name(home)
     found = [str(each) for each in RUN.glob(f"{name}*")]
-    found += [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if name in line]
+    mounts = Path("/proc/self/mountinfo").read_text().splitlines()
+    found += [line for line in mounts if name in line or f"{home.name}/agent" in line]
     with Line() as line:
         found += [each.name for each in (*links(line), *cables(line, name)) if each.name == name]
     return found
+
+
+def has_rules(home: Path) -> bool:
+    """Tell whether a cluster's table is in the packet filter, by taking it away."""
+    table = attribute(firewall.TABLE_NAME, netlink_text(bridge_name(home)))
+    with firewall.open_line() as rules:
+        try:
+            firewall._carry_out(rules, "a table", [(firewall.DELETE_TABLE, 0, table)])
+        except FileNotFoundError:
+            return False
+    return True
 
 
 @pytest.fixture(scope="module")
@@ -213,6 +234,19 @@ def test_no_other_machine_reaches_a_pod(pair: Embedded, elsewhere: str) -> None:
     assert subprocess.run([*command, pod_address], capture_output=True, check=False).returncode != 0
 
 
+def test_no_other_machine_reaches_the_api_server_at_its_address_among_the_pods(pair: Embedded, elsewhere: str) -> None:
+    place = json.loads(pair.kubectl("get", "endpointslice", "kubernetes", "-o", "json").out)
+    address, port = place["endpoints"][0]["addresses"][0], str(place["ports"][0]["port"])
+    call = "import socket, sys; socket.create_connection((sys.argv[-2], int(sys.argv[-1])), 2)"
+    file = str(RUN / "plelsewhere" / "elsewhere")
+    outside = [sys.executable, "-c", f"{JOIN}; {call}", file]
+
+    assert pair.kubectl("exec", "one", "--", "python", "-c", call, address, port).code == 0
+    assert subprocess.run([sys.executable, "-c", call, address, port], check=False).returncode == 0
+    assert subprocess.run([*outside, elsewhere, str(PORT)], capture_output=True, check=False).returncode == 0
+    assert subprocess.run([*outside, address, port], capture_output=True, check=False).returncode != 0
+
+
 def test_a_pod_may_ask_for_the_machines_own_network(pair: Embedded) -> None:
     show = "import socket; print(sorted(name for _, name in socket.if_nameindex()))"
     create(pair, server("host", hostNetwork=True, hostname="host", subdomain="peers"))
@@ -318,9 +352,10 @@ def test_nothing_is_left_when_all_has_ended_whatever_was_killed_before() -> None
     forwarding = Path("/proc/sys/net/ipv4/ip_forward").read_text()
     with folder_for_cluster() as home:
         assert home.paceline("up", "-d", "--network", "own").code == 0
-        create(home, server("one"))
+        sized = {"name": "memory", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}
+        create(home, with_volume(server("one", restartPolicy="Always"), sized))
         wait_up(home, "one")
-        assert traces(home.home)
+        assert any("/mounts/" in each for each in traces(home.home))
         for pid in (home.control_pid, home.agent_pid):
             assert pid
             os.kill(pid, signal.SIGKILL)
@@ -335,6 +370,7 @@ def test_nothing_is_left_when_all_has_ended_whatever_was_killed_before() -> None
         wait_until("the pod is gone", lambda: not list((home.home / "agent" / "pods").glob("*")))
         assert home.paceline("down").code == 0
         assert not traces(home.home)
+        assert not has_rules(home.home)
     if not [each for each in RUN.iterdir() if each.is_dir()]:
         assert Path("/proc/sys/net/ipv4/ip_forward").read_text() == forwarding
 

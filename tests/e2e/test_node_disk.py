@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from paceline.testing.embedded import Embedded, folder_for_cluster, wait_until
-from tests.e2e.running import ended, make_pod, phase, shell, show, told
+from tests.e2e.running import ended, make_pod, phase, shell, show
 
 DISK_MIB, MORE_MIB = 12, 256
 # More than the disk has.
@@ -61,6 +61,11 @@ def end_of(cluster: Embedded, name: str) -> dict:
     return show(cluster, "pod", name)["status"]["containerStatuses"][0]["state"].get("terminated") or {}
 
 
+def events_of(cluster: Embedded, name: str) -> str:
+    fields = f"involvedObject.name={name},type=Warning"
+    return cluster.kubectl("get", "events", "--field-selector", fields, "-o", "jsonpath={.items[*].message}").out
+
+
 def kill_agent(cluster: Embedded) -> None:
     before = cluster.agent_pid
     os.kill(before or 0, signal.SIGKILL)
@@ -92,7 +97,7 @@ def test_on_a_full_disk_pods_wait_and_end_as_they_should(
     assert phase(embedded, "pod", "talks") == "Running"
     # Who comes now waits, and is told why.
     make_pod(embedded, "late", shell("echo here"))
-    assert "No space left" in told(embedded, "late", "FailedCreatePodContainer")
+    wait_until("it is said", lambda: "No space left" in events_of(embedded, "late"))
     # A pod that goes takes what it has with it.
     gone = embedded.kubectl("delete", "pod", "stays", "--timeout=60s")
     assert gone.code == 0, gone.err

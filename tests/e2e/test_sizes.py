@@ -39,9 +39,8 @@ def test_a_pod_whose_scratch_outgrows_its_limit_is_evicted_even_if_the_agent_is_
     status = show(cluster, "pod", "big")["status"]
     assert status["reason"] == "Evicted"
     assert status["message"] == 'Usage of EmptyDir volume "data" exceeds the limit "1Mi". '
-    assert {each["type"]: each.get("reason") for each in status["conditions"]}["DisruptionTarget"] == (
-        "TerminationByKubelet"
-    )
+    # As with a kubelet: that its own files grew is the pod's own doing.
+    assert "DisruptionTarget" not in {each["type"] for each in status["conditions"]}
     wait_until("it is told", lambda: events_of(cluster, "big", "Evicted"))
 
 

@@ -8,6 +8,7 @@ import contextlib
 import gc
 import logging
 import os
+import shutil
 import signal
 import sys
 from dataclasses import replace
@@ -138,7 +139,8 @@ async def _run_agent(settings: Settings) -> None:
 def _host(settings: Settings) -> Host:
     """Look at the machine, with what people chose for it."""
     supplies = find_supplies(chosen_devices(settings))
-    return replace(look_at_host(), supplies=supplies, has_sandbox=settings.has_sandbox)
+    disk = shutil.disk_usage(settings.home).total
+    return replace(look_at_host(), supplies=supplies, has_sandbox=settings.has_sandbox, disk_bytes=disk)
 
 
 def _machine(agent: Agent, processes: RealProcesses) -> Machine:

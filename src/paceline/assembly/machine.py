@@ -168,6 +168,11 @@ class RealFiles:
         """Rename a file or a folder."""
         path.rename(target)
 
+    def room(self, path: Path) -> float:
+        """Ask the file system, as a user who is not root."""
+        disk = os.statvfs(path)
+        return disk.f_bavail / disk.f_blocks if disk.f_blocks else 1.0
+
     def used(self, path: Path) -> int:
         """Add up the blocks of a folder and all in it; a file of two names is counted once."""
         seen: set[tuple[int, int]] = set()

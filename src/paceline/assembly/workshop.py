@@ -1,6 +1,7 @@
 """The real side of node/workshop.py: builds run beside the agent, one of each environment at a time."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -83,7 +84,7 @@ class RealWorkshop:
 
     async def _build(self, build: Build, work: _Work) -> None:
         try:
-            await asyncio.to_thread(build.run)
+            await _to_its_end(build)
             work.failures, work.failure = 0, ""
         except (NotBuilt, Unavailable) as error:
             work.failure = str(error)
@@ -93,8 +94,18 @@ class RealWorkshop:
             pause = min(FIRST_SECONDS * 2 ** (tries - 1), LAST_SECONDS)
             work.try_at = self.clock.monotonic() + pause
         finally:
-            # Also when we are told to end: the thread ends with uv.
-            build.stop()
             work.build = None
         for tell in self._listeners:
             tell()
+
+
+async def _to_its_end(build: Build) -> None:
+    """Run a build on a thread; when told to end, end uv and wait until it has left nothing."""
+    working = asyncio.get_running_loop().run_in_executor(None, build.run)
+    try:
+        await asyncio.shield(working)
+    except asyncio.CancelledError:
+        build.stop()
+        with contextlib.suppress(NotBuilt, Unavailable):
+            await working
+        raise

@@ -51,7 +51,8 @@ class Verbs(click.Group):
         module, _ = VERBS[cmd_name]
         command: click.Command = import_module(f"paceline.cli.verbs.{module}").command
         # What keeps examples on lines of their own is a control character to click, and two plain ones in our source.
-        command.help = (command.help or "").replace("\\b\n", "\b\n")
+        for each in (command, *getattr(command, "commands", {}).values()):
+            each.help = (each.help or "").replace("\\b\n", "\b\n")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

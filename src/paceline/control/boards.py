@@ -17,6 +17,7 @@ from paceline.objects.meta import (
     controller_of,
     is_deleting,
     key_of,
+    name_of,
     namespace_of,
     owned_by,
     revision_of,
@@ -24,7 +25,7 @@ from paceline.objects.meta import (
 )
 from paceline.objects.service_status import ServiceStatus
 from paceline.objects.status import JobStatus
-from paceline.plan.boards import BoardSeen, board_manifest, decide
+from paceline.plan.boards import BoardSeen, board_manifest, decide, refused
 from paceline.world import Chance
 
 # (plural, namespace, name): which job of which kind.
@@ -73,17 +74,17 @@ class Boards:
             return
         seen = self._look(job)
         plan = decide(seen)
+        wrong = await self._make(board_manifest(seen, spec, owner=owned_by(job))) if plan.makes else ""
+        said = dict(refused(seen, wrong) if wrong else plan.status)
+        if (job.get("status") or {}).get("tensorboard") == said:
+            return
         try:
-            # First: whoever made it must be able to find it.
-            await self._write(plural, job, dict(plan.status))
-            if plan.makes:
-                await self._make(board_manifest(seen, spec, owner=owned_by(job)))
-        except (Invalid, Forbidden) as error:
-            message = f"its TensorBoard {seen.name} cannot be made: {error}"
-            await self.recorder.record(job, "TensorBoardRefused", message=message, is_warning=True)
+            await self._write(plural, job, said)
         except Missing:
             # The job has gone, and its TensorBoard goes with it.
             return
+        if wrong:
+            await self.recorder.record(job, "TensorBoardRefused", message=wrong, is_warning=True)
 
     def _look(self, job: Object) -> BoardSeen:
         board = next(iter(self._boards.owned(uid_of(job))), None)
@@ -97,19 +98,21 @@ class Boards:
         )
 
     async def _write(self, plural: str, job: Object, said: Object) -> None:
-        if (job.get("status") or {}).get("tensorboard") == said:
-            return
         where = Collection(group=GROUP, version=VERSION, plural=plural)
         # The rest of the status is another controller's; the revision keeps both from undoing each other's work.
         patch = {"metadata": {"resourceVersion": revision_of(job)}, "status": {"tensorboard": said}}
         self.jobs[plural].observe(await self.cluster.patch(where, key_of(job), patch, subresource="status"))
 
-    async def _make(self, manifest: Object) -> None:
+    async def _make(self, manifest: Object) -> str:
+        """Make a TensorBoard; give the reason why it cannot be made, if there is one."""
         try:
             self._boards.observe(await self.cluster.create(BOARDS, manifest))
         except Exists:
             # Made a moment ago: it is looked at when it is heard of.
-            return
+            return ""
+        except (Invalid, Forbidden) as error:
+            return f"TensorBoard {name_of(manifest)} cannot be made: {error}"
+        return ""
 
     def _job_changed(self, plural: str) -> Handler:
         def changed(_change: Change, old: Object | None, new: Object | None) -> None:

@@ -1,6 +1,7 @@
 """The node agent: follow this machine's pods, and move each on by one plan at a time."""
 
 import asyncio
+import contextlib
 import functools
 import logging
 import re
@@ -15,6 +16,7 @@ from paceline.client.events import Recorder
 from paceline.client.informer import Informer
 from paceline.client.queue import WorkQueue, run
 from paceline.errors import Busy, Conflict, Missing
+from paceline.node.asked import Asked
 from paceline.node.asking import Asking
 from paceline.node.checks import Checks
 from paceline.node.clearing import Clearing
@@ -36,7 +38,7 @@ from paceline.node.look import containers_of, look, tries_of
 from paceline.node.mounting import Mounts
 from paceline.node.network import SHARED_NETWORK, Networks, PodNetwork
 from paceline.node.reclaim import Reclaim
-from paceline.node.records import HOOKED, read_started, write_asked, write_ended
+from paceline.node.records import HOOKED, read_started, write_ended
 from paceline.node.refresh import Refresh
 from paceline.node.register import Registration
 from paceline.node.report import FINAL
@@ -103,6 +105,7 @@ class Agent:
     _leaving: set[Identity] = field(init=False, default_factory=set)
     # When this process told them to.
     _told: dict[Identity, datetime] = field(init=False, default_factory=dict)
+    _asked: Asked = field(init=False, default_factory=Asked)
     # Whose first hook this process has begun.
     _greeted: set[Identity] = field(init=False, default_factory=set)
 
@@ -132,8 +135,27 @@ class Agent:
         )
         self._devices = Devices(files=self.world.files, folders=self.folders, supplies=self.host.supplies)
         history = History(world=self.world, folders=self.folders, policy=self.keeping)
-        self._clearing = Clearing(history=history, blocking=self.blocking, recorder=self.recorder, host=self.host)
-        self._starter = Starter(
+        self._clearing = Clearing(
+            history=history,
+            blocking=self.blocking,
+            recorder=self.recorder,
+            host=self.host,
+            pods=self.pods.cache,
+        )
+        self._starter = self._make_starter(history)
+        self.workshop.listen(self._environment_changed)
+        asking = Asking(inside=RunInside(starter=self._starter, command=self.command) if self.command else None)
+        self._hooks = Hooks(asking=asking, recorder=self.recorder, address=self.hosts.address)
+        self._checks = Checks(
+            asking=asking,
+            clock=self.world.clock,
+            recorder=self.recorder,
+            address=self.hosts.address,
+            on_change=self.queue.add,
+        )
+
+    def _make_starter(self, history: History) -> Starter:
+        return Starter(
             cluster=self.cluster,
             world=self.world,
             host=self.host,
@@ -148,16 +170,6 @@ class Agent:
             tokens=Tokens(cluster=self.cluster, clock=self.world.clock),
             networks=self.networks,
             mounts=self.mounts,
-        )
-        self.workshop.listen(self._environment_changed)
-        asking = Asking(inside=RunInside(starter=self._starter, command=self.command) if self.command else None)
-        self._hooks = Hooks(asking=asking, recorder=self.recorder, address=self.hosts.address)
-        self._checks = Checks(
-            asking=asking,
-            clock=self.world.clock,
-            recorder=self.recorder,
-            address=self.hosts.address,
-            on_change=self.queue.add,
         )
 
     async def run(self, ready: asyncio.Event) -> None:
@@ -224,7 +236,7 @@ class Agent:
         pod = in_haste(pod) if why else pod
         for _ in range(MAX_ROUNDS):
             seen = look(self.world, self.folders, pod, address=self.hosts.address(pod), problems=problems)
-            seen = replace(seen, evicted=why)
+            seen = replace(seen, evicted=why, tries=self._asked.recalled(seen.tries))
             health = self._checks.health(pod, seen.tries)
             seen = replace(seen, health=health, told=self._told_of(seen), host_address=self.network.host_address)
             plan = decide(seen, self.world.clock.now())
@@ -301,7 +313,9 @@ class Agent:
     async def _after_start(self, seen: Seen, container: Object, restarts: int) -> None:
         name = str(container["name"])
         if await self._hooks.after_start(seen.pod, container):
-            self.world.files.overwrite(self._folder(seen, name) / HOOKED, b"", 0o600)
+            # On a full disk it is not on record, and the next agent runs the hook again.
+            with contextlib.suppress(OSError):
+                self.world.files.overwrite(self._folder(seen, name) / HOOKED, b"", 0o600)
             self.queue.add(uid_of(seen.pod))
         else:
             self._checks.condemn((uid_of(seen.pod), name, restarts))
@@ -327,7 +341,7 @@ class Agent:
         if who is None:
             return
         # First on record: an agent that finds it there and has not asked itself asks again.
-        write_asked(self.world.files, self._folder(seen, name), self.world.clock.now())
+        self._asked.note(self.world.files, self._folder(seen, name), who, now=self.world.clock.now())
         if hook_of(container, PRE_STOP):
             self._leaving.add(who)
             self._group.create_task(self._take_leave(seen, container, each))
@@ -371,6 +385,7 @@ class Agent:
             self._leaving.discard(who)
             self._greeted.discard(who)
             self._told.pop(who, None)
+            self._asked.forget(who)
         self.queue.add(uid)
 
     async def _report(self, pod: Object, plan: Plan) -> None:
@@ -462,7 +477,7 @@ class Agent:
             self._blocked.pop(uid, None)
             self._checks.forget(uid)
         # Soon and once for many: pods that run already have their hosts file mounted.
-        asyncio.get_running_loop().call_soon(self.hosts.flush)
+        asyncio.get_running_loop().call_soon(self.hosts.try_flush)
         if pod["spec"].get("nodeName") == self.host.name and _UID.fullmatch(uid):
             if new is not None:
                 self._keys[uid] = key_of(pod)

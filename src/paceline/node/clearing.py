@@ -4,15 +4,17 @@ import asyncio
 import functools
 import json
 import logging
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 
 from paceline.client.events import Recorder
-from paceline.node.history import ABOUT, CONTAINERS, History, Past, Policy
+from paceline.node.history import ABOUT, CONTAINERS, PRUNED, History, Past, Policy
 from paceline.node.host import Host
-from paceline.objects.meta import Object
-from paceline.objects.times import to_wire
+from paceline.node.pages import Pages, is_page
+from paceline.node.report import FINAL
+from paceline.objects.meta import Key, Object, uid_of
+from paceline.objects.times import from_wire, to_wire
 from paceline.world import Blocking
 
 log = logging.getLogger(__name__)
@@ -38,6 +40,8 @@ class Clearing:
     blocking: Blocking
     recorder: Recorder
     host: Host
+    # All pods that there are.
+    pods: Mapping[Key, Object]
     _is_due: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     def hint(self) -> None:
@@ -58,27 +62,41 @@ class Clearing:
     async def sweep(self) -> None:
         """Clear away once; a disk that does not let us is tried again in the next round."""
         try:
-            swept = await self.blocking.run(functools.partial(sweep, self.history))
+            ended = [pod for pod in self.pods.values() if self._has_ended(pod)]
+            swept = await self.blocking.run(functools.partial(sweep, self.history, ended))
         except OSError as error:
             log.warning("history not cleared", extra={"error": str(error)})
             return
         if swept.pods:
-            said = f"removed logs of {swept.pods} pods that are gone, {swept.bytes} bytes, to keep within the policy"
+            said = f"removed logs of {swept.pods} pods, {swept.bytes} bytes, to keep within the policy"
             log.info("history cleared", extra={"pods": swept.pods, "bytes": swept.bytes})
             node: Object = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": self.host.name}}
             await self.recorder.record(node, "HistoryPruned", message=said)
 
+    def _has_ended(self, pod: Object) -> bool:
+        is_mine = pod["spec"].get("nodeName") == self.host.name
+        return is_mine and (pod.get("status") or {}).get("phase") in FINAL
 
-def sweep(history: History) -> Swept:
-    """Clear away what the policy does not keep, and give how much that was."""
+
+def sweep(history: History, ended: Iterable[Object] = ()) -> Swept:
+    """Clear away what the policy does not keep, and give how much that was.
+
+    Pods that have ended and are still there keep their logs, unless these alone are more than is kept at all.
+    """
     everything = sorted(history.all(), key=lambda each: each.gone_at, reverse=True)
     there = [each for each in everything if not each.is_pruned]
-    pruned = tuple(to_prune(there, history.policy, history.world.clock.now()))
+    kept = sorted(_still_there(history, ended), key=lambda each: each.gone_at, reverse=True)
+    room = max(history.policy.bytes - sum(each.bytes for each in kept), 0)
+    policy, now = replace(history.policy, bytes=room), history.world.clock.now()
+    pruned = tuple(there if history.is_tight() else to_prune(there, policy, now))
     for each in pruned:
         _prune(history, each)
+    large = tuple(to_prune(kept, replace(history.policy, age=timedelta.max, pods=len(kept)), now))
+    for each in large:
+        _empty(history, each)
     for each in everything[MAX_REMEMBERED:]:
         history.world.files.remove(each.folder)
-    return Swept(pods=len(pruned), bytes=sum(each.bytes for each in pruned))
+    return Swept(pods=len(pruned) + len(large), bytes=sum(each.bytes for each in (*pruned, *large)))
 
 
 def to_prune(newest_first: Iterable[Past], policy: Policy, now: datetime) -> Iterator[Past]:
@@ -88,6 +106,27 @@ def to_prune(newest_first: Iterable[Past], policy: Policy, now: datetime) -> Ite
         pods, size = pods + 1, size + each.bytes
         if pods > policy.pods or size > policy.bytes or now - each.gone_at > policy.age:
             yield each
+
+
+def _still_there(history: History, ended: Iterable[Object]) -> Iterator[Past]:
+    """Give the logs of pods that have ended and not gone; of one in which anything runs nothing is touched."""
+    for pod in ended:
+        folder = history.folders.pod(uid_of(pod))
+        tries = tuple(history.tries_in(folder))
+        size = sum(Pages(history.world.files, each).kept() for each in tries)
+        if size and not any(history.world.processes.holds(each) for each in tries):
+            began = from_wire(pod["status"].get("startTime") or pod["metadata"]["creationTimestamp"])
+            yield Past(folder=folder, about={}, gone_at=began, bytes=size, is_pruned=False)
+
+
+def _empty(history: History, past: Past) -> None:
+    """Remove the logs of a pod that is still there, and leave a note in their place."""
+    files = history.world.files
+    for folder in history.tries_in(past.folder):
+        files.write(folder / PRUNED, to_wire(history.world.clock.now()).encode())
+        for name in files.names(folder):
+            if is_page(name):
+                files.remove(folder / name)
 
 
 def _prune(history: History, past: Past) -> None:

@@ -148,7 +148,8 @@ def resource_of(container: Object, reference: Mapping[str, Any], host: Host | No
     if amount is None and kind == "requests":
         amount = 0
     elif amount is None and host is not None:
-        amount = {"cpu": host.cpus, "memory": host.memory_bytes}.get(name)
+        has = {"cpu": host.cpus, "memory": host.memory_bytes, "ephemeral-storage": host.disk_bytes or None}
+        amount = has.get(name)
     if amount is None:
         said = f"resourceFieldRef {reference['resource']!r}: container {name_in(container)!r} does not say it"
         raise Blocked(CONFIG_ERROR, said)

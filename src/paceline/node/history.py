@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from paceline.errors import Missing
 from paceline.node import shim
 from paceline.node.host import Folders
 from paceline.node.look import containers_of, numbers_of
@@ -23,11 +24,15 @@ from paceline.objects.times import from_wire, to_wire
 from paceline.world import World
 
 ABOUT, CONTAINERS = "pod.json", "containers"
+# In place of a try's log that was removed: when that was.
+PRUNED = "pruned"
 # Where pods lie that belong to no job.
 NO_JOB = "-"
 NOBODY = "nobody"
 # As much of a pod's name as a file's may hold beside a uid.
 LONGEST = 200
+# Which part of the disk has to be free for anything to be kept on it.
+LEAST_ROOM = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,13 +86,17 @@ class History:
         for folder in (self.folders.memories(uid), self.folders.volume(uid, 0).parent):
             self.world.files.remove(folder)
 
+    def is_tight(self) -> bool:
+        """Tell whether the disk is so full that room is needed more than the past."""
+        return self.world.files.room(self.folders.root) < LEAST_ROOM
+
     def keep(self, uid: str) -> bool:
         """Put a gone pod's folder, in which nothing runs any more, into the past; False when it has nothing to keep."""
         files, folder = self.world.files, self.folders.pod(uid)
         about = _read(self.world, folder / ABOUT)
         target = None if about is None else self._target(about)
         tries = tuple(self._tries(uid))
-        if about is None or target is None or not any(each["begun"] for each in tries):
+        if about is None or target is None or not any(each["begun"] for each in tries) or self.is_tight():
             return False
         for each in tries:
             # What was never started may still say what was to be started, with all its secrets.
@@ -110,6 +119,20 @@ class History:
         found = (each for each in self.all(namespace, job=job, pod=pod) if pod in ("", each.about["pod"]))
         return tuple(sorted(found, key=lambda each: each.gone_at, reverse=True))
 
+    def tries_in(self, folder: Path) -> Iterator[Path]:
+        """Give the folders of all tries of all containers of a pod."""
+        files = self.world.files
+        for name in files.names(folder / CONTAINERS):
+            yield from (folder / CONTAINERS / name / number for number in files.names(folder / CONTAINERS / name))
+
+    def check_log(self, folder: Path, pod: str) -> Path:
+        """Give the folder of a try, if it still has its log; Missing says when that went."""
+        try:
+            when = self.world.files.read(folder / PRUNED).decode()
+        except FileNotFoundError:
+            return folder
+        raise removed(pod, when)
+
     def _tries(self, uid: str) -> Iterator[dict[str, Any]]:
         for name in self.world.files.names(self.folders.containers(uid)):
             for number in numbers_of(self.world, self.folders, uid, name):
@@ -123,7 +146,7 @@ class History:
             "container": name,
             "restarts": number,
             "begun": self.world.files.exists(folder / shim.STARTED),
-            "bytes": pages.size() - pages.begin(),
+            "bytes": pages.kept(),
             "exitCode": ended.exit_code if ended else None,
             "reason": ended.reason if ended else "",
             "finishedAt": to_wire(ended.finished_at) if ended else None,
@@ -155,6 +178,12 @@ class History:
                 bytes=int(about["bytes"]),
                 is_pruned="prunedAt" in about,
             )
+
+
+def removed(pod: str, when: str) -> Missing:
+    """Say that a log was there once."""
+    said = f"the log of pod {pod} was removed ({when}) to make room"
+    return Missing(f"{said}; how much is kept is said under `history` in settings.yaml")
 
 
 def _read(world: World, path: Path) -> Object | None:

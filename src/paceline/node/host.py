@@ -38,6 +38,8 @@ class Host:
     gid: int
     cpus: int
     memory_bytes: int
+    # Of the disk that pods' scratch folders and logs lie on; none: it is not counted.
+    disk_bytes: int = 0
     # What the machine says of itself in the node's info: operating system, kernel, architecture, Python.
     facts: tuple[tuple[str, str], ...] = ()
     # Top folders that are only links into /usr: (name, target), as ("/bin", "usr/bin").

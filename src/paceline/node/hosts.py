@@ -7,6 +7,7 @@ Only where two names fall on one address is the second moved on, and that is wri
 
 import hashlib
 import json
+import logging
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -16,6 +17,8 @@ from paceline.node.host import Blocked, Folders
 from paceline.node.network import API_NAMES, SHARED_NETWORK, PodNetwork, wants_host
 from paceline.objects.meta import Object, name_of, namespace_of, uid_of
 from paceline.world import Files
+
+log = logging.getLogger(__name__)
 
 DOMAIN = "svc.cluster.local"
 MOVED = "moved.json"
@@ -208,6 +211,13 @@ class Hosts:
                 self.files.remove(self._file(group))
             # Only now: what a full disk refused is tried again.
             self._changed.discard(group)
+
+    def try_flush(self) -> None:
+        """Bring them up to date if the disk lets us; else it is tried again with the next change, or the next start."""
+        try:
+            self.flush()
+        except OSError as error:
+            log.warning("hosts files not written", extra={"error": str(error)})
 
     @property
     def _journal(self) -> Path:

@@ -28,6 +28,10 @@ class Pages:
         self._turn()
         return self._begins[-1] + self._length(self._begins[-1]) if self._begins else 0
 
+    def kept(self) -> int:
+        """Say how many bytes are there."""
+        return self.size() - self.begin()
+
     def read_range(self, offset: int, limit: int) -> bytes:
         """Read on from a place, of one file at most; nothing at the end, or when what was there is gone."""
         data = self._read(offset, limit)
@@ -59,7 +63,7 @@ class Pages:
     def _turn(self) -> None:
         """Look which files there are now."""
         found = (
-            name.removeprefix(shim.LOG).removeprefix(".") for name in self._files.names(self._folder) if _is_page(name)
+            name.removeprefix(shim.LOG).removeprefix(".") for name in self._files.names(self._folder) if is_page(name)
         )
         self._begins = tuple(sorted(int(each or 0) for each in found))
 
@@ -67,5 +71,6 @@ class Pages:
         return self._folder / (shim.LOG if begin == 0 else f"{shim.LOG}.{begin:020d}")
 
 
-def _is_page(name: str) -> bool:
+def is_page(name: str) -> bool:
+    """Tell whether a file is one of a log's."""
     return name == shim.LOG or (name.startswith(f"{shim.LOG}.") and name[len(shim.LOG) + 1 :].isdecimal())

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paceline.errors import Malformed, Missing
-from paceline.node.history import CONTAINERS, History, Past
+from paceline.node.history import CONTAINERS, History, Past, removed
 from paceline.objects.meta import Object
 
 
@@ -39,10 +39,8 @@ class PastLogs:
             raise Malformed(f"container {name} of pod {about['pod']} has no such log")
         folder = past.folder / CONTAINERS / name / str(tries[index])
         if past.is_pruned or not self.history.world.files.exists(folder):
-            when = about.get("prunedAt", "meanwhile")
-            said = f"the log of pod {about['pod']} was removed ({when}) to make room"
-            raise Missing(f"{said}; how much is kept is said under `history` in settings.yaml")
-        return folder
+            raise removed(str(about["pod"]), str(about.get("prunedAt", "meanwhile")))
+        return self.history.check_log(folder, str(about["pod"]))
 
 
 def _only(about: Object) -> str:

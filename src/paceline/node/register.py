@@ -59,6 +59,7 @@ def node_status(
 ) -> Object:
     """Write the node's status; a condition's moment changes only with the condition."""
     plain = {"cpu": str(host.cpus), "memory": f"{host.memory_bytes // 1024}Ki", "pods": str(MAX_PODS)}
+    plain |= {"ephemeral-storage": f"{host.disk_bytes // 1024}Ki"} if host.disk_bytes else {}
     plain |= {supply.resource: str(len(supply.devices)) for supply in host.supplies}
     # As the server writes them, so that what was reported is known again.
     amounts = {name: canonical(amount) for name, amount in plain.items()}

@@ -37,7 +37,7 @@ def pod_status(seen: Seen, now: datetime) -> Object:
     if phase in FINAL and old.get("phase") not in FINAL and held_tries(seen):
         # Not over before its last container is: whoever waits for the end may rely on it.
         phase, why = str(old.get("phase") or "Pending"), {}
-    conditions = [*_conditions(seen, (init, main), phase, now), *_disruption(seen, why, now)]
+    conditions = _conditions(seen, (init, main), phase, now)
     if (is_deleting(seen.pod) or why) and not _has_held(seen):
         # Nothing will start any more.
         phase = phase if phase in FINAL else "Failed"
@@ -57,14 +57,6 @@ def pod_status(seen: Seen, now: datetime) -> Object:
     if init:
         status["initContainerStatuses"] = init
     return status
-
-
-def _disruption(seen: Seen, why: Object, now: datetime) -> list[Object]:
-    """Say of a pod that had to go that this was not its own doing."""
-    if why.get("reason") != EVICTED:
-        return []
-    said = {"reason": "TerminationByKubelet", "message": seen.evicted, "lastTransitionTime": to_wire(now)}
-    return [{"type": "DisruptionTarget", "status": "True", **_generation(seen.pod), **said}]
 
 
 def is_over(seen: Seen) -> bool:

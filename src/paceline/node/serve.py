@@ -115,7 +115,8 @@ class Kubelet:
             raise Malformed(f'previous terminated container "{container}" in pod "{key[1]}" not found')
         if not begun:
             raise Malformed(f'container "{container}" in pod "{key[1]}" is waiting to start: {_why(pod, container)}')
-        return self.folders.attempt(uid_of(pod), container, begun[-2 if query.previous else -1])
+        folder = self.folders.attempt(uid_of(pod), container, begun[-2 if query.previous else -1])
+        return self.past.history.check_log(folder, key[1])
 
     def _started(self, pod: Object, container: str, number: int) -> Path:
         return self.folders.attempt(uid_of(pod), container, number) / shim.STARTED

@@ -27,6 +27,7 @@ from paceline.objects.meta import Key, Object, name_of, namespace_of, uid_of
 from paceline.objects.names import label_problem
 from paceline.world import World
 
+NOT_CREATED = "CreateContainerError"
 # What people install to get a program, where its name does not say it.
 PACKAGES = {
     "accelerate": "Accelerate",
@@ -68,6 +69,13 @@ class Starter:
 
     async def start(self, pod: Object, container: Object, restarts: int) -> None:
         """Start a try of a container and return once its program runs or has failed; Blocked says what is missing."""
+        try:
+            await self._start(pod, container, restarts)
+        except OSError as error:
+            # A full disk, most of all: the pod says so, and is tried again.
+            raise Blocked(NOT_CREATED, f"{error.filename or self.folders.root}: {error.strerror or error}") from error
+
+    async def _start(self, pod: Object, container: Object, restarts: int) -> None:
         program = self.find_sandbox() if self.host.has_sandbox else ""
         if program is None:
             said = "bubblewrap is not installed, and containers run in its sandbox"
@@ -102,6 +110,8 @@ class Starter:
                 make_volume(self.world.files, volume, self.group_of(pod))
             except Blocked as error:
                 told += error.told or (str(error),)
+            except OSError as error:
+                told.append(f"{error.filename or self.folders.root}: {error.strerror or error}")
         if told:
             raise Blocked(FAILED, "; ".join(told), told=tuple(told))
 

@@ -93,12 +93,13 @@ class Stats:
     def summary(self) -> Object:
         """Tell what the node and its pods use, in a kubelet's words."""
         if not self._samples:
-            return {"node": {"nodeName": self.host.name}, "pods": [], "claims": []}
+            return {"node": {"nodeName": self.host.name}, "pods": []}
         last = self._samples[-1]
         pods = [told for pod, running in last.pods if (told := self._pod(pod, running, last))]
         node = {"nodeName": self.host.name, **self._told(last, lambda each: each.node)}
         # A kubelet has no such list: it knows of claims only while a pod has them.
-        return {"node": node, "pods": pods, "claims": list(self.filling.told()) if self.filling else []}
+        claims = {"claims": list(self.filling.told())} if self.filling else {}
+        return {"node": node, "pods": pods, **claims}
 
     def _pod(self, pod: Object, running: tuple[tuple[str, Identity], ...], last: Sample) -> Object | None:
         containers = [

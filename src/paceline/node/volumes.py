@@ -268,7 +268,7 @@ def _empty_dir(pod: Object, index: int, spec: Mapping[str, Any], shelf: Shelf) -
 def _nfs(name: str, wire: Mapping[str, Any], options: Iterable[str] = ()) -> Volume:
     read_only = bool(wire.get("readOnly"))
     chosen = (*map(str, options), *(("ro",) if read_only else ()))
-    shared = Mounted(kind=NFS, source=f"{wire['server']}:{wire['path']}", options=chosen)
+    shared = Mounted(kind=NFS, source=f"{wire.get('server')}:{wire.get('path')}", options=chosen)
     return Volume(source=None, name=name, read_only=read_only, mounted=shared)
 
 

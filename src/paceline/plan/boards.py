@@ -48,6 +48,11 @@ def decide(seen: BoardSeen) -> BoardPlan:
     return BoardPlan(status=_said(seen, "NOP", "DependentNotReady", seen.status.waiting or "it is starting"))
 
 
+def refused(seen: BoardSeen, why: str) -> Mapping[str, Any]:
+    """Say that the cluster does not take the TensorBoard; the job goes on without."""
+    return {**_said(seen, "Create", "DependentRefused", why), "type": "Warning"}
+
+
 def _said(seen: BoardSeen, action: str, reason: str, note: str) -> dict[str, Any]:
     dependent = {
         "apiVersion": seen.api_version,

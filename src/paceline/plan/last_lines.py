@@ -24,5 +24,5 @@ def wish_of(seen: Seen, status: JobStatus) -> LogWish | None:
     failure = status.failure
     if failure is None or failure.last_lines is not None or failure.pod in seen.last_lines or not failure.container:
         return None
-    has_ended = any(pod.name == failure.pod and pod.phase.is_final for pod in seen.pods)
-    return LogWish(pod=failure.pod, container=failure.container) if has_ended else None
+    is_there = any(pod.name == failure.pod for pod in seen.pods)
+    return LogWish(pod=failure.pod, container=failure.container) if is_there else None

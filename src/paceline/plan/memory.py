@@ -22,8 +22,7 @@ def memory_limit(gang: Gang, tried: Try) -> str:
 
 def is_killed_again(gang: Gang, status: JobStatus, tried: Try) -> bool:
     """Tell whether a try was killed for the limit for which the one before it was killed too."""
-    limit = memory_limit(gang, tried)
-    return bool(limit) and status.memory_kills.get(str(tried.place)) == limit
+    return status.memory_kills.get(str(tried.place)) == memory_limit(gang, tried)
 
 
 def counted(gang: Gang, status: JobStatus, again: tuple[Try, ...]) -> Mapping[str, str]:

@@ -80,7 +80,6 @@ def _next_try(seen: Seen, status: JobStatus, told: Tell) -> Plan:
     status = status.but(
         attempt=status.attempt + _was_made(seen),
         restart_granted=seen.restart_wish,
-        running_time=None,
         start_after=None,
         waiting="",
     )

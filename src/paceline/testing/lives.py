@@ -19,7 +19,7 @@ from typing import Any
 from paceline.client.cluster import Collection
 from paceline.errors import Conflict, Exists, Missing, PacelineError
 from paceline.kinds.catalog import stem_of
-from paceline.kinds.kind import GROUP
+from paceline.kinds.kind import GROUP, SERVICE_GROUP
 from paceline.objects.meta import Object, name_of, uid_of
 from paceline.store.limits import DEFAULTS, Limits
 from paceline.store.log import Op, Record
@@ -410,8 +410,9 @@ class Names:
             uid = uid_of(obj)
             if uid in self._uids:
                 continue
-            if f"/{GROUP}/" in record.key:
-                self._lots[stem_of(obj)] = name_of(obj)
+            if record.key.startswith((f"/{GROUP}/", f"/{SERVICE_GROUP}/")):
+                # A TensorBoard of a job is called after the job's stem, and has one of its own.
+                self._lots[self.plain(stem_of(obj))] = self.plain(name_of(obj))
             self._lots[uid[:8]] = "UID"
             self._uids[uid] = self.plain(name_of(obj))
 

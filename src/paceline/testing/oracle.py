@@ -95,14 +95,13 @@ class Oracle:
         owner = controller_of(pod) if pod else None
         if pod is None or owner is None:
             return
-        attempt = int(labels_of(pod)[labels.ATTEMPT])
+        attempt = _attempt(pod)
         mates = [
             mate
             for mate in self._ever.values()
-            if (controller_of(mate) or {}).get("uid") == owner["uid"]
-            and int(labels_of(mate)[labels.ATTEMPT]) >= attempt
+            if (controller_of(mate) or {}).get("uid") == owner["uid"] and _attempt(mate) >= attempt
         ]
-        size = int(annotations_of(pod)[labels.GANG_SIZE])
+        size = int(annotations_of(pod).get(labels.GANG_SIZE, 1))
         if len({_place(mate) for mate in mates}) < size:
             raise Broken(f"gang: {name_of(pod)} started before all {size} pods of its gang were there")
 
@@ -153,7 +152,7 @@ class Oracle:
             places = running.setdefault(str(owner["uid"]), {})
             if place in places:
                 raise Broken(f"two tries of {name_of(pod)} run at once")
-            places[place] = int(labels_of(pod)[labels.ATTEMPT])
+            places[place] = _attempt(pod)
         for job in self.jobs():
             attempts = set(running.get(uid_of(job), {}).values())
             if len(attempts) > 1 and self._gang(job).scope is RestartScope.GANG:
@@ -188,11 +187,11 @@ class Oracle:
         live = {folder.parts[-4] for folder in self.cluster.sim.processes.running()}
         if live != running:
             raise Broken(f"I5: processes of {sorted(live)}, pods running {sorted(running)}")
-        jobs = {uid_of(job) for job in self.jobs()}
+        owners = {uid_of(obj) for obj in self.objects.values()}
         for pod in self.pods():
             owner = controller_of(pod)
-            if owner is not None and owner["uid"] not in jobs:
-                raise Broken(f"I8: pod {name_of(pod)} outlived its job")
+            if owner is not None and owner["uid"] not in owners:
+                raise Broken(f"I8: pod {name_of(pod)} outlived its {owner['kind']}")
         for job in self.jobs():
             phase = (job.get("status") or {}).get("phase")
             if phase not in (*FINAL, "Paused"):
@@ -212,8 +211,13 @@ class Oracle:
 
 
 def _place(pod: Object) -> str:
+    """Tell which of its owner's pods this is; a TensorBoard or Notebook has one only."""
     told = labels_of(pod)
-    return f"{told[labels.REPLICA_TYPE]}-{told[labels.REPLICA_INDEX]}"
+    return f"{told.get(labels.REPLICA_TYPE, '')}-{told.get(labels.REPLICA_INDEX, '')}"
+
+
+def _attempt(pod: Object) -> int:
+    return int(labels_of(pod).get(labels.ATTEMPT, 0))
 
 
 def _ending(status: dict[str, Any]) -> str:

@@ -31,7 +31,16 @@ from paceline.world import World
 
 TOKEN = "simulated"  # noqa: S105 - opens nothing but a simulation
 GPUS = Supply(resource="nvidia.com/gpu", devices=(Device(number=0), Device(number=1)))
-HOST = Host(name="sim", is_root=False, uid=1000, gid=1000, cpus=4, memory_bytes=8 << 30, supplies=(GPUS,))
+HOST = Host(
+    name="sim",
+    is_root=False,
+    uid=1000,
+    gid=1000,
+    cpus=4,
+    memory_bytes=8 << 30,
+    disk_bytes=64 << 30,
+    supplies=(GPUS,),
+)
 ROOT = Path("/sim/agent")
 VOLUMES = PurePosixPath("/sim/volumes")
 

@@ -163,6 +163,10 @@ class SimFiles:
         moved = {each for each in self._folders if each == old or each.startswith(inside)}
         self._folders = (self._folders - moved) | {f"{target}{each[len(old) :]}" for each in moved}
 
+    def room(self, path: Path) -> float:
+        """Have as much as anybody may want."""
+        return 1.0
+
     def used(self, path: Path) -> int:
         """Add up what the files of a folder hold."""
         inside = f"{path}/"

@@ -147,6 +147,20 @@ async def test_a_pod_can_be_evicted(client):
     assert (await client.get(f"{PODS}/a")).code == 404
 
 
+async def test_a_pod_that_is_evicted_says_why_it_goes(client):
+    await client.post(PODS, pod("a", nodeName="n"))
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "a"}}
+
+    await client.post(f"{PODS}/a/eviction", eviction)
+    await client.post(f"{PODS}/a/eviction", eviction)
+    found = (await client.get(f"{PODS}/a")).json
+
+    assert [(each["type"], each["reason"]) for each in found["status"]["conditions"]] == [
+        ("DisruptionTarget", "EvictionByEvictionAPI")
+    ]
+    assert found["metadata"]["deletionGracePeriodSeconds"] == 30
+
+
 async def test_options_in_a_body_are_all_that_counts(client):
     await client.post(CONFIG_MAPS, {"metadata": {"name": "a"}})
 

@@ -132,6 +132,7 @@ def test_asking_twice_is_asking_once():
             found.ask(JOB, WISH)
             await asyncio.sleep(1)
         await told.get()
+        await asyncio.sleep(60)
         return told.empty()
 
     assert play(node, story)

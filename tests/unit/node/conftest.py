@@ -103,6 +103,15 @@ class Place:
         pod = await self.until(lambda pod: waiting(pod).get("reason") == reason, name)
         return waiting(pod).get("message")
 
+    async def lacks(self, reason, name="demo"):
+        """Wait until something keeps all containers of the pod from starting; give the message."""
+
+        def found(pod):
+            conditions = (pod.get("status") or {}).get("conditions") or ()
+            return [each for each in conditions if each.get("reason") == reason]
+
+        return found(await self.until(found, name))[0]["message"]
+
     async def delete(self, name="demo", grace=None):
         options = {} if grace is None else {"gracePeriodSeconds": grace}
         await self.cluster.delete(PODS, ("default", name), options)

@@ -299,7 +299,9 @@ def test_a_claim_is_waited_for_and_then_mounted(play):
         mounts = {"volumeMounts": [{"name": "data", "mountPath": "/mnt/data"}]}
         async with place.agent():
             await place.create(container=mounts, volumes=volumes)
-            assert await place.waits("FailedMount") == 'persistentvolumeclaim "data" not found'
+            assert await place.lacks("FailedMount") == 'persistentvolumeclaim "data" not found'
+            assert await place.waits("ContainerCreating") is None
+            assert (await place.events())["FailedMount"] >= 1
             # It has waited so long that the next look would be a minute away, were it not for the claim.
             await asyncio.sleep(1000)
             began = asyncio.get_running_loop().time()

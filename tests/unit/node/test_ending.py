@@ -1,5 +1,6 @@
 """Sidecars live beside the main containers and go after them; a pod that is overdue goes too."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -11,6 +12,8 @@ from tests.unit.node.pods import NOW, ago, container, deleted, done, pod, runnin
 PROXY, LOGGER = container("proxy", restartPolicy="Always"), container("logger", restartPolicy="Always")
 BOTH = [PROXY, LOGGER]
 FIRST = container("first")
+GREETED = container(lifecycle={"postStart": {"exec": {"command": ["true"]}}})
+HOOKED = container(lifecycle={"preStop": {"exec": {"command": ["true"]}}})
 
 
 def starts(world):
@@ -35,6 +38,19 @@ STARTS = {
     "a sidecar that keeps ending waits longer and longer": (
         seen(pod(initContainers=[PROXY]), {"proxy": done(1, 9, restarts=1), "main": running()}),
         [],
+    ),
+    "a sidecar that has ended holds back what has not begun": (
+        seen(pod(initContainers=[PROXY]), {"proxy": done(1, 9, restarts=1)}),
+        [],
+    ),
+    "a container waits for the first hook of the one before it": (
+        seen(pod(GREETED, container("two")), {"main": running()}),
+        [],
+    ),
+    "also when neither has begun": (seen(pod(GREETED, container("two"))), [("main", 0)]),
+    "and comes once that has run": (
+        seen(pod(GREETED, container("two")), {"main": replace(running(), is_greeted=True)}),
+        [("two", 0)],
     ),
     "it is not started again when the main containers have ended": (
         seen(pod(initContainers=[PROXY]), {"proxy": done(0), "main": done(0)}),
@@ -111,6 +127,21 @@ def test_a_sidecar_gets_two_seconds_however_long_the_others_took():
 
     assert not plan.kill
     assert plan.wake_at > NOW
+
+
+def test_a_container_gets_two_seconds_once_it_is_told_however_long_its_last_hook_took():
+    hook_runs = seen(deleted(HOOKED, grace=5), {"main": running(asked=6)})
+    just_told = replace(hook_runs, told={"main": ago(1)})
+    told_before = replace(hook_runs, told={"main": ago(3)})
+
+    assert [decide(world, NOW).kill for world in (hook_runs, just_told, told_before)] == [(), (), ("main",)]
+    assert decide(hook_runs, NOW).wake_at == decide(just_told, NOW).wake_at == NOW + timedelta(seconds=1)
+
+
+def test_the_shortest_grace_is_two_seconds():
+    plans = [decide(seen(deleted(grace=1), {"main": running(asked=seconds)}), NOW) for seconds in (1, 2)]
+
+    assert [plan.kill for plan in plans] == [(), ("main",)]
 
 
 def test_a_pod_is_over_only_when_its_sidecars_are():

@@ -123,3 +123,21 @@ def test_secrets_are_decoded_and_config_maps_are_not():
         "k": b"aGk=",
         "b": b"hi",
     }
+
+
+def test_amounts_of_another_container_are_told():
+    wire = {"resourceFieldRef": {"containerName": "beside", "resource": "limits.memory", "divisor": "1Mi"}}
+    subject = pod(container(), container("beside", resources={"limits": {"memory": "32Mi"}}))
+    asking = container(env=[{"name": "M", "valueFrom": wire}])
+
+    assert env_of(subject, asking, SOURCES) == {"M": "32"}
+
+
+def test_bytes_are_no_variables():
+    name = ("configmap", "mixed")
+    sources = Sources(found={name: {"text": b"a", "bytes": b"\x00"}}, binary={name: frozenset({"bytes"})})
+    block, key = {"configMapRef": {"name": "mixed"}}, {"configMapKeyRef": {"name": "mixed", "key": "bytes"}}
+
+    assert env_of(pod(), container(envFrom=[block]), sources) == {"text": "a"}
+    with pytest.raises(Blocked, match="couldn't find key bytes in ConfigMap"):
+        env_of(pod(), container(env=[{"name": "B", "valueFrom": key}]), sources)

@@ -45,7 +45,7 @@ def past(policy=None, files=None):
     return History(world=world, folders=FOLDERS, policy=policy or Policy())
 
 
-def lived(history, name, *, uid, job="", tries=1, text="hello"):
+def lived(history, name, *, uid, job="", tries=1):
     """A pod that ran and is gone from the cluster, with all that it left."""
     labels = {"tensorstack.dev/owner-name": job} if job else {}
     subject = pod(container("main"))
@@ -55,7 +55,7 @@ def lived(history, name, *, uid, job="", tries=1, text="hello"):
         folder = FOLDERS.attempt(uid, "main", number)
         files.make_folder(folder)
         files.write(folder / shim.STARTED, b"{}")
-        files.write(folder / shim.LOG, LINE + text.encode() + b"\n")
+        files.write(folder / shim.LOG, LINE + b"hello\n")
     files.make_folder(FOLDERS.volume(uid, 0))
     files.write(FOLDERS.volume(uid, 0) / "large", b"x" * 1000)
     history.describe(subject)
@@ -202,3 +202,64 @@ def test_the_oldest_goes_first(policy, goes):
     pods = [gone("a", ago=1, size=10), gone("b", ago=2, size=20), gone("c", ago=3, size=5), gone("d", ago=4, size=1)]
 
     assert [each.about["pod"] for each in to_prune(pods, policy, START)] == goes
+
+
+def over(history, name, *, uid):
+    """A pod that has ended and is still there."""
+    lived(history, name, uid=uid)
+    subject = pod(container("main"))
+    subject["metadata"] |= {"name": name, "uid": uid}
+    return subject | {"status": {"phase": "Succeeded", "startTime": "2030-01-01T00:00:00Z"}}
+
+
+def own_log(history, uid):
+    folder = FOLDERS.attempt(uid, "main", 0)
+    return history.check_log(folder, "p") and history.world.files.read(folder / shim.LOG)
+
+
+def test_pods_that_are_still_there_keep_their_logs_before_those_that_are_gone():
+    history = past(Policy(bytes=len(LINE) + 6, pods=0, age=timedelta()))
+    history.keep(lived(history, "gone", uid="u1"))
+
+    assert sweep(history, [over(history, "p", uid="u2")]).pods == 1
+
+    assert own_log(history, "u2")
+    with pytest.raises(Missing, match="was removed"):
+        log_of(history, "gone")
+
+
+@pytest.mark.parametrize("left", range(4))
+def test_logs_of_pods_that_are_still_there_go_when_they_alone_are_too_much_and_that_is_said(left):
+    files = Mortal()
+    history = past(Policy(bytes=10), files=files)
+    ended = over(history, "p", uid="u1")
+    files.left = left
+    with contextlib.suppress(Stopped):
+        sweep(history, [ended])
+    files.left = None
+
+    sweep(history, [ended])
+
+    with pytest.raises(Missing, match="the log of pod p was removed"):
+        own_log(history, "u1")
+    assert files.exists(FOLDERS.attempt("u1", "main", 0) / shim.STARTED)
+    assert sweep(history, [ended]).pods == 0
+
+
+def test_of_a_pod_in_which_something_runs_nothing_is_touched(monkeypatch):
+    history = past(Policy(bytes=0))
+    ended = over(history, "p", uid="u1")
+    monkeypatch.setattr(history.world.processes, "holds", lambda _folder: True)
+
+    assert sweep(history, [ended]).pods == 0
+    assert own_log(history, "u1")
+
+
+def test_the_volumes_of_a_pod_that_is_over_go_and_its_log_stays():
+    history = past()
+    uid = lived(history, "p", uid="u1")
+
+    history.release(uid)
+
+    assert not history.world.files.exists(FOLDERS.volume(uid, 0))
+    assert own_log(history, uid)

@@ -3,12 +3,14 @@
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from paceline.errors import Conflict
 from paceline.node import hosts as module
-from paceline.node.host import Folders
-from paceline.node.hosts import Hosts, StableName, hostname_of, stable_name
+from paceline.node.host import Blocked, Folders
+from paceline.node.hosts import Hosts, StableName, hostname_of, machine_name, stable_name
 from paceline.node.network import SHARED_NETWORK, PodNetwork
 from paceline.testing.world import SimFiles
 
@@ -32,7 +34,7 @@ def lines(hosts, pod):
     """Read a pod's hosts file back: name → address."""
     hosts.flush()
     text = hosts.files.read(hosts.path(pod)).decode()
-    return {name: line.split()[0] for line in text.splitlines() if line[0] != "#" for name in line.split()[1:]}
+    return {name: line.split()[0] for line in text.splitlines() if line[:1] != "#" for name in line.split()[1:]}
 
 
 def test_peers_are_known_by_every_form_of_their_name():
@@ -272,3 +274,43 @@ def test_no_two_names_ever_share_an_address(steps):
             there.pop(each["metadata"]["uid"], None)
         names = {stable_name(each): subject.address(each) for each in there.values()}
         assert len(set(names.values())) == len(names)
+
+
+def test_a_pod_may_be_called_by_its_full_name_if_it_is_no_longer_than_a_machine_may_be():
+    full = {"setHostnameAsFQDN": True}
+    short, long, alone = (pod(name, subdomain) for name, subdomain in (("w", "job"), ("w" * 50, "job"), ("w", "")))
+    for each in (short, long, alone):
+        each["spec"] |= full
+
+    assert machine_name(short) == "w.job.team.svc.cluster.local"
+    assert machine_name(alone) == "w"
+    with pytest.raises(Blocked, match="is too long .64 characters is the max, 77 characters requested") as caught:
+        machine_name(long)
+    assert caught.value.reason == "FailedCreatePodSandBox"
+    assert hostname_of(short) == "w"
+
+
+def test_a_pod_may_bring_names_of_its_own_which_its_peers_do_not_see():
+    subject = hosts()
+    first, second = pod("w-0"), pod("w-1")
+    first["spec"]["hostAliases"] = [{"ip": "10.1.2.3", "hostnames": ["one.example.com", "two"]}]
+    subject.add(first)
+    subject.add(second)
+
+    assert lines(subject, first)["two"] == "10.1.2.3"
+    assert lines(subject, first)["w-1"] == subject.address(second)
+    assert "two" not in lines(subject, second)
+
+    own = subject.path(first)
+    subject.remove(first)
+    subject.flush()
+    assert not subject.files.exists(own)
+
+
+def test_a_pod_that_went_has_no_address():
+    subject = hosts()
+    subject.add(pod("w-0"))
+    subject.remove(pod("w-0"))
+
+    with pytest.raises(Conflict, match="went while it was looked at"):
+        subject.address(pod("w-0"))

@@ -172,3 +172,24 @@ def test_a_requirements_file_is_built_and_a_folder_is_not():
     files.overwrite(Path("/home/r.txt"), b"six")
     with pytest.raises(Blocked, match="building environment /home/r"):
         opened("x", ("x", "/home/r.txt"), files=files, workshop=Busy())
+
+
+def blocked(image):
+    with pytest.raises(Blocked) as caught:
+        opened(image, imagePullPolicy="Never")
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    "image", ["team/tool", "localhost:5000/a/b-c:v1.2", "Registry.example:443/x__y", "tool@sha256:" + "a" * 64]
+)
+def test_a_name_that_can_be_an_images_is_looked_for(image):
+    assert blocked(image).reason == "ErrImageNeverPull"
+
+
+@pytest.mark.parametrize("image", ["no name", "Team/Tool", "tool:", "/tool", "tool@sha256:xyz", "a//b"])
+def test_a_name_that_no_image_can_have_is_said(image):
+    found = blocked(image)
+
+    assert found.reason == "InvalidImageName"
+    assert str(found).startswith(f'Failed to apply default image tag "{image}": couldn\'t parse image name')

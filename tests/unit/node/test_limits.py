@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.node.limits import Cgroups, Limits, intent_of, limits_of
+from paceline.node.limits import Cgroups, Limits, intent_of, limits_of, views_of
 
 OLD = Cgroups(version=1, cpu=Path("/cg/cpu"), memory=Path("/cg/memory"), pids=Path("/cg/pids"))
 NEW = Cgroups(version=2, cpu=Path("/cg"), memory=Path("/cg"), pids=Path("/cg"))
@@ -74,3 +74,19 @@ def test_limits_are_read_from_the_container_and_requests_are_none():
 
     assert limits_of(container) == Limits(cpus=Decimal("0.5"), memory_bytes=2**30)
     assert limits_of({"resources": {"requests": {"cpu": 1}}}) == Limits()
+
+
+def test_programs_find_their_own_limits_where_they_look():
+    folders = ["/sys/fs/cgroup/cpu/paceline/a.main.0", "/sys/fs/cgroup/memory/paceline/a.main.0"]
+    root = Path("/sys/fs/cgroup")
+    old = Cgroups(version=1, cpu=root / "cpu", memory=root / "memory", pids=root / "pids")
+    new = Cgroups(version=2, cpu=root, memory=root, pids=root)
+
+    assert views_of(old, {"folders": folders}) == (
+        (folders[0], "/sys/fs/cgroup/cpu"),
+        (folders[1], "/sys/fs/cgroup/memory"),
+    )
+    assert views_of(new, {"folders": ["/sys/fs/cgroup/paceline/a.main.0"]}) == (
+        ("/sys/fs/cgroup/paceline/a.main.0", "/sys/fs/cgroup"),
+    )
+    assert views_of(None, None) == views_of(old, None) == ()

@@ -1,5 +1,7 @@
 """What a pod's folders say, in a kubelet's words; and which events go with it."""
 
+from dataclasses import replace
+
 import pytest
 
 from paceline.node.report import pod_status
@@ -175,18 +177,21 @@ def test_a_program_that_could_not_start_did_not_start():
 
 
 @pytest.mark.parametrize(
-    ("reason", "event"),
+    ("reason", "events"),
     [
-        ("ErrImagePull", "Failed"),
-        ("FailedMount", "FailedMount"),
-        ("SandboxMissing", "FailedCreatePodSandBox"),
-        ("CreateContainerConfigError", "Failed"),
+        ("ErrImagePull", [("Failed", True), ("Failed", True)]),
+        ("ImagePullBackOff", [("BackOff", False), ("Failed", True)]),
+        ("ErrImageNeverPull", [("ErrImageNeverPull", True), ("Failed", True)]),
+        ("InvalidImageName", [("InspectFailed", True), ("Failed", True)]),
+        ("FailedMount", [("FailedMount", True)]),
+        ("SandboxMissing", [("FailedCreatePodSandBox", True)]),
+        ("CreateContainerConfigError", [("Failed", True)]),
     ],
 )
-def test_what_keeps_a_container_from_starting_is_a_warning(reason, event):
+def test_what_keeps_a_container_from_starting_is_told(reason, events):
     blocked = seen(pod(), problems={"main": Problem(reason=reason, message="do this")})
 
-    assert told(seen(pod()), blocked) == [(event, True)]
+    assert told(seen(pod()), blocked) == events
     assert told(blocked, blocked) == []
 
 
@@ -201,3 +206,82 @@ def test_the_environment_of_an_image_is_said():
     status = pod_status(seen(pod(), {"main": running()}), NOW)
 
     assert stories({}, status)[0].message == ('Container image "python:3.11" is the environment "host" on this machine')
+
+
+def test_a_program_that_could_not_start_again_did_not_start():
+    failed = Try(restarts=1, started=started(), ended=ended(128, reason="StartError"))
+    status = pod_status(seen(pod(policy="Always"), {"main": failed}, before={"main": ended(1)}), NOW)
+    main = status["containerStatuses"][0]
+
+    assert "waiting" in main["state"]
+    assert (main["lastState"]["terminated"]["exitCode"], main["lastState"]["terminated"]["startedAt"]) == (
+        128,
+        "1970-01-01T00:00:00Z",
+    )
+    assert [story.reason for story in stories({}, status)] == ["Pulled", "Created", "Failed", "BackOff"]
+
+
+def test_a_final_phase_stays_whatever_the_containers_have_come_to():
+    failed = deleted(status={"phase": "Failed", "reason": "DeadlineExceeded"})
+
+    assert pod_status(seen(failed, {"main": done(0)}), NOW)["phase"] == "Failed"
+
+
+GREETED = container(lifecycle={"postStart": {"exec": {"command": ["true"]}}})
+
+
+def test_a_container_counts_as_running_once_its_first_hook_has_run():
+    before = pod_status(seen(pod(GREETED), {"main": running()}), NOW)
+    after = pod_status(seen(pod(GREETED), {"main": replace(running(), is_greeted=True)}), NOW)
+
+    assert (before["phase"], after["phase"]) == ("Pending", "Running")
+    assert before["containerStatuses"][0]["state"] == {"waiting": {"reason": "ContainerCreating"}}
+
+
+GATED = {"readinessGates": [{"conditionType": "Gate"}]}
+
+
+@pytest.mark.parametrize(
+    ("gate", "status", "message"),
+    [
+        ([], "False", 'corresponding condition of pod readiness gate "Gate" does not exist.'),
+        (
+            [{"type": "Gate", "status": "False"}],
+            "False",
+            'the status of pod readiness gate "Gate" is not "True", but False',
+        ),
+        ([{"type": "Gate", "status": "True"}], "True", None),
+    ],
+)
+def test_a_pod_is_ready_when_its_gates_are_open(gate, status, message):
+    said = pod_status(seen(pod(status={"conditions": gate}, **GATED), {"main": running()}), NOW)
+    found = {each["type"]: each for each in said["conditions"]}
+
+    assert (found["Ready"]["status"], found["Ready"].get("message")) == (status, message)
+    assert found["ContainersReady"]["status"] == "True"
+
+
+def test_a_container_that_never_came_is_unknown_once_its_pod_is_deleted():
+    gone = pod_status(seen(deleted()), NOW)
+    waiting = pod_status(seen(deleted(initContainers=[container("first")]), {"first": done(3)}), NOW)
+
+    assert gone["phase"] == waiting["phase"] == "Failed"
+    assert gone["containerStatuses"][0]["state"]["terminated"]["reason"] == "ContainerStatusUnknown"
+    # Its turn had not come.
+    assert waiting["containerStatuses"][0]["state"] == {"waiting": {"reason": "PodInitializing"}}
+
+
+def test_a_pod_that_was_initialized_stays_so_while_a_sidecar_is_started_again():
+    proxy = container("proxy", restartPolicy="Always")
+    world = seen(pod(initContainers=[proxy]), {"proxy": done(1, restarts=2), "main": running()})
+    found = {each["type"]: each["status"] for each in pod_status(world, NOW)["conditions"]}
+
+    assert (found["Initialized"], found["Ready"]) == ("True", "False")
+
+
+def test_that_a_deadline_has_passed_is_told_once():
+    late = pod(status={"startTime": "2030-01-01T11:00:00Z"}, activeDeadlineSeconds=5)
+    status = pod_status(seen(late, {"main": done(143)}), NOW)
+
+    assert stories({}, status)[0].reason == "DeadlineExceeded"
+    assert stories(status, status) == ()

@@ -11,6 +11,7 @@ from paceline.node.sandbox import (
     Launch,
     Opening,
     User,
+    capabilities_of,
     command,
     group_text,
     openings_of,
@@ -66,22 +67,53 @@ def test_nothing_is_shared_that_need_not_be():
     assert "--new-session" in said
 
 
-def test_root_keeps_no_capability_and_others_have_none_to_drop():
+def test_root_keeps_only_the_capabilities_it_was_given_and_others_have_none_to_drop():
+    given = replace(PLAIN, capabilities=("CAP_CHOWN",))
+
     assert "--cap-drop ALL" in words(PLAIN)
     assert "--cap-add" not in words(PLAIN)
-    assert "--cap-drop" not in words(PLAIN, UNPRIVILEGED)
+    assert "--cap-drop ALL --cap-add CAP_CHOWN" in words(given)
+    assert "--cap" not in words(given, UNPRIVILEGED)
 
 
-def test_another_user_is_become_inside_and_with_two_capabilities_only():
-    launch = replace(PLAIN, user=User(uid=1001, gid=7))
+def test_another_user_is_become_inside_and_keeps_nothing_of_what_that_takes():
+    launch = replace(PLAIN, user=User(uid=1001, gid=7), capabilities=("CAP_CHOWN",))
 
-    assert words(launch).count("--cap-add") == 2
-    assert "--cap-drop ALL --cap-add CAP_SETUID --cap-add CAP_SETGID" in words(launch)
+    assert words(launch).count("--cap-add") == 4
+    assert "--cap-add CAP_SETUID --cap-add CAP_SETGID --cap-add CAP_SETPCAP" in words(launch)
     assert command(launch, HOST) == (
-        *("/usr/bin/setpriv", "--reuid", "1001", "--regid", "7", "--clear-groups", "--"),
+        *("/usr/bin/setpriv", "--reuid", "1001", "--regid", "7", "--clear-groups"),
+        *("--bounding-set", "-all,+chown", "--"),
         *("python", "train.py"),
     )
     assert command(PLAIN, HOST) == ("python", "train.py")
+
+
+@pytest.mark.parametrize(
+    ("context", "has", "lacks"),
+    [
+        ({}, {"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_SETUID"}, {"CAP_SYS_ADMIN", "CAP_MKNOD"}),
+        ({"capabilities": {"drop": ["CHOWN"]}}, {"CAP_SETUID"}, {"CAP_CHOWN"}),
+        ({"capabilities": {"drop": ["ALL"]}}, set(), {"CAP_CHOWN", "CAP_SETUID"}),
+        ({"capabilities": {"drop": ["ALL"], "add": ["cap_chown"]}}, {"CAP_CHOWN"}, {"CAP_SETUID"}),
+        ({"capabilities": {"add": ["IPC_LOCK"]}}, {"CAP_IPC_LOCK", "CAP_CHOWN"}, {"CAP_SYS_ADMIN"}),
+        ({"capabilities": {"add": ["ALL"]}}, {"ALL"}, {"CAP_CHOWN"}),
+        ({"privileged": True}, {"ALL"}, {"CAP_CHOWN"}),
+    ],
+)
+def test_root_may_do_what_runtimes_allow_less_and_more_as_it_says(context, has, lacks):
+    found = set(capabilities_of(container(securityContext=context)))
+
+    assert has <= found
+    assert not lacks & found
+
+
+def test_a_container_finds_its_limits_where_programs_look():
+    launch = replace(PLAIN, views=(("/groups/cpu/pod", "/sys/fs/cgroup/cpu"),))
+    said = words(launch)
+
+    assert "--ro-bind /groups/cpu/pod /sys/fs/cgroup/cpu" in said
+    assert said.index("--ro-bind-try /sys /sys") < said.index("/groups/cpu/pod")
 
 
 def variables(launch, host=HOST):
@@ -197,7 +229,7 @@ def test_a_pods_groups_are_its_containers_groups():
     found = as_user(of_pod={"fsGroup": 7, "supplementalGroups": [8, 7]})
 
     assert found == User(uid=0, gid=0, groups=(7, 8))
-    assert command(replace(PLAIN, user=found), HOST)[5:8] == ("--groups", "7,8", "--")
+    assert command(replace(PLAIN, user=found), HOST)[5:9] == ("--groups", "7,8", "--bounding-set", "-all")
     assert as_user(UNPRIVILEGED, of_pod={"fsGroup": 7}) is None
 
 

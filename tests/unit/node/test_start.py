@@ -14,7 +14,8 @@ from paceline.node.volumes import Mount, Volume
 
 
 def make_ready(volume, sub_path="", group=None):
-    ready.make_ready(RealFiles(), Mount(target="/x", volume=volume, sub_path=sub_path), group)
+    ready.make_volume(RealFiles(), volume, group)
+    ready.make_sub_path(RealFiles(), Mount(target="/x", volume=volume, name="v", sub_path=sub_path), "main")
 
 
 def test_the_folder_of_a_claim_is_made_for_whoever_the_container_runs_as(tmp_path):
@@ -35,9 +36,10 @@ NOT_THERE = {
 @pytest.mark.parametrize(("kind", "word"), NOT_THERE.items(), ids=NOT_THERE)
 def test_what_the_user_must_bring_is_not_made(tmp_path, kind, word):
     with pytest.raises(Blocked) as caught:
-        make_ready(Volume(source=tmp_path / "no", host_type=kind))
+        make_ready(Volume(source=tmp_path / "no", name="v", host_type=kind))
     assert caught.value.reason == "FailedMount"
-    assert str(caught.value) == f"hostPath type check failed: {tmp_path / 'no'} is not a {word}"
+    why = f"hostPath type check failed: {tmp_path / 'no'} is not a {word}"
+    assert str(caught.value) == f'MountVolume.SetUp failed for volume "v" : {why}'
     assert not (tmp_path / "no").exists()
 
 
@@ -126,6 +128,21 @@ def test_a_sub_path_is_made(tmp_path):
     assert (tmp_path / "runs" / "1").is_dir()
 
 
+def test_a_sub_path_has_the_rights_of_its_volume(tmp_path):
+    make_ready(Volume(source=tmp_path, make=0o755), "own")
+    make_ready(Volume(source=tmp_path, make=0o777), "shared")
+
+    assert [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("own", "shared")] == [0o755, 0o777]
+
+
+def test_a_local_volume_must_be_there(tmp_path):
+    said = f'NewMounter initialization failed for volume "pv" : path "{tmp_path}/no" does not exist'
+    with pytest.raises(Blocked, match=said) as caught:
+        make_ready(Volume(source=tmp_path / "no", name="pv", must_exist=True))
+    assert caught.value.reason == "FailedMount"
+    make_ready(Volume(source=tmp_path, name="pv", must_exist=True))
+
+
 @pytest.mark.parametrize("target", ["/etc", "..", "../outside"])
 def test_a_link_in_a_volume_does_not_show_what_lies_outside(tmp_path, target):
     volume = tmp_path / "volume"
@@ -133,7 +150,7 @@ def test_a_link_in_a_volume_does_not_show_what_lies_outside(tmp_path, target):
     (tmp_path / "outside").mkdir()
     (volume / "link").symlink_to(target)
 
-    with pytest.raises(Blocked, match="leads out of its volume"):
+    with pytest.raises(Blocked, match='failed to prepare subPath for volumeMount "v" of container "main"'):
         make_ready(Volume(source=volume, make=0o777), "link")
 
 

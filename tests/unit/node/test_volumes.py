@@ -1,14 +1,18 @@
 """Volumes become folders, mounts become places."""
 
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from paceline.node.host import Blocked, Folders
+from paceline.node.mounting import Mounted
 from paceline.node.sources import Sources
-from paceline.node.volumes import Shelf, Volume, mounts_of
-from paceline.objects.builtin.storage import WAITING
-from tests.unit.node.pods import UID, container, pod
+from paceline.node.volumes import Shelf, Volume, mounted, mounts_of
+from paceline.objects.builtin.storage import FOLDERS as FOLDERS_NAME
+from paceline.objects.builtin.storage import PROVISIONED_BY, WAITING
+from tests.unit.node.pods import HOST, UID, container, pod
 
 FOLDERS = Folders(root=Path("/agent"))
 SOURCES = Sources(found={("configmap", "settings"): {"lr": b"0.1", "b": b"2"}, ("secret", "keys"): {"t": b"0"}})
@@ -21,7 +25,7 @@ def claim(phase="Bound", volume="pv", *, waiting="", going=False):
 
 
 def volume(**spec):
-    return {("", "pv"): {"spec": spec}}
+    return {("", "pv"): {"metadata": {"name": "pv"}, "spec": spec}}
 
 
 def shelf(claims=None, volumes=None, sources=SOURCES):
@@ -37,11 +41,34 @@ DATA = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
 AT = {"name": "data", "mountPath": "/data"}
 
 
-@pytest.mark.parametrize("place", [{"local": {"path": "/disk/a"}}, {"hostPath": {"path": "/disk/a"}}])
-def test_a_claim_is_the_folder_of_its_volume(place):
+@pytest.mark.parametrize(
+    ("place", "make", "must_exist"),
+    [
+        ({"local": {"path": "/disk/a"}}, None, True),
+        ({"hostPath": {"path": "/disk/a"}}, 0o755, False),
+        ({"hostPath": {"path": "/disk/a", "type": "Directory"}}, None, False),
+    ],
+)
+def test_a_claim_is_the_folder_of_its_volume(place, make, must_exist):
     (mount,) = mounts([DATA], AT, found=shelf(claim(), volume(**place)))
 
-    assert (mount.target, mount.source, mount.volume.make, mount.read_only) == ("/data", Path("/disk/a"), 0o777, False)
+    assert (mount.target, mount.source, mount.read_only) == ("/data", Path("/disk/a"), False)
+    assert (mount.volume.name, mount.volume.make, mount.volume.must_exist) == ("pv", make, must_exist)
+
+
+def test_a_folder_of_our_own_is_open_to_whoever_the_pod_runs_as():
+    found = volume(hostPath={"path": "/disk/a", "type": "DirectoryOrCreate"})
+    found[("", "pv")]["metadata"]["annotations"] = {PROVISIONED_BY: FOLDERS_NAME}
+    (mount,) = mounts([DATA], AT, found=shelf(claim(), found))
+
+    assert (mount.volume.make, mount.volume.is_shared) == (0o777, True)
+
+
+def test_access_modes_do_not_keep_anybody_from_writing():
+    found = volume(hostPath={"path": "/x"}, accessModes=["ReadOnlyMany"])
+    (mount,) = mounts([DATA], AT, found=shelf(claim(), found))
+
+    assert not mount.read_only
 
 
 WAITS = {
@@ -51,7 +78,7 @@ WAITS = {
     "a claim that lost its volume": (shelf(claim("Lost")), "its volume is gone"),
     "a claim that goes": (shelf(claim(going=True)), "can't start pod because PVC team/data is being deleted"),
     "a volume that is gone": (shelf(claim()), "is not there"),
-    "a volume elsewhere": (shelf(claim(), volume(nfs={"server": "x"})), "is no folder of this machine"),
+    "a volume elsewhere": (shelf(claim(), volume(iscsi={"iqn": "x"})), "is no folder of this machine"),
 }
 
 
@@ -97,12 +124,42 @@ def test_config_maps_and_secrets_are_files_that_cannot_be_changed():
         ),
         ({"configMap": {"name": "settings", "items": [{"key": "lr", "path": "../x"}]}}, "cannot be a file name"),
         ({"configMap": {"name": "settings", "items": [{"key": "lr", "path": "/x"}]}}, "cannot be a file name"),
-        ({"nfs": {"server": "x"}}, "is a nfs, which is not offered here"),
+        ({"iscsi": {"lun": 0}}, 'volume "v" : a volume of sort iscsi is not offered here; use a claim'),
+        ({"csi": {"driver": "far"}}, "driver name far not found in the list of registered CSI drivers"),
+        ({"nfs": {"server": "x"}}, "nfs can be mounted by a node agent that runs as root only"),
     ],
 )
 def test_what_cannot_be_mounted_is_said(spec, said):
     with pytest.raises(Blocked, match=said):
         mounts([{"name": "v", **spec}], {"name": "v", "mountPath": "/v"})
+
+
+def mounting(claims=None, volumes=None):
+    return replace(shelf(claims, volumes), host=replace(HOST, may_mount=True))
+
+
+def test_a_disk_of_another_machine_is_mounted_away_from_what_is_removed():
+    volumes = [{"name": "v", "nfs": {"server": "nas", "path": "/export", "readOnly": True}}]
+    (mount,) = mounts(volumes, {"name": "v", "mountPath": "/v"}, found=mounting())
+
+    assert mount.volume.mounted == Mounted(kind="nfs", source="nas:/export", options=("ro",))
+    assert mount.source == Path(f"/agent/mounts/{UID}/0")
+    assert mount.read_only
+
+
+def test_a_claim_may_be_a_disk_of_another_machine():
+    found = mounting(claim(), volume(nfs={"server": "nas", "path": "/export"}, mountOptions=["vers=4.1"]))
+    (mount,) = mounts([DATA], AT, found=found)
+
+    assert mount.volume.mounted == Mounted(kind="nfs", source="nas:/export", options=("vers=4.1",))
+
+
+def test_memory_that_containers_share_is_mounted_with_its_size():
+    volumes = [{"name": "v", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}]
+    subject = pod(container(volumeMounts=[{"name": "v", "mountPath": "/v"}]), container("other"), volumes=volumes)
+    (mount,) = mounts_of(subject, subject["spec"]["containers"][0], mounting())
+
+    assert mount.volume.mounted == Mounted(kind="tmpfs", source="tmpfs", options=("size=1048576", "mode=1777"))
 
 
 def test_an_optional_source_may_be_absent():
@@ -126,9 +183,16 @@ def test_read_only_is_kept_from_either_side():
     assert [mount.read_only for mount in mounts(volumes, *wires, found=found)] == [True, True]
 
 
-@pytest.mark.parametrize("path", ["../x", "/etc", "a/../../b"])
-def test_a_sub_path_cannot_lead_out_of_its_volume(path):
-    with pytest.raises(Blocked, match="leads out of volume"):
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("../x", "unable to provision SubPath `../x`: must not contain '..'"),
+        ("/etc", "error SubPath `/etc` must not be an absolute path"),
+        ("a/../../b", "must not contain '..'"),
+    ],
+)
+def test_a_sub_path_cannot_lead_out_of_its_volume(path, said):
+    with pytest.raises(Blocked, match=re.escape(said)):
         mounts([{"name": "v", "emptyDir": {}}], {"name": "v", "mountPath": "/v", "subPath": path})
 
 
@@ -153,7 +217,7 @@ def test_a_claim_that_goes_stays_with_a_pod_that_runs():
 def test_what_a_folder_of_the_machine_must_be_is_passed_on(kind, make):
     (mount,) = mounts([{"name": "a", "hostPath": {"path": "/x", "type": kind}}], {"name": "a", "mountPath": "/a"})
 
-    assert mount.volume == Volume(source=Path("/x"), make=make, host_type=kind)
+    assert mount.volume == Volume(source=Path("/x"), name="a", make=make, host_type=kind)
 
 
 def test_memory_is_shared_by_all_containers_of_a_pod():
@@ -163,6 +227,42 @@ def test_memory_is_shared_by_all_containers_of_a_pod():
     first, second = (mounts_of(subject, each, shelf())[0] for each in subject["spec"]["containers"])
 
     assert first.source == second.source == Path(f"/dev/shm/paceline-{UID}/0")
+
+
+def test_a_secret_lies_in_memory_and_a_config_map_does_not():
+    volumes = [{"name": "s", "secret": {"secretName": "keys"}}, {"name": "c", "configMap": {"name": "settings"}}]
+    secret, words = mounts(volumes, {"name": "s", "mountPath": "/a"}, {"name": "c", "mountPath": "/b"})
+
+    assert (secret.source, secret.volume.is_memory) == (Path(f"/dev/shm/paceline-{UID}/0"), True)
+    assert (words.source, words.volume.is_memory) == (Path(f"/agent/pods/{UID}/volumes/1"), False)
+
+
+def test_a_pod_that_runs_keeps_the_files_it_was_given_when_their_source_is_gone():
+    status = {"containerStatuses": [{"name": "main", "containerID": "paceline://1"}]}
+    subject = pod(
+        container(volumeMounts=[{"name": "c", "mountPath": "/c"}]),
+        volumes=[{"name": "c", "configMap": {"name": "gone"}}],
+        status=status,
+    )
+    (mount,) = mounts_of(subject, subject["spec"]["containers"][0], shelf())
+
+    assert (mount.volume.files, mount.read_only) == (None, True)
+
+
+def test_all_that_a_projected_volume_lacks_is_said():
+    sources = [{"secret": {"name": "no"}}, {"configMap": {"name": "settings"}}, {"configMap": {"name": "no"}}]
+    said = 'MountVolume.SetUp failed for volume "p" : [secret "no" not found, configmap "no" not found]'
+    with pytest.raises(Blocked) as caught:
+        mounts([{"name": "p", "projected": {"sources": sources}}], {**AT, "name": "p"})
+    assert (str(caught.value), caught.value.told) == (said, (said,))
+
+
+def test_only_volumes_that_are_mounted_count():
+    first = container("first", volumeMounts=[{"name": "b", "mountPath": "/b"}])
+    names = [{"name": name, "emptyDir": {}} for name in "abc"]
+    subject = pod(container(volumeMounts=[{"name": "c", "mountPath": "/c"}]), volumes=names, initContainers=[first])
+
+    assert [(index, spec["name"]) for index, spec in mounted(subject)] == [(1, "b"), (2, "c")]
 
 
 def test_a_projected_volume_holds_what_all_its_sources_do():
@@ -215,9 +315,9 @@ def test_a_sub_path_may_be_made_of_variables():
     main = subject["spec"]["containers"][0]
 
     assert mounts_of(subject, main, shelf(), {"POD": "demo"})[0].sub_path == "logs/demo"
-    with pytest.raises(Blocked, match="leads out of volume"):
+    with pytest.raises(Blocked, match=re.escape("unable to provision SubPath `logs/../../x`: must not contain '..'")):
         mounts_of(subject, main, shelf(), {"POD": "../../x"})
-    with pytest.raises(Blocked, match="refers to a variable that is not set"):
+    with pytest.raises(Blocked, match="missing value for POD"):
         mounts_of(subject, main, shelf(), {})
 
 

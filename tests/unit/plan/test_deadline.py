@@ -64,6 +64,27 @@ def test_a_job_that_has_run_once_may_take_its_time_after_a_restart():
     assert later.status.phase is P
 
 
+def test_a_job_that_has_run_once_may_take_its_time_when_somebody_restarts_it():
+    world = seen("Running", "Running", of=LATE)
+    running = decide(world, after(1))
+    wish = {"restart_wish": "now"}
+    anew = decide(then(world, running, "Running", "Running", **wish), after(3600))
+
+    assert anew.status.attempt == 1
+    assert decide(then(world, anew, "Pending", "Pending", **wish), after(3601)).status.phase is not F
+
+
+def test_a_job_that_has_run_once_may_take_its_time_in_another_size():
+    elastic = replace(LATE, is_elastic=True)
+    world = seen("Running", "Running", of=elastic)
+    running = decide(world, after(1))
+    smaller = replace(elastic, members=elastic.members[:1])
+    anew = decide(then(world, running, "Running", of=smaller), after(3600))
+
+    assert anew.status.attempt == 1
+    assert decide(then(world, anew, "Pending", of=smaller), after(3601)).status.phase is not F
+
+
 def test_a_job_that_fails_before_it_ever_ran_has_no_more_time():
     world = seen("Pending", "Failed", of=LATE)
     again = decide(world, after(5))
@@ -90,6 +111,17 @@ def test_after_a_pause_the_time_to_begin_starts_anew(hold):
     assert (waiting.status.phase is F, waiting.wake_at) == (False, after(630))
     late = decide(then(world, waiting, "Pending", "Pending", **{hold: False}), after(630))
     assert late.status.phase is F
+
+
+@pytest.mark.parametrize("hold", ["is_paused", "is_suspended"])
+def test_a_job_that_ran_before_the_pause_must_begin_in_time_after_it(hold):
+    world = seen("Running", "Running", of=LATE)
+    running = decide(world, after(1))
+    held = decide(then(world, running, "Running", "Running", **{hold: True}), after(100))
+    back = decide(then(world, held), after(600))
+
+    assert decide(then(world, back, "Pending", "Pending"), after(629)).status.phase is not F
+    assert decide(then(world, back, "Pending", "Pending"), after(630)).status.phase is F
 
 
 def test_the_next_controller_has_the_same_moment():

@@ -116,6 +116,17 @@ def test_a_worker_that_has_not_gone_yet_holds_its_successor_back_and_is_no_failu
     assert [SITE.pod(new.place, new.attempt) for new in gone.create] == ["demo-12345-worker-2-r1"]
 
 
+def test_a_worker_that_vanished_when_it_was_given_up_comes_back_under_a_new_name():
+    job = Job(3)
+    job.settle()
+    job.world = replace(job.world, pods=job.world.pods[:2])
+    job.settle(resize=2)
+    plan = job.settle(resize=3)
+
+    assert job.names[-1] == "demo-12345-worker-2-r1"
+    assert plan.status.backoff_count == 0
+
+
 def test_a_worker_that_was_made_and_not_recorded_is_given_up_too():
     job = Job(2)
     job.settle()

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from paceline.objects.gang import CleanUp
+from paceline.objects.gang import CleanUp, Place
 from paceline.objects.status import JobStatus, Phase
 from paceline.plan.decide import decide
 from paceline.plan.plan import LogWish
-from tests.unit.plan.worlds import NOW, REPLICA, after, gang, seen, then
+from tests.unit.plan.worlds import NOW, REPLICA, after, gang, places, seen, then
 
 NEVER = gang(2, restart="Never")
 POD = "demo-12345-worker-1"
@@ -65,6 +65,17 @@ def test_lines_of_one_failure_are_not_taken_for_those_of_the_next():
 
     assert second.status.failure.last_lines is None
     assert second.read == LogWish(pod=f"{POD}-r1", container="main")
+
+
+def test_lines_stay_when_the_same_pod_brings_the_job_down_later():
+    """The rule needs both, and the first of them, whose lines are known, is to blame."""
+    both = gang(2, restart="Never", scope=REPLICA, failure=(tuple(places(2)),), success=((Place("worker", 7),),))
+    world = seen("Running", "Failed 137", of=both)
+    named = decide(replace(world, last_lines=LINES), NOW)
+    over = decide(then(world, named, "Failed 1", "Failed 137"), after(1))
+
+    assert (named.status.phase, over.status.phase) == (Phase.RUNNING, Phase.FAILED)
+    assert over.status.failure.last_lines == LINES[POD]
 
 
 def test_a_pod_that_is_gone_is_not_asked():

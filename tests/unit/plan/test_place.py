@@ -246,3 +246,12 @@ def test_who_may_start_with_fewer_keeps_nothing_from_others():
 
     assert ("default", "b-0") in found.bind
     assert len(found.bind) == 4
+
+
+def test_a_member_that_comes_back_alone_keeps_its_turn():
+    alone = ask("a", amounts(memory="4Gi"), size=1, present=3, placed=2)
+    later = ask("b", amounts(memory="1Gi"), since="2031")
+    found = place((alone, later), (node(memory="8Gi", used=amounts(memory="6Gi")),))
+
+    assert found.bind == {}
+    assert found.waits["default", "b-0"] == "waits behind a, which waits for memory"

@@ -27,7 +27,7 @@ UNITS = ("B", "KB", "MB", "GB", "TB")
 
 @click.group()
 def command() -> None:
-    r"""Show which environment an image becomes; build environments ahead, and remove old ones.
+    r"""Show which environment an image becomes; build and remove environments.
 
     Without a container runtime, an image's name selects an environment through a table of patterns. An environment is
     built by uv when the first pod asks for it, or ahead by `paceline image build`.
