@@ -44,6 +44,7 @@ lock: ## choose the newest packages that fit, and write them into requirements.l
 bench: setup ## measure, as ratios in one run
 	@PATH=$$(tools/setup kube):$$PATH .venv/bin/python bench/cold_start.py
 	@.venv/bin/python -m bench.start
+	@.venv/bin/python -m bench.node
 	@.venv/bin/python -m bench.api $(ARGS)
 
 up: setup ## start the embedded cluster in the foreground

@@ -26,6 +26,7 @@ namespace, `$FOLDER` a folder of the machine that is there for the case. More ke
     previous: [main]                  record the log of the try before, too
     logs: false                       record no logs (else: of every container that has run, while the pod is there)
     events: false                     record no events
+    needs: root                       on the embedded cluster too: without its rights it would be another answer
     moment: true                      the answer is that of the moment of `until`, and not what comes to rest after it
     seconds: 60                       how long an `until` may take
 
@@ -76,6 +77,8 @@ class Case:
     logs: bool = True
     events: bool = True
     moment: bool = False
+    # "root": on the embedded cluster too.
+    needs: str = ""
     seconds: float = 60.0
 
     @property

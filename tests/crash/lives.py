@@ -14,7 +14,7 @@ from paceline.client.cluster import (
     Collection,
 )
 from paceline.errors import Missing
-from paceline.kinds.kind import GROUP, SERVICE_GROUP, VERSION
+from paceline.kinds.kind import GROUP, VERSION
 from paceline.node.hosts import StableName, natural_number
 from paceline.node.network import SHARED_NETWORK
 from paceline.objects.builtin.storage import BOUND_BY_CONTROLLER, FOLDERS, WAITING
@@ -23,21 +23,12 @@ from paceline.store.limits import Limits
 from paceline.testing.lives import Life, Stage
 from paceline.testing.logs import Fault
 from paceline.testing.processes import Course
+from tests.crash.looking import LOOK_IN
+from tests.crash.manifests import named, template
 
 GENERIC = Collection(group=GROUP, version=VERSION, plural="genericjobs")
 PYTORCH = Collection(group=GROUP, version=VERSION, plural="pytorchtrainingjobs")
-BOARDS = Collection(group=SERVICE_GROUP, version=VERSION, plural="tensorboards")
-NOTEBOOKS = Collection(group=SERVICE_GROUP, version=VERSION, plural="notebooks")
 SECRETS = Collection(group="", version="v1", plural="secrets")
-
-
-def named(kind: str, name: str, **parts: Any) -> Object:
-    return {"kind": kind, "metadata": {"name": name, "namespace": "default"}, "apiVersion": "v1", **parts}
-
-
-def template(container: str, *, image: str = "python:3", **spec: Any) -> Object:
-    main = {"name": container, "image": image, "command": ["true"], **spec.pop("main", {})}
-    return {"spec": {"terminationGracePeriodSeconds": 2, "containers": [main], **spec}}
 
 
 def generic(name: str, *, replicas: int = 1, limit: int = 0, spec: Object | None = None, **pod: Any) -> Object:
@@ -50,10 +41,6 @@ def generic(name: str, *, replicas: int = 1, limit: int = 0, spec: Object | None
     rules = {"successRules": [{"worker": list(range(replicas))}], "failureRules": [{"worker": [0]}]}
     body = {"replicaSpecs": [replica], **rules, **(spec or {})}
     return named("GenericJob", name, spec=body) | {"apiVersion": f"{GROUP}/{VERSION}"}
-
-
-def service(kind: str, name: str, spec: Object) -> Object:
-    return named(kind, name, spec=spec) | {"apiVersion": f"{SERVICE_GROUP}/{VERSION}"}
 
 
 def pause(*, enabled: bool) -> Object:
@@ -413,7 +400,12 @@ async def fill(stage: Stage) -> None:
     ]
     mounts = [{"name": each["name"], "mountPath": f"/mnt/{each['name']}"} for each in volumes]
     body = {"volumes": volumes, "securityContext": {"fsGroup": 1000}, "restartPolicy": "OnFailure"}
-    await stage.create(PODS, named("Pod", "full", **template("main", main={"volumeMounts": mounts}, **body)))
+    body |= {"hostAliases": [{"ip": "10.0.0.9", "hostnames": ["nine"]}], "dnsConfig": {"searches": ["example.com"]}}
+    late = [{"name": "LATE", "valueFrom": {"configMapKeyRef": {"name": "late", "key": "a"}}}]
+    main = {"volumeMounts": mounts, "env": late}
+    await stage.create(PODS, named("Pod", "full", **template("main", main=main, **body)))
+    await stage.until("full lacks a variable", lambda now: "CreateContainerConfigError" in told_by(now, "pods", "full"))
+    await stage.create(CONFIG_MAPS, named("ConfigMap", "late", data={"a": "1"}))
     await stage.until("full runs", lambda now: now.phase("pods", "full") == "Running")
     await stage.patch(CONFIG_MAPS, "words", {"data": {"a": "one", "b": None, "c": "3"}})
     await stage.until("full succeeds", lambda now: now.phase("pods", "full") == "Succeeded")
@@ -425,56 +417,6 @@ async def fill(stage: Stage) -> None:
 def fill_course(_container: str, _pod: str, _tried: int) -> Course:
     # Long enough for the agent to look at the config map again, also when it was killed meanwhile.
     return Course(seconds=60)
-
-
-# A notebook that ends by itself, a paused job with a TensorBoard that waits, one whose TensorBoard nobody can make, and
-# a TensorBoard that an older version let in.
-
-
-def with_board(name: str, spec: Object) -> Object:
-    replica = {"type": "worker", "template": template("pytorch")}
-    body = {"replicaSpecs": [replica], "tensorboardSpec": spec, **pause(enabled=True)["spec"]}
-    return named("PyTorchTrainingJob", name, spec=body) | {"apiVersion": f"{GROUP}/{VERSION}"}
-
-
-BARE = with_board("bare", {"logDir": {"pvc": [{"name": "gone"}]}})
-OLD_BOARD = service("TensorBoard", "old", {"logDir": {}})
-for number, each in enumerate((OLD_BOARD, BARE), start=2):
-    each["metadata"] |= {
-        "uid": f"00000000-0000-4000-8000-{number:012}",
-        "generation": 1,
-        "creationTimestamp": "2029-12-31T00:00:00Z",
-    }
-
-
-async def look_in(stage: Stage) -> None:
-    # Nothing can be asked over HTTP in a simulated world: what has no environment is never asked whether it is ready.
-    logs = {"image": "nobody/knows:1", "logDir": {"s3": {"secretRef": {"name": "keys"}, "uri": ["s3://b/log"]}}}
-    probe = {"readinessProbe": {"exec": {"command": ["true"]}, "periodSeconds": 60}}
-    desk = {"template": template("notebook", main={"command": None, **probe})}
-    await stage.create(NOTEBOOKS, service("Notebook", "desk", desk))
-    await stage.create(PYTORCH, with_board("shown", logs))
-    await stage.until("its TensorBoard waits", lambda now: "nobody/knows" in told_by(now, "tensorboards", "shown"))
-    await stage.until("old is refused", lambda now: "logDir" in told_by(now, "tensorboards", "old"))
-    await stage.until("bare has none", lambda now: "gone" in told_by(now, "pytorchtrainingjobs", "bare"))
-    await stage.until("the notebook rests", lambda now: now.phase("notebooks", "desk") == "Paused")
-    for where, name in ((BOARDS, "old"), (NOTEBOOKS, "desk"), (PYTORCH, "shown"), (PYTORCH, "bare")):
-        await stage.delete(where, name)
-    for plural in ("pods", "tensorboards", "notebooks", "secrets"):
-        await stage.until(f"no {plural} are left", lambda now, plural=plural: not any_of(now, plural))
-    await stage.until("nothing leads to them", lambda now: now.find("services", "nb-desk") is None)
-
-
-def told_by(stage: Stage, plural: str, name: str) -> str:
-    return str((stage.find(plural, name) or {}).get("status"))
-
-
-def any_of(stage: Stage, plural: str) -> bool:
-    return any(key.split("/")[2] == plural for key in stage.oracle.objects)
-
-
-def look_in_course(_container: str, _pod: str, _tried: int) -> Course:
-    return Course(seconds=3)
 
 
 LIVES = {
@@ -490,15 +432,7 @@ LIVES = {
         Life(name="settle", act=settle, course=settle_course),
         Life(name="keep", act=keep, course=keep_course),
         Life(name="fill", act=fill, course=fill_course),
-        Life(
-            name="look in",
-            act=look_in,
-            course=look_in_course,
-            stored=(
-                (f"/{SERVICE_GROUP}/tensorboards/default/old", OLD_BOARD),
-                (f"/{GROUP}/pytorchtrainingjobs/default/bare", BARE),
-            ),
-        ),
+        LOOK_IN,
         Life(
             name="refuse",
             act=refuse,

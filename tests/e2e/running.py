@@ -63,6 +63,16 @@ def waits_for(cluster: Embedded, name: str, reason: str) -> str:
     return wait_until(f"pod {name} waits with {reason}", look)
 
 
+def lacks(cluster: Embedded, name: str, reason: str) -> str:
+    """Wait until something keeps all containers of a pod from starting; give what it says."""
+
+    def look() -> str:
+        conditions = show(cluster, "pod", name).get("status", {}).get("conditions") or ()
+        return next((str(each["message"]) for each in conditions if each.get("reason") == reason), "")
+
+    return wait_until(f"pod {name} lacks something: {reason}", look)
+
+
 def told(cluster: Embedded, name: str, reason: str) -> str:
     """Wait for an event about an object; give what it says."""
 

@@ -179,7 +179,9 @@ def test_of_pods_that_do_not_want_to_go_nothing_is_left(cluster: Embedded, count
     found = traces(cluster, frozenset(folders_of(cluster)))
     assert len(found.spaces) >= count - count // 10
     before = found.left()
-    assert all(len(before[sort]) >= count for sort in ("folders", "memory"))
+    # Of those that ended by themselves the memory is gone already.
+    assert len(before["folders"]) == count
+    assert len(before["memory"]) >= count - count // 10
 
     gone = cluster.kubectl("delete", "--raw", f"/api/v1/namespaces/default/pods?labelSelector=mark={mark}")
     assert gone.code == 0, gone.err

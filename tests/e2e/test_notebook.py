@@ -164,7 +164,7 @@ def _files(folder: Path) -> Iterator[Path]:
     return (path for path in folder.rglob("*") if path.is_file())
 
 
-def test_one_that_is_shut_down_rests_until_it_is_opened(cluster: Embedded, desk: Desk) -> None:
+def test_one_that_is_shut_down_rests_until_it_is_resumed(cluster: Embedded, desk: Desk) -> None:
     before = status(cluster, "notebook", "desk")
     (folder_of(cluster, "work") / "kept").write_text("still here")
     with desk.ask("POST", "/api/shutdown") as answer:
@@ -173,8 +173,7 @@ def test_one_that_is_shut_down_rests_until_it_is_opened(cluster: Embedded, desk:
     rest = reaches(cluster, "notebook", "desk", "Paused")
     assert condition(rest, "Suspended")["reason"] == "Ended"
     wait_until("its pod is gone", lambda: "desk" not in cluster.kubectl("get", "pods", "-o", "name").out)
-    with desk.ask("GET", "/lab") as answer:
-        assert answer.status == 503
+    assert cluster.paceline("resume", "notebook/desk").code == 0
     after = reaches(cluster, "notebook", "desk", "Running")
     assert after["pod"] != before["pod"]
     with desk.ask("GET", "/api/contents/kept") as answer:

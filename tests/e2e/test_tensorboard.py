@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from paceline.testing.embedded import Embedded, embedded, wait_until
+from paceline.testing.embedded import Embedded, embedded, leftovers, wait_until
 from tests.e2e.doors import Door
 from tests.e2e.manifests import claim, pytorch
 from tests.e2e.running import create, show
@@ -33,7 +33,9 @@ def cluster() -> Iterator[Embedded]:
 
 @pytest.fixture(scope="module")
 def data(cluster: Embedded) -> Path:
-    return folder_of(cluster, "data")
+    folder = folder_of(cluster, "data")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def tensorboard(name: str, **spec: Any) -> dict[str, Any]:
@@ -142,7 +144,7 @@ def test_one_that_nobody_uses_is_suspended_and_opening_it_wakes_it(cluster: Embe
 
 
 @pytest.mark.usefixtures("logged")
-def test_it_is_paused_and_resumed_by_hand_and_outlives_both_processes(cluster: Embedded) -> None:
+def test_it_outlives_both_processes_is_paused_and_resumed_by_hand_and_leaves_none_behind(cluster: Embedded) -> None:
     create(cluster, tensorboard("steady", logDir={"pvc": [{"name": "data", "subPath": ["runs"]}]}))
     before = reaches(cluster, "tensorboard", "steady", "Running")
 
@@ -161,3 +163,10 @@ def test_it_is_paused_and_resumed_by_hand_and_outlives_both_processes(cluster: E
     assert cluster.paceline("resume", "tb/steady").out == "tensorboard/steady resumed\n"
     after = reaches(cluster, "tensorboard", "steady", "Running")
     assert after["pod"]["reference"]["uid"] != before["pod"]["reference"]["uid"]
+
+    refused = cluster.paceline("down")
+    assert (refused.code, "tensorboard/steady" in refused.err) == (2, True)
+    assert cluster.paceline("down", "--stop-jobs").code == 0
+    assert leftovers(cluster.home) == ()
+    assert cluster.paceline("up", "-d").code == 0
+    assert status(cluster, "tensorboard", "steady")["phase"] == "Paused"

@@ -8,7 +8,7 @@ import pytest
 
 from paceline.testing.embedded import Embedded, wait_until
 from tests.e2e.manifests import generic
-from tests.e2e.running import create, ended, make_pod, phase, run_pod, shell, show, told, waits_for
+from tests.e2e.running import create, ended, lacks, make_pod, phase, run_pod, shell, show, told, waits_for
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
 ROOM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
@@ -176,7 +176,8 @@ def test_a_place_of_the_machine_that_is_not_there_is_waited_for(
     )
 
     why = f"hostPath type check failed: {tmp_path / 'no'} is not a {said}"
-    assert waits_for(cluster, name, "FailedMount") == why
+    why = f'MountVolume.SetUp failed for volume "v" : {why}'
+    assert lacks(cluster, name, "FailedMount") == why
     assert told(cluster, name, "FailedMount") == why
     cluster.kubectl("delete", "pod", name, "--wait=false")
 
@@ -239,7 +240,8 @@ def test_config_maps_are_files(cluster: Embedded) -> None:
 
 def test_a_config_map_that_is_not_there_is_waited_for(cluster: Embedded) -> None:
     make_pod(cluster, "patient", shell("cat /c/a", **at("/c")), volumes=vol(configMap={"name": "coming"}))
-    assert waits_for(cluster, "patient", "FailedMount") == 'configmap "coming" not found'
+    why = 'MountVolume.SetUp failed for volume "v" : configmap "coming" not found'
+    assert lacks(cluster, "patient", "FailedMount") == why
     create(cluster, words("coming", a="here"))
 
     assert ended(cluster, "patient") == "Succeeded"
@@ -344,5 +346,5 @@ def test_who_must_not_be_root_is_not(cluster: Embedded, context: dict[str, Any],
 def test_a_file_server_is_said_to_be_missing(cluster: Embedded) -> None:
     make_pod(cluster, "far", shell("true", **at("/n")), volumes=vol(nfs={"server": "far.example", "path": "/x"}))
 
-    assert "mount it on this machine" in waits_for(cluster, "far", "FailedMount")
+    assert 'MountVolume.SetUp failed for volume "v" : ' in lacks(cluster, "far", "FailedMount")
     cluster.kubectl("delete", "pod", "far", "--wait=false")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from paceline.client.cluster import CLAIMS, EVENTS, PODS, SECRETS, SERVICES, Select
+from paceline.client.cluster import CLAIMS, CRDS, EVENTS, POD_GROUPS, PODS, SECRETS, SERVICES, Select
 from paceline.errors import Invalid, Malformed, Missing
 from paceline.objects.meta import Object, name_of, uid_of
 from paceline.testing.processes import Course
@@ -351,6 +351,61 @@ def test_the_bounds_of_an_elastic_job_are_kept() -> None:
         now = await change(cluster, job, {"elastic": {"expectedReplicas": 5}, "suspend": False})
         assert now["spec"]["elastic"] == {**bounds, "expectedReplicas": 5}
         await until(lambda: _has(cluster, 5))
+
+    live(act)
+
+
+def definition() -> Object:
+    """The kind that T9k's scheduler brings along."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1beta1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"kind": "PodGroup", "plural": "podgroups", "singular": "podgroup", "listKind": "PodGroupList"}
+    spec = {"group": POD_GROUPS.group, "scope": "Namespaced", "names": names, "versions": [version]}
+    metadata = {"name": f"podgroups.{POD_GROUPS.group}"}
+    return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": metadata} | {
+        "spec": spec
+    }
+
+
+def test_a_queued_elastic_job_is_one_group_of_its_least_for_t9ks_scheduler() -> None:
+    """Vector 13: 7 replicas, PodGroup minMember 4; it goes with the job."""
+    bounds = {"enabled": True, "minReplicas": 4, "maxReplicas": 10, "expectedReplicas": 7}
+    job = pytorch(elastic=bounds, scheduler={"t9kScheduler": {"queue": "gpus", "priority": 5}}, **TORCHRUN)
+
+    async def main() -> None:
+        cluster = SimCluster(seed=1, defines=True)
+        await asyncio.wait_for(cluster.start_control().ready.wait(), PATIENCE_SECONDS)
+        await cluster.client().create(CRDS, definition())
+        await until(lambda: _serves(cluster))
+        await submit(cluster, job)
+        await until(lambda: _has(cluster, 7))
+        group = await cluster.client().get(POD_GROUPS, "default", "demo")
+        assert group["spec"] == {"minMember": 4, "queue": "gpus", "priority": 5}
+        await cluster.client().delete(where(job), ("default", "demo"), {"propagationPolicy": "Background"})
+        await until(lambda: _is_ungrouped(cluster))
+        await ended(cluster)
+
+    run_simulated(1, main())
+
+
+async def _serves(cluster: SimCluster) -> bool:
+    try:
+        await cluster.client().list(POD_GROUPS)
+    except Missing:
+        return False
+    return True
+
+
+async def _is_ungrouped(cluster: SimCluster) -> bool:
+    return not (await cluster.client().list(POD_GROUPS)).items
+
+
+def test_a_queued_job_runs_where_t9ks_scheduler_is_not() -> None:
+    job = pytorch(scheduler={"t9kScheduler": {"queue": "gpus"}})
+
+    async def act(cluster: SimCluster) -> None:
+        await submit(cluster, job)
+        await phase_becomes(cluster, where(job), "demo", "Running")
 
     live(act)
 

@@ -12,7 +12,8 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
 from paceline.assembly.processes import RealProcesses
-from paceline.node.execute import STDERR, STDOUT, NotRun, Order
+from paceline.node.enter import GONE
+from paceline.node.execute import STDERR, STDOUT, Gone, NotRun, Order
 
 CHUNK = 64 * 1024
 MAX_FDS = 3
@@ -141,7 +142,7 @@ class RealCommand:
 
 def _check(said: dict[str, str]) -> None:
     if "error" in said:
-        raise NotRun(said["error"])
+        raise (Gone if said.get("sort") == GONE else NotRun)(said["error"])
 
 
 def _written(order: Order) -> bytes:

@@ -167,20 +167,7 @@ async def start_controllers(
         chance=world.chance,
         recorder=Recorder(cluster, world.clock, component="paceline-scheduler"),
     )
-    boards = Boards(
-        cluster=cluster,
-        chance=world.chance,
-        recorder=Recorder(cluster, world.clock, component="paceline-controller"),
-        jobs=jobs.informers,
-    )
-    services = Services(
-        cluster=cluster,
-        clock=world.clock,
-        chance=world.chance,
-        recorder=Recorder(cluster, world.clock, component="paceline-controller"),
-        token=world.ids.secret,
-        visits=machine.visits,
-    )
+    windows = _windows(cluster, world, jobs=jobs, visits=machine.visits)
     claims = Claims(
         cluster=cluster,
         chance=world.chance,
@@ -195,7 +182,21 @@ async def start_controllers(
     namespaces = Namespaces(cluster=cluster, chance=world.chance)
     accounts = Accounts(cluster=cluster, chance=world.chance, authority=machine.authority)
     endpoints = Endpoints(cluster=cluster, chance=world.chance)
-    for controller in (jobs, boards, services, scheduler, claims, owners, namespaces, accounts, endpoints):
+    for controller in (jobs, *windows, scheduler, claims, owners, namespaces, accounts, endpoints):
         synced = asyncio.Event()
         group.create_task(controller.run(synced))
         await synced.wait()
+
+
+def _windows(cluster: Cluster, world: World, *, jobs: Jobs, visits: Visits | None) -> tuple[Boards, Services]:
+    """Make the controllers of what people open in a browser."""
+    recorder = Recorder(cluster, world.clock, component="paceline-controller")
+    services = Services(
+        cluster=cluster,
+        clock=world.clock,
+        chance=world.chance,
+        recorder=recorder,
+        token=world.ids.secret,
+        visits=visits,
+    )
+    return Boards(cluster=cluster, chance=world.chance, recorder=recorder, jobs=jobs.informers), services

@@ -4,13 +4,14 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,6 +23,8 @@ from paceline.errors import PacelineError, Unavailable
 ABOUT, LOCK_FILE = "paceline.json", "requirements.lock"
 LAST_LINES, LAST_BYTES = 12, 1500
 LOOK_SECONDS = 0.2
+# With what uv leads the eye.
+DRAWN = "[\\u00d7\\u2500-\\u257f\\u25b6]+"
 # How long an index of PyTorch's own may take to answer before the usual one is asked.
 PATIENCE = {"UV_HTTP_TIMEOUT": "10", "UV_HTTP_RETRIES": "0"}
 
@@ -178,7 +181,7 @@ class Build:
         finally:
             self._see_off(process)
         if code != 0:
-            said = "\n".join(last).strip()[-LAST_BYTES:] or f"uv ended with {code}"
+            said = in_one_line(last)[-LAST_BYTES:] or f"uv ended with {code}"
             raise NotBuilt(f"environment {self.recipe.name} could not be built: {said}")
         return list(last)
 
@@ -208,6 +211,12 @@ class Build:
             yield fd
         finally:
             os.close(fd)
+
+
+def in_one_line(lines: Iterable[str]) -> str:
+    """Put what uv said into one line, without its drawings and without where it worked."""
+    told = (re.sub(DRAWN, " ", line) for line in lines if not line.startswith("Using "))
+    return " ".join(" ".join(told).split())
 
 
 def is_locked(path: Path) -> bool:

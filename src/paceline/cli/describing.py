@@ -8,6 +8,7 @@ from paceline.cli.ending import folders, say_failure
 from paceline.cli.output import Output
 from paceline.cli.table import pairs, table
 from paceline.cli.times import age, short
+from paceline.errors import Invalid
 from paceline.objects.meta import Object, labels_of, name_of, namespace_of, uid_of
 from paceline.objects.status import JobStatus, Phase
 from paceline.objects.times import from_wire
@@ -55,6 +56,7 @@ def job_facts(job: Object, status: JobStatus, now: datetime) -> list[tuple[str, 
         ("Reason", reason_of(job)),
         ("Replicas", f"{ready} of {wanted}{_counted(status)}"),
         ("Size", _size(status)),
+        ("Resources", _resources(job)),
         ("Attempt", str(status.attempt) if status.attempt else ""),
         ("Restarts", str(status.backoff_count) if status.backoff_count else ""),
         ("Created", moment(created_of(job), now)),
@@ -62,6 +64,18 @@ def job_facts(job: Object, status: JobStatus, now: datetime) -> list[tuple[str, 
         ("Ended", moment(status.completion_time, now)),
         ("Duration", short(lasted) if lasted is not None else ""),
     ]
+
+
+def _resources(job: Object) -> str:
+    """Say what all replicas together ask for, and what they may use."""
+    from paceline.kinds import catalog
+    from paceline.kinds.totals import say, totals
+
+    try:
+        return say(totals(catalog.expand(job, catalog.ports_of(job))[1]))
+    except Invalid:
+        # What is wrong with the job is among its conditions.
+        return ""
 
 
 def _size(status: JobStatus) -> str:

@@ -39,6 +39,8 @@ ENDPOINTS = Collection(group="", version="v1", plural="endpoints")
 SLICES = Collection(group="discovery.k8s.io", version="v1", plural="endpointslices")
 STORAGE_CLASSES = Collection(group="storage.k8s.io", version="v1", plural="storageclasses", namespaced=False)
 PRIORITY_CLASSES = Collection(group="scheduling.k8s.io", version="v1", plural="priorityclasses", namespaced=False)
+# What T9k's scheduler reads; only clusters that have it have these.
+POD_GROUPS = Collection(group="scheduler.tensorstack.dev", version="v1beta1", plural="podgroups")
 LEASES = Collection(group="coordination.k8s.io", version="v1", plural="leases")
 CRDS = Collection(
     group="apiextensions.k8s.io",

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from paceline.client.cluster import PODS, SECRETS, SERVICES, Cluster, Collection
+from paceline.client.cluster import POD_GROUPS, PODS, SECRETS, SERVICES, Cluster, Collection
 from paceline.client.events import Recorder
 from paceline.errors import Conflict, Exists, Missing
 from paceline.objects.meta import Key, Object, controller_of, key_of, namespace_of, owned_by, revision_of, uid_of
 from paceline.plan.plan import NewPod, Plan
-from paceline.plan.pods import launch_manifest, pod_manifest, service_manifest
+from paceline.plan.pods import group_manifest, launch_manifest, pod_manifest, service_manifest
 from paceline.plan.seen import Seen
 
 
@@ -43,6 +43,7 @@ async def carry_out(hands: Hands, where: Collection, job: Object, *, seen: Seen,
     if plan.create:
         await _make_service(hands, written, seen)
         await _make_launch(hands, written, seen)
+        await _make_group(hands, written, seen)
     made = [await _make(hands, written, seen, new) for new in plan.create]
     if plan.removes_job:
         await _remove(hands, where, written)
@@ -103,6 +104,17 @@ async def _make_launch(hands: Hands, job: Object, seen: Seen) -> None:
         known = there.get("data") or {}
         if any(known.get(name) != text for name, text in files.items()):
             await hands.cluster.patch(SECRETS, key_of(manifest), {"data": files})
+
+
+async def _make_group(hands: Hands, job: Object, seen: Seen) -> None:
+    """Make the group by which T9k's scheduler places the members of a queued job together; once, where there is one."""
+    if seen.pods or not seen.gang.queue:
+        return
+    try:
+        await hands.cluster.create(POD_GROUPS, group_manifest(seen.site, seen.gang, owner=owned_by(job)))
+    except (Exists, Missing):
+        # Made already, or this cluster has no such scheduler: ours goes by the pods' own annotations.
+        return
 
 
 async def _make(hands: Hands, job: Object, seen: Seen, new: NewPod) -> Object:

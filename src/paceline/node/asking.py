@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from paceline.node.execute import NotRun
+from paceline.node.execute import Gone, NotRun
 from paceline.node.probes import Probe, port_of
 from paceline.objects.meta import Object
 
@@ -32,7 +32,7 @@ class Said:
 
     is_good: bool
     text: str = ""
-    # Nothing was heard of the container itself: it may be well or not.
+    # Nothing was heard of the container itself: it may be well or not. Without words: it has ended meanwhile.
     is_unknown: bool = False
 
 
@@ -62,6 +62,8 @@ class Asking:
             case "exec" if self.inside is not None:
                 try:
                     code, output = await self.inside.run(pod, str(container["name"]), tuple(what.get("command") or ()))
+                except Gone:
+                    return Said(is_good=False, is_unknown=True)
                 except NotRun as error:
                     return Said(is_good=False, is_unknown=True, text=str(error))
                 return Said(is_good=code == 0, text=output[:SHOWN_BYTES].decode(errors="replace"))

@@ -103,9 +103,9 @@ class Checks:
             kind = min(asked, key=lambda each: due[each])
             await asyncio.sleep(max((due[kind] - self.clock.now()).total_seconds(), 0.0))
             said = await self.asking.ask(probes[kind], pod, container, self.address(pod))
-            if said.is_unknown:
+            if said.is_unknown and said.text:
                 await self._tell(attempt, pod, f"errored and resulted in unknown state: {said.text}", kind=kind)
-            else:
+            elif not said.is_unknown:
                 await self._count(attempt, pod, probes[kind], said)
             due[kind] = self.clock.now() + max(probes[kind].period, timedelta(milliseconds=1))
 

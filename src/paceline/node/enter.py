@@ -32,7 +32,7 @@ NS_GET_USERNS = 0xB701
 PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 4, 24, 38, 47
 PR_CAP_AMBIENT_CLEAR_ALL = 4
 CAPABILITY_VERSION, LAST_CAPABILITY = 0x20080522, 63
-NOT_FOUND, NOT_ALLOWED, BROKEN = "NotFound", "NotAllowed", "Broken"
+NOT_FOUND, NOT_ALLOWED, BROKEN, GONE = "NotFound", "NotAllowed", "Broken", "Gone"
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -125,7 +125,7 @@ def _start(order: dict[str, Any]) -> tuple[int, list[int]]:
 
 def find_container(shim: int, ticks: int) -> int:
     """Find a container's first process below its shim: the first in a PID namespace of its own, if there is one."""
-    gone = Refused(NOT_FOUND, "the container has ended")
+    gone = Refused(GONE, "the container has ended")
     if start_ticks(shim) != ticks:
         raise gone
     here = _namespace(os.getpid(), "pid")

@@ -25,8 +25,15 @@ def expand(text: str, known: Mapping[str, str]) -> str:
     return _REFERENCE.sub(put, text)
 
 
-def env_of(pod: Object, container: Object, sources: Sources, host: Host | None = None) -> dict[str, str]:
-    """Work out the variables a container asks for; each may refer to those before it.
+def env_of(
+    pod: Object,
+    container: Object,
+    sources: Sources,
+    host: Host | None = None,
+    *,
+    told: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """Work out the variables a container asks for; each may refer to those before it, and to what it is told anyway.
 
     Services are not among them: their addresses lead nowhere on this machine. The API server is told of elsewhere.
     """
@@ -35,7 +42,7 @@ def env_of(pod: Object, container: Object, sources: Sources, host: Host | None =
         env.update(_block(block, sources))
     for entry in container.get("env") or ():
         if "valueFrom" not in entry:
-            env[str(entry["name"])] = expand(str(entry.get("value") or ""), env)
+            env[str(entry["name"])] = expand(str(entry.get("value") or ""), {**(told or {}), **env})
         elif (value := _value(entry["valueFrom"], pod, container, (sources, host))) is not None:
             env[str(entry["name"])] = value
     if any("\0" in text for pair in env.items() for text in pair):

@@ -17,6 +17,10 @@ class NotRun(Unavailable):
     """A command could not be run in a container; the words are a container runtime's."""
 
 
+class Gone(NotRun):
+    """The container has ended."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
     """One command to be run in a container."""

@@ -34,7 +34,7 @@ class Hooks:
                 said = await self._run(pod, container, PRE_STOP)
         except TimeoutError:
             said = Said(is_good=False, text="it took longer than the grace period")
-        if not said.is_good:
+        if not said.is_good and (said.text or not said.is_unknown):
             await self._tell(pod, container, "PreStop", said)
 
     async def _run(self, pod: Object, container: Mapping[str, Any], kind: str) -> Said:

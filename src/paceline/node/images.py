@@ -16,6 +16,8 @@ SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/s
 # Images by the environment that has what they promise; those of `host` promise no more than the machine has anyway.
 # The other names are those of the requirements in `environments/`.
 PROMISES = {
+    # First: a notebook with PyTorch in its name is a notebook.
+    "jupyter": ("*-notebook*", "jupyterlab", "t9kpublic/jupyter*"),
     "pytorch": ("pytorch/pytorch*", "pytorch", "*/nvidia/pytorch", "t9kpublic/pytorch*", "t9kpublic/torch*"),
     "tensorflow": (
         "tensorflow/tensorflow*",
@@ -28,7 +30,6 @@ PROMISES = {
     "tensorboard": ("tensorboard", "t9kpublic/tensorboard*", "*/tensorflow-samples/tensorboard*"),
     "xgboost": ("xgboost", "dmlc/xgboost*", "t9kpublic/xgboost*"),
     "mpi": ("mpi4py", "mpioperator/*", "t9kpublic/mpi*"),
-    "jupyter": ("jupyter/*-notebook", "*/jupyter/*-notebook", "jupyterlab", "t9kpublic/jupyter*"),
     HOST: (
         *("alpine", "bash", "busybox", "centos", "debian", "fedora"),
         *("python", "redhat/ubi*", "rockylinux", "ubuntu"),

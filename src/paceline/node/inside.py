@@ -3,7 +3,7 @@
 from contextlib import aclosing, closing
 from dataclasses import dataclass
 
-from paceline.node.execute import NotRun, Run, order_for
+from paceline.node.execute import Gone, NotRun, Run, order_for
 from paceline.node.host import Blocked
 from paceline.node.look import containers_of, latest_folder
 from paceline.node.records import read_started
@@ -34,7 +34,7 @@ class RunInside:
         folder = latest_folder(world, folders, uid_of(pod), container)
         started = read_started(world.files, folder) if folder else None
         if started is None or started.identity is None:
-            raise NotRun(f"container {container} does not run")
+            raise Gone(f"container {container} does not run")
         launch = await self.starter.launch(pod, spec)
         order = order_for(launch, self.starter.host, shim=started.identity, argv=argv, has_terminal=False)
         output = b""

@@ -77,11 +77,22 @@ def _statuses(seen: Seen) -> tuple[list[Object], list[Object]]:
 
 def _close(seen: Seen, init: list[Object], main: list[Object]) -> None:
     """Say of containers that wait that they never came, unless their turn had not come yet."""
-    is_initialized = all(each["ready"] or (is_beside(seen, each) and "containerID" in each) for each in init)
-    begun = [each for each in init if each["lastState"]]
-    for each in (*begun, *(main if is_initialized else ())):
+    tried = max((place for place, each in enumerate(init) if _has_come(each)), default=0)
+    for each in (*init[: tried + 1], *(main if _was_initialized(seen, init, main) else ())):
         if "terminated" not in each["state"]:
             each |= {"state": {"terminated": UNKNOWN}, "ready": False, "started": False}
+
+
+def _has_come(status: Object) -> bool:
+    """Tell whether a container has ever been started."""
+    return "waiting" not in status["state"] or bool(status["lastState"])
+
+
+def _was_initialized(seen: Seen, init: list[Object], main: list[Object]) -> bool:
+    """Tell, as a kubelet does, whether it was the turn of a pod's main containers."""
+    if not init or any(_has_come(each) for each in main):
+        return True
+    return bool(init[-1]["started"] if is_beside(seen, init[-1]) else init[-1]["ready"])
 
 
 def phase_of(seen: Seen, init: list[Object], main: list[Object]) -> str:
@@ -129,7 +140,7 @@ def _container(seen: Seen, spec: Mapping[str, Any], role: Role) -> Object:
     state, last = _state(seen, name, role), {}
     if "waiting" in state and each is not None and each.ended is not None:
         last = {"terminated": _terminated(each.ended, _id(seen.pod, name, restarts))}
-    elif before is not None and "terminated" not in state:
+    elif before is not None and ("terminated" not in state or _was_asked(seen, name)):
         last = {"terminated": _terminated(before, _id(seen.pod, name, restarts - 1))}
     is_running = "running" in state
     health = seen.health.get(name) or Health()
@@ -148,6 +159,11 @@ def _container(seen: Seen, spec: Mapping[str, Any], role: Role) -> Object:
         status["containerID"] = _id(seen.pod, name, restarts)
         status |= _granted(spec)
     return status
+
+
+def _was_asked(seen: Seen, name: str) -> bool:
+    """Tell whether a container ended because its pod goes: what a kubelet then says last is what it knew."""
+    return is_deleting(seen.pod) and seen.tries[name].asked_at is not None
 
 
 def _granted(spec: Mapping[str, Any]) -> Object:

@@ -136,9 +136,11 @@ class Starter:
             raise Blocked(CONFIG_ERROR, f"container name {name!r}: {said}")
         pod = self._with_addresses(pod)
         held = self.devices.of(pod, container)
+        # Without a sandbox there is neither the token nor the name that programs go on to look for.
+        api = self.hosts.network.variables if self.host.has_sandbox else {}
+        told = devices.variables(held) | api
         # What people say themselves goes before what they are told.
-        told = devices.variables(held) | self.hosts.network.variables
-        env = told | env_of(pod, container, sources, self.host)
+        env = told | env_of(pod, container, sources, self.host, told=told)
         working_dir = str(container.get("workingDir") or "")
         mounts = mounts_of(pod, container, self.shelf(sources), env)
         places = (*(mount.target for mount in mounts), *([working_dir] if working_dir else ()))

@@ -8,7 +8,6 @@ from paceline.objects.status import Condition, Failure, JobStatus, Phase, Replic
 from paceline.objects.times import to_wire
 from paceline.plan.cleanup import clean_up, unfinished
 from paceline.plan.conditions import (
-    INITIALIZED,
     NONE,
     REPLICA_FAILURE,
     RUNNING,
@@ -24,6 +23,7 @@ from paceline.plan.expiry import expire
 from paceline.plan.last_lines import with_last_lines
 from paceline.plan.memory import REASON as OUT_OF_MEMORY
 from paceline.plan.memory import advice, is_killed_again
+from paceline.plan.news import RESTARTING, births, news
 from paceline.plan.pause import begin_again, is_restart_wanted, pause, resume, stay, suspend, unsuspend
 from paceline.plan.plan import NewPod, Plan, Tell
 from paceline.plan.restart import Verdict, failed_first, held_until, judge, restarted
@@ -33,13 +33,11 @@ from paceline.plan.tasks import with_tasks
 from paceline.plan.tries import Try, older_pods, tries_of
 from paceline.plan.waiting import Waiting, failure_of, say_failure, why_waiting
 
-RESTARTING = "Restarting"
-
 
 def decide(seen: Seen, now: datetime) -> Plan:
     """Choose the next step for one job."""
     seen = with_releases(seen)
-    return with_last_lines(seen, with_size(seen.gang, _next(seen, now)))
+    return with_last_lines(seen, with_size(seen, _next(seen, now)))
 
 
 def _next(seen: Seen, now: datetime) -> Plan:
@@ -58,7 +56,7 @@ def _next(seen: Seen, now: datetime) -> Plan:
     if loss := _lost(seen, verdict) or _late(seen, status, tries, now):
         return _fail(seen, tries, now, loss)
     if held := _held(seen, status, tries, now):
-        return _with(held, before=_births(seen, tries))
+        return _with(held, before=births(seen, tries))
     if verdict.again:
         return _restart(seen, tries, verdict, now=now)
     return _go_on(seen, tries, now)
@@ -128,7 +126,7 @@ def _succeed(seen: Seen, tries: tuple[Try, ...], now: datetime, message: str) ->
     status = ended(status, Phase.SUCCEEDED, now, reason=Phase.SUCCEEDED.value, message=message)
     status = status.but(phase=Phase.SUCCEEDED, completion_time=now, start_after=None, failure=None)
     told = Tell(reason="Succeeded", message=message)
-    return _with(clean_up(seen, tries, status, now), before=_births(seen, tries), after=(told,))
+    return _with(clean_up(seen, tries, status, now), before=births(seen, tries), after=(told,))
 
 
 def _fail(seen: Seen, tries: tuple[Try, ...], now: datetime, loss: _Loss) -> Plan:
@@ -137,7 +135,7 @@ def _fail(seen: Seen, tries: tuple[Try, ...], now: datetime, loss: _Loss) -> Pla
     status = ended(status, Phase.FAILED, now, reason=loss.reason, message=loss.message)
     status = status.but(phase=Phase.FAILED, completion_time=now, start_after=None)
     told = Tell(reason=loss.reason, message=loss.message, is_warning=True)
-    return _with(clean_up(seen, tries, status, now), before=_births(seen, tries), after=(told,))
+    return _with(clean_up(seen, tries, status, now), before=births(seen, tries), after=(told,))
 
 
 def _restart(seen: Seen, tries: tuple[Try, ...], verdict: Verdict, *, now: datetime) -> Plan:
@@ -155,7 +153,7 @@ def _restart(seen: Seen, tries: tuple[Try, ...], verdict: Verdict, *, now: datet
     why = say_failure(failure_of(cause)) if cause else "restartPolicy is Always"
     told = Tell(reason=RESTARTING, message=f"{why}; next try of {what}", is_warning=cause is not None)
     plan = Plan(status=status, delete=unfinished(seen.pods) if is_gang else (), wake_at=status.start_after)
-    return _with(plan, before=_births(seen, tries), after=(told,))
+    return _with(plan, before=births(seen, tries), after=(told,))
 
 
 def _go_on(seen: Seen, tries: tuple[Try, ...], now: datetime) -> Plan:
@@ -169,7 +167,7 @@ def _go_on(seen: Seen, tries: tuple[Try, ...], now: datetime) -> Plan:
     known = (status.start_after, deadline_of(seen.gang, status), start_by(seen, status))
     moments = [moment for moment in known if moment is not None]
     plan = Plan(status=status, delete=unfinished(old), create=create, wake_at=min(moments, default=None))
-    return _with(plan, before=_births(seen, tries), after=_news(seen.status, status))
+    return _with(plan, before=births(seen, tries), after=news(seen.status, status))
 
 
 def _missing(seen: Seen, tries: tuple[Try, ...], old: tuple[PodSeen, ...]) -> tuple[NewPod, ...]:
@@ -243,30 +241,6 @@ def _why(status: JobStatus, tries: tuple[Try, ...], old: tuple[PodSeen, ...]) ->
     if old:
         return Waiting(reason=RESTARTING, text=f"{len(old)} pods of an older try have not ended yet")
     return why_waiting(tries)
-
-
-def _births(seen: Seen, tries: tuple[Try, ...]) -> tuple[Tell, ...]:
-    """Tell of the job when it is new, and of every pod that was not seen before."""
-    known = {row.get("uid") for task in seen.status.tasks for row in task.get("replicas") or ()}
-    born = [f"pod {each.name} was created" for each in tries if each.uid and each.uid not in known]
-    created = Tell(reason="Created", message=f"job {seen.site.job} has {len(tries)} members")
-    first = () if seen.status.conditions else (created,)
-    return (*first, *(Tell(reason="NewReplica", message=message) for message in born))
-
-
-def _news(before: JobStatus, status: JobStatus) -> tuple[Tell, ...]:
-    """Tell what has changed since the last pass, each thing once."""
-    news = []
-    if is_true(status, INITIALIZED) and not is_true(before, INITIALIZED):
-        news.append(Tell(reason="Start", message="all pods exist"))
-    if status.phase is Phase.RUNNING and before.phase is not Phase.RUNNING:
-        news.append(Tell(reason="Running", message="all pods run"))
-    then, here = before.condition(RUNNING), status.condition(RUNNING)
-    # Why a job is tried again was told when that was decided.
-    is_new = here is not None and here.reason != RESTARTING and (then is None or then.reason != here.reason)
-    if status.waiting and here is not None and is_new:
-        news.append(Tell(reason=here.reason, message=status.waiting, is_warning=True))
-    return tuple(news)
 
 
 def _with(plan: Plan, *, before: tuple[Tell, ...] = (), after: tuple[Tell, ...] = ()) -> Plan:

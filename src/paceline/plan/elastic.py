@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from paceline.objects.gang import Gang, Place, RestartScope
 from paceline.objects.status import JobStatus
-from paceline.plan.plan import Plan
+from paceline.plan.plan import Plan, Tell
 from paceline.plan.seen import Seen
 from paceline.plan.tries import Try, attempt_of
 
@@ -39,12 +39,15 @@ def is_up(gang: Gang, tries: tuple[Try, ...]) -> bool:
     return started >= (len(tries) if gang.least is None else gang.least)
 
 
-def with_size(gang: Gang, plan: Plan) -> Plan:
-    """Say on an elastic job how many replicas run and how many are wanted."""
-    if not gang.is_elastic:
+def with_size(seen: Seen, plan: Plan) -> Plan:
+    """Say on an elastic job how many replicas run and how many are wanted, and tell when that has changed."""
+    if not seen.gang.is_elastic:
         return plan
-    size = {"currentReplicas": plan.status.aggregate.get("running", 0), "expectedReplicas": len(gang.members)}
-    return replace(plan, status=plan.status.but(elastic=size))
+    before, wanted = seen.status.elastic.get("expectedReplicas"), len(seen.gang.members)
+    size = {"currentReplicas": plan.status.aggregate.get("running", 0), "expectedReplicas": wanted}
+    changed = before is not None and before != wanted and not plan.status.phase.is_final
+    told = (Tell(reason="Resized", message=f"{wanted} replicas are wanted, {before} were before"),) if changed else ()
+    return replace(plan, status=plan.status.but(elastic=size), tell=(*told, *plan.tell))
 
 
 def _given_up(seen: Seen) -> Iterator[tuple[Place, int]]:

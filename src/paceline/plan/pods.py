@@ -103,9 +103,26 @@ def launch_manifest(site: Site, launch: Launch, program: Mapping[str, str], *, o
     }
 
 
+def group_manifest(site: Site, gang: Gang, *, owner: Mapping[str, Any]) -> Object:
+    """Write what T9k's scheduler reads of a job: how many pods it places together, in which queue, and how soon."""
+    return {
+        "apiVersion": "scheduler.tensorstack.dev/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {
+            "name": site.job,
+            "namespace": site.namespace,
+            "labels": job_labels(site, owner),
+            "ownerReferences": [dict(owner)],
+        },
+        "spec": {"minMember": _needed(gang), "queue": gang.queue, "priority": gang.priority},
+    }
+
+
 def _gang_size(gang: Gang, new: NewPod) -> int:
     """Count the pods that are placed together; a member that comes back alone waits for nobody."""
     is_alone = gang.scope is RestartScope.REPLICA and new.attempt > 0
-    if is_alone:
-        return 1
+    return 1 if is_alone else _needed(gang)
+
+
+def _needed(gang: Gang) -> int:
     return len(gang.members) if gang.least is None else gang.least

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from paceline.client.cluster import Collection
 from paceline.errors import Fault, Invalid, Missing
 from paceline.objects.meta import Object
+from paceline.objects.window import SHORT
 
 # The group of the job kinds. It stands in kinds/ too, which this package does not import: reading types costs
 # a command its quick start, and the cluster knows its kinds best.
@@ -36,7 +37,7 @@ class Kind:
     @property
     def is_service(self) -> bool:
         """Tell whether objects of this kind are opened in a browser."""
-        return self.where.group == SERVICE_GROUP
+        return self.where.group == SERVICE_GROUP and self.where.plural in SHORT
 
     @property
     def api_version(self) -> str:
@@ -60,11 +61,11 @@ class Kinds:
 
     def jobs(self) -> tuple[Kind, ...]:
         """Give all job kinds; none on a cluster where Paceline is not installed."""
-        try:
-            group = self._ask(f"/apis/{JOB_GROUP}")
-        except Missing:
-            return ()
-        return self._part(_preferred(group))
+        return self._group(JOB_GROUP)
+
+    def services(self) -> tuple[Kind, ...]:
+        """Give the kinds that are opened in a browser."""
+        return tuple(kind for kind in self._group(SERVICE_GROUP) if kind.is_service)
 
     def named(self, word: str) -> Kind:
         """Find a kind by plural, singular, short name, kind or plural.group; Invalid suggests a close one."""
@@ -119,6 +120,13 @@ class Kinds:
             self._others = tuple(_preferred(group) for group in ordered)
         for path in self._others:
             yield self._part(path)
+
+    def _group(self, name: str) -> tuple[Kind, ...]:
+        try:
+            group = self._ask(f"/apis/{name}")
+        except Missing:
+            return ()
+        return self._part(_preferred(group))
 
     def _part(self, path: str) -> tuple[Kind, ...]:
         if path not in self._parts:

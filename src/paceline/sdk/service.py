@@ -3,9 +3,11 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from paceline.client.cluster import PODS, Select
 from paceline.client.direct import DirectCluster
-from paceline.objects.labels import OPENED_AT
-from paceline.objects.service_status import ServiceStatus, Trait
+from paceline.objects.labels import OPENED_AT, OWNER_KIND, OWNER_NAME
+from paceline.objects.meta import Object
+from paceline.objects.service_status import ServicePhase, ServiceStatus, Trait
 from paceline.objects.times import to_wire
 from paceline.sdk.discovery import Kind
 
@@ -22,6 +24,11 @@ class ServiceRef:
     def __str__(self) -> str:
         return f"{self.kind.singular}/{self.name}"
 
+    def pods(self) -> tuple[Object, ...]:
+        """Read its pods: one, or none."""
+        labels = f"{OWNER_NAME}={self.name},{OWNER_KIND}={self.kind.kind}"
+        return self.cluster.list(PODS, Select(namespace=self.namespace, labels=labels)).items
+
     def pause(self) -> None:
         """End its pod and keep the object; `resume` starts it again."""
         self.cluster.patch(self.kind.where, (self.namespace, self.name), {"spec": {"suspend": True}})
@@ -34,3 +41,8 @@ class ServiceRef:
         moment = max(now, rest.since + timedelta(seconds=1)) if rest is not None and rest.status else now
         patch = {"spec": {"suspend": False}, "metadata": {"annotations": {OPENED_AT: to_wire(moment)}}}
         self.cluster.patch(self.kind.where, (self.namespace, self.name), patch)
+
+
+def is_at_rest(service: Object) -> bool:
+    """Tell whether a TensorBoard or Notebook has no pod and gets none by itself."""
+    return ServiceStatus.from_wire(service.get("status") or {}).phase is ServicePhase.PAUSED

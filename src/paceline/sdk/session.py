@@ -93,8 +93,11 @@ class Session(Reader):
         if kind is None or not kind.is_service:
             return None
         # Missing says that it is not there.
-        self.cluster.get(kind.where, self.namespace, name)
-        return ServiceRef(kind=kind, namespace=self.namespace, name=name, cluster=self.cluster)
+        return self.service_ref(kind, self.cluster.get(kind.where, self.namespace, name))
+
+    def service_ref(self, kind: Kind, service: Object) -> ServiceRef:
+        """Give the handle of a TensorBoard or Notebook that was read."""
+        return ServiceRef(kind=kind, namespace=namespace_of(service), name=name_of(service), cluster=self.cluster)
 
     def rerun(self, ref: JobRef, name: str | None = None) -> JobRef:
         """Run a job once more as a new job; Exists when the name is taken."""

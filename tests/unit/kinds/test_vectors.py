@@ -1,7 +1,7 @@
 """T9k's facts as they can be asserted of manifests alone; the numbers are those of the list they were taken from."""
 
 from paceline.kinds import catalog
-from paceline.kinds.totals import totals
+from paceline.kinds.totals import say, totals
 from paceline.objects.quantity import parse
 from tests.unit.kinds.manifests import gang_of, one_fault, pytorch, replica, template, tensorflow, trainer
 from tests.unit.kinds.oldshapes import alias_tensorflow
@@ -20,6 +20,7 @@ def test_the_tutorials_job_asks_for_eight_cpus_and_may_use_sixteen():
 
     assert found.requests == {"cpu": 8, "memory": parse("4Gi")}
     assert found.limits == {"cpu": 16, "memory": parse("8Gi")}
+    assert say(found) == "cpu 8 / 16, memory 4Gi / 8Gi"
 
 
 def test_the_tutorials_pods_are_named_after_the_job_and_its_incarnation():
@@ -66,3 +67,9 @@ def test_a_sidecar_counts():
     main["spec"]["containers"].append({"name": "beside", "image": "python", "resources": {"requests": {"cpu": "500m"}}})
 
     assert totals(gang_of(tensorflow(trainer("tensorflow") | {"template": main}))).requests == {"cpu": 3}
+
+
+def test_what_is_not_said_is_shown_as_such():
+    job = asks(requests={"cpu": "250m"}, limits={"memory": "1500Mi", "nvidia.com/gpu": 1024})
+
+    assert say(totals(gang_of(job))) == "memory 2.93Gi / 2.93Gi, nvidia.com/gpu 2048 / 2048, cpu 0.5 / -"

@@ -16,7 +16,7 @@ from paceline.client.events import Recorder
 from paceline.client.local import IN_PROCESS, LocalCluster
 from paceline.errors import Missing
 from paceline.node.agent import Agent
-from paceline.node.host import Folders
+from paceline.node.host import Folders, Host
 from paceline.store.memory import MemoryLog
 from paceline.store.store import Store
 from paceline.testing.simloop import SimLoop
@@ -36,6 +36,7 @@ class Place:
     images: tuple = ()
     sandbox: str | None = "/usr/bin/bwrap"
     agents: list = field(default_factory=list)
+    host: Host = HOST
 
     def make_agent(self):
         world = self.sim.world()
@@ -44,7 +45,7 @@ class Place:
             world=world,
             blocking=SimBlocking(),
             recorder=Recorder(self.cluster, world.clock, component="agent"),
-            host=HOST,
+            host=self.host,
             folders=FOLDERS,
             images=self.images,
             find_sandbox=lambda: self.sandbox,

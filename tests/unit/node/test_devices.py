@@ -1,12 +1,15 @@
 """Devices: nobody gets one that another has, and who has one keeps it over any death of the agent."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from paceline.node.devices import Devices, nodes, variables
 from paceline.node.host import Blocked, Device, Folders, Supply
+from paceline.testing.processes import Course
 from paceline.testing.world import sim_world
+from tests.unit.node.pods import HOST
 
 GPUS = Supply(
     resource="nvidia.com/gpu",
@@ -162,3 +165,39 @@ def test_devices_with_a_name_go_by_it(files):
     assigned(devices, some)
 
     assert variables(devices.of(some, container()))["CUDA_VISIBLE_DEVICES"] == "GPU-1,GPU-2"
+
+
+def gpus_of(intent):
+    """Give what a container was told of its devices when it was started."""
+    words = list(intent["options"])
+    return words[words.index("CUDA_VISIBLE_DEVICES") + 1].split(",")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_agents_that_die_at_any_moment_never_give_one_device_to_two_pods(play, seed):
+    """Four pods share two devices; whoever finds none waits, and all come to their ends."""
+
+    async def story(place):
+        place.host = replace(HOST, supplies=(replace(GPUS, devices=GPUS.devices[:2]),))
+        given = []
+
+        def script(intent):
+            others = [gpus_of(each) for each in place.sim.processes.running().values()]
+            assert gpus_of(intent) not in others
+            given.append(gpus_of(intent))
+            return Course(seconds=0.3)
+
+        place.sim.processes.script = script
+        names = [f"p{number}" for number in range(4)]
+        for name in names:
+            await place.create(name, container={"resources": {"limits": {"nvidia.com/gpu": "1"}}})
+        for turns in range(0, 300, 7):
+            await place.short_lived_agent(turns)
+        async with place.agent():
+            for name in names:
+                await place.phase("Succeeded", name=name)
+        assert len(given) == len(names)
+        assert {number for (number,) in given} <= {"0", "1"}
+        assert not [name for name in names if place.sim.files.exists(FOLDERS.pod(name) / "devices.json")]
+
+    play(story, seed)

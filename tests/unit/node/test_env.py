@@ -39,6 +39,13 @@ def test_a_variable_may_refer_to_those_before_it_only():
     assert env(*wire) == {"B": "$(A)", "A": "1", "C": "12"}
 
 
+def test_a_variable_may_refer_to_what_every_container_is_told():
+    wire = [{"name": "URL", "value": "https://$(KUBERNETES_SERVICE_HOST)"}]
+    told = {"KUBERNETES_SERVICE_HOST": "kubernetes.default.svc"}
+
+    assert env_of(pod(), container(env=wire), SOURCES, told=told) == {"URL": "https://kubernetes.default.svc"}
+
+
 @pytest.mark.parametrize(
     ("path", "value"),
     [

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from paceline.assembly.machine import RealFiles
 from paceline.errors import Malformed, Missing
 from paceline.node import shim
 from paceline.node.clearing import sweep, to_prune
@@ -114,14 +115,17 @@ def test_pods_are_found_by_job_and_by_name_the_last_first():
     assert history.find("other") == ()
 
 
-@pytest.mark.parametrize("name", ["..", "a/b", "../../etc", "A"])
-def test_a_name_that_nobody_can_have_leads_nowhere(name):
-    history = past()
-    history.keep(lived(history, "p", uid="u1"))
+@pytest.mark.parametrize("ask", [{"namespace": "../others"}, {"job": "../../others/job"}, {"namespace": "A"}])
+def test_a_name_that_nobody_can_have_leads_nowhere(ask, tmp_path):
+    folders = Folders(root=tmp_path / "agent")
+    history = History(world=replace(sim_world().world(), files=RealFiles()), folders=folders, policy=Policy())
+    outside = tmp_path / "agent" / "others" / "job" / "p.u1"
+    outside.mkdir(parents=True)
+    (folders.history / "team").mkdir(parents=True)
+    told = {"pod": "p", "job": "job", "uid": "u1", "goneAt": "2030-01-01T00:00:00Z", "bytes": 0}
+    (outside / "pod.json").write_text(json.dumps(told))
 
-    assert history.find(name) == ()
-    assert history.find("team", job=name) == ()
-    assert history.find("team", pod=name) == ()
+    assert history.find(**{"namespace": "team", **ask}) == ()
 
 
 def test_a_name_as_long_as_names_may_be_is_kept():
@@ -263,3 +267,30 @@ def test_the_volumes_of_a_pod_that_is_over_go_and_its_log_stays():
 
     assert not history.world.files.exists(FOLDERS.volume(uid, 0))
     assert own_log(history, uid)
+
+
+class Tight(SimFiles):
+    """A disk that is nearly full."""
+
+    free = 0.01
+
+    def room(self, path):
+        return self.free
+
+
+def test_on_a_disk_that_is_nearly_full_nothing_of_the_past_is_kept():
+    history = past(files=Tight())
+
+    assert not history.keep(lived(history, "p", uid="u1"))
+
+
+def test_a_disk_that_gets_full_gets_the_room_of_the_past():
+    files = Tight()
+    files.free = 0.5
+    history = past(files=files)
+    history.keep(lived(history, "p", uid="u1"))
+    files.free = 0.01
+
+    assert sweep(history).pods == 1
+    (found,) = history.find("team", pod="p")
+    assert found.is_pruned

@@ -284,7 +284,7 @@ def test_a_pod_may_be_called_by_its_full_name_if_it_is_no_longer_than_a_machine_
 
     assert machine_name(short) == "w.job.team.svc.cluster.local"
     assert machine_name(alone) == "w"
-    with pytest.raises(Blocked, match="is too long .64 characters is the max, 77 characters requested") as caught:
+    with pytest.raises(Blocked, match=r"is too long \(64 characters is the max, 77 characters requested\)") as caught:
         machine_name(long)
     assert caught.value.reason == "FailedCreatePodSandBox"
     assert hostname_of(short) == "w"

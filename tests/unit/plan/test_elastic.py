@@ -79,6 +79,17 @@ def test_two_three_two_without_a_restart_of_anybody():
     assert len(plan.status.tasks[0]["replicas"]) == 2
 
 
+def test_another_size_is_told_once():
+    job = Job(2)
+    job.settle()
+    job.settle(resize=3)
+    job.settle(resize=2)
+
+    assert job.told.count("Resized") == 2
+    ended = replace(job.world, gang=crew(3), status=job.world.status.but(phase=Phase.SUCCEEDED, completion_time=NOW))
+    assert decide(ended, NOW).tell == ()
+
+
 def test_a_killed_worker_comes_back_alone_in_between():
     job = Job(2)
     job.settle()
@@ -147,6 +158,7 @@ def test_a_job_runs_with_fewer_than_wanted_and_says_what_the_others_wait_for():
     assert plan.status.condition(ConditionType.RUNNING).status
     assert plan.status.waiting == "pod demo-12345-worker-2: Unschedulable"
     assert [told.reason for told in plan.tell][-2:] == ["Running", "Unschedulable"]
+    assert plan.tell[-2].message == "2 of 3 pods run"
 
 
 def test_a_job_does_not_run_with_fewer_than_its_least():

@@ -117,3 +117,14 @@ def test_a_sidecar_without_a_limit_is_not_confused_with_the_member():
     )
 
     assert decide(world, NOW).status.phase is Phase.PENDING
+
+
+def test_a_container_that_somebody_else_put_into_the_pod_has_no_limit_of_ours():
+    injected = ContainerSeen(name="proxy", state="Terminated", exit_code=137, reason="OOMKilled")
+    world = replace(
+        seen("Running", "", of=crew(), memory_kills={"worker-1": "512Mi"}),
+        pods=(pod(A, "Running"), pod(B, "Failed 137", containers=(injected,))),
+    )
+    plan = decide(world, NOW)
+
+    assert (plan.status.phase, plan.status.memory_kills) == (Phase.PENDING, {})

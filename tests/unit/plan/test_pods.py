@@ -7,7 +7,7 @@ import pytest
 
 from paceline.objects.gang import Gang, Launch, Member
 from paceline.plan.plan import NewPod
-from paceline.plan.pods import launch_manifest, pod_manifest, service_manifest
+from paceline.plan.pods import group_manifest, launch_manifest, pod_manifest, service_manifest
 from tests.unit.plan.worlds import GANG, REPLICA, SITE, gang, places
 
 OWNER = {
@@ -134,3 +134,14 @@ def test_a_job_without_a_queue_carries_no_word_of_one():
     metadata = made()["metadata"]
 
     assert not [name for name in (*metadata["labels"], *metadata["annotations"]) if "queue" in name]
+
+
+def test_a_group_is_named_after_its_job_and_needs_all_members():
+    group = group_manifest(SITE, replace(TWO, queue="gpus", priority=7), owner=OWNER)
+
+    assert (group["metadata"]["name"], group["metadata"]["ownerReferences"]) == ("demo", [OWNER])
+    assert group["spec"] == {"minMember": 2, "queue": "gpus", "priority": 7}
+
+
+def test_a_group_of_an_elastic_job_needs_its_least():
+    assert group_manifest(SITE, replace(TWO, least=1), owner=OWNER)["spec"]["minMember"] == 1

@@ -6,11 +6,11 @@ from datetime import timedelta
 import pytest
 
 from paceline.objects.gang import Member, Place, RestartPolicy
-from paceline.objects.status import Phase
+from paceline.objects.status import JobStatus, Phase
 from paceline.plan.decide import decide
 from paceline.plan.restart import judge, pause_after
 from paceline.plan.seen import ContainerSeen
-from paceline.plan.tries import tries_of
+from paceline.plan.tries import attempt_of, tries_of
 from tests.unit.plan.worlds import NOW, REPLICA, TEMPLATE, after, gang, places, pod, seen, then
 
 A, B = places(2)
@@ -112,3 +112,62 @@ def test_the_wait_is_the_same_for_the_next_controller():
     world = seen("Failed", "Running", backoff_count=2, attempt=2)
 
     assert decide(world, NOW).status.start_after == after(4)
+
+
+def test_of_all_exit_codes_four_are_restartable():
+    """Rule ExitCode, every code there is: 128 and above are no class of their own, as Kubeflow has it."""
+    again = [
+        code
+        for code in range(1, 256)
+        if decide(seen(f"Failed {code}", of=gang(1, restart="ExitCode")), NOW).status.phase is Phase.PENDING
+    ]
+
+    assert again == [130, 137, 138, 143]
+
+
+def test_a_roles_own_limit_counts_beside_that_of_the_job():
+    """Rule limits: worker may restart once, though the job has three restarts."""
+    limited = gang(2, scope=REPLICA, backoff_limit=3, role_limits={"worker": 1})
+    world = seen("Running", "Failed", of=limited)
+    first = decide(world, NOW)
+    second = decide(then(world, first, "Running", "Failed"), after(100))
+
+    assert (first.status.backoff_count, second.status.backoff_count) == (1, 1)
+    assert second.status.failure.pod == "demo-12345-worker-1-r1"
+
+
+def test_the_jobs_limit_counts_beside_that_of_a_role():
+    """Rule limits: a role with nine restarts has no more than the job has left."""
+    limited = gang(1, backoff_limit=1, role_limits={"worker": 9})
+    world = seen("Failed", of=limited)
+    first = decide(world, NOW)
+
+    assert decide(then(world, first, "Failed"), after(100)).status.phase is Phase.FAILED
+
+
+# Rule restartScope: who is tried again when the second of three fails.
+SCOPES = {
+    "the whole gang": (gang(3), {"worker-0": 1, "worker-1": 1, "worker-2": 1}, 2),
+    "that replica alone": (gang(3, scope=REPLICA), {"worker-0": 0, "worker-1": 1, "worker-2": 0}, 0),
+}
+
+
+@pytest.mark.parametrize(("crew", "attempts", "deletes"), SCOPES.values(), ids=SCOPES)
+def test_who_is_tried_again(crew, attempts, deletes):
+    world = seen("Running", "Failed", "Running", of=crew)
+    plan = decide(world, NOW)
+
+    assert {str(each.place): attempt_of(plan.status, each.place) for each in crew.members} == attempts
+    assert len(plan.delete) == deletes
+
+
+def test_a_wait_outlives_the_controller():
+    """Rule back-off: what the next controller reads is the wire form, to the fraction of a second."""
+    world = seen("Failed", "Running", of=gang(2, backoff_limit=9), backoff_count=4, attempt=4)
+    plan = decide(world, after(0.25))
+    last = JobStatus.from_wire(plan.status.to_wire())
+    later = then(world, replace(plan, status=last))
+
+    assert last.start_after == after(16.25)
+    assert (decide(later, after(16)).create, decide(later, after(16)).wake_at) == ((), after(16.25))
+    assert len(decide(later, after(16.25)).create) == 2

@@ -11,7 +11,10 @@ from paceline.cli.sessions import session as session_with
 from paceline.errors import PacelineError
 from paceline.sdk.facts import is_running as job_runs
 from paceline.sdk.job import JobRef
+from paceline.sdk.service import ServiceRef, is_at_rest
 from paceline.sdk.session import Session
+
+Ref = JobRef | ServiceRef
 
 KEEP, STOP, CANCEL = "keep", "stop", "cancel"
 
@@ -24,7 +27,7 @@ KEEP, STOP, CANCEL = "keep", "stop", "cancel"
 def command(*, answer: str | None) -> int:
     """Stop the embedded cluster.
 
-    Jobs that still run are asked about; the flags answer beforehand.
+    Jobs, TensorBoards and Notebooks that still run are asked about; the flags answer beforehand.
     """
     chosen = settings()
     if not is_running(chosen):
@@ -44,12 +47,12 @@ def settle_jobs(answer: str | None) -> int | None:
         return None
     try:
         with session_with(Reach()) as session:
-            jobs = running_jobs(session)
-            if not jobs:
+            running: list[Ref] = [*running_jobs(session), *running_services(session)]
+            if not running:
                 return None
-            answer = answer or ask(jobs)
+            answer = answer or ask(running)
             if answer == STOP:
-                stop_jobs(jobs)
+                stop_all(session, running)
     except PacelineError as error:
         if answer == STOP:
             raise
@@ -71,27 +74,45 @@ def running_jobs(session: Session) -> list[JobRef]:
     ]
 
 
-def ask(jobs: list[JobRef]) -> str | None:
-    """Ask what becomes of the jobs; None when nobody is there to answer."""
-    names = ", ".join(ref.name for ref in jobs[:5]) + (f" and {len(jobs) - 5} more" if len(jobs) > 5 else "")
-    one = len(jobs) == 1
-    told = f"{len(jobs)} job{' is' if one else 's are'} still running: {names}"
+def running_services(session: Session) -> list[ServiceRef]:
+    """Find the TensorBoards and Notebooks of all namespaces that have processes, or will have."""
+    return [
+        session.service_ref(kind, service)
+        for kind in session.kinds.services()
+        for service in session.list(kind, everywhere=True).items
+        if not is_at_rest(service)
+    ]
+
+
+def ask(running: list[Ref]) -> str | None:
+    """Ask what becomes of what runs; None when nobody is there to answer."""
+    shown = [str(ref) if isinstance(ref, ServiceRef) else ref.name for ref in running]
+    names = ", ".join(shown[:5]) + (f" and {len(shown) - 5} more" if len(shown) > 5 else "")
+    one = len(running) == 1
+    are_jobs = not any(isinstance(ref, ServiceRef) for ref in running)
+    told = f"{len(running)} job{' is' if one else 's are'} " if are_jobs else ""
+    told += f"still running: {names}"
     it, them = ("it runs", "it") if one else ("they run", "them")
     if not can_ask():
         say_error(f"{told}; say --keep-jobs ({it} on without the cluster) or --stop-jobs (pauses {them} first)")
         return None
     choices = {
         KEEP: f"keep {them} running; `paceline up` finds {them} again",
-        STOP: f"stop {them} first; a stopped job is paused and can be resumed",
+        STOP: f"stop {them} first; what is stopped is paused and can be resumed",
         CANCEL: "cancel: leave everything as it is",
     }
     return choose(f"{told}.", choices, CANCEL)
 
 
-def stop_jobs(jobs: list[JobRef]) -> None:
-    """Stop all jobs, then wait until none of them has a process."""
-    for ref in jobs:
+def stop_all(session: Session, running: list[Ref]) -> None:
+    """Stop everything, then wait until nothing of it has a process."""
+    for ref in running:
         ref.pause()
-    for ref in jobs:
+    pods = session.kinds.named("pods")
+    for ref in running:
         err().line(f"stopping {ref} …", "dim")
-        ref.wait_quiet()
+        if isinstance(ref, JobRef):
+            ref.wait_quiet()
+        else:
+            for pod in ref.pods():
+                session.wait_gone(pods, pod)

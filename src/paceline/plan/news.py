@@ -1,0 +1,40 @@
+"""What people are told about a job: each thing once."""
+
+from paceline.objects.status import JobStatus, Phase
+from paceline.plan.conditions import INITIALIZED, RUNNING, is_true
+from paceline.plan.plan import Tell
+from paceline.plan.seen import Seen
+from paceline.plan.tries import Try
+
+RESTARTING = "Restarting"
+
+
+def births(seen: Seen, tries: tuple[Try, ...]) -> tuple[Tell, ...]:
+    """Tell of the job when it is new, and of every pod that was not seen before."""
+    known = {row.get("uid") for task in seen.status.tasks for row in task.get("replicas") or ()}
+    born = [f"pod {each.name} was created" for each in tries if each.uid and each.uid not in known]
+    created = Tell(reason="Created", message=f"job {seen.site.job} has {len(tries)} members")
+    first = () if seen.status.conditions else (created,)
+    return (*first, *(Tell(reason="NewReplica", message=message) for message in born))
+
+
+def news(before: JobStatus, status: JobStatus) -> tuple[Tell, ...]:
+    """Tell what has changed since the last pass, each thing once."""
+    told = []
+    if is_true(status, INITIALIZED) and not is_true(before, INITIALIZED):
+        told.append(Tell(reason="Start", message="all pods exist"))
+    if status.phase is Phase.RUNNING and before.phase is not Phase.RUNNING:
+        told.append(Tell(reason="Running", message=_how_many(status)))
+    then, here = before.condition(RUNNING), status.condition(RUNNING)
+    # Why a job is tried again was told when that was decided.
+    is_new = here is not None and here.reason != RESTARTING and (then is None or then.reason != here.reason)
+    if status.waiting and here is not None and is_new:
+        told.append(Tell(reason=here.reason, message=status.waiting, is_warning=True))
+    return tuple(told)
+
+
+def _how_many(status: JobStatus) -> str:
+    """Say how many pods run: an elastic job may begin with fewer than it wants."""
+    waiting = status.aggregate.get("creating", 0) + status.aggregate.get("pending", 0)
+    total = sum(status.aggregate.values())
+    return f"{total - waiting} of {total} pods run" if waiting else "all pods run"

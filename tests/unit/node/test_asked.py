@@ -1,0 +1,53 @@
+"""A container that is to stop stops, also when the disk cannot take down that it was asked."""
+
+import errno
+import os
+from pathlib import Path
+
+from paceline.node.asked import Asked
+from paceline.node.records import ASKED
+from paceline.testing.world import SimFiles
+from tests.unit.node.pods import NOW, ago, done, running
+
+FOLDER = Path("/agent/pods/u/containers/main/0")
+WHO = running().started.identity
+
+
+class Full(SimFiles):
+    """A disk without any room."""
+
+    def overwrite(self, path, data, mode=0o644):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+
+def test_it_is_on_record_where_there_is_room_and_nowhere_else():
+    files, asked = SimFiles(), Asked()
+    files.make_folder(FOLDER)
+
+    asked.note(files, FOLDER, WHO, now=NOW)
+
+    assert files.exists(FOLDER / ASKED)
+    assert asked.recalled({"main": running()})["main"].asked_at is None
+
+
+def test_on_a_full_disk_it_is_remembered_until_the_container_has_ended():
+    asked = Asked()
+
+    asked.note(Full(), FOLDER, WHO, now=NOW)
+
+    assert asked.recalled({"main": running()})["main"].asked_at == NOW
+    asked.forget(WHO)
+    assert asked.recalled({"main": running()})["main"].asked_at is None
+
+
+def test_what_is_on_record_counts_more_than_what_is_remembered():
+    asked = Asked()
+    asked.note(Full(), FOLDER, WHO, now=NOW)
+
+    assert asked.recalled({"main": running(asked=7)})["main"].asked_at == ago(7)
+
+
+def test_nobody_else_is_taken_for_asked():
+    asked = Asked()
+
+    assert asked.recalled({"main": done(1)}) == {"main": done(1)}
