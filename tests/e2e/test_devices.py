@@ -176,3 +176,18 @@ def test_a_container_sees_its_own_device_nodes_and_no_others(cluster, nodes):
 @needs_nodes
 def test_a_container_that_asks_for_none_sees_no_device_nodes(cluster, nodes):
     assert run_pod(cluster, "blind", shell(f"test -e {nodes[0].parent} || echo nothing")) == ["nothing"]
+
+
+def test_a_port_of_the_machine_is_one_pods_at_a_time(cluster):
+    serving = {**shell(f"echo up; {UNTIL_TOLD}"), "ports": [{"containerPort": 18080}]}
+    make_pod(cluster, "first", serving, hostNetwork=True)
+    runs(cluster, "first")
+    make_pod(cluster, "second", serving, hostNetwork=True)
+    why = wait_until("the second says why it waits", lambda: scheduled(cluster, "second").get("message"))
+
+    assert why.startswith("0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports")
+    assert "18080/TCP is taken" in why
+
+    delete(cluster, "first")
+    runs(cluster, "second")
+    delete(cluster, "second")

@@ -66,6 +66,13 @@ def test_the_members_of_a_deleted_job_are_told_apart_and_so_are_two_jobs_of_one_
     one = cluster.paceline("logs", "twice", "--role", "worker", "--index", "1")
     assert one.out == "second of rank 1\n"
 
+    third = pytorch("twice", command=["true"], workers=1)
+    third["spec"]["runMode"] = {"pause": {"enabled": True}}
+    (tmp_path / "third.yaml").write_text(text(third))
+    assert cluster.paceline("submit", str(tmp_path / "third.yaml")).code == 0
+    silent = cluster.paceline("logs", "twice")
+    assert (silent.code, silent.out) == (1, "")
+
 
 def of_job(cluster: Embedded, job: str) -> list[dict[str, object]]:
     return [each for each in kept(cluster) if each["job"] == job]

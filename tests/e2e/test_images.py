@@ -133,7 +133,7 @@ def start_build(env: dict[str, str], what: Path) -> subprocess.Popen[str]:
 
 
 @pytest.fixture
-def watched(tmp_path: Path) -> Path:
+def watched(tmp_path: Path) -> Iterator[Path]:
     """A uv that notes what it is asked, and installs nothing before it is let."""
     program = tmp_path / "bin" / "uv"
     program.parent.mkdir()
@@ -141,7 +141,9 @@ def watched(tmp_path: Path) -> Path:
     guard = f'[ "$1 $2" = "pip install" ] && {{ echo go >>{tmp_path}/asked; {wait}; }}'
     program.write_text(f'#!/bin/sh\n{guard}\nexec {UV} "$@"\n')
     program.chmod(0o755)
-    return tmp_path
+    yield tmp_path
+    # Whatever became of the test, nobody waits any longer.
+    (tmp_path / "let").touch()
 
 
 def test_two_builds_of_the_same_at_once_are_one(place: Path, watched: Path) -> None:

@@ -89,4 +89,5 @@ def test_a_claim_tells_how_much_of_it_is_used(cluster):
 
     row = wait_until("its use is told", told)
     assert row == ["disk", "1.0", "MiB", "4.0", "MiB", "25%"]
+    assert "1.0 MiB of 4.0 MiB (25%)" in cluster.paceline("describe", "pvc/disk").out
     cluster.kubectl("delete", "pod", "writes", "--now")

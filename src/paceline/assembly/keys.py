@@ -36,7 +36,7 @@ class Keys:
 
 
 def prepare_keys(settings: Settings, world: World, port: int) -> Keys:
-    """Make what is missing and write the kubeconfigs; what is there stays, so old kubeconfigs go on working."""
+    """Make what is missing and write the kubeconfigs; what is there stays, so copies of kubeconfigs go on working."""
     folder = settings.keys
     world.files.make_folder(folder)
     authority, certificate, key = (folder / name for name in ("ca.crt", "server.crt", "server.key"))

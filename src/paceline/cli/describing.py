@@ -6,9 +6,10 @@ from datetime import datetime
 from paceline.cli import show
 from paceline.cli.ending import folders, say_failure
 from paceline.cli.output import Output
+from paceline.cli.sizes import share, size
 from paceline.cli.table import pairs, table
 from paceline.cli.times import age, short
-from paceline.errors import Invalid
+from paceline.errors import Invalid, PacelineError
 from paceline.objects.meta import Object, labels_of, name_of, namespace_of, uid_of
 from paceline.objects.status import JobStatus, Phase
 from paceline.objects.times import from_wire
@@ -17,6 +18,7 @@ from paceline.sdk.facts import created_of, duration_of, reason_of, replicas_of, 
 from paceline.sdk.job import JobRef, happened_at, in_order
 from paceline.sdk.members import MemberPod
 from paceline.sdk.session import Session
+from paceline.sdk.usage import filled_claims
 
 
 def describe_job(session: Session, ref: JobRef, job: Object, *, to: Output, now: datetime) -> None:
@@ -38,8 +40,24 @@ def describe_other(session: Session, kind: Kind, obj: Object, *, to: Output, now
     shown = {key: value for key, value in obj.items() if key != "metadata"}
     metadata = {key: value for key, value in obj["metadata"].items() if key != "managedFields"}
     to.document(show.as_yaml({"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **shown}))
+    if kind.kind == "PersistentVolumeClaim":
+        section(to, "Use", use_table(session, obj))
     mine = [event for event in session.events() if (event.get("involvedObject") or {}).get("uid") == uid_of(obj)]
     section(to, "Events", events_table(in_order(mine), now))
+
+
+def use_table(session: Session, claim: Object) -> list[str]:
+    """Say how full a claim is, where a node measures it."""
+    try:
+        found = filled_claims(session.cluster, namespace_of(claim))
+    except PacelineError:
+        # A real cluster may not let everybody ask its nodes.
+        return []
+    mine = next((each for each in found if each.name == name_of(claim)), None)
+    if mine is None:
+        return []
+    used, capacity = mine.used_bytes, mine.capacity_bytes
+    return pairs([("Used", f"{size(used)} of {size(capacity)} ({share(used, capacity)})")])
 
 
 def job_facts(job: Object, status: JobStatus, now: datetime) -> list[tuple[str, str]]:
@@ -59,6 +77,7 @@ def job_facts(job: Object, status: JobStatus, now: datetime) -> list[tuple[str, 
         ("Resources", _resources(job)),
         ("Attempt", str(status.attempt) if status.attempt else ""),
         ("Restarts", str(status.backoff_count) if status.backoff_count else ""),
+        ("TensorBoard", _board(status)),
         ("Created", moment(created_of(job), now)),
         ("Started", moment(status.start_time, now)),
         ("Ended", moment(status.completion_time, now)),
@@ -81,6 +100,12 @@ def _resources(job: Object) -> str:
 def _size(status: JobStatus) -> str:
     size = status.elastic
     return f"{size['currentReplicas']} run, {size['expectedReplicas']} are wanted" if size else ""
+
+
+def _board(status: JobStatus) -> str:
+    """Say which TensorBoard shows the job's curves, and how it is."""
+    found = status.tensorboard
+    return f"{(found.get('dependent') or {}).get('name', '')}: {found.get('note', '')}" if found else ""
 
 
 def _counted(status: JobStatus) -> str:

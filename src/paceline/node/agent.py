@@ -47,7 +47,7 @@ from paceline.node.start import Starter
 from paceline.node.stories import Story, part_of, pulled, stories, why_stopping
 from paceline.node.tokens import Tokens
 from paceline.node.workshop import NOT_PULLED, NoWorkshop, Workshop
-from paceline.objects.meta import Key, Object, key_of, revision_of, uid_of
+from paceline.objects.meta import Key, Object, is_deleting, key_of, revision_of, uid_of
 from paceline.world import Blocking, Identity, World
 
 log = logging.getLogger(__name__)
@@ -311,14 +311,19 @@ class Agent:
                 self._group.create_task(self._after_start(seen, container, each.restarts))
 
     async def _after_start(self, seen: Seen, container: Object, restarts: int) -> None:
-        name = str(container["name"])
-        if await self._hooks.after_start(seen.pod, container):
+        name, uid = str(container["name"]), uid_of(seen.pod)
+        if await self._hooks.after_start(seen.pod, container, still=lambda: self._is_wanted(uid)):
             # On a full disk it is not on record, and the next agent runs the hook again.
             with contextlib.suppress(OSError):
                 self.world.files.overwrite(self._folder(seen, name) / HOOKED, b"", 0o600)
-            self.queue.add(uid_of(seen.pod))
+            self.queue.add(uid)
         else:
-            self._checks.condemn((uid_of(seen.pod), name, restarts))
+            self._checks.condemn((uid, name, restarts))
+
+    def _is_wanted(self, uid: str) -> bool:
+        """Tell whether a pod is there and not about to go."""
+        pod = self._pod(uid)
+        return pod is not None and not is_deleting(pod)
 
     def _told_of(self, seen: Seen) -> dict[str, datetime]:
         """Say when this process told containers of a pod to stop."""
@@ -441,8 +446,8 @@ class Agent:
             await self.blocking.run(functools.partial(self.world.files.remove, self.folders.memories(uid)))
             if await self.blocking.run(functools.partial(self._clearing.history.keep, uid)):
                 self._clearing.hint()
-            else:
-                await self.blocking.run(functools.partial(self.world.files.remove, self.folders.pod(uid)))
+            # What had nothing to keep is still there.
+            await self.blocking.run(functools.partial(self.world.files.remove, self.folders.pod(uid)))
 
     async def _disconnect(self, uid: str) -> None:
         """Take away the network, the devices and the mounts of a pod in which nothing runs any more."""

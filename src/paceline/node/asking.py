@@ -16,6 +16,8 @@ SHOWN_BYTES = 10 * 1024
 _ANY_CERTIFICATE = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 _ANY_CERTIFICATE.check_hostname = False
 _ANY_CERTIFICATE.verify_mode = ssl.CERT_NONE
+# How a server says that it speaks without encryption.
+_NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE")
 
 
 class Inside(Protocol):
@@ -48,11 +50,7 @@ class Asking:
             async with asyncio.timeout(probe.timeout.total_seconds()):
                 return await self.act(probe.action, probe.what, pod, container=container, address=address)
         except TimeoutError:
-            seconds = f"{probe.timeout.total_seconds():g}s"
-            if probe.action == "exec":
-                command = " ".join(probe.what.get("command") or ())
-                return Said(is_good=False, text=f'command timed out: "{command}" timed out after {seconds}')
-            return Said(is_good=False, text=f"no answer within {seconds}")
+            return Said(is_good=False, text=_too_late(probe, container, address))
 
     async def act(
         self, action: str, what: Mapping[str, Any], pod: Object, *, container: Mapping[str, Any], address: str
@@ -80,7 +78,7 @@ class Asking:
 async def _connect(what: Mapping[str, Any], container: Mapping[str, Any], address: str) -> Said:
     host, port = str(what.get("host") or address), port_of(container, what.get("port") or 0)
     if port is None:
-        return Said(is_good=False, text=f"couldn't find port {what.get('port')!r} of container {container['name']}")
+        return Said(is_good=False, is_unknown=True, text=_no_port(what, container))
     try:
         _, writer = await asyncio.open_connection(host, port)
     except OSError as error:
@@ -94,15 +92,17 @@ async def _connect(what: Mapping[str, Any], container: Mapping[str, Any], addres
 async def _get(what: Mapping[str, Any], container: Mapping[str, Any], address: str) -> Said:
     host, port = str(what.get("host") or address), port_of(container, what.get("port") or 0)
     if port is None:
-        return Said(is_good=False, text=f"couldn't find port {what.get('port')!r} of container {container['name']}")
+        return Said(is_good=False, is_unknown=True, text=_no_port(what, container))
     is_tls = str(what.get("scheme") or "HTTP").upper() == "HTTPS"
-    path = "/" + str(what.get("path") or "/").lstrip("/")
-    url = f"{'https' if is_tls else 'http'}://{host}:{port}{path}"
+    path, url = _path(what), _url(what, f"{host}:{port}")
     try:
         reader, writer = await asyncio.open_connection(host, port, ssl=_ANY_CERTIFICATE if is_tls else None)
         with contextlib.closing(writer):
             writer.write(_request(what, f"{host}:{port}", path))
             status = await reader.readline()
+    except ssl.SSLError as error:
+        said = "http: server gave HTTP response to HTTPS client"
+        return Said(is_good=False, text=f'Get "{url}": {said if error.reason in _NO_TLS else f"tls: {error.reason}"}')
     except (OSError, ValueError) as error:
         reason = _reason(error) if isinstance(error, OSError) else "the answer is no HTTP"
         return Said(is_good=False, text=f'Get "{url}": dial tcp {host}:{port}: connect: {reason}')
@@ -112,6 +112,32 @@ async def _get(what: Mapping[str, Any], container: Mapping[str, Any], address: s
     code = int(words[1])
     is_good = 200 <= code < 400
     return Said(is_good=is_good, text="" if is_good else f"HTTP probe failed with statuscode: {code}")
+
+
+def _path(what: Mapping[str, Any]) -> str:
+    return "/" + str(what.get("path") or "/").lstrip("/")
+
+
+def _url(what: Mapping[str, Any], place: str) -> str:
+    return f"{str(what.get('scheme') or 'HTTP').lower()}://{place}{_path(what)}"
+
+
+def _too_late(probe: Probe, container: Mapping[str, Any], address: str) -> str:
+    """Say that an answer did not come in time."""
+    what = probe.what
+    place = f"{what.get('host') or address}:{port_of(container, what.get('port') or 0)}"
+    match probe.action:
+        case "exec":
+            command = " ".join(what.get("command") or ())
+            return f'command timed out: "{command}" timed out after {probe.timeout.total_seconds():g}s'
+        case "httpGet":
+            late = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
+            return f'Get "{_url(what, place)}": {late}'
+    return f"dial tcp {place}: i/o timeout"
+
+
+def _no_port(what: Mapping[str, Any], container: Mapping[str, Any]) -> str:
+    return f"couldn't find port {what.get('port')!r} of container {container['name']}"
 
 
 def _request(what: Mapping[str, Any], host: str, path: str) -> bytes:

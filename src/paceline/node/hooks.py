@@ -20,10 +20,10 @@ class Hooks:
     recorder: Recorder
     address: Callable[[Object], str]
 
-    async def after_start(self, pod: Object, container: Mapping[str, Any]) -> bool:
-        """Run what follows the start; False when it failed, and the container has to go."""
+    async def after_start(self, pod: Object, container: Mapping[str, Any], *, still: Callable[[], bool]) -> bool:
+        """Run what follows the start; False when it failed, and the container has to go if it is `still` wanted."""
         said = await self._run(pod, container, POST_START)
-        if not said.is_good:
+        if not said.is_good and still():
             await self._tell(pod, container, "PostStart", said)
         return said.is_good
 

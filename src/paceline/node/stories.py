@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from paceline.node.ending import DEADLINE, EVICTED, OVERDUE, held_tries
+from paceline.node.ending import DEADLINE, EVICTED, OVERDUE, held_tries, sidecars_of
 from paceline.node.probes import NAMES
 from paceline.node.restart import policy_of
 from paceline.node.seen import Seen
@@ -65,6 +65,8 @@ def why_stopping(seen: Seen, name: str) -> str:
     if not health.failed:
         return "FailedPostStartHook"
     said = f"Container {name} failed {NAMES[health.failed].lower()} probe"
+    if name in sidecars_of(seen.pod):
+        return f"Init {said[0].lower()}{said[1:]}"
     if policy_of(seen.pod) != "Never":
         return f"{said}, will be restarted"
     return said if len(held_tries(seen)) > 1 else f"Stopping container {name}"

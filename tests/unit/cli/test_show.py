@@ -100,6 +100,14 @@ def test_facts_of_a_job_leave_out_what_is_not_there():
     assert facts["Ended"] == facts["Attempt"] == ""
 
 
+def test_facts_of_a_job_name_its_tensorboard():
+    told = {"dependent": {"name": "digits-12345"}, "note": "it is opened at /t9k/x/"}
+    facts = dict(job_facts(job(), status_of(job()).but(tensorboard=told), NOON))
+
+    assert facts["TensorBoard"] == "digits-12345: it is opened at /t9k/x/"
+    assert dict(job_facts(job(), status_of(job()), NOON))["TensorBoard"] == ""
+
+
 def test_replicas_name_the_leader_and_how_each_ended():
     pods = [
         MemberPod(name="d-w-0", place=Place("worker", 0), attempt=0, phase="Running", is_leader=True),

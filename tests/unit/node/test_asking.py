@@ -6,7 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from paceline.node.asking import Asking
+from paceline.node.asking import Asking, Said
+from paceline.node.execute import Gone, NotRun
 from paceline.node.probes import Probe, probe_of
 from tests.unit.node.pods import container, pod
 
@@ -78,6 +79,46 @@ async def test_who_does_not_answer_in_time_has_failed():
         slow = Probe(kind="livenessProbe", action="httpGet", what={"port": port}, timeout=timedelta(milliseconds=20))
         found = await ASKING.ask(slow, pod(), container(), HERE)
 
+    assert not found.is_good
+    late = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
+    assert found.text == f'Get "http://{HERE}:{port}/": {late}'
+
+
+class Inside:
+    """Commands that cannot be run, or never end."""
+
+    def __init__(self, error=None):
+        self.error = error
+
+    async def run(self, pod, container, argv):
+        if self.error:
+            raise self.error
+        await asyncio.Event().wait()
+
+
+async def say(inside):
+    what = {"command": ["look", "around"]}
+    probe = Probe(kind="livenessProbe", action="exec", what=what, timeout=timedelta(milliseconds=20))
+    return await Asking(inside=inside).ask(probe, pod(), container(), HERE)
+
+
+async def test_a_command_that_takes_too_long_has_failed():
+    assert await say(Inside()) == Said(is_good=False, text='command timed out: "look around" timed out after 0.02s')
+
+
+async def test_a_command_that_cannot_be_run_says_nothing_of_the_container():
+    assert await say(Inside(NotRun("no such program"))) == Said(is_good=False, is_unknown=True, text="no such program")
+    # Nor is there anything to tell of one that has ended meanwhile.
+    assert await say(Inside(Gone("it has ended"))) == Said(is_good=False, is_unknown=True)
+
+
+async def test_a_server_without_encryption_is_told_from_one_that_does_not_answer():
+    async with server(b"HTTP/1.1 400 Bad Request\r\n\r\n") as (port, _):
+        probe = probe_of({"livenessProbe": {"httpGet": {"port": port, "scheme": "HTTPS"}}}, "livenessProbe")
+        asking = ASKING.ask(probe, pod(), container(), HERE)
+        found = await asking
+
+    assert found.text.startswith(f'Get "https://{HERE}:{port}/": ')
     assert not found.is_good
 
 

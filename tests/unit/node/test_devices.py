@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from paceline.client.cluster import NODES
 from paceline.node.devices import Devices, nodes, variables
 from paceline.node.host import Blocked, Device, Folders, Supply
 from paceline.testing.processes import Course
@@ -201,3 +202,16 @@ def test_agents_that_die_at_any_moment_never_give_one_device_to_two_pods(play, s
         assert not [name for name in names if place.sim.files.exists(FOLDERS.pod(name) / "devices.json")]
 
     play(story, seed)
+
+
+def test_the_node_has_what_the_machine_has_now(play):
+    async def story(place):
+        seen = []
+        for supplies in ((GPUS,), ()):
+            place.host = replace(HOST, supplies=supplies)
+            async with place.agent():
+                status = (await place.cluster.get(NODES, "", HOST.name))["status"]
+                seen.append([status[part].get("nvidia.com/gpu") for part in ("capacity", "allocatable")])
+        return seen
+
+    assert play(story) == [["3", "3"], [None, None]]

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from paceline.node.probes import Health
 from paceline.node.report import pod_status
 from paceline.node.seen import Problem, Try
-from paceline.node.stories import stories
+from paceline.node.stories import stories, why_stopping
 from tests.unit.node.pods import NOW, UID, container, deleted, done, ended, pod, running, seen, started
 
 TWO = (container("a"), container("b"))
@@ -285,3 +286,43 @@ def test_that_a_deadline_has_passed_is_told_once():
 
     assert stories({}, status)[0].reason == "DeadlineExceeded"
     assert stories(status, status) == ()
+
+
+def test_an_init_container_that_never_came_is_unknown_too_but_not_those_behind_it():
+    first, second = container("first"), container("second")
+    gone = pod_status(seen(deleted(initContainers=[first, second])), NOW)
+    words = [next(iter(each["state"])) for each in gone["initContainerStatuses"]]
+
+    assert words == ["terminated", "waiting"]
+
+
+def test_a_container_that_goes_with_its_pod_keeps_its_end_before():
+    asked = replace(done(3, restarts=1), asked_at=NOW)
+    goes = pod_status(seen(deleted(policy="Always"), {"main": asked}, before={"main": ended(4)}), NOW)
+    ends = pod_status(seen(pod(policy="OnFailure"), {"main": done(0, restarts=1)}, before={"main": ended(4)}), NOW)
+
+    assert goes["containerStatuses"][0]["lastState"]["terminated"]["exitCode"] == 4
+    assert ends["containerStatuses"][0]["lastState"] == {}
+
+
+SICK = Health(alive=False, failed="livenessProbe")
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        (pod(policy="Always"), "Container main failed liveness probe, will be restarted"),
+        (pod(), "Stopping container main"),
+        (pod(container(), container("b")), "Container main failed liveness probe"),
+        (
+            pod(container("b"), initContainers=[container(restartPolicy="Always")]),
+            "Init container main failed liveness probe",
+        ),
+        (deleted(policy="Always"), "Stopping container main"),
+    ],
+)
+def test_why_a_sick_container_is_stopped_is_said(spec, words):
+    names = [each["name"] for each in (*spec["spec"].get("initContainers", ()), *spec["spec"]["containers"])]
+    world = seen(spec, {name: running() for name in names}, health={"main": SICK})
+
+    assert why_stopping(world, "main") == words

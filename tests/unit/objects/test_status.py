@@ -39,6 +39,7 @@ FULL = JobStatus(
     tasks=({"type": "worker", "restartCount": 3, "replicas": []},),
     aggregate={"running": 2},
     elastic={"currentReplicas": 2, "expectedReplicas": 3},
+    tensorboard={"action": "NOP", "ready": True},
 )
 
 STATUSES = {
@@ -97,6 +98,7 @@ def test_the_wire_form_is_t9ks_and_what_it_leaves_out():
         "tasks": [{"type": "worker", "restartCount": 3, "replicas": []}],
         "aggregate": {"running": 2},
         "elastic": {"currentReplicas": 2, "expectedReplicas": 3},
+        "tensorboard": {"action": "NOP", "ready": True},
     }
 
 

@@ -135,14 +135,25 @@ def gone(session: Session, name: str, wanted: Wanted, error: Missing) -> Iterato
     """Give what was kept of the log of a job or a pod that is gone; where nothing was, raise what was raised before."""
     kind, slash, rest = name.partition("/")
     history, plain = History(cluster=session.cluster, namespace=session.namespace), rest or name
-    pods = () if slash and kind in PODS else history.pods(job=plain)
+    is_pod = bool(slash) and kind in PODS
+    owner = "" if is_pod else uid_of_job(session, name)
+    # Of a job that is there, not what another one of its name has left.
+    pods = [] if is_pod else [each for each in history.pods(job=plain) if owner in ("", each.owner)]
     if pods:
         say_hint(f"the pods of {plain} are gone (since {pods[0].gone_at}); this is what was kept of their log")
         for logged in history.job_log(pods, wanted.choice(), wanted.ask()):
             yield (str(logged.place) if wanted.is_shared else ""), logged.text
         return
-    pods = () if slash and kind not in PODS else history.pods(pod=plain)
+    pods = [] if owner or (slash and not is_pod) else list(history.pods(pod=plain))
     if not pods:
         raise error
     say_hint(f"pod {plain} is gone (since {pods[0].gone_at}); this is what was kept of its log")
     yield from (("", text) for text in history.pod_log(pods[0], wanted.ask()))
+
+
+def uid_of_job(session: Session, name: str) -> str:
+    """Tell which job has a name now; empty when none has."""
+    try:
+        return session.job(name).uid
+    except Missing:
+        return ""

@@ -5,12 +5,12 @@ import click
 from paceline.cli import failures
 from paceline.cli.output import err, out
 from paceline.cli.reach import Reach, reaches_cluster
+from paceline.cli.sizes import share, size
 from paceline.cli.table import table
 from paceline.sdk.reader import Reader
 from paceline.sdk.usage import Used, filled_claims, used_by_jobs, used_by_nodes, used_by_pods
 
-MIB, KIBI = 2**20, 1024
-UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+MIB = 2**20
 ORDERS = {"cpu": lambda each: -each.cpu_milli, "memory": lambda each: -each.memory_bytes}
 
 
@@ -53,20 +53,12 @@ def show_claims(reach: Reach, *, everywhere: bool) -> int:
         return failures.OK
     rows = []
     for each in found:
-        share = f"{100 * each.used_bytes // each.capacity_bytes}%" if each.capacity_bytes else ""
-        cells = (each.name, size(each.used_bytes), size(each.capacity_bytes), share)
+        used, capacity = each.used_bytes, each.capacity_bytes
+        cells = (each.name, size(used), size(capacity), share(used, capacity))
         rows.append((each.namespace, *cells) if everywhere else cells)
     header = ("NAME", "USED", "CAPACITY", "USE%")
     out().lines(table(("NAMESPACE", *header) if everywhere else header, rows))
     return failures.OK
-
-
-def size(count: int) -> str:
-    """Write a number of bytes for people."""
-    amount, unit = float(count), 0
-    while amount >= KIBI and unit < len(UNITS) - 1:
-        amount, unit = amount / KIBI, unit + 1
-    return f"{amount:.1f} {UNITS[unit]}" if unit else f"{count} B"
 
 
 def read(reader: Reader, what: str, *, everywhere: bool) -> tuple[Used, ...]:
