@@ -41,6 +41,7 @@ from paceline.client.events import Recorder
 from paceline.client.http import HttpCluster
 from paceline.errors import PacelineError, Unavailable
 from paceline.node.agent import Agent
+from paceline.node.filling import Filling
 from paceline.node.host import Folders, Host
 from paceline.node.serve import Machine, make_app
 from paceline.node.stats import Stats
@@ -143,6 +144,17 @@ def _host(settings: Settings) -> Host:
     return replace(look_at_host(), supplies=supplies, has_sandbox=settings.has_sandbox, disk_bytes=disk)
 
 
+def _filling(agent: Agent) -> Filling:
+    """Measure claims on a thread of its own: to add up a large one takes long."""
+    return Filling(
+        files=agent.world.files,
+        clock=agent.world.clock,
+        blocking=OneThread("sizes"),
+        claims=agent.starter.claims,
+        volumes=agent.starter.volumes,
+    )
+
+
 def _machine(agent: Agent, processes: RealProcesses) -> Machine:
     """Give the agent's API its hands and eyes."""
     # A thread of its own: looking at the machine must not wait for a folder that takes long to remove.
@@ -154,8 +166,7 @@ def _machine(agent: Agent, processes: RealProcesses) -> Machine:
         pods=agent.pods.cache,
         measure=measure,
         blocking=blocking,
-        # Another thread again: to add up a large claim takes long.
-        filling=agent.filling(OneThread("sizes")),
+        filling=_filling(agent),
     )
     return Machine(run=Commands(processes=processes).run, listens=Listeners(blocking).listens, stats=stats)
 

@@ -1,7 +1,6 @@
 """The node agent: follow this machine's pods, and move each on by one plan at a time."""
 
 import asyncio
-import contextlib
 import functools
 import logging
 import re
@@ -26,7 +25,6 @@ from paceline.node.ending import grace_of, held_tries
 from paceline.node.env import CONFIG_ERROR
 from paceline.node.eviction import Evictions, evicted, in_haste
 from paceline.node.execute import Run
-from paceline.node.filling import Filling
 from paceline.node.greeting import PRE_STOP, hook_of, is_greeted
 from paceline.node.history import History, Policy
 from paceline.node.hooks import Hooks
@@ -38,7 +36,7 @@ from paceline.node.look import containers_of, look, tries_of
 from paceline.node.mounting import Mounts
 from paceline.node.network import SHARED_NETWORK, Networks, PodNetwork
 from paceline.node.reclaim import Reclaim
-from paceline.node.records import HOOKED, read_started, write_ended
+from paceline.node.records import read_started, write_ended, write_hooked
 from paceline.node.refresh import Refresh
 from paceline.node.register import Registration
 from paceline.node.report import FINAL
@@ -208,12 +206,6 @@ class Agent:
         """What starts this agent's containers, and knows what each of them is made from."""
         return self._starter
 
-    def filling(self, blocking: Blocking) -> Filling:
-        """Give who measures the claims that this agent knows."""
-        files, clock = self.world.files, self.world.clock
-        volumes, claims = self._volumes.cache, self._claims.cache
-        return Filling(files=files, clock=clock, blocking=blocking, claims=claims, volumes=volumes)
-
     def _left_behind(self) -> frozenset[str]:
         """Name every pod that this machine has something of."""
         made = [each.known() for each in (self.networks, self.mounts) if each is not None]
@@ -238,7 +230,8 @@ class Agent:
             seen = look(self.world, self.folders, pod, address=self.hosts.address(pod), problems=problems)
             seen = replace(seen, evicted=why, tries=self._asked.recalled(seen.tries))
             health = self._checks.health(pod, seen.tries)
-            seen = replace(seen, health=health, told=self._told_of(seen), host_address=self.network.host_address)
+            seen = replace(seen, health=health, told=self._told_of(seen), tries=self._checks.greeted(uid, seen.tries))
+            seen = replace(seen, host_address=self.network.host_address)
             plan = decide(seen, self.world.clock.now())
             if not plan.record and not plan.start:
                 break
@@ -313,10 +306,8 @@ class Agent:
     async def _after_start(self, seen: Seen, container: Object, restarts: int) -> None:
         name, uid = str(container["name"]), uid_of(seen.pod)
         if await self._hooks.after_start(seen.pod, container, still=lambda: self._is_wanted(uid)):
-            # On a full disk it is not on record, and the next agent runs the hook again.
-            with contextlib.suppress(OSError):
-                self.world.files.overwrite(self._folder(seen, name) / HOOKED, b"", 0o600)
-            self.queue.add(uid)
+            write_hooked(self.world.files, self._folder(seen, name))
+            self._checks.welcome((uid, name, restarts))
         else:
             self._checks.condemn((uid, name, restarts))
 
@@ -365,12 +356,10 @@ class Agent:
             self._told[each.started.identity] = self.world.clock.now()
         self._signal(each, signal.SIGTERM)
 
-    def _signal(self, each: Try, number: int) -> bool:
-        """Signal a try's shim; False when it has not yet said who it is."""
-        who = each.started.identity if each.started else None
-        if who is not None:
-            self.world.processes.signal(who, number)
-        return who is not None
+    def _signal(self, each: Try, number: int) -> None:
+        """Signal a try's shim, if it has said who it is."""
+        if each.started and each.started.identity:
+            self.world.processes.signal(each.started.identity, number)
 
     def _follow(self, uid: str, tries: Mapping[str, Try]) -> None:
         """Have the pod looked at again when one of its shims ends."""

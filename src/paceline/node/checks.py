@@ -5,7 +5,7 @@ What the answers add up to lives in memory: an agent that comes back asks again,
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -45,8 +45,9 @@ class Checks:
     on_change: Callable[[str], None]
     _tallies: dict[Attempt, dict[str, Tally]] = field(default_factory=dict)
     _tasks: dict[Attempt, asyncio.Task[None]] = field(default_factory=dict)
-    # Tries whose first hook failed.
+    # Tries whose first hook failed, and those whose has run well.
     _condemned: set[Attempt] = field(default_factory=set)
+    _welcomed: set[Attempt] = field(default_factory=set)
 
     def keep(self, group: asyncio.TaskGroup, pod: Object, tries: Mapping[str, Try]) -> None:
         """Ask the containers of a pod that run, and stop asking those that do not any more."""
@@ -66,7 +67,8 @@ class Checks:
     def forget(self, uid: str) -> None:
         """Stop asking the containers of a pod that is gone."""
         self._stop(uid, but={})
-        self._condemned -= {each for each in self._condemned if each[0] == uid}
+        for known in (self._condemned, self._welcomed):
+            known -= {each for each in known if each[0] == uid}
 
     def _stop(self, uid: str, *, but: Mapping[Attempt, Any]) -> None:
         for attempt in [each for each in self._tasks if each[0] == uid and each not in but]:
@@ -85,6 +87,16 @@ class Checks:
             name: Health(alive=False) for name, each in tries.items() if (uid, name, each.restarts) in self._condemned
         }
         return said | dead
+
+    def welcome(self, attempt: Attempt) -> None:
+        """Take note that the first hook of a try has run well, should a full disk keep it from being on record."""
+        self._welcomed.add(attempt)
+        self.on_change(attempt[0])
+
+    def greeted(self, uid: str, tries: Mapping[str, Try]) -> dict[str, Try]:
+        """Give a pod's tries with what this process knows of their first hooks."""
+        known = {name: (uid, name, each.restarts) in self._welcomed for name, each in tries.items()}
+        return {name: replace(each, is_greeted=each.is_greeted or known[name]) for name, each in tries.items()}
 
     def is_condemned(self, attempt: Attempt) -> bool:
         """Tell whether a try has to end because its first hook failed."""

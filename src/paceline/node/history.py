@@ -20,7 +20,7 @@ from paceline.node.records import read_ended
 from paceline.objects import labels
 from paceline.objects.meta import Object, controller_of, labels_of, name_of, namespace_of, uid_of
 from paceline.objects.names import subdomain_problem
-from paceline.objects.times import from_wire, to_wire
+from paceline.objects.times import from_wire, to_wire, to_wire_micro
 from paceline.world import World
 
 ABOUT, CONTAINERS = "pod.json", "containers"
@@ -105,7 +105,11 @@ class History:
             if name not in (ABOUT, CONTAINERS):
                 files.remove(folder / name)
         kept = [each for each in tries if each["begun"]]
-        told = {"goneAt": to_wire(self.world.clock.now()), "tries": kept, "bytes": sum(each["bytes"] for each in kept)}
+        told = {
+            "goneAt": to_wire_micro(self.world.clock.now()),
+            "tries": kept,
+            "bytes": sum(each["bytes"] for each in kept),
+        }
         files.write(folder / ABOUT, json.dumps(about | told).encode())
         files.make_folder(target.parent)
         # The last step, and one: until then the folder is found where it was, and all is done again.

@@ -1,5 +1,6 @@
 """What a shim leaves in its container's folder, read back; and the two things the agent adds."""
 
+import contextlib
 import json
 from datetime import datetime
 from pathlib import Path
@@ -83,6 +84,12 @@ def write_ended(files: Files, folder: Path, ended: Ended) -> None:
 def write_asked(files: Files, folder: Path, now: datetime) -> None:
     """Remember that a container was asked to stop; a power cut ends the container anyway."""
     files.overwrite(folder / ASKED, to_wire_micro(now).encode(), 0o600)
+
+
+def write_hooked(files: Files, folder: Path) -> None:
+    """Remember that the hook after the start has run; where a full disk refuses it, the next agent runs it again."""
+    with contextlib.suppress(OSError):
+        files.overwrite(folder / HOOKED, b"", 0o600)
 
 
 def _read_asked(files: Files, folder: Path) -> datetime | None:

@@ -62,6 +62,15 @@ async def test_of_many_who_want_one_name_one_gets_it(client):
     assert sorted(each.code for each in answers) == [201] + [409] * 9
 
 
+async def test_what_is_in_no_namespace_may_name_one_all_the_same(client):
+    made = await client.post(
+        "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n", "namespace": "x"}}
+    )
+
+    assert made.code == 201
+    assert "namespace" not in made.json["metadata"]
+
+
 REFUSED_CREATES = {
     "into a namespace that is not there": (
         "/api/v1/namespaces/nope/pods",

@@ -140,14 +140,14 @@ def gone(session: Session, name: str, wanted: Wanted, error: Missing) -> Iterato
     # Of a job that is there, not what another one of its name has left.
     pods = [] if is_pod else [each for each in history.pods(job=plain) if owner in ("", each.owner)]
     if pods:
-        say_hint(f"the pods of {plain} are gone (since {pods[0].gone_at}); this is what was kept of their log")
+        say_hint(f"the pods of {plain} are gone (since {pods[0].gone_at[:19]}Z); this is what was kept of their log")
         for logged in history.job_log(pods, wanted.choice(), wanted.ask()):
             yield (str(logged.place) if wanted.is_shared else ""), logged.text
         return
     pods = [] if owner or (slash and not is_pod) else list(history.pods(pod=plain))
     if not pods:
         raise error
-    say_hint(f"pod {plain} is gone (since {pods[0].gone_at}); this is what was kept of its log")
+    say_hint(f"pod {plain} is gone (since {pods[0].gone_at[:19]}Z); this is what was kept of its log")
     yield from (("", text) for text in history.pod_log(pods[0], wanted.ask()))
 
 
