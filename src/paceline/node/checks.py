@@ -11,6 +11,7 @@ from typing import Any
 
 from paceline.client.events import Recorder
 from paceline.node.asking import Asking, Said
+from paceline.node.greeting import POST_START, has_hook
 from paceline.node.probes import (
     LIVENESS,
     NAMES,
@@ -56,6 +57,8 @@ class Checks:
             (uid, name, each.restarts): (container, each.started.at)
             for name, each in tries.items()
             if each.is_held and each.ended is None and each.started and each.started.at
+            # Nobody is asked before the first hook has run.
+            if each.is_greeted or not has_hook(pod, name, POST_START)
             for container in _with_probes(pod, name)
         }
         self._stop(uid, but=wanted)

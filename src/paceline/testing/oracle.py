@@ -163,7 +163,9 @@ class Oracle:
         uid, generation = uid_of(job), int(job["metadata"]["generation"])
         known = self._gangs.get(uid)
         if known is None or known[0] != generation:
-            known = self._gangs[uid] = (generation, catalog.expand(job, catalog.ports_of(job))[1])
+            kind, spec = catalog.read(job)
+            # The usual ports, also of a job with faults that an earlier version has let in.
+            known = self._gangs[uid] = (generation, catalog.expand(job, kind.ports(spec))[1])
         return known[1]
 
     def jobs(self) -> tuple[Object, ...]:
