@@ -28,6 +28,7 @@ from tests.crash.manifests import named, template
 
 GENERIC = Collection(group=GROUP, version=VERSION, plural="genericjobs")
 PYTORCH = Collection(group=GROUP, version=VERSION, plural="pytorchtrainingjobs")
+MPI = Collection(group=GROUP, version=VERSION, plural="mpijobs")
 SECRETS = Collection(group="", version="v1", plural="secrets")
 
 
@@ -41,6 +42,12 @@ def generic(name: str, *, replicas: int = 1, limit: int = 0, spec: Object | None
     rules = {"successRules": [{"worker": list(range(replicas))}], "failureRules": [{"worker": [0]}]}
     body = {"replicaSpecs": [replica], **rules, **(spec or {})}
     return named("GenericJob", name, spec=body) | {"apiVersion": f"{GROUP}/{VERSION}"}
+
+
+def mpi(name: str) -> Object:
+    replica = {"type": "worker", "replicas": 1, "template": template("worker")}
+    spec = {"replicaSpecs": [replica], "mpiConfig": {"script": ["python3", "train.py"]}}
+    return named("MPIJob", name, spec=spec) | {"apiVersion": f"{GROUP}/{VERSION}"}
 
 
 def pause(*, enabled: bool) -> Object:
@@ -140,17 +147,17 @@ def rest_course(_container: str, pod: str, _tried: int) -> Course:
 
 async def leave(stage: Stage) -> None:
     await stage.create(GENERIC, generic("parent"))
-    await stage.create(GENERIC, generic("first"))
+    await stage.create(MPI, mpi("first"))
     await stage.create(GENERIC, generic("brief", spec={"runPolicy": {"ttlSecondsAfterFinished": 3}}))
     await stage.until("parent succeeds", lambda now: now.phase("genericjobs", "parent") == "Succeeded")
-    await stage.until("first runs", lambda now: now.phase("genericjobs", "first") == "Running")
-    await stage.delete(GENERIC, "first", policy="Foreground")
+    await stage.until("first runs", lambda now: now.phase("mpijobs", "first") == "Running")
+    await stage.delete(MPI, "first", policy="Foreground")
     await stage.delete(GENERIC, "parent", policy="Orphan")
     await stage.until("all are gone", lambda now: not now.oracle.jobs())
 
 
 def leave_course(_container: str, pod: str, _tried: int) -> Course:
-    return Course() if pod == "first-worker-0" else Course(seconds=2)
+    return Course() if pod.startswith("first-") else Course(seconds=2)
 
 
 # Jobs that cannot start, each for its own reason, and one that asks for more CPUs than there are.

@@ -154,13 +154,12 @@ def test_who_does_not_have_the_key_runs_nothing(launch, tmp_path):
 def test_who_says_nothing_sensible_runs_nothing(launch):
     port = json.loads((launch / "hosts.json").read_text())["127.0.0.1"]
     for junk in (b"", b"GET / HTTP/1.1\r\n\r\n", b"q\xff\xff\xff\xff", b"q\x00\x00\x00\x20" + b"x" * 32 + b"a\0\0\0\0"):
-        with socket.create_connection(("127.0.0.1", port)) as stranger:
-            # The question, perhaps an answer to ours, and then the end: a close, or a reset when it ends first.
-            with suppress(OSError):
-                stranger.sendall(junk)
-                stranger.shutdown(socket.SHUT_WR)
-                while stranger.recv(1024):
-                    pass
+        # The question, perhaps an answer to ours, and then the end: a close, or a reset when it ends first.
+        with socket.create_connection(("127.0.0.1", port)) as stranger, suppress(OSError):
+            stranger.sendall(junk)
+            stranger.shutdown(socket.SHUT_WR)
+            while stranger.recv(1024):
+                pass
     assert call(launch, "ssh", "127.0.0.1", "echo still here").stdout == "still here\n"
 
 
