@@ -157,7 +157,7 @@ async def leave(stage: Stage) -> None:
 
 
 def leave_course(_container: str, pod: str, _tried: int) -> Course:
-    return Course() if pod.startswith("first-") else Course(seconds=2)
+    return Course() if pod.startswith("first-") else Course(seconds=5)
 
 
 # Jobs that cannot start, each for its own reason, and one that asks for more CPUs than there are.
