@@ -77,8 +77,10 @@ REASONS = {
     "two things may lack": (
         (ask("a", amounts(memory="2Gi", gpu=1)),),
         (node(memory="1Gi"),),
-        "0/1 nodes are available: 1 Insufficient memory (2Gi asked, 1Gi of 1Gi free), "
-        "1 Insufficient nvidia.com/gpu (1 asked, 0 of 0 free); it can never run here",
+        (
+            "0/1 nodes are available: 1 Insufficient memory (2Gi asked, 1Gi of 1Gi free), "
+            "1 Insufficient nvidia.com/gpu (1 asked, 0 of 0 free); it can never run here"
+        ),
     ),
     "pods are counted where the node counts them": (
         (ask("a", amounts(pods=1), amounts(pods=1)),),
@@ -98,14 +100,18 @@ REASONS = {
     "a port of the node that another pod has": (
         (ask("a", {"port 8080/TCP": Decimal(1)}),),
         (node(used={"port 8080/TCP": Decimal(1)}),),
-        "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports "
-        "(8080/TCP is taken; leave hostPort out, or choose another)",
+        (
+            "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports "
+            "(8080/TCP is taken; leave hostPort out, or choose another)"
+        ),
     ),
     "a port of the node that two members ask for": (
         (ask("a", {"port 8080/TCP": Decimal(1)}, {"port 8080/TCP": Decimal(1)}),),
         (node(),),
-        "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports "
-        "(8080/TCP is taken; leave hostPort out, or choose another); it can never run here",
+        (
+            "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports "
+            "(8080/TCP is taken; leave hostPort out, or choose another); it can never run here"
+        ),
     ),
     "without nodes": ((ask("a", GPU),), (), "no node is ready"),
     "a selector that no node matches": (
