@@ -2,9 +2,10 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak check fmt lock bench up kube reference recordings conformance node traffic
+.PHONY: help setup demo test unprivileged soak check fmt lock bench up kube reference recordings conformance node traffic
 
-WORKERS ?= 2
+# One more than the usual two cores: tests with real programs wait more than they compute.
+WORKERS ?= 3
 # Stolen work: the last tests are the longest ones, and both workers should have some.
 PYTEST := .venv/bin/pytest -n $(WORKERS) --dist worksteal
 CODE := src tests examples tools bench
@@ -14,7 +15,7 @@ FOR_TESTS := KUBEBUILDER_ASSETS=$$(tools/setup kube); PACELINE_PYTORCH=$$(tools/
 	export PYTHONHASHSEED=0 KUBEBUILDER_ASSETS PACELINE_PYTORCH PACELINE_MPI PACELINE_TENSORBOARD PACELINE_JUPYTER PATH=$$KUBEBUILDER_ASSETS:$$HELM:$$PATH
 
 help: ## list these verbs
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## install what is missing: .venv/bin/paceline and bubblewrap
 	@tools/setup
@@ -24,6 +25,9 @@ demo: setup ## train a real two-worker PyTorch job on this machine
 
 test: check ## every test, from nothing (the first run builds a kube-apiserver: minutes)
 	@$(FOR_TESTS); $(PYTEST) $(ARGS)
+
+unprivileged: setup ## the conformance list as a user without privileges (root only makes that user)
+	@$(FOR_TESTS); tools/unprivileged .venv/bin/pytest -p no:cacheprovider tests/conformance $(ARGS)
 
 soak: setup ## the long tests, with full counts
 	@$(FOR_TESTS); $(PYTEST) -m soak $(ARGS)

@@ -98,14 +98,15 @@ def test_an_environment_in_use_is_not_removed(cluster: Embedded, place: Path) ->
     wait_until("the pod has spoken", lambda: cluster.kubectl("logs", "user").out)
 
     kept = cluster.paceline("image", "prune", "--all")
-    assert (kept.code, kept.out) == (0, "")
+    # What other tests have built may go.
+    assert (kept.code, "tiny-1.0-" in kept.out) == (0, False)
     listed = cluster.paceline("image", "list").out
     assert "acme/tiny" in listed
     assert "in use" in listed
 
     assert cluster.kubectl("delete", "pod", "user").code == 0
     gone = cluster.paceline("image", "prune", "--all")
-    assert gone.out.startswith("removed tiny-1.0-")
+    assert "removed tiny-1.0-" in gone.out
     assert not list((place / "cache" / "envs").glob("tiny-*"))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from paceline.api import write as write_verbs
-from paceline.client import cache
+from paceline.client import queue
 from paceline.control import jobs as control_jobs
 from paceline.control import owners
 from paceline.control.ties import Item
@@ -17,7 +17,6 @@ from paceline.node import decide as node_decide
 from paceline.objects.meta import Object
 from paceline.objects.status import Phase
 from paceline.plan import decide as plan_decide
-from paceline.plan import place as plan_place
 from paceline.plan.ownership import Standing, standing_of
 from paceline.store import writer
 from paceline.testing.logs import SimLog
@@ -85,12 +84,12 @@ def new_tries_do_not_wait_for_old_ones(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_job_is_announced_again_and_again(patch: pytest.MonkeyPatch) -> None:
-    births = plan_decide._births
+    births = plan_decide.births
 
     def twice(seen: Any, tries: Any) -> Any:
         return births(replace(seen, status=replace(seen.status, conditions=())), tries)
 
-    patch.setattr(plan_decide, "_births", twice)
+    patch.setattr(plan_decide, "births", twice)
 
 
 def a_lost_container_is_never_noticed(patch: pytest.MonkeyPatch) -> None:
@@ -113,18 +112,18 @@ def a_commit_that_failed_is_not_looked_for(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(writer.Writer, "_doubt", doubtless)
 
 
-def what_is_gone_stays_in_view(patch: pytest.MonkeyPatch) -> None:
-    drop = cache.Cache.drop
-
-    def only_when_told(self: Any, key: Any, last: Any = None) -> None:
-        if last is not None:
-            drop(self, key, last)
-
-    patch.setattr(cache.Cache, "drop", only_when_told)
+def work_that_failed_is_not_tried_again(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(queue.WorkQueue, "failed", lambda self, key, _error: self.succeeded(key))
 
 
-def a_gang_is_placed_before_it_is_whole(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(plan_place, "_not_yet", lambda _gang, _kept: "")
+def a_pause_forgets_how_often_a_job_was_tried(patch: pytest.MonkeyPatch) -> None:
+    pause = plan_decide.pause
+
+    def forgetful(*seen: Any) -> Any:
+        plan = pause(*seen)
+        return replace(plan, status=replace(plan.status, attempt=0, backoff_count=0))
+
+    patch.setattr(plan_decide, "pause", forgetful)
 
 
 def nobody_clears_away_what_owners_leave(patch: pytest.MonkeyPatch) -> None:
@@ -141,7 +140,7 @@ def an_ended_job_keeps_its_pods(patch: pytest.MonkeyPatch) -> None:
 
 # Each with the seed that found it fast when it was last looked for: that one is tried first, which saves minutes.
 _FOUND_BY: dict[Plant, int] = {
-    the_disk_answers_before_it_has_synced: 1,
+    the_disk_answers_before_it_has_synced: 6,
     nobody_checks_the_revision: 2,
     restarts_are_not_counted: 0,
     ports_are_chosen_without_looking_at_others: 0,
@@ -152,8 +151,8 @@ _FOUND_BY: dict[Plant, int] = {
     a_lost_container_is_never_noticed: 4,
     the_agent_does_not_look_for_what_it_left_behind: 1,
     a_commit_that_failed_is_not_looked_for: 2,
-    what_is_gone_stays_in_view: 0,
-    a_gang_is_placed_before_it_is_whole: 0,
+    work_that_failed_is_not_tried_again: 1,
+    a_pause_forgets_how_often_a_job_was_tried: 4,
     nobody_clears_away_what_owners_leave: 0,
     an_ended_job_keeps_its_pods: 0,
 }

@@ -136,8 +136,16 @@ class Proxies:
                     for address in subset.get("addresses") or ():
                         pod = address.get("targetRef") or {}
                         # Only a pod of the same namespace: an address that somebody wrote leads nowhere.
-                        if pod.get("kind") == "Pod" and pod.get("namespace", target.namespace) == target.namespace:
+                        is_here = (
+                            pod.get("kind") == "Pod" and pod.get("namespace", target.namespace) == target.namespace
+                        )
+                        if is_here and self._is_there(target.namespace, str(pod["name"])):
                             yield str(pod["name"]), int(each["port"])
+
+    def _is_there(self, namespace: str, pod: str) -> bool:
+        """Tell whether a pod still exists: endpoints are written a moment after one has gone."""
+        resource = self._server.scheme.find("", "v1", "pods")
+        return resource is not None and self._server.store.get(key_for(resource, namespace, pod)) is not None
 
     def _read(self, target: Target, name: str) -> Object:
         stored = self._server.store.get(key_for(target.resource, target.namespace, name))
