@@ -35,7 +35,8 @@ def test_a_failure_keeps_its_last_twenty_lines_when_its_pod_is_gone(cluster: Emb
     over = wait_until(
         "its last lines are kept", lambda: status(cluster, "talks").get("failure", {}).get("lastLines"), 60
     )
-    wait_until("its pod is gone", lambda: not cluster.kubectl("get", "pods", "-o", "name").out)
+    mine = ("-l", "tensorstack.dev/owner-name=talks", "-o", "name")
+    wait_until("its pod is gone", lambda: not cluster.kubectl("get", "pods", *mine).out)
     shown = cluster.paceline("describe", "talks").out
 
     failure = status(cluster, "talks")["failure"]

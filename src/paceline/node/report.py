@@ -38,8 +38,8 @@ def pod_status(seen: Seen, now: datetime) -> Object:
         # Not over before its last container is: whoever waits for the end may rely on it.
         phase, why = str(old.get("phase") or "Pending"), {}
     conditions = _conditions(seen, (init, main), phase, now)
-    if (is_deleting(seen.pod) or why) and not _has_held(seen):
-        # Nothing will start any more.
+    if (is_deleting(seen.pod) or why) and not held_tries(seen):
+        # Nothing will start any more; a keeper that has written how its program ended may still be about to go.
         phase = phase if phase in FINAL else "Failed"
         _close(seen, init, main)
     status: Object = {
@@ -127,10 +127,6 @@ def is_beside(seen: Seen, status: Object) -> bool:
 def _starts(seen: Seen) -> list[datetime]:
     """List when containers were started that no status has told of yet."""
     return [each.started.at for each in seen.tries.values() if each.started and each.started.at]
-
-
-def _has_held(seen: Seen) -> bool:
-    return any(each.is_held for each in seen.tries.values())
 
 
 def _container(seen: Seen, spec: Mapping[str, Any], role: Role) -> Object:
@@ -258,7 +254,7 @@ def _conditions(seen: Seen, containers: tuple[list[Object], list[Object]], phase
 
 def _can_start(seen: Seen, phase: str, *, has_run: bool) -> bool:
     """Tell whether what all containers of a pod need is there: what keeps one of them waiting is its own."""
-    if phase in FINAL or (is_deleting(seen.pod) and not _has_held(seen)):
+    if phase in FINAL or (is_deleting(seen.pod) and not held_tries(seen)):
         return False
     own = [each for each in seen.problems.values() if not each.is_of_pod and each.reason != "SandboxMissing"]
     return has_run or bool(own)

@@ -262,6 +262,14 @@ def test_a_pod_is_ready_when_its_gates_are_open(gate, status, message):
     assert found["ContainersReady"]["status"] == "True"
 
 
+def test_a_keeper_that_is_about_to_go_does_not_keep_a_deleted_pod_open():
+    leaving = {"good": replace(done(0), is_held=True)}
+    said = pod_status(seen(deleted(container("bad"), container("good")), leaving), NOW)
+
+    assert said["phase"] == "Failed"
+    assert said["containerStatuses"][0]["state"]["terminated"]["reason"] == "ContainerStatusUnknown"
+
+
 def test_a_container_that_never_came_is_unknown_once_its_pod_is_deleted():
     gone = pod_status(seen(deleted()), NOW)
     waiting = pod_status(seen(deleted(initContainers=[container("first")]), {"first": done(3)}), NOW)
