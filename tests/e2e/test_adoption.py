@@ -103,8 +103,9 @@ def restarts_of(pod: dict[str, Any]) -> int:
 
 
 def state_of(pod: dict[str, Any]) -> str:
-    """What a pod's container does: the word, and why."""
-    ((word, more),) = pod["status"]["containerStatuses"][0]["state"].items()
+    """What a pod's container does: the word, and why; nothing while the node has not spoken of it."""
+    known = pod["status"].get("containerStatuses")
+    ((word, more),) = known[0]["state"].items() if known else (("unknown", {}),)
     return f"{word} {more.get('reason', '')}".strip()
 
 
