@@ -219,21 +219,6 @@ def in_one_line(lines: Iterable[str]) -> str:
     return " ".join(" ".join(told).split())
 
 
-def is_locked(path: Path) -> bool:
-    """Tell whether a build holds this lock."""
-    try:
-        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(fd)
-    return False
-
-
 def size_of(folder: Path) -> int:
     """Tell how many bytes the files of a folder have; links are not followed."""
     found = 0

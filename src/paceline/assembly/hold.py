@@ -49,6 +49,21 @@ def is_ready(path: Path) -> bool:
     return READY in (_words_of_holder(path) or ())
 
 
+def is_locked(path: Path) -> bool:
+    """Tell whether somebody holds a lock, by trying to take it; no file, no holder."""
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
 def _words_of_holder(path: Path) -> list[str] | None:
     """Read what the holder wrote; None when nobody holds the lock."""
     try:

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import fcntl
 import os
 import signal
 import socket
@@ -11,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from paceline.assembly.hold import is_locked
 from paceline.errors import Busy
 from paceline.node import nursery, shim
 from paceline.world import Identity
@@ -61,17 +61,7 @@ class RealProcesses:
 
     def holds(self, folder: Path) -> bool:
         """Tell whether a live shim holds the folder's lock, by trying to take it."""
-        try:
-            fd = os.open(folder / shim.LOCK, os.O_RDWR | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return False
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        finally:
-            os.close(fd)
-        return False
+        return is_locked(folder / shim.LOCK)
 
     def alive(self, who: Identity) -> bool:
         """Tell whether this very process still runs."""

@@ -7,7 +7,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from paceline.assembly.environments import ABOUT, Environments, is_locked, remove, size_of
+from paceline.assembly.environments import ABOUT, Environments, remove, size_of
+from paceline.assembly.hold import is_locked
 
 PROCESSES = Path("/proc")
 
