@@ -2,17 +2,15 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unprivileged soak check fmt lock bench up kube reference recordings conformance node traffic
+.PHONY: help setup demo test unprivileged soak check fmt lock bench up kube reference charts recordings conformance node traffic
 
 # One more than the usual two cores: tests with real programs wait more than they compute.
 WORKERS ?= 3
 # Stolen work: the last tests are the longest ones, and both workers should have some.
 PYTEST := .venv/bin/pytest -n $(WORKERS) --dist worksteal
 CODE := src tests examples tools bench
-# A real kube-apiserver, kubectl, Helm, PyTorch, TensorBoard and JupyterLab, so that no test has to be skipped; one order of sets, so that seeds repeat.
-FOR_TESTS := KUBEBUILDER_ASSETS=$$(tools/setup kube); PACELINE_PYTORCH=$$(tools/setup torch); PACELINE_MPI=$$(tools/setup mpi); HELM=$$(tools/setup helm); \
-	PACELINE_TENSORBOARD=$$(tools/setup tensorboard); PACELINE_JUPYTER=$$(tools/setup jupyter); \
-	export PYTHONHASHSEED=0 KUBEBUILDER_ASSETS PACELINE_PYTORCH PACELINE_MPI PACELINE_TENSORBOARD PACELINE_JUPYTER PATH=$$KUBEBUILDER_ASSETS:$$HELM:$$PATH
+# A real kube-apiserver, kubectl, Helm, PyTorch, TensorFlow, XGBoost, DeepSpeed, Open MPI, TensorBoard and JupyterLab, so that no test has to be skipped; one order of sets, so that seeds repeat.
+FOR_TESTS := found=$$(tools/setup tests) && eval "$$found" && export PYTHONHASHSEED=0
 
 help: ## list these verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +47,7 @@ bench: setup ## measure, as ratios in one run
 	@PATH=$$(tools/setup kube):$$PATH .venv/bin/python bench/cold_start.py
 	@.venv/bin/python -m bench.start
 	@.venv/bin/python -m bench.node
+	@.venv/bin/python -m bench.control
 	@.venv/bin/python -m bench.api $(ARGS)
 
 up: setup ## start the embedded cluster in the foreground
@@ -57,12 +56,19 @@ up: setup ## start the embedded cluster in the foreground
 reference: setup ## write docs/reference/ from the kinds' own types
 	@.venv/bin/python tools/reference.py $(ARGS)
 
+charts: setup ## write charts/ from the templates' own values
+	@.venv/bin/python tools/charts.py $(ARGS)
+
 kube: ## build a real kube-apiserver, etcd and kubectl; prints their folder
 	@tools/setup kube
 
 node: setup ## run a real Kubernetes with one node until Ctrl-C (root; docs/real-kubernetes.md)
 	@tools/setup node >/dev/null
 	@.venv/bin/python -m paceline.testing.realnode
+
+realjob: setup ## run a job of two members on a real node, with `paceline controller` (root; docs/real-kubernetes.md)
+	@tools/setup node >/dev/null
+	@.venv/bin/python -m tests.realflow.realjob
 
 recordings: setup ## take tests/kubectl/recorded anew from a real Kubernetes (root; ARGS="create get": only these)
 	@tools/setup node >/dev/null

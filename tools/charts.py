@@ -1,0 +1,92 @@
+"""Writes charts/: one Helm chart per template, whose values and schema are those of the template.
+
+In     the shelf of templates.
+Out    charts/NAME/; with --check, the files that are not current, and exit code 1.
+Never  holds a fact about a template: it renders one TrainingApp that carries the values, and Python expands them.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from paceline.kinds.kind import OWN_API_VERSION
+from paceline.kinds.templates.explain import rows_of, values_schema, values_text
+from paceline.kinds.templates.mould import Template
+from paceline.kinds.templates.shelf import TEMPLATES
+
+ROOT = Path(__file__).parent.parent
+COMMAND = "make charts"
+WRITTEN = f"# Written by `{COMMAND}` from the code; do not edit it.\n"
+# What is not set travels as nothing; the name of the release is the name of the application.
+APP = """\
+apiVersion: {api_version}
+kind: TrainingApp
+metadata:
+  name: {{{{ .Release.Name | quote }}}}
+spec:
+  template:
+    name: {{{{ .Chart.Name }}}}
+    version: {{{{ .Chart.Version | quote }}}}
+  values:
+    {{{{- toYaml .Values | nindent 4 }}}}
+"""
+NOTES = """\
+{{ .Release.Name }} is installed; each change of its values makes the next revision.
+
+  kubectl get trainingapp {{ .Release.Name }} -n {{ .Release.Namespace }}
+  paceline status {{ .Release.Name }}
+  paceline logs -f {{ .Release.Name }}
+"""
+
+
+def main() -> int:
+    """Write the charts, or say which files are not current."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; fail when a file is not current")
+    checking = parser.parse_args().check
+    wanted = {path: text for template in TEMPLATES for path, text in files_of(template).items()}
+    stale = [path for path, text in wanted.items() if not (ROOT / path).is_file() or (ROOT / path).read_text() != text]
+    if checking:
+        for path in stale:
+            print(f"{path} is not current: type `{COMMAND}`", file=sys.stderr)
+        return 1 if stale else 0
+    for path in stale:
+        (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
+        (ROOT / path).write_text(wanted[path])
+    return 0
+
+
+def files_of(template: Template) -> dict[str, str]:
+    """Give the files of one chart by their paths."""
+    files = {
+        "Chart.yaml": WRITTEN + chart(template),
+        "values.yaml": WRITTEN + values_text(template),
+        "values.schema.json": json.dumps(values_schema(template), indent=2) + "\n",
+        "README.md": readme(template),
+        "templates/trainingapp.yaml": APP.format(api_version=OWN_API_VERSION),
+        "templates/NOTES.txt": NOTES,
+    }
+    return {f"charts/{template.name}/{name}": text for name, text in files.items()}
+
+
+def chart(template: Template) -> str:
+    """Write Chart.yaml."""
+    facts = {"apiVersion": "v2", "type": "application", "name": template.name, "version": template.version}
+    return "".join(f"{name}: {text}\n" for name, text in {**facts, "description": template.description}.items())
+
+
+def readme(template: Template) -> str:
+    """Write the page of a chart: what it does, and every value."""
+    rows = [
+        f"| `{where}` | {f'`{default}`' if default else ''} | {told} |" for where, default, told in rows_of(template)
+    ]
+    install = f"helm install mnist charts/{template.name} -f values.yaml"
+    without = f"paceline install mnist {template.name} -f values.yaml"
+    head = [f"# {template.name}", "", f"Written by `{COMMAND}` from the code; do not edit it.", "", template.readme]
+    use = ["```console", f"$ {install}", "```", "", f"Without Helm, the same: `{without}`.", ""]
+    return "\n".join([*head, *use, "| value | default | meaning |", "|---|---|---|", *rows, ""])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
