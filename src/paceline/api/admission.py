@@ -38,12 +38,12 @@ _FINALIZERS = frozenset({"foregroundDeletion", "kubernetes", "orphan"})
 class Admission:
     """The rules of all kinds, over one store that they may ask for names."""
 
-    def __init__(self, kinds: LiveKinds, store: Store) -> None:
+    def __init__(self, kinds: LiveKinds, store: Store, validators: Validators | None = None) -> None:
         self._kinds = kinds
         self._store = store
         self._surroundings = Surroundings(lambda: kinds.scheme, store)
         components = kinds.scheme.components
-        self._validators = Validators(components)
+        self._validators = validators or Validators(components)
         self._all_shapes = Shapes(components)
         # By kind, hence as many as there are; of a kind that was defined anew, the newer one.
         self._shapes: dict[tuple[str, str, str], tuple[Resource, Shape]] = {}

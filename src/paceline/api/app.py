@@ -83,7 +83,7 @@ class Api:
         self._tracking = Tracking(server)
         reads, deletes = Reads(server), Deletes(server)
         self._deletes = deletes
-        writes = Writes(server, Admission(server.kinds, server.store))
+        writes = Writes(server, Admission(server.kinds, server.store, server.validators))
         self._verbs: Mapping[str, Callable[[Request, Target], Awaitable[Answer | Stream]]] = {
             "get": reads.get,
             "list": reads.list,

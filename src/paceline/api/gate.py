@@ -23,6 +23,9 @@ MAX_BODY_BYTES = 3 * 1024 * 1024
 # Everything else asks for a token.
 PUBLIC = ("/healthz", "/healthz/ping", "/livez", "/livez/ping", "/readyz", "/readyz/ping")
 ANYONE = Caller(name="system:anonymous")
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+# What a browser says of a page that asks for something of its own address; programs say nothing.
+OWN_SITES = frozenset({"", "same-origin", "none"})
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _WEBSOCKET_BEARER = "base64url.bearer.authorization.k8s.io."
@@ -35,6 +38,14 @@ class Gone(Exception):
 def hashed(token: str) -> str:
     """Give the form in which a token is kept."""
     return sha256(token.encode()).hexdigest()
+
+
+def is_from_here(origin: str, site: str) -> bool:
+    """Tell whether a page has an address of this machine, as one that came through `kubectl proxy` has.
+
+    It may talk to the program that it is of, and change nothing here.
+    """
+    return site in OWN_SITES and urlsplit(origin).hostname in LOOPBACK
 
 
 def nobody(_token: str) -> Caller | None:
@@ -58,7 +69,7 @@ class Gate:
             self._check_length(headers)
         self._check_host(scope)
         if scope["type"] == "websocket" or scope["method"] not in _SAFE:
-            self._check_origin(headers)
+            self._check_origin(headers, scope["path"])
         if scope["type"] == "http" and scope["path"] in PUBLIC:
             return ANYONE
         return self._caller(scope, headers)
@@ -86,12 +97,10 @@ class Gate:
             known = " or ".join(sorted(self.hosts))
             raise unwelcome(f"the Host header must be {known}; use the address of the kubeconfig")
 
-    def _check_origin(self, headers: Mapping[str, str]) -> None:
-        site, origin = headers.get("sec-fetch-site"), headers.get("origin")
-        foreign = site is not None and site not in {"same-origin", "none"}
-        if origin is not None and urlsplit(origin).netloc.lower() not in self.hosts:
-            foreign = True
-        if foreign:
+    def _check_origin(self, headers: Mapping[str, str], path: str) -> None:
+        site, origin = headers.get("sec-fetch-site", ""), headers.get("origin")
+        is_ours = site in OWN_SITES and (origin is None or urlsplit(origin).netloc.lower() in self.hosts)
+        if not is_ours and not (is_passed_on(path) and is_from_here(origin or "", site)):
             raise unwelcome("a web page of another origin may not do this")
 
     def _caller(self, scope: Scope, headers: Mapping[str, str]) -> Caller:

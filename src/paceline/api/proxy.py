@@ -13,7 +13,7 @@ from posixpath import join
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from paceline.api import change, refusal
+from paceline.api import change, gate, refusal
 from paceline.api.exchange import Answer, Passage, Receive, Request, Scope, Send
 from paceline.api.exec import own_protocols
 from paceline.api.pages import PAGE
@@ -187,6 +187,10 @@ def onward_headers(scope: Scope, path: str) -> Pairs:
     client = scope.get("client") or ("", 0)
     said = str(scope.get("scheme") or "https")
     scheme = {"ws": "http", "wss": "https"}.get(said, said)
+    if gate.is_from_here(_header(scope, b"origin"), _header(scope, b"sec-fetch-site")):
+        # A program holds the page's address against that of the request: a proxy on the way has changed only one.
+        kept = [(name, value) for name, value in kept if name.lower() != b"origin"]
+        kept.append((b"origin", f"{scheme}://{_header(scope, b'host')}".encode("latin-1")))
     return [
         *kept,
         (b"x-forwarded-for", str(client[0]).encode()),

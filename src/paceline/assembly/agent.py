@@ -9,7 +9,6 @@ import gc
 import logging
 import os
 import shutil
-import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -34,6 +33,7 @@ from paceline.assembly.mounts import RealMounts
 from paceline.assembly.network import pod_network
 from paceline.assembly.processes import RealProcesses
 from paceline.assembly.settings import Settings
+from paceline.assembly.told import until_told
 from paceline.assembly.usage import measure
 from paceline.assembly.workshop import RealWorkshop
 from paceline.client.access import from_json
@@ -75,14 +75,8 @@ def _answer(text: str) -> None:
 
 async def _until_told(settings: Settings) -> None:
     told = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, told.set)
-    loop.add_reader(sys.stdin.fileno(), _read_on, told)
-    async with asyncio.TaskGroup() as group:
-        agent = group.create_task(_run_agent(settings))
-        await told.wait()
-        agent.cancel()
+    asyncio.get_running_loop().add_reader(sys.stdin.fileno(), _read_on, told)
+    await until_told(_run_agent(settings), told)
 
 
 def _read_on(told: asyncio.Event) -> None:

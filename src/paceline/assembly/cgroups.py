@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import time
 from pathlib import Path
 
 from paceline.node.limits import Cgroups
@@ -9,6 +10,8 @@ from paceline.node.limits import Cgroups
 MOUNTS, OWN = Path("/proc/self/mounts"), Path("/proc/self/cgroup")
 CONTROLLERS = ("cpu", "memory", "pids")
 FOLDER = "paceline"
+# A container of another agent, or of the one before this, may have made its group and not have entered it yet.
+YOUNG_SECONDS = 60.0
 
 
 def find_cgroups() -> Cgroups | None:
@@ -20,7 +23,7 @@ def find_cgroups() -> Cgroups | None:
         return None
     found = _old(mounts, own) or _new(mounts)
     if found is not None:
-        _sweep(found)
+        sweep(found, time.time())
     return found
 
 
@@ -62,9 +65,10 @@ def _can_make(folder: Path) -> bool:
     return os.access(folder / "cgroup.procs", os.W_OK)
 
 
-def _sweep(cgroups: Cgroups) -> None:
-    """Remove groups whose last process has ended; the kernel refuses it for all others."""
+def sweep(cgroups: Cgroups, now: float) -> None:
+    """Remove groups whose last process has ended, but for young ones; the kernel refuses it for all others."""
     for folder in {cgroups.cpu, cgroups.memory, cgroups.pids}:
         for each in folder.iterdir() if folder.is_dir() else ():
             with contextlib.suppress(OSError):
-                each.rmdir()
+                if now - each.stat().st_mtime > YOUNG_SECONDS:
+                    each.rmdir()

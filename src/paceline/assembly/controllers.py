@@ -1,12 +1,14 @@
-"""The controllers of the embedded cluster, put together."""
+"""The controllers put together: those of our own kinds, and what else the embedded cluster needs."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import Protocol
 
 from paceline.assembly.launch import launch_program
 from paceline.assembly.settings import NAMESPACE
+from paceline.assembly.trainers import shipped_trainer
 from paceline.client.cluster import (
     ENDPOINTS,
     NAMESPACES,
@@ -19,6 +21,7 @@ from paceline.client.cluster import (
 )
 from paceline.client.events import Recorder
 from paceline.control.accounts import Accounts
+from paceline.control.apps import Apps
 from paceline.control.boards import Boards
 from paceline.control.claims import CLASS, Claims
 from paceline.control.endpoints import Endpoints
@@ -142,6 +145,14 @@ class Machine:
 ANY_MACHINE = Machine()
 
 
+class Controller(Protocol):
+    """Something that looks after a cluster."""
+
+    async def run(self, synced: asyncio.Event) -> None:
+        """Work until cancelled; `synced` is set once every cache has been filled."""
+        ...
+
+
 async def start_controllers(
     group: asyncio.TaskGroup,
     cluster: Cluster,
@@ -150,24 +161,13 @@ async def start_controllers(
     volumes: PurePosixPath,
     machine: Machine = ANY_MACHINE,
 ) -> None:
-    """Start every controller and wait until each has seen the cluster once."""
-    jobs = Jobs(
-        cluster=cluster,
-        clock=world.clock,
-        chance=world.chance,
-        recorder=Recorder(cluster, world.clock, component="paceline-controller"),
-        shares_network=machine.shares_network,
-        ports=machine.ports,
-        in_use=machine.in_use,
-        program=launch_program(world.ids),
-    )
+    """Start every controller of the embedded cluster and wait until each has seen the cluster once."""
     scheduler = Scheduler(
         cluster=cluster,
         clock=world.clock,
         chance=world.chance,
         recorder=Recorder(cluster, world.clock, component="paceline-scheduler"),
     )
-    windows = _windows(cluster, world, jobs=jobs, visits=machine.visits)
     claims = Claims(
         cluster=cluster,
         chance=world.chance,
@@ -182,7 +182,40 @@ async def start_controllers(
     namespaces = Namespaces(cluster=cluster, chance=world.chance)
     accounts = Accounts(cluster=cluster, chance=world.chance, authority=machine.authority)
     endpoints = Endpoints(cluster=cluster, chance=world.chance)
-    for controller in (jobs, *windows, scheduler, claims, owners, namespaces, accounts, endpoints):
+    own = own_controllers(cluster, world, machine=machine)
+    await start(group, (*own, scheduler, claims, owners, namespaces, accounts, endpoints))
+
+
+def own_controllers(
+    cluster: Cluster, world: World, *, machine: Machine = ANY_MACHINE, namespace: str = ""
+) -> tuple[Controller, ...]:
+    """Make the controllers that any cluster needs for our kinds; everything else a real one has of its own."""
+    jobs = Jobs(
+        cluster=cluster,
+        clock=world.clock,
+        chance=world.chance,
+        recorder=Recorder(cluster, world.clock, component="paceline-controller"),
+        namespace=namespace,
+        shares_network=machine.shares_network,
+        ports=machine.ports,
+        in_use=machine.in_use,
+        program=launch_program(world.ids),
+    )
+    apps = Apps(
+        cluster=cluster,
+        clock=world.clock,
+        chance=world.chance,
+        recorder=Recorder(cluster, world.clock, component="paceline-controller"),
+        namespace=namespace,
+        jobs=jobs.informers,
+        trainer=shipped_trainer,
+    )
+    return (jobs, *_windows(cluster, world, jobs=jobs, visits=machine.visits), apps)
+
+
+async def start(group: asyncio.TaskGroup, controllers: Iterable[Controller]) -> None:
+    """Start controllers one after the other, each once the one before has seen the cluster."""
+    for controller in controllers:
         synced = asyncio.Event()
         group.create_task(controller.run(synced))
         await synced.wait()
@@ -196,7 +229,15 @@ def _windows(cluster: Cluster, world: World, *, jobs: Jobs, visits: Visits | Non
         clock=world.clock,
         chance=world.chance,
         recorder=recorder,
+        namespace=jobs.namespace,
         token=world.ids.secret,
         visits=visits,
     )
-    return Boards(cluster=cluster, chance=world.chance, recorder=recorder, jobs=jobs.informers), services
+    boards = Boards(
+        cluster=cluster,
+        chance=world.chance,
+        recorder=recorder,
+        namespace=jobs.namespace,
+        jobs=jobs.informers,
+    )
+    return boards, services

@@ -3,7 +3,6 @@
 import asyncio
 import functools
 import gc
-import signal
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import PurePosixPath
@@ -26,6 +25,7 @@ from paceline.assembly.machine import GC_THRESHOLD, OneThread, real_world
 from paceline.assembly.mark import MarkedLog
 from paceline.assembly.network import Choice, bridge_name, close, prepare
 from paceline.assembly.settings import LOOPBACK, Settings
+from paceline.assembly.told import until_told
 from paceline.client.agent import AgentSocket
 from paceline.client.local import IN_PROCESS, LocalCluster
 from paceline.control.jobs import PORTS
@@ -42,17 +42,7 @@ def run_control(settings: Settings, ready: Callable[[], None]) -> None:
     world = real_world()
     world.files.make_folder(settings.home)
     with hold(settings.lock):
-        uvloop.run(_until_told(settings, world, ready))
-
-
-async def _until_told(settings: Settings, world: World, ready: Callable[[], None]) -> None:
-    told = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, told.set)
-    async with asyncio.TaskGroup() as group:
-        cluster = group.create_task(run_cluster(settings, world, ready))
-        await told.wait()
-        cluster.cancel()
+        uvloop.run(until_told(run_cluster(settings, world, ready)))
 
 
 async def run_cluster(settings: Settings, world: World, ready: Callable[[], None]) -> None:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from paceline.assembly.cgroups import find_cgroups
+from paceline.assembly.uv import cache_folder, find_uv
 from paceline.node.host import Host
 
 # Besides /usr: where machines keep programs. Those that are links into /usr stay links.
@@ -42,11 +43,19 @@ def look_at_host() -> Host:
         python=sys.executable,
         python_bin=str(Path(sys.executable).parent),
         prefixes=(sys.prefix, sys.base_prefix),
+        own_folders=(str(Path(__file__).parents[2]),),
+        tools=_tools(),
         cgroups=find_cgroups(),
         may_mount=may_mount(),
         setpriv=shutil.which("setpriv") or "/usr/bin/setpriv",
         install_sandbox=next((line for tool, line in INSTALLERS if shutil.which(tool)), INSTALLERS[0][1]),
     )
+
+
+def _tools() -> tuple[str, ...]:
+    """Find the folder of uv, which installs packages in pods."""
+    found = find_uv(cache_folder(os.environ), os.environ.get("PATH"))
+    return () if found is None else (str(Path(found).parent),)
 
 
 def may_mount(status: Path = Path("/proc/self/status")) -> bool:

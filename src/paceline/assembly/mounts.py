@@ -52,7 +52,8 @@ class RealMounts:
     async def unmount(self, uid: str) -> None:
         """Take all mounts of a pod away; what cannot be reached any more is let go of."""
         folder = self.root / uid
-        for place in sorted((each for each in places() if Path(each).is_relative_to(folder)), reverse=True):
+        below = f"{folder}/"
+        for place in sorted((each for each in places() if each.startswith(below)), reverse=True):
             code, said = await _run("umount", place, seconds=UNMOUNT_SECONDS)
             if code:
                 code, said = await _run("umount", "-f", "-l", place, seconds=UNMOUNT_SECONDS)
@@ -82,7 +83,8 @@ def _unmake(folder: Path) -> None:
 def places() -> frozenset[str]:
     """Name every place at which something is mounted."""
     lines = TABLE.read_text(errors="surrogateescape").splitlines()
-    return frozenset(line.split()[PLACE].encode().decode("unicode_escape") for line in lines)
+    found = (line.split(" ", PLACE + 1)[PLACE] for line in lines)
+    return frozenset(each.encode().decode("unicode_escape") if "\\" in each else each for each in found)
 
 
 def _missing_helper() -> str:

@@ -7,9 +7,11 @@ from paceline.cli import show
 from paceline.cli.ending import folders, say_failure
 from paceline.cli.output import Output
 from paceline.cli.sizes import share, size
+from paceline.cli.stages import stages_table, values_of
 from paceline.cli.table import pairs, table
 from paceline.cli.times import age, short
 from paceline.errors import Invalid, PacelineError
+from paceline.objects.gang import Gang
 from paceline.objects.meta import Object, labels_of, name_of, namespace_of, uid_of
 from paceline.objects.status import JobStatus, Phase
 from paceline.objects.times import from_wire
@@ -27,10 +29,11 @@ def describe_job(session: Session, ref: JobRef, job: Object, *, to: Output, now:
     to.lines(pairs(job_facts(job, status, now)))
     section(to, "Files", files_table(session, job))
     section(to, "Replicas", replicas_table(ref.pods(), now))
+    section(to, "Stages", stages_table(status))
     section(to, "Conditions", conditions_table(job, now))
     if status.phase is Phase.FAILED or status.failure is not None:
         to.line()
-        to.line("Failure:")
+        to.line("Failure:" if status.phase is Phase.FAILED else "Last failure:")
         say_failure(ref, job, to=to)
     section(to, "Events", events_table(ref.happenings(), now))
 
@@ -65,6 +68,7 @@ def job_facts(job: Object, status: JobStatus, now: datetime) -> list[tuple[str, 
     ready, wanted = replicas_of(job)
     lasted = duration_of(status, now)
     labels = ", ".join(f"{key}={value}" for key, value in labels_of(job).items())
+    gang = _gang(job)
     return [
         ("Name", name_of(job)),
         ("Namespace", namespace_of(job)),
@@ -74,9 +78,11 @@ def job_facts(job: Object, status: JobStatus, now: datetime) -> list[tuple[str, 
         ("Reason", reason_of(job)),
         ("Replicas", f"{ready} of {wanted}{_counted(status)}"),
         ("Size", _size(status)),
-        ("Resources", _resources(job)),
+        ("Resources", _resources(gang)),
         ("Attempt", str(status.attempt) if status.attempt else ""),
-        ("Restarts", str(status.backoff_count) if status.backoff_count else ""),
+        ("Restarts", _restarts(status, gang)),
+        ("Commit", status.source.get("commit", "")),
+        ("Hyperparameters", values_of(job)),
         ("TensorBoard", _board(status)),
         ("Created", moment(created_of(job), now)),
         ("Started", moment(status.start_time, now)),
@@ -85,20 +91,33 @@ def job_facts(job: Object, status: JobStatus, now: datetime) -> list[tuple[str, 
     ]
 
 
-def _resources(job: Object) -> str:
-    """Say what all replicas together ask for, and what they may use."""
+def _gang(job: Object) -> Gang | None:
     from paceline.kinds import catalog
-    from paceline.kinds.totals import say, totals
 
     try:
-        return say(totals(catalog.expand(job, catalog.ports_of(job))[1]))
+        return catalog.expand(job, catalog.ports_of(job))[1]
     except Invalid:
         # What is wrong with the job is among its conditions.
-        return ""
+        return None
+
+
+def _resources(gang: Gang | None) -> str:
+    """Say what all replicas together ask for, and what they may use."""
+    from paceline.kinds.totals import say, totals
+
+    return say(totals(gang)) if gang else ""
+
+
+def _restarts(status: JobStatus, gang: Gang | None) -> str:
+    """Say how many restarts there were, and how many there may be."""
+    limit = gang.backoff_limit if gang else None
+    most = "" if limit is None else f" of at most {limit}"
+    return f"{status.backoff_count}{most}" if status.backoff_count else ""
 
 
 def _size(status: JobStatus) -> str:
-    size = status.elastic
+    """Say how large an elastic job is while it runs."""
+    size = {} if status.phase.is_final else status.elastic
     return f"{size['currentReplicas']} run, {size['expectedReplicas']} are wanted" if size else ""
 
 

@@ -2,9 +2,12 @@
 
 from dataclasses import dataclass
 
-from paceline.errors import Invalid
+from paceline.errors import Invalid, Missing
 from paceline.objects.meta import Object
+from paceline.sdk.app import KIND as APP
+from paceline.sdk.app import AppRef
 from paceline.sdk.discovery import Kind
+from paceline.sdk.job import JobRef
 from paceline.sdk.session import Session
 
 
@@ -25,12 +28,25 @@ def find(session: Session, words: tuple[str, ...]) -> list[Target]:
 
 
 def find_one(session: Session, word: str) -> Target:
-    """Read the object that one word names: a job by its name, anything by KIND/NAME."""
+    """Read the object that one word names: a job or an application by its name, anything by KIND/NAME."""
     kind, slash, name = word.partition("/")
     if slash:
         return _read(session, session.kinds.named(kind), name)
+    if (app := _app_alone(session, word)) is not None:
+        return Target(kind=APP, object=app.read())
     ref = session.job(word)
     return Target(kind=ref.kind, object=ref.read())
+
+
+def _app_alone(session: Session, word: str) -> AppRef | None:
+    """Find an application whose name no job has."""
+    app = session.app(word)
+    if app is None:
+        return None
+    try:
+        return app if session.job(word).name != word else None
+    except Missing:
+        return app
 
 
 def _kind_first(session: Session, words: tuple[str, ...]) -> Kind | None:
@@ -46,3 +62,25 @@ def _kind_first(session: Session, words: tuple[str, ...]) -> Kind | None:
 def _read(session: Session, kind: Kind, name: str) -> Target:
     namespace = session.namespace if kind.where.namespaced else ""
     return Target(kind=kind, object=session.cluster.get(kind.where, namespace, name))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meant:
+    """What a name means to those who stop and start things: an application with its current job, or a job alone."""
+
+    app: AppRef | None = None
+    # None while an application has none.
+    job: JobRef | None = None
+
+    def __str__(self) -> str:
+        return str(self.app or self.job)
+
+
+def meant(session: Session, word: str) -> Meant:
+    """Find the job or application that a word means; Missing when there is neither."""
+    if (app := _app_alone(session, word)) is None:
+        return Meant(job=session.job(word))
+    try:
+        return Meant(app=app, job=session.job(app.name))
+    except Missing:
+        return Meant(app=app)

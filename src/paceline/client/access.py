@@ -38,6 +38,8 @@ class Access:
     namespace: str = "default"
     is_insecure: bool = False
     tls_server_name: str = ""
+    # Whether it is what a pod is given to reach its own cluster: its token is replaced in time.
+    is_of_pod: bool = False
 
 
 def from_json(path: Path, read: Read, *, context: str = "") -> Access | None:

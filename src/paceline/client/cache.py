@@ -1,12 +1,16 @@
-"""Objects as they were last seen, by key and by owner, and who is told when they change."""
+"""Objects as they were last seen, by key, by owner and by whatever else, and who is told when they change."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 
 from paceline.client.cluster import Change
 from paceline.objects.meta import Key, Object, controller_of, key_of, revision_of, uid_of
 
 # Told (change, old, new): `old` is None for ADDED, `new` is None for DELETED. Must not block or change either.
 Handler = Callable[[Change, Object | None, Object | None], None]
+# The words under which an object is found in an index.
+Words = Callable[[Object], Iterable[Hashable]]
+
+OWNER = "owner"
 
 
 class Cache(Mapping[Key, Object]):
@@ -14,7 +18,9 @@ class Cache(Mapping[Key, Object]):
 
     def __init__(self) -> None:
         self._objects: dict[Key, Object] = {}
-        self._by_owner: dict[str, dict[Key, Object]] = {}
+        self._words: dict[str, Words] = {}
+        self._found: dict[tuple[str, Hashable], dict[Key, Object]] = {}
+        self.index(OWNER, _owner_uid)
         self._handlers: list[Handler] = []
 
     def __getitem__(self, key: Key) -> Object:
@@ -28,7 +34,19 @@ class Cache(Mapping[Key, Object]):
 
     def owned(self, uid: str) -> tuple[Object, ...]:
         """Give the objects whose controller has this uid."""
-        return tuple(self._by_owner.get(uid, {}).values())
+        return self.having(OWNER, uid)
+
+    def index(self, name: str, words: Words) -> None:
+        """Have objects found by words of theirs, in no order; asked for before the first object comes in."""
+        self._words[name] = words
+
+    def having(self, name: str, word: Hashable) -> tuple[Object, ...]:
+        """Give the objects that an index has under a word."""
+        return tuple(self._found.get((name, word), {}).values())
+
+    def count(self, name: str, word: Hashable) -> int:
+        """Count the objects that an index has under a word."""
+        return len(self._found.get((name, word), ()))
 
     def listen(self, handler: Handler) -> None:
         """Tell a handler of every later change; what is there already is told at once, as added."""
@@ -55,9 +73,9 @@ class Cache(Mapping[Key, Object]):
         if old is not None:
             self._unindex(key, old)
         self._objects[key] = obj
-        owner = controller_of(obj)
-        if owner is not None:
-            self._by_owner.setdefault(str(owner.get("uid")), {})[key] = obj
+        for name, words in self._words.items():
+            for word in words(obj):
+                self._found.setdefault((name, word), {})[key] = obj
         self._tell(Change.MODIFIED if old is not None else Change.ADDED, old, obj)
 
     def drop(self, key: Key, last: Object | None = None) -> None:
@@ -69,18 +87,21 @@ class Cache(Mapping[Key, Object]):
         self._tell(Change.DELETED, last or old, None)
 
     def _unindex(self, key: Key, old: Object) -> None:
-        owner = controller_of(old)
-        if owner is None:
-            return
-        uid = str(owner.get("uid"))
-        mates = self._by_owner[uid]
-        del mates[key]
-        if not mates:
-            del self._by_owner[uid]
+        for name, words in self._words.items():
+            for word in words(old):
+                mates = self._found[name, word]
+                del mates[key]
+                if not mates:
+                    del self._found[name, word]
 
     def _tell(self, change: Change, old: Object | None, new: Object | None) -> None:
         for handler in self._handlers:
             handler(change, old, new)
+
+
+def _owner_uid(obj: Object) -> tuple[str, ...]:
+    owner = controller_of(obj)
+    return () if owner is None else (str(owner.get("uid")),)
 
 
 def is_later(revision: str, than: str) -> bool:

@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
@@ -12,7 +12,7 @@ import aiohttp
 from yarl import URL
 
 from paceline.client.access import Access
-from paceline.client.requests import Request, Response
+from paceline.client.requests import Pairs, Request, Response
 from paceline.client.responses import error_of
 from paceline.client.retry import Backoff
 from paceline.client.tls import tls_context
@@ -29,16 +29,21 @@ ANSWER_SECONDS = 60.0
 KEEP_ALIVE_SECONDS = 4.0
 AGAIN = Backoff(first_seconds=0.1, most_seconds=1.0)
 
+# Gives the token to send with a request: some are short-lived, and somebody puts a new one in place in time.
+Bearer = Callable[[], str]
+
 
 class HttpTransport:
     """Carries requests by HTTP/1.1 through a pool of connections. Needs a running loop from first use on."""
 
-    def __init__(self, access: Access, chance: Chance, *, socket: Path | None = None) -> None:
+    def __init__(
+        self, access: Access, chance: Chance, *, socket: Path | None = None, bearer: Bearer | None = None
+    ) -> None:
         self._base = access.server
         self._chance = chance
         self._socket = socket
         self._server_name = access.tls_server_name or None
-        self._token = access.token
+        self._bearer = bearer or (lambda: access.token)
         self._tls = tls_context(access)
         self._session: aiohttp.ClientSession | None = None
 
@@ -90,7 +95,7 @@ class HttpTransport:
             async with session.request(
                 request.method,
                 URL(self._base + request.target, encoded=True),
-                headers=request.headers,
+                headers=(*request.headers, *self._authorization()),
                 data=request.body or None,
                 timeout=patience,
                 server_hostname=self._server_name,
@@ -110,10 +115,12 @@ class HttpTransport:
     def _open(self) -> aiohttp.ClientSession:
         # Compressing for a neighbour costs more than it saves.
         headers = {"User-Agent": "paceline", "Accept-Encoding": "identity"}
-        if self._token:
-            headers["Authorization"] = f"Bearer {self._token}"
         connector = self._unix() if self._socket else self._tcp()
         return aiohttp.ClientSession(connector=connector, headers=headers, auto_decompress=False)
+
+    def _authorization(self) -> Pairs:
+        token = self._bearer()
+        return (("Authorization", f"Bearer {token}"),) if token else ()
 
     def _unix(self) -> aiohttp.BaseConnector:
         return aiohttp.UnixConnector(path=str(self._socket), limit=MAX_CONNECTIONS)

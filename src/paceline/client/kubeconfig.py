@@ -18,6 +18,7 @@ from paceline.client.access import (
 from paceline.errors import Unavailable
 
 _POD_FILES = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_TOKEN = _POD_FILES / "token"
 _LISTS = ("clusters", "users", "contexts")
 
 
@@ -57,16 +58,22 @@ def merge(configs: list[dict[str, Any]]) -> dict[str, Any]:
 def in_cluster(environ: Mapping[str, str], read: Read) -> Access:
     """Use the files that Kubernetes puts into every pod.
 
-    The token is read once and runs out within the hour: whoever lives longer asks again.
+    The token runs out within the hour: whoever lives longer asks for the next one with `token_in_cluster`.
     """
     host, port = environ["KUBERNETES_SERVICE_HOST"], environ.get("KUBERNETES_SERVICE_PORT", "443")
     named = f"[{host}]" if ":" in host else host
     return Access(
         server=f"https://{named}:{port}",
         ca=read_file(_POD_FILES / "ca.crt", read),
-        token=read_file(_POD_FILES / "token", read).decode().strip(),
+        token=token_in_cluster(read),
         namespace=read_file(_POD_FILES / "namespace", read).decode().strip() or "default",
+        is_of_pod=True,
     )
+
+
+def token_in_cluster(read: Read) -> str:
+    """Read the token that Kubernetes gives to the pod we run in."""
+    return read_file(_TOKEN, read).decode().strip()
 
 
 def _read_if_there(path: Path, read: Read) -> dict[str, Any] | None:

@@ -1,13 +1,19 @@
-"""A line to a command in a container: Kubernetes' channels over a WebSocket. One thread may read, another write."""
+"""A line to a command in a container: Kubernetes' channels over a WebSocket. One thread may read, another write.
 
+Neither touches the socket: OpenSSL must not be read and written by two threads at once, so a third one does both.
+"""
+
+import asyncio
 import json
 import ssl
-from collections.abc import Iterator
-from typing import Self
+import threading
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import CancelledError
+from typing import Any, Self, TypeVar
 from urllib.parse import urlencode
 
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
-from websockets.sync.client import ClientConnection, connect
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, ConnectionClosedOK, InvalidHandshake, InvalidStatus
 from websockets.typing import Subprotocol
 
 from paceline.client.access import Access
@@ -24,28 +30,65 @@ CONNECT_SECONDS = 30.0
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 
 
+T = TypeVar("T")
+
+
+class Hand:
+    """A thread with an event loop, which does one thing after the other for those who wait."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="line", daemon=True)
+        self._thread.start()
+
+    def do(self, what: Coroutine[Any, Any, T]) -> T:
+        """Have something done, and give what came of it; CancelledError when it was not done any more."""
+        try:
+            return asyncio.run_coroutine_threadsafe(what, self._loop).result()
+        except RuntimeError as error:
+            what.close()
+            raise CancelledError from error
+
+    def stop(self) -> None:
+        """Do nothing any more."""
+        self._loop.call_soon_threadsafe(self._end)
+        self._thread.join()
+        self._loop.close()
+
+    def _end(self) -> None:
+        for task in asyncio.all_tasks(self._loop):
+            task.cancel()
+        # Once more around, in which those who wait for them are told.
+        self._loop.call_soon(self._loop.call_soon, self._loop.stop)
+
+
 class Line:
     """An open line; leaving it hangs up, which ends the command."""
 
-    def __init__(self, socket: ClientConnection) -> None:
+    def __init__(self, socket: ClientConnection, hand: Hand) -> None:
         self._socket = socket
+        self._hand = hand
         self._status: Object | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._socket.close()
+        self._hand.do(self._socket.close())
+        self._hand.stop()
 
     def pieces(self) -> Iterator[tuple[int, bytes]]:
         """Give what the command writes, each piece with its channel, to its end."""
         try:
-            for message in self._socket:
+            while True:
+                message = self._hand.do(self._socket.recv())
                 data = message.encode() if isinstance(message, str) else message
                 if data[:1] == bytes((ERROR,)):
                     self._status = json.loads(data[1:]) if len(data) > 1 else self._status
                 elif len(data) > 1:
                     yield data[0], data[1:]
+        except ConnectionClosedOK:
+            return
         except ConnectionClosed as error:
             raise Unreached(f"the line to the command was cut: {error}") from error
 
@@ -76,33 +119,38 @@ class Line:
 
     def _send(self, data: bytes) -> None:
         try:
-            self._socket.send(data)
-        except ConnectionClosed:
+            self._hand.do(self._socket.send(data))
+        except (ConnectionClosed, CancelledError):
             return  # Whoever reads the pieces is told.
 
 
 def open_line(access: Access, path: str, query: Pairs) -> Line:
     """Open a line to a path; what the server says instead is raised as the error that it is."""
-    headers = {"Authorization": f"Bearer {access.token}"} if access.token else {}
-    tls = tls_context(access)
+    hand = Hand()
     try:
-        socket = connect(
-            f"ws{access.server.removeprefix('http')}{path}?{urlencode(query)}",
-            ssl=tls,
-            additional_headers=headers,
-            subprotocols=[PROTOCOL],
-            compression=None,
-            open_timeout=CONNECT_SECONDS,
-            max_size=MAX_MESSAGE_BYTES,
-            user_agent_header="paceline",
-            proxy=None,
-            server_hostname=access.tls_server_name or None,
-        )
+        return Line(hand.do(_connect(access, f"{path}?{urlencode(query)}")), hand)
     except InvalidStatus as error:
+        hand.stop()
         answer = error.response
         raise error_of(Response(status=answer.status_code, body=bytes(answer.body or b""))) from error
     except ssl.SSLError as error:
+        hand.stop()
         raise Unavailable(f"{access.server} cannot be trusted: {error}; is this the right kubeconfig?") from error
     except (OSError, InvalidHandshake) as error:
+        hand.stop()
         raise Unreached(f"{access.server} does not answer: {error}") from error
-    return Line(socket)
+
+
+async def _connect(access: Access, path: str) -> ClientConnection:
+    return await connect(
+        f"ws{access.server.removeprefix('http')}{path}",
+        ssl=tls_context(access),
+        additional_headers={"Authorization": f"Bearer {access.token}"} if access.token else {},
+        subprotocols=[PROTOCOL],
+        compression=None,
+        open_timeout=CONNECT_SECONDS,
+        max_size=MAX_MESSAGE_BYTES,
+        user_agent_header="paceline",
+        proxy=None,
+        server_hostname=access.tls_server_name or None,
+    )

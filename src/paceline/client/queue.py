@@ -1,6 +1,7 @@
 """Turn a stream of keys into reconciles."""
 
 import asyncio
+import itertools
 import logging
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
@@ -26,19 +27,21 @@ class WorkQueue(Generic[K]):
 
     def __init__(self, chance: Chance) -> None:
         self._chance = chance
-        self._ready: asyncio.Queue[K] = asyncio.Queue()
-        self._waiting: set[K] = set()
+        # Those that are urgent first, each kind in the order in which they came.
+        self._ready: asyncio.PriorityQueue[tuple[bool, int, K]] = asyncio.PriorityQueue()
+        self._numbers = itertools.count()
+        self._waiting: dict[K, bool] = {}
         self._running: set[K] = set()
         self._timers: dict[K, asyncio.TimerHandle] = {}
         self._failures: dict[K, int] = {}
 
-    def add(self, key: K) -> None:
-        """Have a key reconciled soon; if it runs just now, once more after that."""
+    def add(self, key: K, *, is_urgent: bool = False) -> None:
+        """Have a key reconciled soon, an urgent one before others; if it runs just now, once more after that."""
         if key in self._waiting:
             return
-        self._waiting.add(key)
+        self._waiting[key] = is_urgent
         if key not in self._running:
-            self._ready.put_nowait(key)
+            self._make_ready(key)
 
     def add_after(self, key: K, seconds: float) -> None:
         """Have a key reconciled later; of several moments asked for, the earliest counts."""
@@ -53,8 +56,8 @@ class WorkQueue(Generic[K]):
 
     async def take(self) -> K:
         """Give the next key; whoever takes it says `done` afterwards."""
-        key = await self._ready.get()
-        self._waiting.remove(key)
+        _, _, key = await self._ready.get()
+        del self._waiting[key]
         self._running.add(key)
         return key
 
@@ -62,7 +65,7 @@ class WorkQueue(Generic[K]):
         """Say that the reconcile of a key that was taken has ended, well or not."""
         self._running.remove(key)
         if key in self._waiting:
-            self._ready.put_nowait(key)
+            self._make_ready(key)
 
     def succeeded(self, key: K) -> None:
         """Forget the failures of a key."""
@@ -90,6 +93,9 @@ class WorkQueue(Generic[K]):
     def __len__(self) -> int:
         """Count the keys that wait to be reconciled now."""
         return len(self._waiting)
+
+    def _make_ready(self, key: K) -> None:
+        self._ready.put_nowait((not self._waiting[key], next(self._numbers), key))
 
     def _ring(self, key: K) -> None:
         del self._timers[key]

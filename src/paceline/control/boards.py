@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from paceline.client.cache import Handler
-from paceline.client.cluster import Change, Cluster, Collection
+from paceline.client.cluster import Change, Cluster, Collection, Select
 from paceline.client.events import Recorder
 from paceline.client.informer import Informer
 from paceline.client.queue import WorkQueue, run
@@ -42,6 +42,8 @@ class Boards:
     cluster: Cluster
     chance: Chance
     recorder: Recorder
+    # The one namespace that is looked after; all of them when it is empty.
+    namespace: str = ""
     # Who follows the jobs, by the plural of their kind.
     jobs: Mapping[str, Informer]
     queue: WorkQueue[JobKey] = field(init=False)
@@ -54,7 +56,13 @@ class Boards:
         self._plurals = {kind.kind: kind.plural for kind in catalog.KINDS if catalog.may_have_tensorboard(kind)}
         for plural in self._plurals.values():
             self.jobs[plural].cache.listen(self._job_changed(plural))
-        self._boards = Informer(self.cluster, BOARDS, chance=self.chance, on_change=self._board_changed)
+        self._boards = Informer(
+            self.cluster,
+            BOARDS,
+            select=Select(namespace=self.namespace),
+            chance=self.chance,
+            on_change=self._board_changed,
+        )
 
     async def run(self, synced: asyncio.Event) -> None:
         """Work until cancelled; `synced` is set once every cache has been filled."""

@@ -3,12 +3,19 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from paceline.client.cluster import POD_GROUPS, PODS, SECRETS, SERVICES, Cluster, Collection
+from paceline.client.cluster import CLAIMS, POD_GROUPS, PODS, SECRETS, SERVICES, Cluster, Collection
 from paceline.client.events import Recorder
 from paceline.errors import Conflict, Exists, Missing
 from paceline.objects.meta import Key, Object, controller_of, key_of, namespace_of, owned_by, revision_of, uid_of
-from paceline.plan.plan import NewPod, Plan
-from paceline.plan.pods import group_manifest, launch_manifest, pod_manifest, service_manifest
+from paceline.plan.plan import NewErrand, NewPod, Plan
+from paceline.plan.pods import (
+    claim_manifest,
+    errand_manifest,
+    group_manifest,
+    launch_manifest,
+    pod_manifest,
+    service_manifest,
+)
 from paceline.plan.seen import Seen
 
 
@@ -40,10 +47,13 @@ async def carry_out(hands: Hands, where: Collection, job: Object, *, seen: Seen,
     uids = {pod.name: pod.uid for pod in seen.pods}
     for name in plan.delete:
         await _unmake(hands, (namespace_of(job), name), uids.get(name, ""))
+    for errand in plan.errands:
+        await _make_errand(hands, written, seen, errand)
     if plan.create:
         await _make_service(hands, written, seen)
         await _make_launch(hands, written, seen)
         await _make_group(hands, written, seen)
+        await _make_claims(hands, written, seen, plan.create)
     made = [await _make(hands, written, seen, new) for new in plan.create]
     if plan.removes_job:
         await _remove(hands, where, written)
@@ -115,6 +125,27 @@ async def _make_group(hands: Hands, job: Object, seen: Seen) -> None:
     except (Exists, Missing):
         # Made already, or this cluster has no such scheduler: ours goes by the pods' own annotations.
         return
+
+
+async def _make_errand(hands: Hands, job: Object, seen: Seen, new: NewErrand) -> None:
+    """Make a pod that does something for the whole job; one of this name does it already."""
+    try:
+        await hands.cluster.create(PODS, errand_manifest(seen.site, seen.gang, new, owner=owned_by(job)))
+    except Exists:
+        return
+
+
+async def _make_claims(hands: Hands, job: Object, seen: Seen, create: tuple[NewPod, ...]) -> None:
+    """Make the claims that members' output lies on until it is copied; one each, for all tries."""
+    for new in create:
+        member = seen.gang.member(new.place)
+        if member.keeping is None or member.keeping.claim is None:
+            continue
+        manifest = claim_manifest(seen.site, member, member.keeping.claim, owner=owned_by(job))
+        try:
+            await hands.cluster.create(CLAIMS, manifest)
+        except Exists:
+            continue
 
 
 async def _make(hands: Hands, job: Object, seen: Seen, new: NewPod) -> Object:

@@ -1,6 +1,7 @@
 """Where services lead: keeps the addresses of the pods behind every service. A real cluster has its own for this."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from paceline.client.cluster import ENDPOINTS, PODS, SERVICES, SLICES, Change, Cluster, Collection, Select
@@ -22,6 +23,7 @@ from paceline.world import Chance
 
 # Members come up one after the other: what happens in this time is written once.
 TOGETHER_SECONDS = 0.2
+SELECTOR, LABEL, SERVICE = "selector", "label", "service"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,6 +49,10 @@ class Endpoints:
             self.cluster, ENDPOINTS, select=old, chance=self.chance, on_change=self._endpoints_changed
         )
         self._slices = Informer(self.cluster, SLICES, select=new, chance=self.chance, on_change=self._slice_changed)
+        # So that a change costs as much as it changes, however many services and pods there are.
+        self._services.cache.index(SELECTOR, lambda service: label_words(service, selector_of(service))[:1])
+        self._pods.cache.index(LABEL, lambda pod: label_words(pod, labels_of(pod)))
+        self._slices.cache.index(SERVICE, lambda piece: (_service_of(piece),))
 
     async def run(self, synced: asyncio.Event) -> None:
         """Work until cancelled; `synced` is set once every cache has been filled."""
@@ -65,7 +71,7 @@ class Endpoints:
         wanted: dict[Key, Object] = {}
         slices: dict[Key, Object] = {}
         if service is not None and is_led(service) and not is_deleting(service):
-            pods = tuple(self._pods.cache.values())
+            pods = self._pods_like(service)
             made = endpoints_of(service, pods)
             wanted = {key_of(made): made}
             slices = {key_of(each): each for each in slices_of(service, pods)}
@@ -78,8 +84,13 @@ class Endpoints:
             return
 
     def _slices_of(self, key: Key) -> dict[Key, Object]:
-        found = (each for each in self._slices.cache.values() if _service_of(each) == key)
-        return {key_of(each): each for each in found}
+        return {key_of(each): each for each in self._slices.cache.having(SERVICE, key)}
+
+    def _pods_like(self, service: Object) -> tuple[Object, ...]:
+        """Give the pods that have the rarest of the labels by which a service selects, in the order of their names."""
+        cache, words = self._pods.cache, label_words(service, selector_of(service))
+        rarest = min(words, key=lambda word: cache.count(LABEL, word))
+        return tuple(sorted(cache.having(LABEL, rarest), key=key_of))
 
     async def _write(
         self, where: Collection, informer: Informer, *, wanted: dict[Key, Object], there: dict[Key, Object]
@@ -112,15 +123,35 @@ class Endpoints:
         self.queue.add(key_of(new or old or {}))
 
     def _pod_changed(self, _change: Change, old: Object | None, new: Object | None) -> None:
-        for service in self._services.cache.values():
-            if any(pod is not None and selects(service, pod) for pod in (old, new)):
-                self.queue.add_after(key_of(service), TOGETHER_SECONDS)
+        for pod in (old, new):
+            for word in label_words(pod, labels_of(pod)) if pod is not None else ():
+                for service in self._services.cache.having(SELECTOR, word):
+                    if pod is not None and selects(service, pod):
+                        self.queue.add_after(key_of(service), TOGETHER_SECONDS)
 
     def _endpoints_changed(self, _change: Change, old: Object | None, new: Object | None) -> None:
-        self.queue.add(key_of(new or old or {}))
+        self._look_again(key_of(new or old or {}), is_gone=new is None)
 
     def _slice_changed(self, _change: Change, old: Object | None, new: Object | None) -> None:
-        self.queue.add(_service_of(new or old or {}))
+        self._look_again(_service_of(new or old or {}), is_gone=new is None)
+
+    def _look_again(self, key: Key, *, is_gone: bool) -> None:
+        """Look at a service at once, but not after a deletion: it may be going itself, and its end not told yet."""
+        if is_gone:
+            self.queue.add_after(key, TOGETHER_SECONDS)
+        else:
+            self.queue.add(key)
+
+
+def label_words(obj: Object, labels: Mapping[str, str]) -> tuple[tuple[str, str, str], ...]:
+    """Spell labels as words of an index: they mean something within their namespace."""
+    return tuple((namespace_of(obj), name, value) for name, value in labels.items())
+
+
+def selector_of(service: Object) -> Mapping[str, str]:
+    """Give the labels by which a service selects pods."""
+    found: Mapping[str, str] = (service.get("spec") or {}).get("selector") or {}
+    return found
 
 
 def _service_of(piece: Object) -> Key:

@@ -3,30 +3,39 @@
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from paceline.client.cache import Handler
-from paceline.client.cluster import PODS, Change, Cluster, Collection
+from paceline.client.cluster import PODS, Change, Cluster, Collection, Select
 from paceline.client.events import Recorder
 from paceline.client.informer import Informer
 from paceline.client.queue import WorkQueue, run
 from paceline.control.carry_out import Hands, carry_out
 from paceline.control.last_lines import JobKey, LastLines
-from paceline.control.look import look
-from paceline.errors import Invalid, Missing
+from paceline.control.look import Reading, Readings, look
+from paceline.errors import Invalid, Missing, PacelineError
 from paceline.kinds import catalog
 from paceline.kinds.kind import GROUP, VERSION, JobKind, no_ports
 from paceline.objects.meta import Object, controller_of, is_deleting, key_of, uid_of
 from paceline.objects.status import JobStatus
-from paceline.plan.conditions import refused
+from paceline.plan.conditions import hindered, refused
 from paceline.plan.decide import decide
+from paceline.plan.plan import Plan
 from paceline.plan.ports import hand_out
+from paceline.plan.seen import Seen
 from paceline.world import Chance, Clock
 
 log = logging.getLogger(__name__)
 
 PORTS = range(23_500, 31_500)
 WORKERS = 8
+# What a cluster refuses is asked for again after a while.
+AGAIN_SECONDS = 30.0
+# Pods of a gang start and end at nearly the same time: the job is looked at once for all that came in so long. That
+# pods come up is only told; that they have ended or gone is acted upon.
+START_TOGETHER_SECONDS = 0.25
+END_TOGETHER_SECONDS = 0.05
+UNDER_WAY = ("Pending", "Running")
 
 
 def collection_of(kind: JobKind) -> Collection:
@@ -42,6 +51,8 @@ class Jobs:
     clock: Clock
     chance: Chance
     recorder: Recorder
+    # The one namespace whose jobs are looked after; all of them when it is empty.
+    namespace: str = ""
     # Whether members share one network, so that every job needs ports of its own (design: hostNetwork, no privilege).
     shares_network: bool
     # Which ports are handed out then, except those that other programs listen on.
@@ -54,20 +65,27 @@ class Jobs:
     _jobs: dict[str, Informer] = field(init=False)
     _pods: Informer = field(init=False)
     _last_lines: LastLines = field(init=False)
-    _handing_out: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
+    _readings: Readings = field(init=False, default_factory=Readings)
+    # Jobs that may hold ports; those of them that do not any more are found out when ports are given.
+    _holders: set[JobKey] = field(init=False, default_factory=set)
+    # Ports that were chosen and are not known to be written down: at most one choice per job, forgotten with it.
+    _promised: dict[JobKey, Mapping[str, int]] = field(init=False, default_factory=dict)
+    # Why the cluster refused what a job needs: a quota, a policy, a template that it does not take.
+    _hindrances: dict[JobKey, str] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         """Set up the caches; nothing runs before `run`."""
         self.queue = WorkQueue(self.chance)
         self._plurals = {(f"{GROUP}/{VERSION}", kind.kind): kind.plural for kind in catalog.KINDS}
         self._jobs = {
-            kind.plural: Informer(
-                self.cluster, collection_of(kind), chance=self.chance, on_change=self._job_changed(kind.plural)
-            )
-            for kind in catalog.KINDS
+            kind.plural: self._informer(collection_of(kind), self._job_changed(kind.plural)) for kind in catalog.KINDS
         }
-        self._pods = Informer(self.cluster, PODS, chance=self.chance, on_change=self._pod_changed)
+        self._pods = self._informer(PODS, self._pod_changed)
         self._last_lines = LastLines(cluster=self.cluster, chance=self.chance, on_found=self.queue.add)
+
+    def _informer(self, where: Collection, on_change: Handler) -> Informer:
+        select = Select(namespace=self.namespace)
+        return Informer(self.cluster, where, select=select, chance=self.chance, on_change=on_change)
 
     @property
     def informers(self) -> Mapping[str, Informer]:
@@ -91,6 +109,9 @@ class Jobs:
         job = self._jobs[plural].cache.get((namespace, name))
         if job is None or is_deleting(job):
             self._last_lines.forget(key)
+            self._readings.forget(key)
+            self._promised.pop(key, None)
+            self._hindrances.pop(key, None)
             return
         kind = catalog.kind_of(job)
         if kind is None:
@@ -98,17 +119,24 @@ class Jobs:
         where = collection_of(kind)
         hands = Hands(cluster=self.cluster, recorder=self.recorder, program=self.program)
         try:
-            job = await self._with_ports(where, kind, job)
-            seen = look(job, self._pods.owned(uid_of(job)), self._last_lines.of(key))
+            reading = self._readings.of(key, job)
+            ported = self._with_ports(key, kind, job, reading=reading)
+            seen = look(ported, reading, self._pods.owned(uid_of(job)), last_lines=self._last_lines.of(key))
         except Invalid as error:
             await self._refuse(where, job, error)
             return
-        plan = decide(seen, self.clock.now())
+        plan = self._decide(key, seen)
         try:
             done = await carry_out(hands, where, job, seen=seen, plan=plan)
         except Missing:
             # The job went while the plan was made; its pods go with it.
             return
+        except PacelineError as error:
+            if error.retry:
+                raise
+            await self._hinder(key, job, str(error))
+            return
+        self._hindrances.pop(key, None)
         self._jobs[plural].observe(done.job)
         for pod in done.made:
             self._pods.observe(pod)
@@ -119,43 +147,65 @@ class Jobs:
             pause = (plan.wake_at - self.clock.now()).total_seconds()
             self.queue.add_after(key, max(pause, 0.0))
 
-    async def _with_ports(self, where: Collection, kind: JobKind, job: Object) -> Object:
-        """Choose the job's ports before any member is made, and write them down first."""
-        status = JobStatus.from_wire(job.get("status") or {})
+    def _decide(self, key: JobKey, seen: Seen) -> Plan:
+        """Decide, and say in the status what the cluster has refused of the last plan."""
+        now = self.clock.now()
+        plan = decide(seen, now)
+        if not plan.create or key not in self._hindrances:
+            return plan
+        return replace(plan, status=hindered(plan.status, self._hindrances[key], now))
+
+    async def _hinder(self, key: JobKey, job: Object, why: str) -> None:
+        """Remember what the cluster refused: the next pass says it on the job, and every one tries again."""
+        if self._hindrances.get(key) == why:
+            self.queue.add_after(key, AGAIN_SECONDS)
+            return
+        self._hindrances[key] = why
+        log.warning("a cluster refuses what a job needs", extra={"key": key, "error": why})
+        await self.recorder.record(job, "Refused", message=why, is_warning=True)
+        self.queue.add(key)
+
+    def _with_ports(self, key: JobKey, kind: JobKind, job: Object, *, reading: Reading) -> Object:
+        """Give a job as if its ports were written down, which happens with its next status, before a member is made."""
+        status = job.get("status") or {}
+        known: Mapping[str, int] = status.get("ports") or {}
         # Once chosen, ports stay, and only an elastic job may come to need more of them.
-        if kind.ports is no_ports or (status.ports and "elastic" not in job["spec"]):
+        if kind.ports is no_ports or (known and "elastic" not in job["spec"]):
+            self._promised.pop(key, None)
             return job
-        usual = catalog.ports_of(job)
-        missing = tuple(name for name in usual if name not in status.ports)
+        usual = reading.usual_ports()
+        missing = tuple(name for name in usual if name not in known)
         if not missing:
+            self._promised.pop(key, None)
             return job
-        # One at a time: the next choice must see this one.
-        async with self._handing_out:
+        # What was promised stays so when the write has failed: it may have happened all the same.
+        if not self._promised.get(key, {}).keys() >= set(missing):
             if self.shares_network or catalog.is_on_host(job):
                 taken = self._taken() | self.in_use()
                 chosen = hand_out(missing, taken, start=self.ports.start, size=len(self.ports))
             else:
                 chosen = {name: usual[name] for name in missing}
-            ports = {**status.ports, **chosen}
-            written = await self.cluster.replace(
-                where, {**job, "status": status.but(ports=ports).to_wire()}, subresource="status"
-            )
-            self._jobs[where.plural].observe(written)
-        return written
+            self._promised[key] = chosen
+        chosen = {name: self._promised[key][name] for name in missing}
+        return {**job, "status": {**status, "ports": {**known, **chosen}}}
 
     def _taken(self) -> frozenset[int]:
         """Collect the ports of all jobs that may still have processes."""
         taken: set[int] = set()
-        for informer in self._jobs.values():
-            for job in informer.cache.values():
-                status = job.get("status") or {}
-                if not JobStatus.from_wire(status).phase.is_final or self._has_live_pods(job):
-                    taken.update((status.get("ports") or {}).values())
-        return frozenset(taken)
+        for key in tuple(self._holders):
+            plural, *name = key
+            job = self._jobs[plural].cache.get((name[0], name[1]))
+            status = (job or {}).get("status") or {}
+            if job is None or (JobStatus.from_wire(status).phase.is_final and not self._has_live_pods(job)):
+                # A job that begins anew after its end is noted again when it does.
+                self._holders.discard(key)
+            else:
+                taken.update((status.get("ports") or {}).values())
+        return frozenset(taken.union(*(chosen.values() for chosen in self._promised.values())))
 
     def _has_live_pods(self, job: Object) -> bool:
         pods = self._pods.owned(uid_of(job))
-        return any((pod.get("status") or {}).get("phase") in ("Pending", "Running") for pod in pods)
+        return any((pod.get("status") or {}).get("phase") in UNDER_WAY for pod in pods)
 
     async def _refuse(self, where: Collection, job: Object, error: Invalid) -> None:
         """Say on the job itself what is wrong with it; its author must change it."""
@@ -170,7 +220,13 @@ class Jobs:
 
     def _job_changed(self, plural: str) -> Handler:
         def changed(_change: Change, old: Object | None, new: Object | None) -> None:
-            self.queue.add((plural, *key_of(new or old or {})))
+            key = (plural, *key_of(new or old or {}))
+            if new is not None and (new.get("status") or {}).get("ports"):
+                self._holders.add(key)
+            if old is not None and new is not None and _is_progress(old, new):
+                self.queue.add_after(key, START_TOGETHER_SECONDS)
+            else:
+                self.queue.add(key)
 
         return changed
 
@@ -181,4 +237,17 @@ class Jobs:
             return
         plural = self._plurals.get((str(owner.get("apiVersion")), str(owner.get("kind"))))
         if plural is not None:
-            self.queue.add((plural, key_of(pod)[0], str(owner["name"])))
+            key = (plural, key_of(pod)[0], str(owner["name"]))
+            if new is not None:
+                self._holders.add(key)
+            is_under_way = new is not None and (new.get("status") or {}).get("phase") in UNDER_WAY
+            self.queue.add_after(key, START_TOGETHER_SECONDS if is_under_way else END_TOGETHER_SECONDS)
+
+
+def _is_progress(old: Object, new: Object) -> bool:
+    """Tell whether of a job only its status has changed, and not its phase: most often by our own hand."""
+    before, after = old["metadata"], new["metadata"]
+    asked = ("uid", "generation", "annotations", "deletionTimestamp")
+    if "generation" not in after or any(before.get(name) != after.get(name) for name in asked):
+        return False
+    return bool((old.get("status") or {}).get("phase") == (new.get("status") or {}).get("phase"))

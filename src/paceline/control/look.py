@@ -1,35 +1,105 @@
 """Turn what the caches hold into what a decision may look at."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from paceline.errors import Invalid
 from paceline.kinds import catalog
 from paceline.objects import labels
-from paceline.objects.gang import Place
+from paceline.objects.gang import Gang, Place, Site
 from paceline.objects.meta import Object, annotations_of, is_deleting, labels_of, name_of, uid_of
 from paceline.objects.status import JobStatus
 from paceline.objects.times import from_wire
-from paceline.plan.seen import ContainerSeen, PodPhase, PodSeen, Seen
+from paceline.plan.seen import ContainerSeen, ErrandSeen, PodPhase, PodSeen, Seen
+
+# What containers of ours are called, before and beside the author's.
+STAGE = "paceline-"
 
 
-def look(job: Object, pods: tuple[Object, ...], last_lines: Mapping[str, tuple[str, ...]]) -> Seen:
-    """Expand the job and read its pods; Invalid when the job breaks a rule of its kind.
+# Of how many jobs the specs are kept in their expanded form.
+MAX_READINGS = 1000
+
+
+@dataclass(slots=True, kw_only=True)
+class Reading:
+    """One generation of a job's spec; what it comes to is worked out when it is first asked for, and kept.
 
     The rules are checked here again because a real Kubernetes checks only the schema.
     """
-    if faults := catalog.faults(job):
-        raise Invalid(faults)
+
+    job: Object
+    _usual: Mapping[str, int] | None = field(init=False, default=None)
+    _is_paused: bool | None = field(init=False, default=None)
+    _is_checked: bool = field(init=False, default=False)
+    _expanded: tuple[Site, Gang] | None = field(init=False, default=None)
+
+    def is_of(self, job: Object) -> bool:
+        """Tell whether a job still says what was read."""
+        mine, other = self.job["metadata"], job["metadata"]
+        return bool(mine["uid"] == other["uid"] and mine.get("generation") == other.get("generation") is not None)
+
+    def usual_ports(self) -> Mapping[str, int]:
+        """Give the ports that the members must agree on, each with its usual number; Invalid when it has faults."""
+        if self._usual is None:
+            self._usual = catalog.ports_of(self.job)
+            self._is_checked = True
+        return self._usual
+
+    def is_paused(self) -> bool:
+        """Tell whether the job's author wants it paused."""
+        if self._is_paused is None:
+            self._is_paused = catalog.is_paused(self.job)
+        return self._is_paused
+
+    def expanded(self, ports: Mapping[str, int], *, is_resumed: bool, commit: str) -> tuple[Site, Gang]:
+        """Remove the framework; Invalid when the job breaks a rule of its kind."""
+        if not self._is_checked and (faults := catalog.faults(self.job)):
+            raise Invalid(faults)
+        self._is_checked = True
+        known = self._expanded
+        if known is None or (known[0].ports, known[0].is_resumed, known[0].commit) != (ports, is_resumed, commit):
+            known = self._expanded = catalog.expand(self.job, ports, is_resumed=is_resumed, commit=commit)
+        return known
+
+
+class Readings:
+    """The specs of jobs that were looked at last, each read once."""
+
+    def __init__(self) -> None:
+        # At most one per job, in the order in which they were looked at.
+        self._known: dict[Hashable, Reading] = {}
+
+    def of(self, key: Hashable, job: Object) -> Reading:
+        """Give what a job says."""
+        known = self._known.pop(key, None)
+        if known is None or not known.is_of(job):
+            known = Reading(job=job)
+        self._known[key] = known
+        if len(self._known) > MAX_READINGS:
+            # Whoever comes back to an old job reads it again.
+            del self._known[next(iter(self._known))]
+        return known
+
+    def forget(self, key: Hashable) -> None:
+        """Forget what a job said."""
+        self._known.pop(key, None)
+
+
+def look(job: Object, reading: Reading, pods: tuple[Object, ...], *, last_lines: Mapping[str, tuple[str, ...]]) -> Seen:
+    """Put together what a job says, its status and its pods; Invalid when the job breaks a rule of its kind."""
     status = JobStatus.from_wire(job.get("status") or {})
-    site, gang = catalog.expand(job, status.ports, is_resumed=status.resumes > 0)
+    commit = status.source.get("commit", "")
+    site, gang = reading.expanded(status.ports, is_resumed=status.resumes > 0, commit=commit)
     return Seen(
         site=site,
         gang=gang,
         pods=tuple(seen for pod in pods if (seen := pod_seen(pod)) is not None),
         status=status,
+        errands=tuple(errand for pod in pods if (errand := errand_seen(pod)) is not None),
         generation=int(job["metadata"].get("generation", 1)),
-        is_paused=catalog.is_paused(job),
+        is_paused=reading.is_paused(),
         is_suspended=catalog.is_suspended(job),
         created_at=_created_at(job),
         restart_wish=annotations_of(job).get(labels.RESTART, ""),
@@ -56,11 +126,48 @@ def pod_seen(pod: Object) -> PodSeen | None:
         place=Place(told[labels.REPLICA_TYPE], int(told[labels.REPLICA_INDEX])),
         attempt=int(attempt) if attempt.isdigit() else 0,
         phase=PodPhase(status.get("phase") or PodPhase.PENDING),
-        containers=tuple(_container(each) for each in status.get("containerStatuses") or ()),
+        containers=(*_failed_first(pod), *(_container(each) for each in status.get("containerStatuses") or ())),
         is_deleting=is_deleting(pod),
         reason=reason,
         message=message,
+        stages=tuple(_stage(each) for each in _inits(status) if str(each.get("name")).startswith(STAGE)),
     )
+
+
+def errand_seen(pod: Object) -> ErrandSeen | None:
+    """Read one pod that does something for the whole job; None for any other."""
+    told = labels_of(pod)
+    attempt = told.get(labels.ATTEMPT, "0")
+    if labels.ERRAND not in told or is_deleting(pod) or not attempt.isdigit():
+        return None
+    status = pod.get("status") or {}
+    ends = [each for wire in status.get("containerStatuses") or () if (each := _container(wire)).exit_code is not None]
+    return ErrandSeen(
+        name=told[labels.ERRAND],
+        pod=name_of(pod),
+        attempt=int(attempt),
+        phase=PodPhase(status.get("phase") or PodPhase.PENDING),
+        message=ends[0].message if ends else why_of(status)[1],
+        finished_at=ends[0].finished_at if ends else None,
+    )
+
+
+def _inits(status: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+    return tuple(status.get("initContainerStatuses") or ())
+
+
+def _failed_first(pod: Object) -> tuple[ContainerSeen, ...]:
+    """Find the init container that a pod failed by; sidecars decide over nothing."""
+    beside = {each["name"] for each in pod["spec"].get("initContainers") or () if each.get("restartPolicy") == "Always"}
+    inits = (_container(each) for each in _inits(pod.get("status") or {}) if each.get("name") not in beside)
+    return tuple(each for each in inits if each.exit_code)
+
+
+def _stage(wire: dict[str, Any]) -> ContainerSeen:
+    """Read one of our own containers; one that waits to be started again has begun, and did not end well."""
+    seen = _container(wire)
+    is_past = seen.state == "Waiting" and "terminated" in (wire.get("lastState") or {})
+    return replace(seen, state="Terminated") if is_past else seen
 
 
 def _container(wire: dict[str, Any]) -> ContainerSeen:

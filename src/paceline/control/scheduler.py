@@ -13,12 +13,13 @@ from paceline.objects.meta import Key, Object, key_of, revision_of
 from paceline.objects.times import to_wire
 from paceline.plan.claimed import lack_of
 from paceline.plan.place import place
-from paceline.plan.room import GangAsk, asks_of, rooms_of
+from paceline.plan.room import GangAsk, asks_of, family_of, is_final, rooms_of, waits
 from paceline.world import Chance, Clock
 
 # There is one thing to do: place what waits.
 ALL = "all"
 UNSCHEDULABLE = "Unschedulable"
+WAITING, PLACED, FAMILY = "waiting", "placed", "family"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -40,6 +41,10 @@ class Scheduler:
         self._pods = Informer(self.cluster, PODS, chance=self.chance, on_change=self._changed)
         self._nodes = Informer(self.cluster, NODES, chance=self.chance, on_change=self._changed)
         self._claims = Informer(self.cluster, CLAIMS, chance=self.chance, on_change=self._changed)
+        # So that a pass costs nothing for the many pods that have ended.
+        self._pods.cache.index(WAITING, lambda pod: (True,) if waits(pod) else ())
+        self._pods.cache.index(PLACED, lambda pod: (True,) if pod["spec"].get("nodeName") and not is_final(pod) else ())
+        self._pods.cache.index(FAMILY, lambda pod: (family_of(pod),))
 
     async def run(self, synced: asyncio.Event) -> None:
         """Work until cancelled; `synced` is set once every cache has been filled."""
@@ -55,10 +60,12 @@ class Scheduler:
         """Place every gang that fits; a gang half bound by a crash is bound on in the next pass."""
         pods = self._pods.cache
         # A gang whose pods are still being made is not waiting for a node yet; its job says what it lacks.
-        gangs = tuple(gang for gang in asks_of(pods.values()) if gang.present >= gang.size)
+        families = dict.fromkeys(family_of(pod) for pod in sorted(pods.having(WAITING, word=True), key=key_of))
+        near = (pod for family in families for pod in pods.having(FAMILY, family))
+        gangs = tuple(gang for gang in asks_of(near) if gang.present >= gang.size)
         if not gangs:
             return
-        rooms = rooms_of(self._nodes.cache.values(), pods.values())
+        rooms = rooms_of(self._nodes.cache.values(), pods.having(PLACED, word=True))
         lacks = self._lacks(gangs, len(rooms))
         # One whose claims have no volumes keeps no room from others.
         plan = place(tuple(gang for gang in gangs if gang.asks[0].key not in lacks), rooms)

@@ -6,7 +6,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from paceline.client.cluster import Cluster, Collection
-from paceline.errors import Missing
+from paceline.errors import Missing, Unavailable
 from paceline.objects.meta import Object
 
 
@@ -64,5 +64,9 @@ def read_kinds(parts: Iterable[Object]) -> Served:
 
 async def _ask(cluster: Cluster, path: str) -> Object:
     async with aclosing(cluster.stream(path, {})) as parts:
-        answer: Object = json.loads(b"".join([part async for part in parts]))
+        body = b"".join([part async for part in parts])
+    try:
+        answer: Object = json.loads(body)
+    except ValueError as error:
+        raise Unavailable(f"the server's answer to {path} is not JSON: {error}") from error
     return answer

@@ -75,6 +75,8 @@ class Services:
     clock: Clock
     chance: Chance
     recorder: Recorder
+    # The one namespace that is looked after; all of them when it is empty.
+    namespace: str = ""
     # Makes a token that nobody can guess.
     token: Callable[[], str]
     # None where requests are not counted: nothing is called idle then but what says so itself.
@@ -93,11 +95,15 @@ class Services:
         self._plurals = {(f"{kind.group}/{VERSION}", kind.kind): kind.plural for kind in KINDS.values()}
         self._services = {
             kind.plural: Informer(
-                self.cluster, collection_of(kind), chance=self.chance, on_change=self._changed(kind.plural)
+                self.cluster,
+                collection_of(kind),
+                select=Select(namespace=self.namespace),
+                chance=self.chance,
+                on_change=self._changed(kind.plural),
             )
             for kind in KINDS.values()
         }
-        ours = Select(labels=f"{labels.COMPONENT} in ({COMPONENTS})")
+        ours = Select(namespace=self.namespace, labels=f"{labels.COMPONENT} in ({COMPONENTS})")
         self._pods, self._doors = (
             Informer(self.cluster, where, select=ours, chance=self.chance, on_change=self._owned_changed)
             for where in (PODS, SERVICES)

@@ -10,21 +10,37 @@ import msgspec
 
 from paceline.errors import Fault, Invalid
 from paceline.kinds import (
+    apps,
     beamjob,
     colossalaijob,
     deepspeedjob,
     genericjob,
+    jobrecord,
     mpijob,
     notebook,
     pytorchtrainingjob,
     tensorboard,
     tensorflowtrainingjob,
+    trainingapp,
     xgboosttrainingjob,
 )
 from paceline.kinds.crd import crd
 from paceline.kinds.decode import decode, misfits
 from paceline.kinds.draft import Today
-from paceline.kinds.kind import API_VERSION, GROUP, VERSION, Claim, JobKind, Ports, ServiceKind
+from paceline.kinds.fed import Fed, check_fed, fed_claims
+from paceline.kinds.feed import feed
+from paceline.kinds.kind import (
+    API_VERSION,
+    GROUP,
+    OWN_GROUP,
+    SERVICE_GROUP,
+    VERSION,
+    Claim,
+    JobKind,
+    PlainKind,
+    Ports,
+    ServiceKind,
+)
 from paceline.kinds.normalise import normalise
 from paceline.kinds.runpolicy import Limits, with_limits
 from paceline.kinds.schedule import queue_of
@@ -34,7 +50,7 @@ from paceline.objects.faults import did_you_mean, invalid, not_found, required, 
 from paceline.objects.gang import Gang, Site
 from paceline.objects.meta import Object, name_of, namespace_of, uid_of
 from paceline.objects.names import MAX_LABEL, better_name, label_problem, service_problem
-from paceline.objects.scheme import Lookup, Resource
+from paceline.objects.scheme import Lookup, Resource, no_warnings
 from paceline.objects.window import SHORT, Window
 
 KINDS: tuple[JobKind, ...] = (
@@ -65,12 +81,15 @@ KINDS: tuple[JobKind, ...] = (
     ),
 )
 SERVICES: tuple[ServiceKind, ...] = (tensorboard.KIND, notebook.KIND)
+PLAIN: tuple[PlainKind, ...] = (trainingapp.KIND, jobrecord.KIND)
 
 HASH_LENGTH = 5
 DIGEST_LENGTH = 12
 # Room for the attempt in a pod's name, after which nobody tries again.
 ATTEMPT_ROOM = len("-r999")
 MAX_CLAIMS_SHOWN = 8
+# The variable in which the chart's trainers find their cluster.
+CLUSTER = "CLUSTER_CONFIG"
 
 
 def kind_of(obj: Object) -> JobKind | None:
@@ -120,6 +139,11 @@ def faults(obj: Object) -> tuple[Fault, ...]:
     return _examined(obj)[0]
 
 
+def app_faults(obj: Object) -> tuple[Fault, ...]:
+    """Name everything wrong with an application that can be told without a cluster."""
+    return apps.app_faults(obj, faults)
+
+
 def _examined(obj: Object) -> tuple[tuple[Fault, ...], tuple[Claim, ...]]:
     """Give what is wrong with a job and, if nothing is, the claims it needs; it is read once for both."""
     kind = kind_of(obj)
@@ -130,7 +154,10 @@ def _examined(obj: Object) -> tuple[tuple[Fault, ...], tuple[Claim, ...]]:
         spec = _decoded(kind, now)
     except Invalid as error:
         return (*error.faults, *_name_faults(obj, 0)), ()
-    if wrong := kind.check(spec, "spec"):
+    wrong = kind.check(spec, "spec")
+    if isinstance(spec, Fed) and not wrong:
+        wrong = tuple(check_fed(spec, kind.templates(spec, "spec"), "spec"))
+    if wrong:
         return (*_as_written(wrong, now), *_name_faults(obj, 0)), ()
     wrong = _name_faults(obj, max(len(f"-{place}") for place in kind.places(spec)))
     return wrong, () if wrong else _claims(kind, spec, now)
@@ -163,13 +190,22 @@ def _service_name_faults(obj: Object, kind: ServiceKind) -> tuple[Fault, ...]:
     return ()
 
 
-def expand(obj: Object, ports: Mapping[str, int], *, is_resumed: bool = False) -> tuple[Site, Gang]:
-    """Remove the framework from a job without faults."""
+def expand(obj: Object, ports: Mapping[str, int], *, is_resumed: bool = False, commit: str = "") -> tuple[Site, Gang]:
+    """Remove the framework from a job without faults; `commit` is what its code was found to have."""
     kind, spec = read(obj)
-    site = Site(job=name_of(obj), namespace=namespace_of(obj), stem=stem_of(obj), ports=ports, is_resumed=is_resumed)
+    site = Site(
+        job=name_of(obj),
+        namespace=namespace_of(obj),
+        stem=stem_of(obj),
+        ports=ports,
+        is_resumed=is_resumed,
+        commit=commit,
+    )
     queue, priority = queue_of(getattr(spec, "scheduler", None))
     policy = getattr(spec, "run_policy", None)
     gang = with_limits(kind.expand(spec, site), policy if isinstance(policy, Limits) else None)
+    if isinstance(spec, Fed):
+        gang = feed(gang, spec, site)
     return site, replace(gang, queue=queue, priority=priority)
 
 
@@ -208,6 +244,17 @@ def ports_of(obj: Object) -> Ports:
     return kind.ports(spec)
 
 
+def cluster_spec(obj: Object, ports: Mapping[str, int]) -> str:
+    """Give what members of a job are told of each other, as the chart's trainers read it; empty where they are not."""
+    kind, spec = read(obj)
+    if any(name not in ports for name in kind.ports(spec)):
+        return ""
+    _, gang = expand(obj, ports)
+    containers = gang.members[0].template["spec"]["containers"] if gang.members else ()
+    told = (each.get("value") for held in containers for each in held.get("env") or () if each["name"] == CLUSTER)
+    return str(next(told, ""))
+
+
 def is_on_host(obj: Object) -> bool:
     """Tell whether members of a job ask for the machine's own network, on which other jobs may listen too."""
     kind, spec = read(obj)
@@ -238,7 +285,8 @@ def claims_of(obj: Object) -> tuple[Claim, ...]:
 
 def _claims(kind: JobKind, spec: msgspec.Struct, now: Today) -> tuple[Claim, ...]:
     mounted = [claim for where, template in kind.templates(spec, "spec") for claim in claims_in(template, where)]
-    found = dict.fromkeys([*mounted, *kind.claims(spec, "spec")])
+    fed = fed_claims(spec, "spec") if isinstance(spec, Fed) else ()
+    found = dict.fromkeys([*mounted, *kind.claims(spec, "spec"), *fed])
     return tuple(dict.fromkeys((now.as_written(where), name) for where, name in found))
 
 
@@ -253,11 +301,11 @@ def crds(components: Mapping[str, Any]) -> tuple[Object, ...]:
     return tuple(crd(kind, components, written) for kind in _every())
 
 
-def _every() -> tuple[JobKind | ServiceKind, ...]:
-    return (*KINDS, *SERVICES)
+def _every() -> tuple[JobKind | ServiceKind | PlainKind, ...]:
+    return (*KINDS, *SERVICES, *PLAIN)
 
 
-def _resource(kind: JobKind | ServiceKind) -> Resource:
+def _resource(kind: JobKind | ServiceKind | PlainKind) -> Resource:
     return Resource(
         group=kind.group,
         version=VERSION,
@@ -270,8 +318,8 @@ def _resource(kind: JobKind | ServiceKind) -> Resource:
         schema_name=f"{'.'.join(reversed(kind.group.split('.')))}.{VERSION}.{kind.kind}",
         schema=object_schema(kind),
         columns=kind.columns,
-        check=_check if kind.group == GROUP else _check_service,
-        warn=warnings,
+        check=_CHECKS[kind.group],
+        warn=no_warnings if kind.group == OWN_GROUP else warnings,
         mutable=kind.mutable,
     )
 
@@ -286,6 +334,16 @@ def _check_service(obj: Object, lookup: Lookup) -> tuple[Fault, ...]:
         return wrong
     kind, spec = read_service(obj)
     return _check_claims(obj, kind.claims(spec, "spec"), lookup)
+
+
+def _check_plain(obj: Object, _lookup: Lookup) -> tuple[Fault, ...]:
+    if apps.is_app(obj):
+        return app_faults(obj)
+    return misfits(obj.get("spec"), jobrecord.JobRecord, "spec")
+
+
+# Which rules an object obeys is said by its group.
+_CHECKS = {GROUP: _check, SERVICE_GROUP: _check_service, OWN_GROUP: _check_plain}
 
 
 def _check_claims(obj: Object, wanted: tuple[Claim, ...], lookup: Lookup) -> tuple[Fault, ...]:

@@ -13,6 +13,7 @@ from msgspec import Meta
 from paceline.errors import Fault
 from paceline.kinds import launch, launched
 from paceline.kinds.draft import Draft, Move
+from paceline.kinds.fed import Fed
 from paceline.kinds.fields import CORE, Count, Free, Part, Positive, Replicas, Resources, Template, about
 from paceline.kinds.kind import JobKind, Located, Ports
 from paceline.kinds.launched import LAUNCHER, WORKER, CleanUpWorkers, OldCleanUpWorkers
@@ -59,7 +60,7 @@ class RunPolicy(Limits, frozen=True, kw_only=True):
     clean_up_workers: CleanUpWorkers | None = None
 
 
-class ColossalAIJob(Part, frozen=True, kw_only=True):
+class ColossalAIJob(Fed, frozen=True, kw_only=True):
     """Training by Colossal-AI on several workers; the launcher's exit status is the job's."""
 
     replica_specs: Annotated[tuple[ReplicaSpec, ...], Meta(min_length=1), about("The workers, and the launcher.")]

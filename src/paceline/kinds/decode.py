@@ -60,7 +60,9 @@ def _fields(value: Any, kind: inspect.StructType, path: str) -> Iterator[Fault]:
     known = _by_name(kind.cls)
     if kind.forbid_unknown_fields:
         for name in sorted(value.keys() - known.keys()):
-            hint = did_you_mean(name, known.keys() - value.keys()) or f"; there are {', '.join(known)}"
+            # One that is not there yet is meant more often.
+            near = did_you_mean(name, known.keys() - value.keys()) or did_you_mean(name, known)
+            hint = near or f"; there are {', '.join(known)}"
             yield invalid(f"{path}.{name}", value[name], f"there is no such field{hint}")
     for name, field in known.items():
         if name in value:
@@ -116,6 +118,8 @@ def _fits(value: object, kind: inspect.Type) -> bool:
             return isinstance(value, bool)
         case inspect.IntType():
             return isinstance(value, int) and not isinstance(value, bool)
+        case inspect.FloatType():
+            return isinstance(value, float)
         case inspect.StructType() | inspect.DictType():
             return isinstance(value, dict)
         case inspect.VarTupleType():
@@ -142,6 +146,8 @@ def _words(kind: inspect.Type) -> str:
             return "an object"
         case inspect.IntType():
             return "an integer"
+        case inspect.FloatType():
+            return "a number"
         case inspect.BoolType():
             return "true or false"
         case _:

@@ -13,6 +13,7 @@ from paceline.errors import Fault
 from paceline.kinds import launch, training
 from paceline.kinds.draft import Draft
 from paceline.kinds.elastic import Elastic, check_elastic, is_elastic, sizes, with_size
+from paceline.kinds.fed import Fed
 from paceline.kinds.fields import Free, Part, Positive, Replicas, Template, about
 from paceline.kinds.kind import MUTABLE, JobKind, Located, Ports
 from paceline.kinds.restart import RestartText
@@ -76,7 +77,7 @@ class Worker(Part, frozen=True, kw_only=True):
         return WORKER
 
 
-class DeepSpeedJob(Part, frozen=True, kw_only=True):
+class DeepSpeedJob(Fed, frozen=True, kw_only=True):
     """Training by DeepSpeed on several workers; the first worker starts it and decides over the job."""
 
     config: Annotated[Config, about("How deepspeed is called.")] | None = None

@@ -8,6 +8,7 @@ from msgspec import Meta
 CORE = "#/components/schemas/io.k8s.api.core.v1."
 POD_TEMPLATE = f"{CORE}PodTemplateSpec"
 DNS_LABEL = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+DNS_SUBDOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 MAX_INT32 = 2**31 - 1
 # Enough for any job, and few enough that no manifest can flood a cluster.
 MAX_REPLICAS = 4096

@@ -12,6 +12,7 @@ from msgspec import Meta
 
 from paceline.errors import Fault
 from paceline.kinds.draft import Draft
+from paceline.kinds.fed import Fed
 from paceline.kinds.fields import Part, Replicas, ReplicaType, Template, about, whole_number
 from paceline.kinds.kind import JobKind, Located
 from paceline.kinds.replicas import check_replicas, places_of, templates_of, types_of
@@ -58,7 +59,7 @@ class Service(Part, frozen=True, kw_only=True):
     ports: Annotated[tuple[ServicePort, ...], about("The ports of every replica.")] = ()
 
 
-class GenericJob(Part, frozen=True, kw_only=True):
+class GenericJob(Fed, frozen=True, kw_only=True):
     """Replicas of any sort; rules say when the job has succeeded or failed."""
 
     success_rules: Annotated[

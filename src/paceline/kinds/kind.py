@@ -1,4 +1,4 @@
-"""The two moulds: a job kind, which becomes a gang, and a service kind, which somebody opens in a browser."""
+"""The moulds: a job kind, which becomes a gang, a service kind, which somebody opens in a browser, and a plain kind."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,9 +14,11 @@ from paceline.objects.window import Window
 
 GROUP = "batch.tensorstack.dev"
 SERVICE_GROUP = "tensorstack.dev"
+OWN_GROUP = "paceline.dev"
 VERSION = "v1beta1"
 API_VERSION = f"{GROUP}/{VERSION}"
 SERVICE_API_VERSION = f"{SERVICE_GROUP}/{VERSION}"
+OWN_API_VERSION = f"{OWN_GROUP}/{VERSION}"
 
 # What `kubectl get` shows of every job, after its name.
 COLUMNS = (
@@ -70,7 +72,7 @@ class CannotRun(Invalid):
 
 
 class Kind(Protocol):
-    """What both moulds have: names, a spec with its rules, and what `kubectl get` shows."""
+    """What all moulds have: names, a spec with its rules, and what `kubectl get` shows."""
 
     @property
     def kind(self) -> str: ...
@@ -141,4 +143,22 @@ class ServiceKind:
     modernise: Callable[[Draft], None] = no_old_shapes
     mutable: tuple[str, ...] | None = None
     columns: tuple[Column, ...] = SERVICE_COLUMNS
+    alias_of: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainKind:
+    """One kind of our own that has no pods: its controller makes jobs of it, or writes down what became of them."""
+
+    kind: str
+    plural: str
+    singular: str = ""
+    short_names: tuple[str, ...] = ()
+    group: str = OWN_GROUP
+    spec: type[msgspec.Struct]
+    check: Callable[[Any, str], tuple[Fault, ...]]
+    old: type[msgspec.Struct] | None = None
+    modernise: Callable[[Draft], None] = no_old_shapes
+    mutable: tuple[str, ...] | None = None
+    columns: tuple[Column, ...]
     alias_of: str = ""

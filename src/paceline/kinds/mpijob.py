@@ -14,6 +14,7 @@ from msgspec import Meta
 from paceline.errors import Fault
 from paceline.kinds import launch, launched
 from paceline.kinds.draft import Draft
+from paceline.kinds.fed import Fed
 from paceline.kinds.fields import Count, Free, Part, Replicas, Template, about, whole_number
 from paceline.kinds.kind import JobKind, Located, Ports
 from paceline.kinds.launched import LAUNCHER, WORKER, CleanUpWorkers, OldCleanUpWorkers
@@ -65,7 +66,7 @@ class RunPolicy(Limits, frozen=True, kw_only=True):
     clean_up_workers: CleanUpWorkers | None = None
 
 
-class MPIJob(Part, frozen=True, kw_only=True):
+class MPIJob(Fed, frozen=True, kw_only=True):
     """A program under mpirun on several workers; the launcher's exit status is the job's."""
 
     replica_specs: Annotated[tuple[ReplicaSpec, ...], Meta(min_length=1), about("The workers, and the launcher.")]

@@ -28,6 +28,10 @@ WORKING = "/t9k/mnt"
 TOKEN_VOLUME, TOKEN_FOLDER = "notebook-token", "/run/secrets/paceline.dev/notebook"
 # JupyterLab looks at its kernels and terminals at most every so many seconds.
 CULL_SECONDS = 300
+PAGE_FOLDER = "/tmp/jupyter-page"  # noqa: S108 - the pod's own
+# Its page would hold the token, and send it where proxies expect that of the cluster. Whoever has opened the page with
+# the token has a cookie, which does as well.
+QUIET_PAGE = """mkdir -p "$0" && echo '{"token": ""}' >"$0/page_config.json" && exec "$@\""""
 NO_RSTUDIO = "RStudio is not run here, only JupyterLab; set spec.type to jupyter"
 
 
@@ -136,7 +140,8 @@ def _command(prefix: str, folder: str, idle_seconds: int) -> list[str]:
         **({"ServerApp.root_dir": literal(folder)} if folder else {}),
         **(idle if idle_seconds else {}),
     }
-    return ["jupyter", "lab", "--no-browser", *(f"--{name}={value}" for name, value in settings.items())]
+    program = ["jupyter", "lab", "--no-browser", *(f"--{name}={value}" for name, value in settings.items())]
+    return ["sh", "-c", QUIET_PAGE, f"{PAGE_FOLDER}/labconfig", *program]
 
 
 def _env(prefix: str) -> list[dict[str, Any]]:
@@ -147,6 +152,7 @@ def _env(prefix: str) -> list[dict[str, Any]]:
         {"name": "JUPYTER_TOKEN_FILE", "value": f"{TOKEN_FOLDER}/token"},
         # Not below the home, which may be a claim that others mount: the token is written there too.
         {"name": "JUPYTER_RUNTIME_DIR", "value": "/tmp/jupyter"},  # noqa: S108 - the pod's own
+        {"name": "JUPYTER_CONFIG_PATH", "value": PAGE_FOLDER},
     ]
 
 

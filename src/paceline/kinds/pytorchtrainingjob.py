@@ -15,6 +15,7 @@ from paceline.errors import Fault
 from paceline.kinds import training
 from paceline.kinds.draft import Draft
 from paceline.kinds.elastic import Elastic, check_elastic, is_elastic, sizes, with_size
+from paceline.kinds.fed import Fed
 from paceline.kinds.fields import Count, Free, Part, Replicas, ReplicaType, Template, about, whole_number
 from paceline.kinds.kind import MUTABLE, Claim, JobKind, Located, Ports
 from paceline.kinds.replicas import check_replicas, templates_of, types_of
@@ -32,6 +33,9 @@ USUAL_PORT = 29500
 # T9k's page says `python`, its examples say `pytorch`.
 TRAINING_CONTAINERS = ("pytorch", "python")
 PROCESS_WORDS = ("gpu", "cpu", "auto")
+# A replica that leaves, or is lost, costs each of the others one of torchrun's own restarts; torchrun itself has none.
+ELASTIC_RESTARTS = 10
+RENDEZVOUS_OPTIONS = ("--rdzv_conf", "--rdzv-conf")
 
 
 class ReplicaSpec(Part, frozen=True, kw_only=True):
@@ -48,7 +52,9 @@ class Torchrun(Part, frozen=True, kw_only=True):
     """How torchrun starts the processes of a replica."""
 
     enabled: Annotated[bool, about("Start each replica by torchrun; the container's args name the script.")] = False
-    max_restarts: Annotated[Count, about("Restarts that torchrun itself makes.")] | None = None
+    max_restarts: (
+        Annotated[Count, about("Restarts that torchrun itself makes: 0 unless said, 10 in an elastic job.")] | None
+    ) = None
     proc_per_node: Annotated[int | str, about("Processes per replica: a number, or gpu for one per GPU.")] | None = None
     rdzv_backend: Annotated[
         Literal["c10d", "etcd", "etcd-v2"], about("Where replicas meet; an etcd server is yours to run.")
@@ -68,7 +74,7 @@ class OldPyTorchTrainingJob(Part, frozen=True, kw_only=True):
     torchrun_config: Annotated[OldTorchrun, about("Start by torchrun.")] | None = None
 
 
-class PyTorchTrainingJob(Part, frozen=True, kw_only=True):
+class PyTorchTrainingJob(Fed, frozen=True, kw_only=True):
     """Distributed PyTorch training; the first replica is the master and decides over the job."""
 
     replica_specs: Annotated[
@@ -102,7 +108,8 @@ def check(job: PyTorchTrainingJob, path: str) -> tuple[Fault, ...]:
 
 def expand(job: PyTorchTrainingJob, site: Site) -> Gang:
     """Spell out the members; ranks count through the types in the order they are written."""
-    crew = _Crew(site=site, places=places(job), nodes=_nodes(job))
+    restarts = ELASTIC_RESTARTS if is_elastic(job.elastic) else None
+    crew = _Crew(site=site, places=places(job), nodes=_nodes(job), restarts=restarts)
     specs = {spec.type: spec for spec in job.replica_specs}
     members = tuple(
         training.member(specs[place.role], place, _template(job, specs[place.role].template, crew=crew, rank=rank))
@@ -142,12 +149,14 @@ def claims(job: PyTorchTrainingJob, path: str) -> tuple[Claim, ...]:
 
 
 def modernise(draft: Draft) -> None:
-    """Turn the shapes of 2023 into today's."""
+    """Turn the shapes of 2023 into today's, and say what has no effect."""
     nodes = ("spec", "torchrunConfig", "minNodes")
     if draft.has(*nodes):
         draft.tell(nodes, "is an old field without effect; spec.elastic.minReplicas says how few replicas are enough")
         draft.drop(*nodes)
     training.modernise(draft)
+    if _is_on(draft, "elastic") and not _is_on(draft, "torchrunConfig"):
+        draft.tell(("spec", "elastic"), "has no effect without torchrun: set spec.torchrunConfig.enabled")
 
 
 KIND = JobKind(
@@ -165,6 +174,10 @@ KIND = JobKind(
     modernise=modernise,
     mutable=(*MUTABLE, "elastic.expectedReplicas"),
 )
+
+
+def _is_on(draft: Draft, field: str) -> bool:
+    return any(draft.get("spec", field, name) is True for name in ("enabled", "enable"))
 
 
 def _uses_torchrun(job: PyTorchTrainingJob) -> bool:
@@ -192,6 +205,8 @@ class _Crew:
     places: tuple[Place, ...]
     # How many may come together: a number, or FEWEST:MOST of an elastic job.
     nodes: str
+    # What torchrun restarts by itself where nobody says.
+    restarts: int | None = None
 
     @property
     def host(self) -> str:
@@ -219,18 +234,25 @@ def _env(config: Torchrun, crew: _Crew, rank: int) -> dict[str, str]:
 
     No LOCAL_RANK: scripts take its presence for a sign of torchrun.
     """
-    return {
+    told = {
         "MASTER_ADDR": crew.host,
         "MASTER_PORT": str(crew.port),
         "RANK": str(rank),
         "WORLD_SIZE": str(len(crew.places)),
         "PET_MASTER_ADDR": crew.host,
         "PET_MASTER_PORT": str(crew.port),
-        "PET_NODE_RANK": str(rank),
         "PET_NNODES": crew.nodes,
         "PET_NPROC_PER_NODE": str(config.proc_per_node or 1),
         "PYTHONUNBUFFERED": "1",
     }
+    if not config.enabled:
+        # Torchrun under c10d gives ranks by itself, and would warn of this one in every log.
+        told["PET_NODE_RANK"] = str(rank)
+    elif crew.nodes != "1":
+        # Agents that share their store with the training remember its address and its keys from the first round on
+        # (seen in 2.13): who joins in a later one waits in vain, and who restarts meets ports of the dead.
+        told["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
+    return told
 
 
 def _torchrun(config: Torchrun, crew: _Crew, rank: int) -> list[str]:
@@ -242,12 +264,32 @@ def _torchrun(config: Torchrun, crew: _Crew, rank: int) -> list[str]:
         f"--rdzv_id={crew.site.stem}",
         f"--role={crew.places[rank].role}",
     ]
+    ours, theirs = [], _Options(config.extra_options)
     if config.rdzv_backend == "c10d":
+        words.append(f"--rdzv_endpoint={crew.host}:{crew.port}")
         # Said, not guessed: torchrun would compare addresses to find out which replica holds the store.
-        words += [f"--rdzv_endpoint={crew.host}:{crew.port}", f"--rdzv_conf=is_host={int(rank == 0)}"]
-    if config.max_restarts is not None:
-        words.append(f"--max_restarts={config.max_restarts}")
-    return [*words, *config.extra_options]
+        ours.append(f"is_host={int(rank == 0)}")
+    if conf := [*ours, *theirs.meeting]:
+        words.append(f"--rdzv_conf={','.join(conf)}")
+    restarts = config.max_restarts if config.max_restarts is not None else crew.restarts
+    if restarts is not None:
+        words.append(f"--max_restarts={restarts}")
+    return [*words, *theirs.others]
+
+
+class _Options:
+    """Options of the user's, those about the meeting apart: torchrun heeds only the last that is given."""
+
+    def __init__(self, written: tuple[str, ...]) -> None:
+        self.meeting: list[str] = []
+        self.others: list[str] = []
+        words = iter(written)
+        for word in words:
+            name, has_value, value = word.partition("=")
+            if name in RENDEZVOUS_OPTIONS:
+                self.meeting += [each for each in (value if has_value else next(words, ""),) if each]
+            else:
+                self.others.append(word)
 
 
 def _check_processes(config: Torchrun, path: str) -> Iterator[Fault]:

@@ -174,6 +174,8 @@ def _leaf(kind: inspect.Type) -> Schema:
             return {"type": "string", "enum": list(values)}
         case inspect.IntType(ge=low, le=high):
             return _bounded({"type": "integer"}, minimum=low, maximum=high)
+        case inspect.FloatType():
+            return {"type": "number"}
         case inspect.BoolType():
             return {"type": "boolean"}
         case inspect.StrType(pattern=pattern, max_length=most):

@@ -7,13 +7,14 @@ Never  reads a pod, a clock, or another kind.
 
 import json
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from msgspec import Meta
 
 from paceline.errors import Fault
 from paceline.kinds import training
+from paceline.kinds.fed import Fed
 from paceline.kinds.fields import Free, Part, Replicas, Template, about
 from paceline.kinds.kind import Claim, JobKind, Located, Ports
 from paceline.kinds.replicas import check_replicas, places_of, templates_of, types_of
@@ -29,6 +30,8 @@ from paceline.objects.gang import Gang, Place, RestartPolicy, RestartScope, Site
 CONTAINER = "tensorflow"
 # T9k's and Kubeflow's number, the same for every replica where each has an address of its own.
 USUAL_PORT = 2222
+# By this name Kubeflow's jobs say another number.
+PORT_NAME = "tfjob-port"
 CHIEF, WORKER, PS, EVALUATOR = "chief", "worker", "ps", "evaluator"
 
 
@@ -44,11 +47,18 @@ class ReplicaSpec(Part, frozen=True, kw_only=True):
     restart_policy: RestartText = RestartPolicy.ON_FAILURE
 
 
-class TensorFlowTrainingJob(Part, frozen=True, kw_only=True):
+class TensorFlowTrainingJob(Fed, frozen=True, kw_only=True):
     """Distributed TensorFlow training; the chief decides over the job, or the first worker where there is no chief."""
 
     replica_specs: Annotated[tuple[ReplicaSpec, ...], Meta(min_length=1), about("The replicas.")]
     restart_scope: Scope | None = None
+    success_policy: (
+        Annotated[
+            Literal["AllWorkers"],
+            about("AllWorkers: the job is done when every worker and the chief are. Left out: the chief decides."),
+        ]
+        | None
+    ) = None
     suspend: Suspend = False
     run_mode: Annotated[RunMode, about("Debug or pause the job.")] | None = None
     run_policy: Annotated[RunPolicy, about("Limits of the job's life.")] | None = None
@@ -78,13 +88,18 @@ def expand(job: TensorFlowTrainingJob, site: Site) -> Gang:
         training.member(specs[place.role], place, _template(job, specs[place.role].template, crew=crew, place=place))
         for place in crew.places
     )
-    return training.gang(
+    gang = training.gang(
         members,
         job.replica_specs,
         leader=Place(CHIEF if CHIEF in specs else WORKER, 0),
         scope=job.restart_scope or _usual_scope(specs.keys()),
         policy=job.run_policy,
     )
+    if job.success_policy is None:
+        return gang
+    # Kubeflow's policy of this name: nobody's work is cut off because the first worker was faster.
+    workers = tuple(place for place in crew.places if place.role in (CHIEF, WORKER))
+    return replace(gang, success=(workers,), failure=tuple(dict.fromkeys((*gang.failure, *((p,) for p in workers)))))
 
 
 def places(job: TensorFlowTrainingJob) -> tuple[Place, ...]:
@@ -99,7 +114,8 @@ def templates(job: TensorFlowTrainingJob, path: str) -> tuple[Located, ...]:
 
 def ports(job: TensorFlowTrainingJob) -> Ports:
     """Ask for one port per replica: TensorFlow listens on all addresses, so on one machine no two may share one."""
-    return {str(place): USUAL_PORT for place in places(job)}
+    usual: dict[str, int] = {spec.type: _usual_port(spec.template) for spec in job.replica_specs}
+    return {str(place): usual[place.role] for place in places(job)}
 
 
 def claims(job: TensorFlowTrainingJob, path: str) -> tuple[Claim, ...]:
@@ -120,6 +136,12 @@ KIND = JobKind(
     ports=ports,
     modernise=training.modernise,
 )
+
+
+def _usual_port(template: Free) -> int:
+    container = template["spec"]["containers"][training.container_named(template, CONTAINER)]
+    told = {each.get("name"): int(each["containerPort"]) for each in container.get("ports") or ()}
+    return told.get(PORT_NAME, USUAL_PORT)
 
 
 def _usual_scope(types: Collection[str]) -> RestartScope:

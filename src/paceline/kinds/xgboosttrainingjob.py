@@ -13,6 +13,7 @@ from msgspec import Meta
 
 from paceline.errors import Fault
 from paceline.kinds import training
+from paceline.kinds.fed import Fed
 from paceline.kinds.fields import Free, Part, Replicas, Template, about
 from paceline.kinds.kind import JobKind, Located, Ports
 from paceline.kinds.replicas import check_replicas, places_of, templates_of, types_of
@@ -40,7 +41,7 @@ class ReplicaSpec(Part, frozen=True, kw_only=True):
     restart_policy: RestartText = RestartPolicy.ON_FAILURE
 
 
-class XGBoostTrainingJob(Part, frozen=True, kw_only=True):
+class XGBoostTrainingJob(Fed, frozen=True, kw_only=True):
     """Distributed XGBoost training; the master keeps the tracker and decides over the job."""
 
     replica_specs: Annotated[tuple[ReplicaSpec, ...], Meta(min_length=1), about("The replicas; the master has rank 0.")]

@@ -15,23 +15,23 @@ from paceline.client.events import Recorder
 from paceline.client.informer import Informer
 from paceline.client.queue import WorkQueue, run
 from paceline.errors import Busy, Conflict, Missing
-from paceline.node.asked import Asked
 from paceline.node.asking import Asking
 from paceline.node.checks import Checks
 from paceline.node.clearing import Clearing
 from paceline.node.decide import MOMENT, decide
 from paceline.node.devices import Devices
-from paceline.node.ending import grace_of, held_tries
+from paceline.node.ending import held_tries
 from paceline.node.env import CONFIG_ERROR
-from paceline.node.eviction import Evictions, evicted, in_haste
+from paceline.node.eviction import Evictions, in_haste
 from paceline.node.execute import Run
-from paceline.node.greeting import PRE_STOP, hook_of, is_greeted
+from paceline.node.greeting import is_greeted
 from paceline.node.history import History, Policy
 from paceline.node.hooks import Hooks
 from paceline.node.host import Blocked, Folders, Host
 from paceline.node.hosts import Hosts
 from paceline.node.images import Images, Row, backed_off
 from paceline.node.inside import RunInside
+from paceline.node.leaving import Leaving
 from paceline.node.look import containers_of, look, tries_of
 from paceline.node.mounting import Mounts
 from paceline.node.network import SHARED_NETWORK, Networks, PodNetwork
@@ -42,7 +42,7 @@ from paceline.node.register import Registration
 from paceline.node.report import FINAL
 from paceline.node.seen import Plan, Problem, Seen, Try
 from paceline.node.start import Starter
-from paceline.node.stories import Story, part_of, pulled, stories, why_stopping
+from paceline.node.stories import Story, part_of, pulled, stories
 from paceline.node.tokens import Tokens
 from paceline.node.workshop import NOT_PULLED, NoWorkshop, Workshop
 from paceline.objects.meta import Key, Object, is_deleting, key_of, revision_of, uid_of
@@ -93,17 +93,13 @@ class Agent:
     _clearing: Clearing = field(init=False)
     _checks: Checks = field(init=False)
     _hooks: Hooks = field(init=False)
+    _leaving: Leaving = field(init=False)
     _group: asyncio.TaskGroup = field(init=False)
     # Where the pods bound to this machine are found, by uid.
     _keys: dict[str, Key] = field(init=False, default_factory=dict)
     # Since when something keeps a pod's containers from starting.
     _blocked: dict[str, datetime] = field(init=False, default_factory=dict)
     _followed: set[Identity] = field(init=False, default_factory=set)
-    # Whom this process has asked to stop, or will once their last hook has run.
-    _leaving: set[Identity] = field(init=False, default_factory=set)
-    # When this process told them to.
-    _told: dict[Identity, datetime] = field(init=False, default_factory=dict)
-    _asked: Asked = field(init=False, default_factory=Asked)
     # Whose first hook this process has begun.
     _greeted: set[Identity] = field(init=False, default_factory=set)
 
@@ -144,6 +140,13 @@ class Agent:
         self.workshop.listen(self._environment_changed)
         asking = Asking(inside=RunInside(starter=self._starter, command=self.command) if self.command else None)
         self._hooks = Hooks(asking=asking, recorder=self.recorder, address=self.hosts.address)
+        self._leaving = Leaving(
+            world=self.world,
+            folders=self.folders,
+            recorder=self.recorder,
+            hooks=self._hooks,
+            on_change=self.queue.add,
+        )
         self._checks = Checks(
             asking=asking,
             clock=self.world.clock,
@@ -199,7 +202,10 @@ class Agent:
             group.create_task(self._evictions.run())
             group.create_task(Refresh(starter=self._starter, pods=self.pods.cache).run())
             ready.set()
-            await run(self.queue, self.reconcile, workers=WORKERS)
+            try:
+                await run(self.queue, self.reconcile, workers=WORKERS)
+            finally:
+                self._leaving.close()
 
     @property
     def starter(self) -> Starter:
@@ -224,13 +230,13 @@ class Agent:
 
     async def _move_on(self, uid: str, pod: Object) -> None:
         problems: dict[str, Problem] = {}
-        why = evicted(self.world.files, self.folders, uid)
+        why = self._evictions.why(uid)
         pod = in_haste(pod) if why else pod
         for _ in range(MAX_ROUNDS):
             seen = look(self.world, self.folders, pod, address=self.hosts.address(pod), problems=problems)
-            seen = replace(seen, evicted=why, tries=self._asked.recalled(seen.tries))
+            seen = self._leaving.recalled(replace(seen, evicted=why))
             health = self._checks.health(pod, seen.tries)
-            seen = replace(seen, health=health, told=self._told_of(seen), tries=self._checks.greeted(uid, seen.tries))
+            seen = replace(seen, health=health, tries=self._checks.greeted(uid, seen.tries))
             seen = replace(seen, host_address=self.network.host_address)
             plan = decide(seen, self.world.clock.now())
             if not plan.record and not plan.start:
@@ -238,7 +244,7 @@ class Agent:
             for name, ended in plan.record:
                 write_ended(self.world.files, self._folder(seen, name), ended)
             problems |= await self._start(pod, plan)
-        await self._stop(seen, plan)
+        self._leaving.carry_out(self._group, seen, plan)
         self._follow(uid, seen.tries)
         self._checks.keep(self._group, pod, seen.tries)
         self._greet(seen)
@@ -316,51 +322,6 @@ class Agent:
         pod = self._pod(uid)
         return pod is not None and not is_deleting(pod)
 
-    def _told_of(self, seen: Seen) -> dict[str, datetime]:
-        """Say when this process told containers of a pod to stop."""
-        known = ((name, each.started.identity) for name, each in seen.tries.items() if each.started)
-        return {name: self._told[who] for name, who in known if who is not None and who in self._told}
-
-    async def _stop(self, seen: Seen, plan: Plan) -> None:
-        for name in plan.ask:
-            await self._ask(seen, name)
-        for each in seen.tries.values():
-            # Asked by an agent that did not live to see the hook end: asking twice does no harm.
-            if each.is_held and each.asked_at and each.started and each.started.identity not in self._leaving:
-                self._say_stop(each)
-        for name in plan.kill:
-            self._signal(seen.tries[name], signal.SIGQUIT)
-
-    async def _ask(self, seen: Seen, name: str) -> None:
-        each, container = seen.tries[name], next(c for c in containers_of(seen.pod) if c["name"] == name)
-        who = each.started.identity if each.started else None
-        if who is None:
-            return
-        # First on record: an agent that finds it there and has not asked itself asks again.
-        self._asked.note(self.world.files, self._folder(seen, name), who, now=self.world.clock.now())
-        if hook_of(container, PRE_STOP):
-            self._leaving.add(who)
-            self._group.create_task(self._take_leave(seen, container, each))
-        else:
-            self._say_stop(each)
-        await self.recorder.record(seen.pod, "Killing", message=why_stopping(seen, name), part=part_of(seen.pod, name))
-
-    async def _take_leave(self, seen: Seen, container: Object, each: Try) -> None:
-        await self._hooks.before_stop(seen.pod, container, seconds=grace_of(seen, str(container["name"])))
-        self._say_stop(each)
-        self.queue.add(uid_of(seen.pod))
-
-    def _say_stop(self, each: Try) -> None:
-        if each.started and each.started.identity:
-            self._leaving.add(each.started.identity)
-            self._told[each.started.identity] = self.world.clock.now()
-        self._signal(each, signal.SIGTERM)
-
-    def _signal(self, each: Try, number: int) -> None:
-        """Signal a try's shim, if it has said who it is."""
-        if each.started and each.started.identity:
-            self.world.processes.signal(each.started.identity, number)
-
     def _follow(self, uid: str, tries: Mapping[str, Try]) -> None:
         """Have the pod looked at again when one of its shims ends."""
         for each in tries.values():
@@ -376,10 +337,8 @@ class Agent:
             await self.world.processes.ended(who)
         finally:
             self._followed.discard(who)
-            self._leaving.discard(who)
+            self._leaving.forget(who)
             self._greeted.discard(who)
-            self._told.pop(who, None)
-            self._asked.forget(who)
         self.queue.add(uid)
 
     async def _report(self, pod: Object, plan: Plan) -> None:
@@ -425,7 +384,7 @@ class Agent:
         names = self.world.files.names(self.folders.containers(uid))
         held = {name: each for name, each in tries_of(self.world, self.folders, uid, names).items() if each.is_held}
         for each in held.values():
-            self._signal(each, signal.SIGQUIT)
+            self._leaving.send(each, signal.SIGQUIT)
         self._follow(uid, held)
         if not held:
             await self._disconnect(uid)
@@ -470,12 +429,14 @@ class Agent:
             self._keys.pop(uid, None)
             self._blocked.pop(uid, None)
             self._checks.forget(uid)
+            self._evictions.forget(uid)
         # Soon and once for many: pods that run already have their hosts file mounted.
         asyncio.get_running_loop().call_soon(self.hosts.try_flush)
         if pod["spec"].get("nodeName") == self.host.name and _UID.fullmatch(uid):
             if new is not None:
                 self._keys[uid] = key_of(pod)
-            self.queue.add(uid)
+            # One that has to go is asked at once: its grace is running.
+            self.queue.add(uid, is_urgent=new is not None and is_deleting(new) and not is_deleting(old or {}))
 
     def _volume_changed(self, change: Change, old: Object | None, new: Object | None) -> None:
         self._claim_changed(change, old, new)

@@ -20,6 +20,8 @@ from paceline.world import Blocking
 log = logging.getLogger(__name__)
 
 PERIOD_SECONDS = 600.0
+# Pods often go together: what they leave is looked at once.
+TOGETHER_SECONDS = 2.0
 # Of how many pods it is remembered that there were logs once.
 MAX_REMEMBERED = 5000
 
@@ -45,7 +47,7 @@ class Clearing:
     _is_due: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     def hint(self) -> None:
-        """Have the next round begin now."""
+        """Have the next round begin soon."""
         self._is_due.set()
 
     async def run(self) -> None:
@@ -58,6 +60,7 @@ class Clearing:
                     await self._is_due.wait()
             except TimeoutError:
                 continue
+            await asyncio.sleep(TOGETHER_SECONDS)
 
     async def sweep(self) -> None:
         """Clear away once; a disk that does not let us is tried again in the next round."""

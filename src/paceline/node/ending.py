@@ -71,7 +71,7 @@ def stop(seen: Seen, now: datetime) -> Plan:
         ends[name] = max(begun + grace, _least(seen, name, asked.get(name, now), grace)) if grace else now
     kill = tuple(name for name, end in ends.items() if end <= now)
     waits = [end for end in ends.values() if end > now]
-    return Plan(ask=tuple(ask), kill=kill, wake_at=min(waits, default=None))
+    return Plan(ask=tuple(ask), kill=kill, ends=ends, wake_at=min(waits, default=None))
 
 
 def stop_sick(seen: Seen, now: datetime) -> Plan:
@@ -89,7 +89,7 @@ def stop_sick(seen: Seen, now: datetime) -> Plan:
         ends[name] = max(begun + grace, _least(seen, name, begun, grace)) if grace else now
     waits = [end for end in ends.values() if end > now]
     kill = tuple(name for name, end in ends.items() if end <= now)
-    return Plan(ask=tuple(ask), kill=kill, wake_at=min(waits, default=None))
+    return Plan(ask=tuple(ask), kill=kill, ends=ends, wake_at=min(waits, default=None))
 
 
 def _least(seen: Seen, name: str, asked: datetime, grace: timedelta) -> datetime:

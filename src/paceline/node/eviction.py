@@ -3,7 +3,7 @@
 import asyncio
 import functools
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,18 @@ class Evictions:
     blocking: Blocking
     pods: Mapping[Key, Object]
     on_change: Callable[[str], None]
+    # What the folders say, as far as it has been read.
+    _known: dict[str, str] = field(default_factory=dict)
+
+    def why(self, uid: str) -> str:
+        """Say why a pod has to go; nothing when it need not. Only this writes it, so it is read once."""
+        if uid not in self._known:
+            self._known[uid] = evicted(self.files, self.folders, uid)
+        return self._known[uid]
+
+    def forget(self, uid: str) -> None:
+        """Forget a pod that is gone."""
+        self._known.pop(uid, None)
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -57,13 +69,14 @@ class Evictions:
 
     async def _look(self, pod: Object) -> None:
         uid = uid_of(pod)
-        if evicted(self.files, self.folders, uid):
+        if self.why(uid):
             return
         for limit in limits_of(pod, self.folders):
             used = await self.blocking.run(functools.partial(self._used, limit.folders))
             if used > limit.bytes:
                 # First on record: whichever agent looks next goes on with it.
                 self.files.write(self.folders.pod(uid) / RECORD, limit.message.encode())
+                self._known[uid] = limit.message
                 self.on_change(uid)
                 return
 

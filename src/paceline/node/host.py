@@ -50,6 +50,9 @@ class Host:
     python: str = "/usr/bin/python3"
     python_bin: str = "/usr/bin"
     prefixes: tuple[str, ...] = ()
+    # Where Paceline itself lies, and the programs that it brings along into pods.
+    own_folders: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
     setpriv: str = "/usr/bin/setpriv"
     # Where limits can be set; None when this user may not.
     cgroups: Cgroups | None = None

@@ -12,6 +12,8 @@ from paceline.objects.meta import Object
 from paceline.world import Files
 
 HOST = "host"
+# Paceline itself, for what it does inside of pods.
+OWN = "paceline"
 SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 # Images by the environment that has what they promise; those of `host` promise no more than the machine has anyway.
 # The other names are those of the requirements in `environments/`.
@@ -29,7 +31,10 @@ PROMISES = {
     ),
     "tensorboard": ("tensorboard", "t9kpublic/tensorboard*", "*/tensorflow-samples/tensorboard*"),
     "xgboost": ("xgboost", "dmlc/xgboost*", "t9kpublic/xgboost*"),
+    "deepspeed": ("deepspeed/deepspeed*", "deepspeed", "t9kpublic/deepspeed*"),
+    "colossalai": ("hpcaitech/colossalai*", "colossalai", "t9kpublic/colossalai*"),
     "mpi": ("mpi4py", "mpioperator/*", "t9kpublic/mpi*"),
+    OWN: ("paceline/porter",),
     HOST: (
         *("alpine", "bash", "busybox", "centos", "debian", "fedora"),
         *("python", "redhat/ubi*", "rockylinux", "ubuntu"),
@@ -95,6 +100,10 @@ class Images:
         if name == HOST:
             folders = _with_real_places(self.host.prefixes, self.files)
             return Environment(name=HOST, path=(self.host.python_bin, *SYSTEM_PATH), folders=folders)
+        if name == OWN:
+            own = (*self.host.prefixes, *self.host.own_folders)
+            path = (self.host.python_bin, *self.host.tools, *SYSTEM_PATH)
+            return Environment(name=OWN, path=path, folders=_with_real_places((*own, *self.host.tools), self.files))
         if name.startswith("/") and self.files.sort(Path(name)) != "file":
             return _virtual_environment(image, Path(name), self.files)
         try:
@@ -106,7 +115,9 @@ class Images:
         return _virtual_environment(image, folder, self.files)
 
 
-OTHERS = f"or {', '.join(name for name in PROMISES if name != HOST)}, a requirements file, a virtual environment"
+OTHERS = (
+    f"or {', '.join(name for name in PROMISES if name not in (HOST, OWN))}, a requirements file, a virtual environment"
+)
 # How a wait for a build begins; what follows the image tells how far it is.
 PULLING = "Pulling image"
 

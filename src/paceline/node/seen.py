@@ -91,6 +91,8 @@ class Plan:
     record: tuple[tuple[str, Ended], ...] = ()
     kill: tuple[str, ...] = ()
     ask: tuple[str, ...] = ()
+    # When those that are asked, or have been, are killed.
+    ends: Mapping[str, datetime] = field(default_factory=dict)
     start: tuple[Start, ...] = ()
     # The status to report; None leaves it as it is.
     status: Object | None = None

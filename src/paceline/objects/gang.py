@@ -42,12 +42,26 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Keeping:
+    """How a member's output gets to where it is kept: by a sidecar of its pod, or by a pod of its own afterwards."""
+
+    # The sidecar that copies; its exit code 0 says that everything is there.
+    container: str
+    # The pod that copies what a sidecar did not live to copy; None where nothing outlives the member's pod.
+    flush: Mapping[str, Any] | None = None
+    # The spec of the claim that output lies on until it is copied.
+    claim: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
     """Who runs at a place: the pod template with everything its framework needs already in it."""
 
     place: Place
     template: Mapping[str, Any]
     restart: RestartPolicy = RestartPolicy.ON_FAILURE
+    # Where its output is copied from, when it is copied at all.
+    keeping: Keeping | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +97,12 @@ class Gang:
     least: int | None = None
     # What members share who start processes in each other.
     launch: Launch | None = None
+    # The pod that finds out which commit all members are to have, before any of them is made.
+    resolve: Mapping[str, Any] | None = None
+    # The commit that all members have the code of, where there is one.
+    commit: str = ""
+    # What its author should know when it has succeeded.
+    remark: str = ""
     # The queue its pods wait in, and who goes first there; no queue means the cluster's own order.
     queue: str = ""
     priority: int = 0
@@ -106,6 +126,8 @@ class Site:
     ports: Mapping[str, int]
     # Whether the job comes back from a pause, so that its members go on from where they were.
     is_resumed: bool = False
+    # The commit that all members have the code of, once it is known.
+    commit: str = ""
 
     def pod(self, place: Place, attempt: int = 0) -> str:
         """Name the pod of one attempt; later attempts carry their number."""
@@ -116,6 +138,14 @@ class Site:
     def launch_secret(self) -> str:
         """Name the secret that holds what members need to start processes in each other."""
         return f"{self.stem}-launch"
+
+    def errand(self, name: str, attempt: int = 0) -> str:
+        """Name the pod that does something for the whole job; later attempts carry their number."""
+        return f"{self.stem}-{name}" + (f"-r{attempt}" if attempt else "")
+
+    def staging(self, place: Place) -> str:
+        """Name the claim that a member's output lies on until it is copied; the same for every attempt."""
+        return f"{self.pod(place)}-output"
 
     def hostname(self, place: Place) -> str:
         """Name the host of a place, which stays the same over attempts."""

@@ -12,6 +12,8 @@ REPLICA_INDEX = "replica-index"
 QUEUE = "scheduler.tensorstack.dev/queue"
 QUEUE_GROUP = "scheduler.tensorstack.dev/group-name"
 
+# What a pod does that is no member of its job, but does something for all of them.
+ERRAND = "paceline.dev/errand"
 # Which try of its member a pod is, counted from 0.
 ATTEMPT = "paceline.dev/attempt"
 # How many pods of one job must be placed together; none is placed before all are there (annotation).
@@ -27,3 +29,9 @@ RIGHTS = "paceline.dev/rights"
 # When somebody last asked for a TensorBoard or Notebook to go on, or looked into it where requests are not counted
 # (annotation).
 OPENED_AT = "paceline.dev/opened-at"
+# Of which application a job, a record or a claim is, and of which revision of it.
+APP = "paceline.dev/app"
+REVISION = "paceline.dev/revision"
+# By which name people know a claim or the secret of a bucket that holds data (label); where it is (annotation).
+VOLUME = "paceline.dev/volume"
+LOCATION = "paceline.dev/location"

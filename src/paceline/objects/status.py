@@ -161,6 +161,11 @@ class JobStatus:
     aggregate: Mapping[str, int] = field(default_factory=dict)
     # The size of an elastic job: replicas that run, and replicas that are wanted.
     elastic: Mapping[str, int] = field(default_factory=dict)
+    # The commit that all members have the code of.
+    source: Mapping[str, str] = field(default_factory=dict)
+    # How often each errand was tried again, and how the job ended while its output is still being copied.
+    errands: Mapping[str, int] = field(default_factory=dict)
+    ending: Mapping[str, str] = field(default_factory=dict)
     # What another controller says of the job's TensorBoard; kept as it is.
     tensorboard: Mapping[str, Any] = field(default_factory=dict)
 
@@ -193,6 +198,9 @@ class JobStatus:
             "aggregate": dict(self.aggregate),
             "tensorboard": dict(self.tensorboard),
             "elastic": dict(self.elastic),
+            "source": dict(self.source),
+            "errands": dict(self.errands),
+            "ending": dict(self.ending),
         }
         return {
             "phase": self.phase.value,
@@ -232,6 +240,9 @@ class JobStatus:
             aggregate=dict(wire.get("aggregate") or {}),
             tensorboard=dict(wire.get("tensorboard") or {}),
             elastic=dict(wire.get("elastic") or {}),
+            source=dict(wire.get("source") or {}),
+            errands=dict(wire.get("errands") or {}),
+            ending=dict(wire.get("ending") or {}),
         )
 
 

@@ -35,6 +35,13 @@ def refused(status: JobStatus, message: str, now: datetime) -> JobStatus:
     return put(status, wrong).but(waiting=message)
 
 
+def hindered(status: JobStatus, message: str, now: datetime) -> JobStatus:
+    """Say on a job that the cluster refuses what it needs; that may change without its author."""
+    if not is_true(status, INITIALIZED):
+        status = put(status, Condition(type=INITIALIZED, status=False, reason="Refused", message=message, since=now))
+    return status.but(waiting=message)
+
+
 def under_way(status: JobStatus, now: datetime, *, made: int, members: int) -> JobStatus:
     """Say how far the making of pods is; once all were made, that stays true."""
     if made == members or is_true(status, INITIALIZED):

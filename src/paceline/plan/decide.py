@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from paceline.objects.gang import Gang, RestartScope
+from paceline.objects.gang import Gang
 from paceline.objects.status import Condition, Failure, JobStatus, Phase, ReplicaPhase
 from paceline.objects.times import to_wire
 from paceline.plan.cleanup import clean_up, unfinished
@@ -18,17 +18,19 @@ from paceline.plan.conditions import (
     under_way,
 )
 from paceline.plan.deadline import EXCEEDED, NOT_STARTED, deadline_of, say_not_started, start_by
-from paceline.plan.elastic import is_resized, is_too_small, is_up, with_releases, with_size
+from paceline.plan.elastic import is_new_meeting, is_resized, is_too_small, is_up, with_releases, with_size
 from paceline.plan.expiry import expire
+from paceline.plan.keeping import finish, hold_back
 from paceline.plan.last_lines import with_last_lines
 from paceline.plan.memory import REASON as OUT_OF_MEMORY
 from paceline.plan.memory import advice, is_killed_again
-from paceline.plan.news import RESTARTING, births, news
+from paceline.plan.news import RESTARTING, births, losses, news
 from paceline.plan.pause import begin_again, is_restart_wanted, pause, resume, stay, suspend, unsuspend
 from paceline.plan.plan import NewPod, Plan, Tell
-from paceline.plan.restart import Verdict, failed_first, held_until, judge, restarted
+from paceline.plan.resolve import NOT_FOUND, Unfound, resolve
+from paceline.plan.restart import Verdict, failed_first, held_until, is_of_all, judge, restarted
 from paceline.plan.seen import PodSeen, Seen
-from paceline.plan.success import holding, is_hopeless, say
+from paceline.plan.success import holding, is_hopeless, say, say_success
 from paceline.plan.tasks import with_tasks
 from paceline.plan.tries import Try, older_pods, tries_of
 from paceline.plan.waiting import Waiting, failure_of, say_failure, why_waiting
@@ -37,7 +39,8 @@ from paceline.plan.waiting import Waiting, failure_of, say_failure, why_waiting
 def decide(seen: Seen, now: datetime) -> Plan:
     """Choose the next step for one job."""
     seen = with_releases(seen)
-    return with_last_lines(seen, with_size(seen, _next(seen, now)))
+    plan = finish(seen, now) if seen.status.ending else hold_back(seen, _next(seen, now), now)
+    return with_last_lines(seen, with_size(seen, plan))
 
 
 def _next(seen: Seen, now: datetime) -> Plan:
@@ -52,14 +55,20 @@ def _next(seen: Seen, now: datetime) -> Plan:
         return stay(seen, status, tries) if seen.is_suspended else unsuspend(seen, status, now)
     verdict = judge(seen, tries)
     if rule := holding(seen.gang.success, verdict.done):
-        return _succeed(seen, tries, now, f"success rule {say(rule)} holds")
+        remark = f"; {seen.gang.remark}" if seen.gang.remark else ""
+        return _succeed(seen, tries, now, f"{say_success(rule)}{remark}")
     if loss := _lost(seen, verdict) or _late(seen, status, tries, now):
         return _fail(seen, tries, now, loss)
     if held := _held(seen, status, tries, now):
         return _with(held, before=births(seen, tries))
     if verdict.again:
         return _restart(seen, tries, verdict, now=now)
-    return _go_on(seen, tries, now)
+    found = resolve(seen, status, now)
+    if isinstance(found, Unfound):
+        return _fail(seen, tries, now, _Loss(reason=NOT_FOUND, message=found.message))
+    if found is not None:
+        return found
+    return _with(_go_on(seen, tries, now), after=losses(seen, verdict))
 
 
 def _held(seen: Seen, status: JobStatus, tries: tuple[Try, ...], now: datetime) -> Plan | None:
@@ -144,15 +153,17 @@ def _restart(seen: Seen, tries: tuple[Try, ...], verdict: Verdict, *, now: datet
     status = _started(_observed(seen, tries), tries, now)
     status = _with_failures(seen, status, tries, now, cause=cause)
     status = restarted(status, seen.gang, verdict.again, now)
-    is_gang = seen.gang.scope is RestartScope.GANG
-    if is_gang and status.phase is Phase.RUNNING:
+    is_whole = is_of_all(seen.gang, verdict.again)
+    if is_whole and status.phase is Phase.RUNNING:
         status = status.but(phase=Phase.PENDING)
     next_tries = tries_of(seen, status)
     status = _hold(seen.gang, with_tasks(status, next_tries), now, tries=next_tries)
-    what = "all members" if is_gang else ", ".join(str(each.place) for each in verdict.again)
+    what = "all members" if is_whole else ", ".join(str(each.place) for each in verdict.again)
     why = say_failure(failure_of(cause)) if cause else "restartPolicy is Always"
-    told = Tell(reason=RESTARTING, message=f"{why}; next try of {what}", is_warning=cause is not None)
-    plan = Plan(status=status, delete=unfinished(seen.pods) if is_gang else (), wake_at=status.start_after)
+    most = "" if seen.gang.backoff_limit is None else f" of at most {seen.gang.backoff_limit}"
+    message = f"{why}; next try of {what} (restart {status.backoff_count}{most})"
+    told = Tell(reason=RESTARTING, message=message, is_warning=cause is not None)
+    plan = Plan(status=status, delete=unfinished(seen.pods) if is_whole else (), wake_at=status.start_after)
     return _with(plan, before=births(seen, tries), after=(told,))
 
 
@@ -172,7 +183,7 @@ def _go_on(seen: Seen, tries: tuple[Try, ...], now: datetime) -> Plan:
 
 def _missing(seen: Seen, tries: tuple[Try, ...], old: tuple[PodSeen, ...]) -> tuple[NewPod, ...]:
     # Old and new ranks must never share a rendezvous, nor two tries one place: the old ones go first.
-    if old and seen.gang.scope is RestartScope.GANG:
+    if old and is_new_meeting(seen.gang, tries):
         return ()
     taken = {pod.place for pod in old}
     return tuple(
@@ -185,6 +196,8 @@ def _missing(seen: Seen, tries: tuple[Try, ...], old: tuple[PodSeen, ...]) -> tu
 def _observed(seen: Seen, tries: tuple[Try, ...]) -> JobStatus:
     # A wish for a restart is granted by a first start too.
     status = seen.status.but(observed_generation=seen.generation, waiting="", restart_granted=seen.restart_wish)
+    if seen.gang.commit:
+        status = status.but(source={"commit": seen.gang.commit})
     return with_tasks(status, tries)
 
 
@@ -222,7 +235,9 @@ def _hold(
     if is_up(gang, tries):
         status = status.but(phase=Phase.RUNNING, running_time=status.running_time or now)
     if all(each.has_started for each in tries):
-        return put(status, Condition(type=RUNNING, status=True, reason=NONE, message="all pods run", since=now))
+        failed = sum(each.has_failed for each in tries)
+        message = f"{len(tries) - failed} of {len(tries)} pods run" if failed else "all pods run"
+        return put(status, Condition(type=RUNNING, status=True, reason=NONE, message=message, since=now))
     waiting = _why(status, tries, old)
     is_running = status.phase is Phase.RUNNING
     reason = waiting.reason if waiting else NONE
@@ -239,7 +254,8 @@ def _why(status: JobStatus, tries: tuple[Try, ...], old: tuple[PodSeen, ...]) ->
         text = f"restart {status.backoff_count} comes at {to_wire(status.start_after)}{cause}"
         return Waiting(reason=RESTARTING, text=text)
     if old:
-        return Waiting(reason=RESTARTING, text=f"{len(old)} pods of an older try have not ended yet")
+        pods = "1 pod of an older try has" if len(old) == 1 else f"{len(old)} pods of an older try have"
+        return Waiting(reason=RESTARTING, text=f"{pods} not ended yet")
     return why_waiting(tries)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from paceline.objects.gang import Gang, Place, RestartScope
-from paceline.objects.status import JobStatus
+from paceline.objects.status import JobStatus, ReplicaPhase
 from paceline.plan.plan import Plan, Tell
 from paceline.plan.seen import Seen
 from paceline.plan.tries import Try, attempt_of
@@ -37,6 +37,12 @@ def is_up(gang: Gang, tries: tuple[Try, ...]) -> bool:
     """Tell whether as many members have started as the job needs."""
     started = sum(each.has_started for each in tries)
     return started >= (len(tries) if gang.least is None else gang.least)
+
+
+def is_new_meeting(gang: Gang, tries: tuple[Try, ...]) -> bool:
+    """Tell whether members that are made now meet anew: those of a gang always, elastic ones when their leader is."""
+    is_led = any(each.place == gang.leader and each.phase is ReplicaPhase.CREATING for each in tries)
+    return gang.scope is RestartScope.GANG or (gang.is_elastic and is_led)
 
 
 def with_size(seen: Seen, plan: Plan) -> Plan:

@@ -1,10 +1,12 @@
 """What people are told about a job: each thing once."""
 
-from paceline.objects.status import JobStatus, Phase
+from paceline.objects.status import JobStatus, Phase, ReplicaPhase
 from paceline.plan.conditions import INITIALIZED, RUNNING, is_true
 from paceline.plan.plan import Tell
+from paceline.plan.restart import Verdict, why_lost
 from paceline.plan.seen import Seen
 from paceline.plan.tries import Try
+from paceline.plan.waiting import failure_of, say_failure
 
 RESTARTING = "Restarting"
 
@@ -31,6 +33,22 @@ def news(before: JobStatus, status: JobStatus) -> tuple[Tell, ...]:
     if status.waiting and here is not None and is_new:
         told.append(Tell(reason=here.reason, message=status.waiting, is_warning=True))
     return tuple(told)
+
+
+def losses(seen: Seen, verdict: Verdict) -> tuple[Tell, ...]:
+    """Tell of every member that is lost while the others go on, and why it is not tried again."""
+    ended = (ReplicaPhase.FAILED, ReplicaPhase.DELETED)
+    rows = (row for task in seen.status.tasks for row in task.get("replicas") or ())
+    known = {row["name"] for row in rows if row.get("phase") in ended}
+    return tuple(
+        Tell(
+            reason="ReplicaLost",
+            message=f"{say_failure(failure_of(each))}; {each.place} is not tried again: {why_lost(seen, each)}",
+            is_warning=True,
+        )
+        for each in verdict.failed
+        if each.place in verdict.lost and each.name not in known
+    )
 
 
 def _how_many(status: JobStatus) -> str:

@@ -25,6 +25,14 @@ class NewPod:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NewErrand:
+    """One pod to make that does something for the whole job, and which try of it this is."""
+
+    name: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogWish:
     """The container of a pod whose last lines the status should have."""
 
@@ -39,6 +47,7 @@ class Plan:
     status: JobStatus
     delete: tuple[str, ...] = ()
     create: tuple[NewPod, ...] = ()
+    errands: tuple[NewErrand, ...] = ()
     tell: tuple[Tell, ...] = ()
     wake_at: datetime | None = None
     # Whether the job itself goes, with everything that is its own.

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from paceline.objects import labels
-from paceline.objects.gang import Gang, Launch, RestartScope, Site
+from paceline.objects.gang import Gang, Launch, Member, RestartScope, Site
 from paceline.objects.meta import Object
-from paceline.plan.plan import NewPod
+from paceline.plan.errands import template_of
+from paceline.plan.plan import NewErrand, NewPod
 
 LEADER_ROLE = "master"
 USER = "user"
@@ -58,6 +59,36 @@ def job_labels(site: Site, owner: Mapping[str, Any]) -> dict[str, str]:
         labels.OWNER_KIND: str(owner["kind"]),
         labels.COMPONENT: str(owner["kind"]).lower(),
         labels.COMPONENT_TYPE: USER,
+    }
+
+
+def errand_manifest(site: Site, gang: Gang, new: NewErrand, *, owner: Mapping[str, Any]) -> Object:
+    """Write the pod of one try of an errand; it is no member, and nobody knows it by name."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": site.errand(new.name, new.attempt),
+            "namespace": site.namespace,
+            "labels": {**job_labels(site, owner), labels.ERRAND: new.name, labels.ATTEMPT: str(new.attempt)},
+            "ownerReferences": [dict(owner)],
+        },
+        "spec": {**template_of(gang, new.name)["spec"], "restartPolicy": "Never"},
+    }
+
+
+def claim_manifest(site: Site, member: Member, spec: Mapping[str, Any], *, owner: Mapping[str, Any]) -> Object:
+    """Write the claim that a member's output lies on until it is copied; it stays until the job goes."""
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "name": site.staging(member.place),
+            "namespace": site.namespace,
+            "labels": job_labels(site, owner),
+            "ownerReferences": [dict(owner)],
+        },
+        "spec": dict(spec),
     }
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from paceline.objects.gang import Gang, Place, RestartPolicy, RestartScope
 from paceline.objects.status import JobStatus, ReplicaPhase
-from paceline.plan.memory import counted, is_killed_again
+from paceline.plan.memory import advice, counted, is_killed_again
 from paceline.plan.seen import Seen
 from paceline.plan.tries import Try
 
@@ -36,13 +36,31 @@ def judge(seen: Seen, tries: tuple[Try, ...]) -> Verdict:
     kept = frozenset(each.place for each in over) - {each.place for each in again}
     lost = kept & {each.place for each in failed}
     # A gang that is tried again loses nobody: whoever failed comes back with the others.
-    is_gang_again = bool(again) and seen.gang.scope is RestartScope.GANG
     return Verdict(
         again=again,
-        lost=frozenset() if is_gang_again else lost,
+        lost=frozenset() if is_of_all(seen.gang, again) else lost,
         done=kept - lost,
         failed=failed,
     )
+
+
+def is_of_all(gang: Gang, again: tuple[Try, ...]) -> bool:
+    """Tell whether all members begin anew, not those alone that ended.
+
+    Elastic members come and go alone, but they meet at their leader: when it is lost, so is what they agreed on.
+    """
+    is_led = gang.is_elastic and any(each.place == gang.leader for each in again)
+    return bool(again) and (gang.scope is RestartScope.GANG or is_led)
+
+
+def why_lost(seen: Seen, tried: Try) -> str:
+    """Say why a member that failed is not tried again."""
+    policy = seen.gang.member(tried.place).restart
+    if not _wants_restart(policy, tried):
+        return f"restartPolicy is {policy}"
+    if is_killed_again(seen.gang, seen.status, tried):
+        return advice(seen.gang, seen.status, tried)
+    return f"all restarts are used ({seen.status.backoff_count} of the job)"
 
 
 def failed_first(tries: tuple[Try, ...]) -> tuple[Try, ...]:
@@ -54,12 +72,13 @@ def restarted(status: JobStatus, gang: Gang, again: tuple[Try, ...], now: dateti
     """Count the restarts and name the moment before which nothing is made."""
     count = status.backoff_count + len(again)
     roles, members = dict(status.role_restarts), dict(status.member_attempts)
+    is_whole = is_of_all(gang, again)
     for each in again:
         roles[each.place.role] = roles.get(each.place.role, 0) + 1
-        if gang.scope is RestartScope.REPLICA:
+        if not is_whole:
             members[str(each.place)] = members.get(str(each.place), 0) + 1
     return status.but(
-        attempt=status.attempt + (gang.scope is RestartScope.GANG),
+        attempt=status.attempt + is_whole,
         member_attempts=members,
         backoff_count=count,
         role_restarts=roles,
@@ -101,6 +120,12 @@ def _gang_again(seen: Seen, over: list[Try]) -> Iterator[Try]:
 def _single_again(seen: Seen, over: list[Try]) -> Iterator[Try]:
     budget = _Budget(seen)
     policies = {member.place: member.restart for member in seen.gang.members}
+    # Who meets at the leader ends soon after it, and because of it: that is one restart, of all.
+    led = [each for each in over if seen.gang.is_elastic and each.place == seen.gang.leader]
+    for each in led:
+        if _is_worth(seen, policies[each.place], each) and budget.take(each.place.role):
+            yield each
+            return
     for each in over:
         if _is_worth(seen, policies[each.place], each) and budget.take(each.place.role):
             yield each

@@ -70,7 +70,7 @@ def rooms_of(nodes: Iterable[Object], pods: Iterable[Object]) -> tuple[Room, ...
     used: dict[str, dict[str, Decimal]] = {}
     for pod in pods:
         node = pod["spec"].get("nodeName")
-        if node and not _is_final(pod):
+        if node and not is_final(pod):
             used[node] = add(used.get(node, {}), requests_of(pod["spec"]))
     return tuple(
         Room(
@@ -93,7 +93,7 @@ def asks_of(pods: Iterable[Object]) -> tuple[GangAsk, ...]:
     """
     families: dict[str, list[Object]] = {}
     for pod in pods:
-        families.setdefault(_family(pod), []).append(pod)
+        families.setdefault(family_of(pod), []).append(pod)
     return tuple(ask for family in families.values() for ask in _gangs(family))
 
 
@@ -130,7 +130,7 @@ def add(one: Amounts, other: Amounts) -> dict[str, Decimal]:
 
 
 def _gangs(family: list[Object]) -> Iterable[GangAsk]:
-    waiting = [pod for pod in family if _waits(pod)]
+    waiting = [pod for pod in family if waits(pod)]
     for attempt in sorted({_attempt(pod) for pod in waiting}):
         members = sorted((pod for pod in waiting if _attempt(pod) == attempt), key=key_of)
         first = members[0]
@@ -139,7 +139,7 @@ def _gangs(family: list[Object]) -> Iterable[GangAsk]:
             asks=tuple(_ask(pod) for pod in members),
             size=max(_size(pod) for pod in members),
             present=len({_place(pod) for pod in family if _attempt(pod) >= attempt}),
-            placed=len({_place(pod) for pod in family if _attempt(pod) >= attempt and not _waits(pod)}),
+            placed=len({_place(pod) for pod in family if _attempt(pod) >= attempt and not waits(pod)}),
             since=min(str(pod["metadata"].get("creationTimestamp", "")) for pod in members),
             priority=min(_priority(pod) for pod in members),
         )
@@ -157,7 +157,8 @@ def _priority(pod: Object) -> int:
     return own * QUEUE_STEPS + _number(annotations_of(pod).get(labels.QUEUE_PRIORITY), otherwise=0)
 
 
-def _family(pod: Object) -> str:
+def family_of(pod: Object) -> str:
+    """Tell which pods are looked at together: all of a job, or one alone."""
     owner = controller_of(pod)
     is_member = labels.GANG_SIZE in annotations_of(pod)
     return str(owner["uid"]) if owner is not None and is_member else uid_of(pod)
@@ -185,12 +186,14 @@ def _number(text: str | None, *, otherwise: int) -> int:
     return int(text) if text and text.isdecimal() and len(text) < 10 else otherwise
 
 
-def _waits(pod: Object) -> bool:
+def waits(pod: Object) -> bool:
+    """Tell whether a pod waits for a node."""
     spec = pod["spec"]
-    return not (spec.get("nodeName") or spec.get("schedulingGates") or _is_final(pod) or is_deleting(pod))
+    return not (spec.get("nodeName") or spec.get("schedulingGates") or is_final(pod) or is_deleting(pod))
 
 
-def _is_final(pod: Object) -> bool:
+def is_final(pod: Object) -> bool:
+    """Tell whether a pod has ended."""
     return (pod.get("status") or {}).get("phase") in FINAL
 
 

@@ -51,6 +51,21 @@ class PodSeen:
     # Why the pod waits or failed, as scheduler or node say it.
     reason: str = ""
     message: str = ""
+    # What runs before and beside the author's containers, in its order.
+    stages: tuple[ContainerSeen, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrandSeen:
+    """One try of a pod that does something for the whole job."""
+
+    name: str
+    pod: str
+    attempt: int
+    phase: PodPhase = PodPhase.PENDING
+    # What it said when it ended.
+    message: str = ""
+    finished_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +76,7 @@ class Seen:
     gang: Gang
     pods: tuple[PodSeen, ...]
     status: JobStatus
+    errands: tuple[ErrandSeen, ...] = ()
     generation: int = 1
     is_paused: bool = False
     is_suspended: bool = False

@@ -18,3 +18,10 @@ def say(rule: Rule) -> str:
     roles = dict.fromkeys(place.role for place in rule)
     ranks = {role: [place.index for place in rule if place.role == role] for role in roles}
     return "{" + ", ".join(f"{role}: {indices}" for role, indices in ranks.items()) + "}"
+
+
+def say_success(rule: Rule) -> str:
+    """Say that a rule holds; one about a single place is that of most kinds, and nobody has written it."""
+    if len(rule) == 1:
+        return f"{rule[0]} has succeeded, which decides over the job"
+    return f"success rule {say(rule)} holds"

@@ -35,8 +35,14 @@ def _row(tried: Try) -> dict[str, Any]:
         "containers": [_container(each) for each in tried.containers],
         "reason": tried.reason,
         "message": tried.message[:MAX_MESSAGE],
+        "stages": [_stage(each) for each in tried.stages],
     }
     return {key: value for key, value in row.items() if value}
+
+
+def _stage(stage: ContainerSeen) -> dict[str, Any]:
+    said = {"message": stage.message[:MAX_MESSAGE]} if stage.message else {}
+    return {**_container(stage), **said}
 
 
 def _container(container: ContainerSeen) -> dict[str, Any]:

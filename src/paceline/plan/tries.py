@@ -5,16 +5,18 @@ its rows name the pods that were seen, by uid. A name that was seen once is neve
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from paceline.objects.gang import Place
+from paceline.objects.gang import Member, Place
 from paceline.objects.status import JobStatus, ReplicaPhase
-from paceline.plan.seen import ContainerSeen, PodSeen, Seen
+from paceline.plan.seen import ContainerSeen, PodPhase, PodSeen, Seen
 
 DELETED_REASON = "Deleted"
 # What Kubernetes says of a container that used more memory than it may.
 MEMORY_KILL = "OOMKilled"
+# What the errand is called that copies a member's output, before the name of its place.
+FLUSH = "flush-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +31,8 @@ class Try:
     containers: tuple[ContainerSeen, ...] = ()
     reason: str = ""
     message: str = ""
+    # What runs before and beside the author's containers.
+    stages: tuple[ContainerSeen, ...] = ()
 
     @property
     def has_failed(self) -> bool:
@@ -87,16 +91,29 @@ def tries_of(seen: Seen, status: JobStatus | None = None) -> tuple[Try, ...]:
         attempt = attempt_of(status, member.place)
         name = seen.site.pod(member.place, attempt)
         if pod := pods.get(name):
-            found.append(_from_pod(pod, member.place, attempt))
+            tried = _from_pod(pod, member.place, attempt)
+            was_ended = seen.status.phase.is_final and pod.is_deleting
+            found.append(_cleaned(tried, rows.get(name, {})) if was_ended else tried)
         else:
             found.append(_from_row(rows.get(name, {}), member.place, attempt=attempt, name=name))
-    return tuple(found)
+    return tuple(_flushed(seen, member, each) for member, each in zip(seen.gang.members, found, strict=True))
 
 
 def older_pods(seen: Seen, tries: tuple[Try, ...]) -> tuple[PodSeen, ...]:
     """Give the pods that are no current try."""
     current = {each.name for each in tries}
     return tuple(pod for pod in seen.pods if pod.name not in current)
+
+
+def _flushed(seen: Seen, member: Member, tried: Try) -> Try:
+    """Say of a try whose output was copied by another pod that it is: what its own sidecar came to is past."""
+    done = (each for each in seen.errands if each.phase is PodPhase.SUCCEEDED and each.name == f"{FLUSH}{member.place}")
+    errand = next(done, None)
+    if errand is None or member.keeping is None:
+        return tried
+    name = member.keeping.container
+    kept = ContainerSeen(name=name, state="Terminated", exit_code=0, reason="Completed", message=errand.message)
+    return replace(tried, stages=(*(each for each in tried.stages if each.name != name), kept))
 
 
 def _from_pod(pod: PodSeen, place: Place, attempt: int) -> Try:
@@ -109,7 +126,15 @@ def _from_pod(pod: PodSeen, place: Place, attempt: int) -> Try:
         containers=pod.containers,
         reason=pod.reason,
         message=pod.message,
+        stages=pod.stages,
     )
+
+
+def _cleaned(tried: Try, row: Mapping[str, Any]) -> Try:
+    """Say of a try that was ended because the job was over that it is gone: it has not failed."""
+    if tried.phase is not ReplicaPhase.FAILED or row.get("phase") == ReplicaPhase.FAILED.value:
+        return tried
+    return replace(tried, phase=ReplicaPhase.DELETED, reason=DELETED_REASON, message="")
 
 
 def _from_row(row: Mapping[str, Any], place: Place, *, attempt: int, name: str) -> Try:
@@ -127,10 +152,15 @@ def _from_row(row: Mapping[str, Any], place: Place, *, attempt: int, name: str) 
         containers=tuple(_container(each) for each in row.get("containers") or ()),
         reason=DELETED_REASON if gone else row.get("reason", ""),
         message="" if gone else row.get("message", ""),
+        stages=tuple(_container(each) for each in row.get("stages") or ()),
     )
 
 
 def _container(row: Mapping[str, Any]) -> ContainerSeen:
     return ContainerSeen(
-        name=row["name"], state=row["state"], exit_code=row.get("exitCode"), reason=row.get("reason", "")
+        name=row["name"],
+        state=row["state"],
+        exit_code=row.get("exitCode"),
+        reason=row.get("reason", ""),
+        message=row.get("message", ""),
     )

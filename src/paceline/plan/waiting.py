@@ -46,7 +46,9 @@ def say_failure(failure: Failure) -> str:
     if failure.reason == DELETED_REASON:
         return f"pod {failure.pod} was deleted before it ended"
     how = "" if failure.exit_code is None else f" with exit code {failure.exit_code}"
-    why = ": ".join(part for part in (failure.reason, failure.message) if part)
+    # Every container that fails has Error for a reason, which says less than its exit code.
+    reason = "" if failure.reason == "Error" and failure.exit_code is not None else failure.reason
+    why = ": ".join(part for part in (reason, failure.message) if part)
     return f"pod {failure.pod} failed{how}{': ' + why if why else ''}"
 
 

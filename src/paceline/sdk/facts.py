@@ -9,7 +9,6 @@ from paceline.sdk.exits import exit_words
 
 # Reasons that say no more than the exit code does.
 PLAIN_REASONS = ("", "Error", "-")
-ALIVE = ("creating", "pending", "running")
 
 
 def status_of(job: Object) -> JobStatus:
@@ -23,17 +22,23 @@ def phase_of(job: Object) -> Phase:
     return Phase(phase) if phase in Phase.__members__.values() else Phase.UNKNOWN
 
 
+def replica_specs(job: Object) -> tuple[Object, ...]:
+    """Give what a job says of its replicas, wherever its kind has it written."""
+    spec = job.get("spec") or {}
+    return tuple(each for each in (*(spec.get("replicaSpecs") or ()), spec.get("worker")) if isinstance(each, dict))
+
+
 def replicas_of(job: Object) -> tuple[int, int]:
     """Give how many replicas run or have succeeded, and how many there should be."""
     status = job.get("status") or {}
-    specs = (job.get("spec") or {}).get("replicaSpecs") or ()
-    wanted = sum(int(each.get("replicas", 1)) for each in specs if isinstance(each, dict))
+    wanted = sum(int(each.get("replicas", 1)) for each in replica_specs(job))
     aggregate = status.get("aggregate") or {}
     ready = int(aggregate.get("running") or 0) + int(aggregate.get("succeeded") or 0)
     expected = (status.get("elastic") or {}).get("expectedReplicas")
     if expected is not None:
         return ready, int(expected)
-    return ready, max(wanted, sum(int(count) for name, count in aggregate.items() if name in ALIVE))
+    # A launcher that nobody wrote is one of them too.
+    return ready, max(wanted, sum(int(count) for count in aggregate.values()))
 
 
 def reason_of(job: Object) -> str:

@@ -15,8 +15,13 @@ STDIN = "-"
 
 def read_file(path: str) -> tuple[Document, ...]:
     """Read all objects of a file (`-` is standard input); Malformed or TooLarge say what to change, and where."""
+    return read_text(read_bytes(path), "stdin" if path == STDIN else path)
+
+
+def read_bytes(path: str) -> bytes:
+    """Read a file of YAML, or standard input; Malformed or TooLarge say why it is not read."""
     if path == STDIN:
-        return read_text(_limited(sys.stdin.buffer.read(MAX_BYTES + 1), "stdin"), "stdin")
+        return _limited(sys.stdin.buffer.read(MAX_BYTES + 1), "stdin")
     try:
         with Path(path).open("rb") as file:
             data = file.read(MAX_BYTES + 1)
@@ -26,7 +31,7 @@ def read_file(path: str) -> tuple[Document, ...]:
         raise Malformed(f"{path}: no such file{_similar_file(path)}") from error
     except OSError as error:
         raise Malformed(f"{path}: cannot be read: {error.strerror}") from error
-    return read_text(_limited(data, path), path)
+    return _limited(data, path)
 
 
 def read_text(data: bytes, source: str) -> tuple[Document, ...]:

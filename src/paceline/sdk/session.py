@@ -10,8 +10,9 @@ from paceline.client.cluster import EVENTS, PODS, Change, Select
 from paceline.errors import Exists, Fault, Invalid, Malformed, Missing
 from paceline.objects.meta import Object, name_of, namespace_of, uid_of
 from paceline.sdk.again import copy_of, next_name
+from paceline.sdk.app import APPS, VERSION, AppRef, find_app
 from paceline.sdk.dial import Dial
-from paceline.sdk.discovery import Kind
+from paceline.sdk.discovery import JOB_GROUP, Kind
 from paceline.sdk.document import Document, checked, with_namespace
 from paceline.sdk.feed import Feed
 from paceline.sdk.job import JobRef
@@ -79,12 +80,34 @@ class Session(Reader):
                 found.append((each, self.cluster.get(each.where, self.namespace, name)))
             except Missing:
                 continue
+        if not found and not slash and (current := self._job_of_app(name)) is not None:
+            return current
         if not found:
             raise Missing(self._no_job(name, has_kind=bool(slash)))
         if len(found) > 1:
             choices = " or ".join(f"{each.singular}/{name}" for each, _ in found)
             raise Malformed(f"there are several jobs named {name!r}; say {choices}")
         return self.ref(*found[0])
+
+    def app(self, word: str) -> AppRef | None:
+        """Find an application by NAME or app/NAME; None when there is none."""
+        return find_app(self.cluster, self.namespace, word)
+
+    def apps(self, *, everywhere: bool = False) -> tuple[Object, ...]:
+        """Read all applications of the namespace, or of all namespaces."""
+        return self.cluster.list(APPS, Select(namespace="" if everywhere else self.namespace)).items
+
+    def _job_of_app(self, name: str) -> JobRef | None:
+        """Give the job of the current revision of an application."""
+        app = self.app(name)
+        job = None if app is None else app.status().job
+        if job is None:
+            return None
+        kind = self.kinds.of(f"{JOB_GROUP}/{VERSION}", job[0])
+        try:
+            return self.ref(kind, self.cluster.get(kind.where, self.namespace, job[1]))
+        except Missing:
+            return None
 
     def service(self, name: str) -> ServiceRef | None:
         """Find a TensorBoard or Notebook by KIND/NAME; None when the word means something else."""

@@ -4,13 +4,14 @@ from collections.abc import Iterable
 
 from paceline.client.cluster import CLAIMS, VOLUMES
 from paceline.objects.meta import Object
+from paceline.sdk.facts import replica_specs
 from paceline.sdk.session import Session
 
 
 def claims_of(job: Object) -> tuple[tuple[str, str], ...]:
     """Give every claim a job mounts, with the path its processes see it at; each once."""
     found = []
-    for replica in (job.get("spec") or {}).get("replicaSpecs") or ():
+    for replica in replica_specs(job):
         spec = (replica.get("template") or {}).get("spec") or {}
         claims = {
             volume["name"]: volume["persistentVolumeClaim"].get("claimName")

@@ -1,12 +1,12 @@
-"""Teach a real cluster our job kinds."""
+"""Teach a real cluster our kinds."""
 
 import time
 
 from paceline.client.cluster import CRDS, Collection
 from paceline.client.direct import DirectCluster
-from paceline.errors import Missing, Unavailable
+from paceline.errors import Busy, Missing, Unavailable
 from paceline.kinds import catalog
-from paceline.kinds.kind import GROUP, VERSION
+from paceline.kinds.kind import VERSION
 from paceline.objects.builtin import builtin_components
 
 _SERVED_SECONDS = 30.0
@@ -14,21 +14,23 @@ _POLL_SECONDS = 0.05
 
 
 def define_kinds(cluster: DirectCluster) -> None:
-    """Store the definition of every job kind and return once all of them are served."""
-    for definition in catalog.crds(builtin_components()):
+    """Store the definition of every kind and return once all of them are served."""
+    definitions = catalog.crds(builtin_components())
+    for definition in definitions:
         cluster.create(CRDS, definition)
     deadline = time.monotonic() + _SERVED_SECONDS
-    for kind in catalog.KINDS:
-        where = Collection(group=GROUP, version=VERSION, plural=kind.plural)
+    for spec in (definition["spec"] for definition in definitions):
+        where = Collection(group=spec["group"], version=VERSION, plural=spec["names"]["plural"])
         while not _is_served(cluster, where):
             if time.monotonic() > deadline:
-                raise Unavailable(f"{kind.plural} are defined but not served after {_SERVED_SECONDS:.0f} seconds")
+                raise Unavailable(f"{where.plural} are defined but not served after {_SERVED_SECONDS:.0f} seconds")
             time.sleep(_POLL_SECONDS)
 
 
 def _is_served(cluster: DirectCluster, where: Collection) -> bool:
     try:
         cluster.list(where)
-    except Missing:
+    except (Busy, Missing):
+        # Defined a moment ago.
         return False
     return True

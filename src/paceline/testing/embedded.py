@@ -20,7 +20,7 @@ from paceline.errors import Unavailable
 from paceline.node.shim import start_ticks
 
 COMMAND_SECONDS = 120.0
-WAIT_SECONDS = 60.0
+WAIT_SECONDS = 120.0
 LOOK_SECONDS = 0.02
 
 T = TypeVar("T")

@@ -1,18 +1,22 @@
 """The invariants of a simulated cluster, checked with every record on its disk and every program that starts."""
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import orjson
 
 from paceline.kinds import catalog
 from paceline.objects import labels
 from paceline.objects.gang import CleanUp, Gang, RestartScope
 from paceline.objects.meta import Object, annotations_of, controller_of, key_of, labels_of, name_of, uid_of
+from paceline.objects.times import from_wire
 from paceline.store.log import Op, Record
 from paceline.testing.simcluster import SimCluster
 
 FINAL = ("Succeeded", "Failed")
+# How long after its time something may still be there, while nothing is broken.
+GRACE_SECONDS = 30.0
 # Events that may happen to a job once and never again.
 ONCE = ("Created", "Succeeded", "Failed")
 
@@ -29,15 +33,22 @@ class Oracle:
     trace: list[str] = field(default_factory=list)
     # The first thing that must not be.
     found: Broken | None = None
+    # The uids of jobs that are over and go by themselves some time after it.
+    expiring: set[str] = field(default_factory=set)
     _revision: int = 0
     # Every object as last recorded, by store key.
     objects: dict[str, Object] = field(default_factory=dict)
+    # The jobs and pods among them, which are asked for all the time.
+    _jobs: dict[str, Object] = field(default_factory=dict)
+    _pods: dict[str, Object] = field(default_factory=dict)
     _final: dict[str, str] = field(default_factory=dict)
     _counts: dict[str, tuple[int, int]] = field(default_factory=dict)
     _executed: int = 0
     _ran: set[Path] = field(default_factory=set)
     # Every pod there ever was, by uid.
     _ever: dict[str, Object] = field(default_factory=dict)
+    # The same by the uid of their owner first.
+    _mates: dict[str, dict[str, Object]] = field(default_factory=dict)
     # The gangs of jobs as they were last read, by uid, with the generation that was read.
     _gangs: dict[str, tuple[int, Gang]] = field(default_factory=dict)
 
@@ -57,23 +68,31 @@ class Oracle:
 
     def _record(self, batch: tuple[Record, ...]) -> None:
         for record in batch:
-            obj = json.loads(record.value)
+            obj = orjson.loads(record.value)
             status = obj.get("status") or {}
             self.say(f"{record.revision} {record.op} {record.key} {status.get('phase', '')}")
             if record.revision <= self._revision:
                 raise Broken(f"I2: revision {record.revision} came after {self._revision}")
             self._revision = record.revision
             if record.op is Op.DELETE:
-                self.objects.pop(record.key, None)
+                for kept in (self.objects, self._jobs, self._pods):
+                    kept.pop(record.key, None)
                 continue
-            self.objects[record.key] = obj
-            if record.key.startswith("/core/pods/"):
-                self._ever[uid_of(obj)] = obj
+            self._remember(record.key, obj)
             self._check_final(obj)
-            if record.key.startswith("/batch.tensorstack.dev/"):
+            if record.key in self._jobs:
                 self._check_job(obj)
             elif record.key.startswith("/core/events/"):
                 self._check_event(obj)
+
+    def _remember(self, key: str, obj: Object) -> None:
+        self.objects[key] = obj
+        if key.startswith("/batch.tensorstack.dev/"):
+            self._jobs[key] = obj
+        elif key.startswith("/core/pods/"):
+            self._pods[key] = self._ever[uid_of(obj)] = obj
+            owner = controller_of(obj) or {}
+            self._mates.setdefault(str(owner.get("uid")), {})[uid_of(obj)] = obj
 
     def executed(self) -> None:
         """Check the programs that have been started since the last call."""
@@ -96,11 +115,7 @@ class Oracle:
         if pod is None or owner is None:
             return
         attempt = _attempt(pod)
-        mates = [
-            mate
-            for mate in self._ever.values()
-            if (controller_of(mate) or {}).get("uid") == owner["uid"] and _attempt(mate) >= attempt
-        ]
+        mates = [mate for mate in self._mates[str(owner["uid"])].values() if _attempt(mate) >= attempt]
         size = int(annotations_of(pod).get(labels.GANG_SIZE, 1))
         if len({_place(mate) for mate in mates}) < size:
             raise Broken(f"gang: {name_of(pod)} started before all {size} pods of its gang were there")
@@ -115,14 +130,17 @@ class Oracle:
             self._final[uid] = _ending(status)
 
     def _check_job(self, job: Object) -> None:
-        """I7: counters only grow, and not beyond their limit; ports belong to one job."""
+        """I7: counters only grow, and not beyond their limit; success is somebody's; ports belong to one job."""
         status = job.get("status") or {}
+        self._check_own(job, status)
         counts = (int(status.get("backoffCount") or 0), int(status.get("attempt") or 0))
         before = self._counts.get(uid_of(job), (0, 0))
         if counts < before:
             raise Broken(f"I7: the counters of {name_of(job)} fell from {before} to {counts}")
         self._counts[uid_of(job)] = counts
         gang = self._gang(job)
+        if gang.ttl_seconds is not None and status.get("phase") in FINAL:
+            self.expiring.add(uid_of(job))
         limit = gang.backoff_limit if gang.backoff_limit is not None else sum(gang.role_limits.values())
         alone = max((status.get("memberAttempts") or {"": 0}).values())
         tries = max(counts[0], counts[1] - int(status.get("resumes") or 0), alone)
@@ -134,6 +152,16 @@ class Oracle:
             is_live = told.get("phase") not in FINAL and uid_of(other) != uid_of(job)
             if is_live and status.get("phase") not in FINAL and mine & set((told.get("ports") or {}).values()):
                 raise Broken(f"ports: {name_of(job)} and {name_of(other)} share {mine}")
+
+    def _check_own(self, job: Object, status: dict[str, Any]) -> None:
+        """A job tells of its own pods only, and succeeds only if one of them did."""
+        pods = self._mates.get(uid_of(job), {})
+        for told in (each for task in status.get("tasks") or () for each in task.get("replicas") or ()):
+            if told.get("uid") and told["uid"] not in pods:
+                raise Broken(f"own: {name_of(job)} tells of pod {told['name']} {told['uid']}, which never was its own")
+        has_success = any((pod.get("status") or {}).get("phase") == "Succeeded" for pod in pods.values())
+        if status.get("phase") == "Succeeded" and not has_success:
+            raise Broken(f"own: {name_of(job)} has succeeded, and none of its pods has")
 
     def _check_event(self, event: Object) -> None:
         about, reason = event["involvedObject"], event["reason"]
@@ -170,11 +198,11 @@ class Oracle:
 
     def jobs(self) -> tuple[Object, ...]:
         """Give all jobs as last recorded."""
-        return tuple(obj for key, obj in self.objects.items() if key.startswith("/batch.tensorstack.dev/"))
+        return tuple(self._jobs.values())
 
     def pods(self) -> tuple[Object, ...]:
         """Give all pods as last recorded."""
-        return tuple(obj for key, obj in self.objects.items() if key.startswith("/core/pods/"))
+        return tuple(self._pods.values())
 
     def pod(self, folder: Path) -> Object | None:
         """Find the pod a container's folder belongs to."""
@@ -200,16 +228,22 @@ class Oracle:
                 raise Broken(f"I13: job {name_of(job)} is {phase} and nothing moves it on")
 
     def cleaned_up(self) -> None:
-        """Check that ended jobs have no more pods than their policy says; only right if the clock never went back."""
+        """Check that nothing of ended jobs is left that should not be; only right if the clock never went back."""
         for job in self.jobs():
             if (job.get("status") or {}).get("phase") not in FINAL:
                 continue
+            stays = self._gang(job).ttl_seconds
+            if stays is not None and self._seconds_since_end(job) > stays + GRACE_SECONDS:
+                raise Broken(f"expiry: {name_of(job)} is there although it may stay {stays} seconds after its end")
             policy = self._gang(job).clean_up
             for pod in self.pods():
                 is_mine = (controller_of(pod) or {}).get("uid") == uid_of(job)
                 is_over = (pod.get("status") or {}).get("phase") in FINAL
                 if is_mine and (policy is CleanUp.ALL or (policy is CleanUp.UNFINISHED and not is_over)):
                     raise Broken(f"clean-up: {name_of(pod)} is there after {name_of(job)}, whose policy is {policy}")
+
+    def _seconds_since_end(self, job: Object) -> float:
+        return (self.cluster.sim.clock.now() - from_wire(job["status"]["completionTime"])).total_seconds()
 
 
 def _place(pod: Object) -> str:

@@ -25,6 +25,8 @@ class Course:
     # With which code it ends when asked to; None does not listen.
     on_term: int | None = TERMINATED
     output: str = ""
+    # What it leaves for the status of its container when it ends by itself.
+    message: str = ""
     # Why the program could not be executed.
     start_error: str = ""
 
@@ -183,7 +185,7 @@ class SimProcesses:
 
     def _finish_if_alive(self, who: Identity) -> None:
         if live := self._find(who):
-            self.finish(live.folder, live.course.exit_code)
+            self.finish(live.folder, live.course.exit_code, message=live.course.message)
 
     def _find(self, who: Identity) -> Shim | None:
         return next((each for each in self._live.values() if each.identity == who), None)

@@ -5,7 +5,7 @@ import io
 import json
 import subprocess
 import tarfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,11 @@ _ETC = {
 _OCI = "application/vnd.oci.image"
 
 
-def write_archive(path: Path, names: Sequence[str], command: Sequence[str]) -> None:
-    """Write one image under several names; `command` is what it runs by itself."""
-    layer = _layer()
+def write_archive(
+    path: Path, names: Sequence[str], command: Sequence[str], *, more: Callable[[tarfile.TarFile], None] | None = None
+) -> None:
+    """Write one image under several names; `command` is what it runs by itself, `more` puts more into it."""
+    layer = _layer(more)
     config = {
         "architecture": "amd64",
         "os": "linux",
@@ -44,8 +46,8 @@ def write_archive(path: Path, names: Sequence[str], command: Sequence[str]) -> N
             _add(archive, f"blobs/sha256/{_digest(blob).removeprefix('sha256:')}", blob)
 
 
-def _layer() -> bytes:
-    """Give a root folder with busybox under all of its names."""
+def _layer(more: Callable[[tarfile.TarFile], None] | None) -> bytes:
+    """Give a root folder with busybox under all of its names, and with more."""
     applets = subprocess.run((BUSYBOX, "--list"), capture_output=True, text=True, check=True).stdout.split()
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as layer:
@@ -62,6 +64,8 @@ def _layer() -> bytes:
             layer.addfile(link)
         for name, text in _ETC.items():
             _add(layer, f"etc/{name}", text.encode())
+        if more is not None:
+            more(layer)
     return buffer.getvalue()
 
 

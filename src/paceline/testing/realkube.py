@@ -4,6 +4,7 @@ No controller manager, scheduler or kubelet runs beside it: objects are checked,
 watched, but nothing collects owned objects, finishes a namespace or starts a pod.
 """
 
+import base64
 import http.client
 import json
 import os
@@ -15,9 +16,10 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from paceline.errors import Unavailable
 
@@ -40,6 +42,8 @@ class RealKube:
     ca_file: Path
     token: str
     kubeconfig: Path
+    # Where its database answers.
+    etcd: str = ""
 
     def get(self, path: str) -> tuple[int, bytes]:
         """Status and body of one GET; status 0 when nothing answers."""
@@ -55,6 +59,13 @@ class RealKube:
                 connection.close()
         except (OSError, http.client.HTTPException):
             return 0, b""
+
+    def compact(self) -> None:
+        """Have the database forget everything but the present, as it does by itself every few minutes."""
+        host = self.etcd.removeprefix("http://")
+        key = base64.b64encode(b"/").decode()
+        at = int(_post(host, "/v3/kv/range", {"key": key, "limit": "1"})["header"]["revision"])
+        _post(host, "/v3/kv/compaction", {"revision": str(at), "physical": True})
 
 
 def find_assets() -> Path | None:
@@ -79,7 +90,7 @@ def real_kube(assets: Path, flags: Sequence[str] = ALONE) -> Iterator[RealKube]:
     with ExitStack() as stack:
         home = Path(stack.enter_context(TemporaryDirectory(prefix="paceline-kube-")))
         client, peer, secure = (stack.enter_context(_reserved_port()) for _ in range(3))
-        kube = _write_access(home, secure)
+        kube = replace(_write_access(home, secure), etcd=f"http://{_LOOPBACK}:{client}")
         commands = {
             "etcd": _etcd_flags(home, client=client, peer=peer),
             "kube-apiserver": (*_apiserver_flags(home, etcd=client, port=secure), *flags),
@@ -90,6 +101,20 @@ def real_kube(assets: Path, flags: Sequence[str] = ALONE) -> Iterator[RealKube]:
         }
         _wait_until_ready(kube, processes, home)
         yield kube
+
+
+def _post(host: str, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    connection = http.client.HTTPConnection(host, timeout=10)
+    try:
+        connection.request("POST", path, json.dumps(body))
+        response = connection.getresponse()
+        data = response.read()
+    finally:
+        connection.close()
+    if response.status != http.client.OK:
+        raise Unavailable(f"etcd refused {path}: {response.status} {data.decode(errors='replace')}")
+    answer: dict[str, Any] = json.loads(data)
+    return answer
 
 
 @contextmanager

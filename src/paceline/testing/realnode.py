@@ -1,6 +1,6 @@
 """A real Kubernetes with one real node on this machine: what pods do there is what ours must do.
 
-Beside the API server run the controllers, the scheduler, a kubelet with containerd and runc, and the
+Beside the API server run the controllers, the scheduler, a kubelet with containerd and runc, CoreDNS and the
 metrics server. It needs root and Debian's containerd (`tools/setup node`), and serves recordings only.
 """
 
@@ -26,7 +26,7 @@ from paceline.testing.realkube import RealKube, find_assets, real_kube, running
 
 NODE = "node-1"
 IMAGES = ("docker.io/library/busybox:latest", "docker.io/library/busybox:1.36")
-PROGRAMS = ("kubelet", "kube-scheduler", "kube-controller-manager", "metrics-server")
+PROGRAMS = ("kubelet", "kube-scheduler", "kube-controller-manager", "metrics-server", "coredns")
 
 _PAUSE = "localhost/pause:1"
 _BRIDGE = "plreal0"
@@ -59,6 +59,10 @@ class RealNode:
             raise Unavailable(f"{' '.join(args)}: {done.stderr}")
         return done.stdout
 
+    def load(self, archive: Path) -> None:
+        """Bring an image to the node."""
+        _system(*_containerd_client(self.home), "images", "import", str(archive))
+
 
 @contextmanager
 def real_node(assets: Path) -> Iterator[RealNode]:
@@ -76,6 +80,7 @@ def real_node(assets: Path) -> Iterator[RealNode]:
         for name, flags in _control_flags(kube).items():
             stack.enter_context(running((str(assets / name), *flags), home / f"{name}.log"))
         _wait("the default service account is there", lambda: node.run("get", "serviceaccount", "default"))
+        stack.enter_context(_names(node, assets))
         stack.enter_context(_kubelet(node, assets))
         _wait("the node is ready", lambda: _is_ready(node))
         stack.enter_context(_metrics(node, assets))
@@ -113,7 +118,7 @@ def _containerd(home: Path) -> Iterator[None]:
     environment = {"PATH": os.environ["PATH"]}
     command = (shutil.which("containerd") or "containerd", "--config", str(config))
     with running(command, home / "containerd.log", environment):
-        control = ("ctr", "--address", str(home / "containerd.sock"), "--namespace", "k8s.io")
+        control = _containerd_client(home)
         _wait("containerd answers", lambda: _system(*control, "version"))
         for names, starts in ((IMAGES, ("sh",)), ((_PAUSE,), ("sleep", "2147483647"))):
             archive = home / "image.tar"
@@ -124,6 +129,10 @@ def _containerd(home: Path) -> Iterator[None]:
             yield
         finally:
             _end_containers(home)
+
+
+def _containerd_client(home: Path) -> tuple[str, ...]:
+    return ("ctr", "--address", str(home / "containerd.sock"), "--namespace", "k8s.io")
 
 
 def _network(home: Path) -> dict[str, Any]:
@@ -147,6 +156,15 @@ def _control_flags(kube: RealKube) -> dict[str, tuple[str, ...]]:
 
 
 @contextmanager
+def _names(node: RealNode, assets: Path) -> Iterator[None]:
+    """Serve the names of services and of the pods behind them, as in every cluster."""
+    config = node.home / "Corefile"
+    config.write_text(_COREFILE.format(address=_GATEWAY, kubeconfig=node.kube.kubeconfig))
+    with running((str(assets / "coredns"), "-conf", str(config)), node.home / "coredns.log"):
+        yield
+
+
+@contextmanager
 def _kubelet(node: RealNode, assets: Path) -> Iterator[None]:
     home = node.home
     config = {
@@ -167,8 +185,8 @@ def _kubelet(node: RealNode, assets: Path) -> Iterator[None]:
         "podLogsDir": str(home / "logs"),
         "volumePluginDir": str(home / "plugins"),
         "resolvConf": "",
-        # Nobody answers there, but without it every pod gets a warning.
-        "clusterDNS": ["10.96.0.10"],
+        # The gateway itself: nothing here forwards service addresses, so DNS cannot have one.
+        "clusterDNS": [_GATEWAY],
         "clusterDomain": "cluster.local",
         "evictionHard": {"memory.available": "50Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
         "nodeStatusUpdateFrequency": "2s",
@@ -315,6 +333,15 @@ state = "{home}/run"
     runtime_type = "io.containerd.runc.v2"
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
       SystemdCgroup = false
+"""
+
+_COREFILE = """cluster.local {{
+  bind {address}
+  errors
+  kubernetes cluster.local {{
+    kubeconfig {kubeconfig}
+  }}
+}}
 """
 
 _METRICS = """

@@ -17,6 +17,10 @@ def a_job(name: str, dice: Dice) -> Object:
     """Write a job of some kind."""
     kind = dice.choice(tuple(_SPECS))
     spec = _SPECS[kind](dice)
+    if limits := _limits(dice):
+        spec["runPolicy"] = {**spec.get("runPolicy", {}), **limits}
+    if dice.random() < 0.05:
+        spec["suspend"] = True
     if dice.random() < 0.1:
         spec["scheduler"] = {"t9kScheduler": {"queue": dice.choice(("low", "high")), "priority": dice.randrange(3)}}
     return {
@@ -122,10 +126,19 @@ def _policy(dice: Dice) -> str:
 
 
 def _run_policy(dice: Dice) -> Spec:
-    policy: Spec = {"backoffLimit": dice.randrange(4), "cleanUpPolicy": dice.choice(("None", "All", "Unfinished"))}
+    return {"backoffLimit": dice.randrange(4), "cleanUpPolicy": dice.choice(("None", "All", "Unfinished"))}
+
+
+def _limits(dice: Dice) -> Spec:
+    """Draw the times of a life, which every kind may have."""
+    limits: Spec = {}
     if dice.random() < 0.1:
-        policy["activeDeadlineSeconds"] = dice.randrange(5, 60)
-    return policy
+        limits["ttlSecondsAfterFinished"] = dice.choice((0, 5, 60))
+    if dice.random() < 0.05:
+        limits["startingDeadlineSeconds"] = dice.randrange(10, 120)
+    if dice.random() < 0.1:
+        limits["activeDeadlineSeconds"] = dice.randrange(5, 60)
+    return limits
 
 
 def _elastic(dice: Dice) -> Spec:

@@ -77,10 +77,11 @@ class SimLoop(asyncio.SelectorEventLoop):
             raise Stuck(f"{MAX_TURNS_AT_ONE_MOMENT} turns at {self._virtual:.3f} s: somebody spins")
         ready = self._ready  # type: ignore[attr-defined]
         if len(ready) > 1:
-            shuffled = list(ready)
-            self._dice.shuffle(shuffled)
-            ready.clear()
-            ready.extend(shuffled)
+            # By hand: `random.shuffle` draws each number with care that a simulation of millions of turns pays for.
+            draw = self._dice.random
+            for last in range(len(ready) - 1, 0, -1):
+                other = int(draw() * (last + 1))
+                ready[last], ready[other] = ready[other], ready[last]
         super()._run_once()  # type: ignore[misc]
 
 

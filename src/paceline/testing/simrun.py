@@ -1,6 +1,7 @@
 """One simulated run: people submit, delete and pause; things break; and every invariant is checked all the time."""
 
 import asyncio
+import gc
 import hashlib
 import random
 import sys
@@ -10,7 +11,10 @@ from typing import Any
 
 from paceline.client.cluster import PODS
 from paceline.errors import PacelineError
-from paceline.objects.meta import Object, name_of, namespace_of, uid_of
+from paceline.objects import labels
+from paceline.objects.meta import Object, name_of, namespace_of, revision_of, uid_of
+from paceline.sdk.again import copy_of
+from paceline.store.limits import Limits
 from paceline.store.log import Record
 from paceline.testing.logs import Fault, SimLog
 from paceline.testing.oracle import FINAL, Broken, Oracle
@@ -24,6 +28,8 @@ NAMES = ("ant", "bee", "cat", "dog", "eel")
 EXITS = (0, 0, 0, 0, 0, 1, 137, 138, 143)
 # After the faults have stopped, everything must have come to rest within this time.
 REST_SECONDS = 900.0
+# So little history that whoever was away for long finds it gone.
+LIMITS = Limits(history=1000, slack=200, batch=128)
 
 
 Act = Callable[[], Awaitable[None]]
@@ -74,7 +80,8 @@ class Run:
     def __post_init__(self) -> None:
         """Make the machine and whoever watches it."""
         self.dice = random.Random(f"run {self.seed}")  # noqa: S311 - repeatable on purpose
-        self.cluster = SimCluster(seed=self.seed)
+        # Half of the seeds have their controllers behind the network, as they are beside a real Kubernetes.
+        self.cluster = SimCluster(seed=self.seed, limits=LIMITS, apart=self.dice.random() < 0.5)
         log = self.cluster.log = _WatchedLog()
         self.oracle = Oracle(cluster=self.cluster)
         log.tell = self.oracle.recorded
@@ -91,6 +98,7 @@ class Run:
                 await act()
             await self._check()
         await self._come_to_rest()
+        await self.cluster.kill_controllers()
         await self.cluster.kill_agent()
         await self.cluster.kill_control()
         digest = hashlib.sha256("\n".join(self.oracle.trace).encode()).hexdigest()
@@ -105,6 +113,10 @@ class Run:
             self._replace,
             self._delete_pod,
             self._pause_job,
+            self._suspend_job,
+            self._restart_job,
+            self._restart_again_and_again,
+            self._rerun_job,
             self._resize_job,
         ]
 
@@ -113,6 +125,7 @@ class Run:
         every = (
             self._kill_control,
             self._kill_agent,
+            self._kill_controllers,
             self._kill_both,
             self._cut_power,
             self._jump_clock,
@@ -121,7 +134,10 @@ class Run:
             self._lose_answers,
             self._lose_shim,
         )
-        return [fault for fault in every if self.dice.random() < 0.5]
+        chosen: list[Act] = [fault for fault in every if self.dice.random() < 0.5]
+        if self.cluster.apart and self._change_weather not in chosen:
+            chosen.append(self._change_weather)
+        return chosen
 
     async def _check(self) -> None:
         if self.oracle.found is not None:
@@ -170,12 +186,14 @@ class Run:
             return
         self.acked.pop((where(job).plural, name_of(job)), None)
         await self._try(self.cluster.client().delete(where(job), (namespace_of(job), name_of(job))))
-        self._happen("kill control")
-        await self.cluster.kill_control()
-        self.cluster.start_control()
-        while self.cluster.network.app is None:
-            await asyncio.sleep(0)
-            await self._check()
+        if not self.cluster.apart or self.dice.random() < 0.5:
+            # Else controllers behind the network work on with what they know of the old one.
+            self._happen("kill control")
+            await self.cluster.kill_control()
+            self.cluster.start_control()
+            while self.cluster.network.app is None:
+                await asyncio.sleep(0)
+                await self._check()
         again = {key: job[key] for key in ("apiVersion", "kind", "spec")}
         await self._ask({**again, "metadata": {"name": name_of(job), "namespace": namespace_of(job)}})
 
@@ -193,6 +211,38 @@ class Run:
     async def _set_paused(self, job: Object, *, is_paused: bool) -> None:
         patch = {"spec": {"runMode": {"pause": {"enabled": is_paused}}}}
         await self._try(self.cluster.client().patch(where(job), (namespace_of(job), name_of(job)), patch))
+
+    async def _suspend_job(self) -> None:
+        """Do as a queueing system does."""
+        job = self._some_job()
+        if job is not None:
+            await self._set_suspended(job, is_suspended=self.dice.random() < 0.5)
+
+    async def _set_suspended(self, job: Object, *, is_suspended: bool) -> None:
+        patch = {"spec": {"suspend": is_suspended}}
+        await self._try(self.cluster.client().patch(where(job), (namespace_of(job), name_of(job)), patch))
+
+    async def _restart_job(self) -> None:
+        job = self._some_job()
+        if job is not None:
+            patch = {"metadata": {"annotations": {labels.RESTART: f"after-{revision_of(job)}"}}}
+            await self._try(self.cluster.client().patch(where(job), (namespace_of(job), name_of(job)), patch))
+
+    async def _restart_again_and_again(self) -> None:
+        """Ask once more while the answer to what was asked before is just being written."""
+        job = self._some_job()
+        if job is None:
+            return
+        for number in range(4):
+            patch = {"metadata": {"annotations": {labels.RESTART: f"{number} after-{revision_of(job)}"}}}
+            await self._try(self.cluster.client().patch(where(job), (namespace_of(job), name_of(job)), patch))
+            for _ in range(self.dice.randrange(15)):
+                await asyncio.sleep(0)
+
+    async def _rerun_job(self) -> None:
+        job = self._some_job()
+        if job is not None:
+            await self._ask(copy_of(job, self.dice.choice(NAMES)))
 
     async def _resize_job(self) -> None:
         """Give an elastic job another size."""
@@ -236,8 +286,15 @@ class Run:
         await self.cluster.kill_agent()
         await self._bring_up()
 
+    async def _kill_controllers(self) -> None:
+        if self.cluster.apart:
+            self._happen("kill controllers")
+            await self.cluster.kill_controllers()
+            await self._bring_up()
+
     async def _kill_both(self) -> None:
         self._happen("kill both")
+        await self.cluster.kill_controllers()
         await self.cluster.kill_control()
         await self._pause()
         await self.cluster.kill_agent()
@@ -287,21 +344,23 @@ class Run:
             self.cluster.start_control()
         if self.cluster.agent is None:
             self.cluster.start_agent()
+        if self.cluster.apart and self.cluster.controllers is None:
+            self.cluster.start_controllers()
         if self.dice.random() < 0.8:
-            await self._both_ready()
+            await self._all_ready()
 
-    async def _both_ready(self) -> None:
-        for component in (self.cluster.control, self.cluster.agent):
+    async def _all_ready(self) -> None:
+        for component in (self.cluster.control, self.cluster.agent, self.cluster.controllers):
             while component is not None and not component.ready.is_set():
                 await asyncio.sleep(0.01)
                 await self._check()
 
     async def _come_to_rest(self) -> None:
-        """Stop all faults, let paused jobs go on, and wait until every job is over."""
+        """Stop all faults, let jobs on hold go on, and wait until every job is over."""
         self.oracle.say("faults stop")
         self.cluster.network.weather = Weather()
         self.cluster.log.forgive()
-        await self._both_ready()
+        await self._all_ready()
         deadline = self.cluster.sim.clock.monotonic() + REST_SECONDS
         while self.cluster.sim.clock.monotonic() < deadline:
             await asyncio.sleep(5)
@@ -309,6 +368,8 @@ class Run:
             for job in self.oracle.jobs():
                 if (job.get("status") or {}).get("phase") == "Paused":
                     await self._set_paused(job, is_paused=False)
+                if job["spec"].get("suspend"):
+                    await self._set_suspended(job, is_suspended=False)
             if self._is_over():
                 break
         # A moment for what follows the end: clean-up, cascades.
@@ -323,8 +384,8 @@ class Run:
         return all((job.get("status") or {}).get("phase") in FINAL for job in self.oracle.jobs())
 
     def _check_acked(self) -> None:
-        """I1: everything that was acknowledged, and not deleted since, is there."""
-        there = {uid_of(job) for job in self.oracle.jobs()}
+        """I1: everything that was acknowledged, and neither deleted since nor over and out of time, is there."""
+        there = {uid_of(job) for job in self.oracle.jobs()} | self.oracle.expiring
         for (_plural, name), uid in self.acked.items():
             if uid not in there:
                 raise Broken(f"I1: job {name} was acknowledged and is gone")
@@ -338,12 +399,16 @@ def simulate(seed: int, events: int) -> Report:
         run.append(Run(seed=seed))
         return await run[0].go(events)
 
+    # Collected at its own moments, garbage would cost a tenth of the time, and run what finalizes it in between.
+    gc.disable()
     try:
         return run_simulated(seed, main())
     except Exception as error:
         tail = "\n  ".join(run[0].oracle.trace[-40:]) if run else ""
         again = f"PYTHONHASHSEED=0 .venv/bin/python -m paceline.testing.simrun {seed} {events}"
         raise Failed(f"seed {seed}: {type(error).__name__}: {error}\n  {tail}\nsee it again: {again}") from error
+    finally:
+        gc.enable()
 
 
 if __name__ == "__main__":

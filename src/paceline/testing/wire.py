@@ -77,12 +77,13 @@ class Wire:
     async def stream(self, request: Request) -> AsyncGenerator[bytes, None]:
         """Carry a stream, until it ends, the server dies or the network cuts it."""
         network = self._network
+        is_watch = ("watch", "true") in request.query
         await self._travel()
         async with aclosing(self._reach().stream(request)) as chunks:
             async for chunk in chunks:
                 await self._travel()
                 yield chunk
-                if network.dice.random() < network.weather.repeated:
+                if is_watch and network.dice.random() < network.weather.repeated:
                     yield chunk
                 if network.dice.random() < network.weather.cut_stream:
                     raise Unreached("the simulated network cut a stream")

@@ -3,7 +3,7 @@
 import asyncio
 import random
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -80,21 +80,26 @@ class SimFiles:
     def __init__(self) -> None:
         # By path as text: a simulation asks for millions of them.
         self._seen: dict[str, bytes] = {}
+        # Of those that are there, as all of them are.
         self._synced: dict[str, bytes] = {}
-        self._folders: set[str] = set()
+        # Every folder, with the names in it.
+        self._folders: dict[str, set[str]] = {}
         self.modes: dict[Path, int] = {}
         self.groups: dict[Path, int] = {}
 
     def crash(self) -> None:
         """Forget what was not synced."""
         self._seen = dict(self._synced)
-        self._folders = {str(folder) for path in self._synced for folder in Path(path).parents}
+        self._folders = {}
+        for path in self._seen:
+            self._enter(path)
 
     def read(self, path: Path) -> bytes:
         """Read a whole file."""
-        if str(path) not in self._seen:
+        data = self._seen.get(str(path))
+        if data is None:
             raise FileNotFoundError(path)
-        return self._seen[str(path)]
+        return data
 
     def read_range(self, path: Path, offset: int, limit: int) -> bytes:
         """Read at most `limit` bytes from `offset`."""
@@ -114,6 +119,7 @@ class SimFiles:
         if str(path.parent) not in self._folders:
             raise FileNotFoundError(path.parent)
         self._seen[str(path)] = data
+        self._folders[str(path.parent)].add(path.name)
         self.modes[path] = mode
 
     def append(self, path: Path, data: bytes) -> None:
@@ -122,13 +128,13 @@ class SimFiles:
 
     def make_folder(self, path: Path, mode: int = 0o700) -> None:
         """Make a folder and its parents."""
-        self._folders.update((str(path), *map(str, path.parents)))
+        if str(path) not in self._folders:
+            self._folders[str(path)] = set()
+            self._enter(str(path))
 
     def names(self, path: Path) -> tuple[str, ...]:
         """List a folder's entries, sorted."""
-        inside = f"{path}/"
-        found = {each[len(inside) :] for each in (*self._seen, *self._folders) if each.startswith(inside)}
-        return tuple(sorted(name for name in found if "/" not in name))
+        return tuple(sorted(self._folders.get(str(path), ())))
 
     def resolve(self, path: Path) -> Path:
         """Give the path itself: there are no links here."""
@@ -156,12 +162,16 @@ class SimFiles:
             raise FileNotFoundError(path)
         if str(target.parent) not in self._folders:
             raise FileNotFoundError(target.parent)
-        old, inside = str(path), f"{path}/"
-        for kept in (self._seen, self._synced):
-            for each in [each for each in kept if each == old or each.startswith(inside)]:
-                kept[f"{target}{each[len(old) :]}"] = kept.pop(each)
-        moved = {each for each in self._folders if each == old or each.startswith(inside)}
-        self._folders = (self._folders - moved) | {f"{target}{each[len(old) :]}" for each in moved}
+        old = str(path)
+        for each in tuple(self._within(old)):
+            moved = f"{target}{each[len(old) :]}"
+            for kept in (self._seen, self._synced):
+                if each in kept:
+                    kept[moved] = kept.pop(each)
+            if each in self._folders:
+                self._folders[moved] = self._folders.pop(each)
+        self._leave(old)
+        self._enter(str(target))
 
     def room(self, path: Path) -> float:
         """Have as much as anybody may want."""
@@ -169,16 +179,38 @@ class SimFiles:
 
     def used(self, path: Path) -> int:
         """Add up what the files of a folder hold."""
-        inside = f"{path}/"
-        return sum(len(data) for each, data in self._seen.items() if each.startswith(inside))
+        return sum(len(self._seen.get(each, b"")) for each in self._within(str(path)) if each != str(path))
 
     def remove(self, path: Path) -> None:
         """Remove a file or a whole folder."""
-        gone, inside = str(path), f"{path}/"
-        for kept in (self._seen, self._synced):
-            for each in [each for each in kept if each == gone or each.startswith(inside)]:
-                del kept[each]
-        self._folders = {each for each in self._folders if each != gone and not each.startswith(inside)}
+        for each in tuple(self._within(str(path))):
+            self._seen.pop(each, None)
+            self._synced.pop(each, None)
+            self._folders.pop(each, None)
+        self._leave(str(path))
+
+    def _within(self, path: str) -> Iterator[str]:
+        """Give a path that is there and all that lies in it."""
+        names = self._folders.get(path)
+        if names is not None or path in self._seen:
+            yield path
+        for name in names or ():
+            yield from self._within(f"{path.rstrip('/')}/{name}")
+
+    def _enter(self, path: str) -> None:
+        """Have a path listed in its folder, and that in the one above."""
+        while path != "/":
+            above, _, name = path.rpartition("/")
+            known = self._folders.get(above or "/")
+            if known is not None:
+                known.add(name)
+                return
+            self._folders[above or "/"] = {name}
+            path = above or "/"
+
+    def _leave(self, path: str) -> None:
+        above, _, name = path.rpartition("/")
+        self._folders.get(above or "/", set()).discard(name)
 
 
 class SimBlocking:

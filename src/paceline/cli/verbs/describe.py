@@ -9,6 +9,8 @@ from paceline.cli.output import out
 from paceline.cli.reach import Reach, reaches_cluster
 from paceline.cli.sessions import session as session_with
 from paceline.cli.targets import find
+from paceline.sdk.app import KIND as APP
+from paceline.sdk.app import ref_of
 
 
 @click.command()
@@ -28,6 +30,10 @@ def command(*, reach: Reach, names: tuple[str, ...]) -> int:
                 out().line()
             if target.kind.is_job:
                 describe_job(session, session.ref(target.kind, target.object), target.object, to=out(), now=now)
+            elif target.kind == APP:
+                from paceline.cli.applications import print_status
+
+                print_status(session, ref_of(session.cluster, target.object), to=out(), now=now)
             else:
                 describe_other(session, target.kind, target.object, to=out(), now=now)
     return failures.OK

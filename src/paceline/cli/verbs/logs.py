@@ -13,8 +13,9 @@ from paceline.cli.sessions import session as session_with
 from paceline.cli.times import seconds_of
 from paceline.cli.watchful import prefixed
 from paceline.errors import Missing
-from paceline.sdk.follow import Choice
+from paceline.sdk.follow import Choice, Logged
 from paceline.sdk.history import History
+from paceline.sdk.job import JobRef
 from paceline.sdk.pods import pod_log
 from paceline.sdk.session import Session
 from paceline.sdk.sources import LogAsk
@@ -127,8 +128,25 @@ def present(session: Session, name: str, wanted: Wanted) -> Iterator[tuple[str, 
     for logged in ref.chunks(wanted.choice(), wanted.ask()):
         count += 1
         yield (str(logged.place) if wanted.is_shared else ""), logged.text
+    for logged in cleaned_up(session, ref, wanted) if wanted.all and not (wanted.follow or wanted.previous) else ():
+        count += 1
+        yield str(logged.place), logged.text
     if not count:
         say_hint(f"{ref} has written nothing")
+
+
+def cleaned_up(session: Session, ref: JobRef, wanted: Wanted) -> Iterator[Logged]:
+    """Give what was kept of those members whose pods are gone although the job is there."""
+    there = {pod.name for pod in ref.pods()}
+    rows = (row for task in ref.status().tasks for row in task.get("replicas") or ())
+    missing = {row["name"] for row in rows} - there
+    history = History(cluster=session.cluster, namespace=session.namespace)
+    found = history.pods(job=ref.name) if missing else ()
+    mine = [each for each in found if each.owner == ref.uid and each.name in missing and not each.pruned_at]
+    if mine:
+        names = ", ".join(sorted(each.name for each in mine))
+        say_hint(f"gone, with what was kept of their log: {names}")
+        yield from history.job_log(mine, wanted.choice(), wanted.ask())
 
 
 def gone(session: Session, name: str, wanted: Wanted, error: Missing) -> Iterator[tuple[str, bytes]]:

@@ -6,6 +6,8 @@ from paceline.cli import failures
 from paceline.cli.output import out
 from paceline.cli.reach import Reach, reaches_cluster
 from paceline.cli.sessions import session as session_with
+from paceline.cli.targets import meant
+from paceline.sdk.service import ServiceRef
 
 
 @click.command()
@@ -22,7 +24,12 @@ def command(*, reach: Reach, names: tuple[str, ...]) -> int:
     paceline pause tensorboard/curves
     """
     with session_with(reach) as session:
-        for ref in [session.service(name) or session.job(name) for name in names]:
-            ref.pause()
-            out().line(f"{ref} paused")
+        for found in [session.service(name) or meant(session, name) for name in names]:
+            if isinstance(found, ServiceRef):
+                found.pause()
+            elif found.app is not None:
+                found.app.stop()
+            elif found.job is not None:
+                found.job.pause()
+            out().line(f"{found} paused")
     return failures.OK

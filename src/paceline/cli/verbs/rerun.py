@@ -17,13 +17,18 @@ def command(*, reach: Reach, name: str, new: str | None) -> int:
     r"""Run a job once more, as a new job with the same spec.
 
     The first job stays as it is, with its logs; it may have ended, or still run. The new one is neither paused nor
-    suspended.
+    suspended. An application runs again as its next revision.
 
     \b
     paceline rerun digits
     paceline rerun digits --name digits-again
     """
     with session_with(reach) as session:
+        app = session.app(name)
+        if app is not None and (new is None or "/" in name):
+            out().line(f"{app} runs again as revision {app.rerun()}")
+            say_hint(f"paceline logs -f {app.name} follows it; paceline history {app.name} compares the revisions")
+            return failures.OK
         try:
             ref = session.rerun(session.job(name), new)
         except Exists as error:

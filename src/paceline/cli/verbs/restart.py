@@ -6,6 +6,7 @@ from paceline.cli import failures
 from paceline.cli.output import out, say_hint
 from paceline.cli.reach import Reach, reaches_cluster
 from paceline.cli.sessions import session as session_with
+from paceline.cli.targets import Meant, meant
 
 
 @click.command()
@@ -15,15 +16,27 @@ def command(*, reach: Reach, names: tuple[str, ...]) -> int:
     r"""Start the processes of a running or stopped job anew.
 
     All replicas end and are tried again, as after a pause; it does not count as a restart after a failure. A job that
-    has ended is run again by paceline rerun.
+    has ended is run again by paceline rerun; an application that has ended runs once more as its next revision.
 
     \b
     paceline restart digits
     """
     with session_with(reach) as session:
-        restarted = [session.job(name) for name in names]
-        for ref in restarted:
-            ref.restart()
-            out().line(f"{ref} restarting")
-    say_hint(f"paceline logs -f {restarted[0].name} follows it")
+        for name in names:
+            found = meant(session, name)
+            out().line(f"{found} {again(found)}")
+    say_hint(f"paceline logs -f {names[0]} follows it")
     return failures.OK
+
+
+def again(found: Meant) -> str:
+    """Start a job or application anew in the way that fits, and say how."""
+    app, job = found.app, found.job
+    if app is not None and app.status().phase.is_final:
+        return f"restarting as revision {app.rerun()}"
+    if app is not None and app.read()["spec"].get("suspend"):
+        app.resume()
+        return "goes on"
+    if job is not None:
+        job.restart()
+    return "restarting"

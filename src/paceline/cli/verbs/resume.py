@@ -7,6 +7,7 @@ from paceline.cli import failures
 from paceline.cli.output import out
 from paceline.cli.reach import Reach, reaches_cluster
 from paceline.cli.sessions import session as session_with
+from paceline.cli.targets import meant
 from paceline.sdk.service import ServiceRef
 
 
@@ -23,10 +24,12 @@ def command(*, reach: Reach, names: tuple[str, ...]) -> int:
     paceline resume notebook/desk
     """
     with session_with(reach) as session:
-        for ref in [session.service(name) or session.job(name) for name in names]:
-            if isinstance(ref, ServiceRef):
-                ref.resume(RealClock().now())
-            else:
-                ref.resume()
-            out().line(f"{ref} resumed")
+        for found in [session.service(name) or meant(session, name) for name in names]:
+            if isinstance(found, ServiceRef):
+                found.resume(RealClock().now())
+            elif found.app is not None:
+                found.app.resume()
+            elif found.job is not None:
+                found.job.resume()
+            out().line(f"{found} resumed")
     return failures.OK

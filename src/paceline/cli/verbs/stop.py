@@ -6,6 +6,7 @@ from paceline.cli import failures
 from paceline.cli.output import out, say_hint
 from paceline.cli.reach import Reach, reaches_cluster
 from paceline.cli.sessions import session as session_with
+from paceline.cli.targets import meant
 
 
 @click.command()
@@ -13,7 +14,7 @@ from paceline.cli.sessions import session as session_with
 @click.option("--no-wait", is_flag=True, help="Do not wait until the processes have ended.")
 @reaches_cluster
 def command(*, reach: Reach, names: tuple[str, ...], no_wait: bool) -> int:
-    r"""End a job's processes, free what they used, and keep the job.
+    r"""End the processes of a job or application, and keep it.
 
     Processes are asked to end, and killed after their grace period. Logs and files stay. The same as paceline pause,
     but it waits until everything has ended.
@@ -23,13 +24,16 @@ def command(*, reach: Reach, names: tuple[str, ...], no_wait: bool) -> int:
     paceline restart digits
     """
     with session_with(reach) as session:
-        stopped = [session.job(name) for name in names]
-        for ref in stopped:
-            ref.pause()
-        for ref in stopped:
-            if not no_wait:
-                ref.wait_quiet()
-            out().line(f"{ref} {'stopping' if no_wait else 'stopped'}")
-    first = stopped[0].name
+        stopped = [meant(session, name) for name in names]
+        for each in stopped:
+            if each.app is not None:
+                each.app.stop()
+            elif each.job is not None:
+                each.job.pause()
+        for each in stopped:
+            if each.job is not None and not no_wait:
+                each.job.wait_quiet()
+            out().line(f"{each} {'stopping' if no_wait else 'stopped'}")
+    first = names[0]
     say_hint(f"paceline restart {first} starts it again; paceline delete {first} removes it")
     return failures.OK

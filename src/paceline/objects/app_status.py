@@ -1,0 +1,146 @@
+"""The status of an application and of a record of it, as typed values and as the wire form."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Self
+
+from paceline.objects.times import from_wire, to_wire
+
+
+class AppPhase(StrEnum):
+    """Where an application is: where its current revision is."""
+
+    PENDING = "Pending"
+    RUNNING = "Running"
+    STOPPED = "Stopped"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    # Its job was deleted before it ended.
+    DELETED = "Deleted"
+
+    @property
+    def is_final(self) -> bool:
+        """Tell whether a revision in this phase is over for good."""
+        return self in (AppPhase.SUCCEEDED, AppPhase.FAILED, AppPhase.DELETED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppStatus:
+    """Everything an application remembers between two passes."""
+
+    phase: AppPhase = AppPhase.PENDING
+    observed_generation: int = 0
+    # The current revision, when it began, and its job: kind and name.
+    revision: int = 0
+    updated: datetime | None = None
+    job: tuple[str, str] | None = None
+    # Whether the current job was stopped because the application is, so that it goes on when the application does.
+    is_stopped: bool = False
+    waiting: str = ""
+    # Why the current revision failed.
+    message: str = ""
+    # Where the curves of all revisions are shown.
+    url: str = ""
+    # The last revisions, the newest first, in wire form.
+    history: tuple[Mapping[str, Any], ...] = ()
+
+    def but(self, **changes: Any) -> Self:
+        """Give the same status with some fields changed."""
+        return replace(self, **changes)
+
+    def to_wire(self) -> dict[str, Any]:
+        """Write the status; what is empty is left out, so that a reader may ask whether it is there."""
+        optional: dict[str, Any] = {
+            "revision": self.revision,
+            "updated": self.updated and to_wire(self.updated),
+            "job": {"kind": self.job[0], "name": self.job[1]} if self.job else None,
+            "stopped": self.is_stopped,
+            "waiting": self.waiting,
+            "message": self.message,
+            "url": self.url,
+            "history": [dict(each) for each in self.history],
+        }
+        known = {key: value for key, value in optional.items() if value}
+        return {"phase": self.phase.value, "observedGeneration": self.observed_generation, **known}
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> Self:
+        """Read a status back; an application that has none yet has the first one there is."""
+        job = wire.get("job") or {}
+        return cls(
+            phase=_phase(wire),
+            observed_generation=int(wire.get("observedGeneration") or 0),
+            revision=int(wire.get("revision") or 0),
+            updated=_moment(wire, "updated"),
+            job=(str(job.get("kind") or ""), str(job["name"])) if job.get("name") else None,
+            is_stopped=bool(wire.get("stopped")),
+            waiting=str(wire.get("waiting") or ""),
+            message=str(wire.get("message") or ""),
+            url=str(wire.get("url") or ""),
+            history=tuple(wire.get("history") or ()),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordStatus:
+    """What came of one revision."""
+
+    phase: AppPhase = AppPhase.PENDING
+    start_time: datetime | None = None
+    completion_time: datetime | None = None
+    commit: str = ""
+    # Why it failed.
+    message: str = ""
+    # The last value of everything that the trainer counted; None while nobody has looked.
+    metrics: Mapping[str, str] | None = None
+    # Whether its job has been made.
+    is_made: bool = False
+    # Who its members were told the others are.
+    cluster: str = ""
+
+    def but(self, **changes: Any) -> Self:
+        """Give the same status with some fields changed."""
+        return replace(self, **changes)
+
+    def to_wire(self) -> dict[str, Any]:
+        """Write the status; what is empty is left out."""
+        optional: dict[str, Any] = {
+            "startTime": self.start_time and to_wire(self.start_time),
+            "completionTime": self.completion_time and to_wire(self.completion_time),
+            "commit": self.commit,
+            "message": self.message,
+            "made": self.is_made,
+            "clusterSpec": self.cluster,
+        }
+        known = {key: value for key, value in optional.items() if value}
+        if self.metrics is not None:
+            known["metrics"] = dict(self.metrics)
+        return {"phase": self.phase.value, **known}
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> Self:
+        """Read a status back."""
+        return cls(
+            phase=_phase(wire),
+            start_time=_moment(wire, "startTime"),
+            completion_time=_moment(wire, "completionTime"),
+            commit=str(wire.get("commit") or ""),
+            message=str(wire.get("message") or ""),
+            metrics=dict(wire["metrics"]) if "metrics" in wire else None,
+            is_made=bool(wire.get("made")),
+            cluster=str(wire.get("clusterSpec") or ""),
+        )
+
+
+_PHASES = frozenset(phase.value for phase in AppPhase)
+
+
+def _phase(wire: Mapping[str, Any]) -> AppPhase:
+    phase = wire.get("phase")
+    return AppPhase(phase) if phase in _PHASES else AppPhase.PENDING
+
+
+def _moment(wire: Mapping[str, Any], key: str) -> datetime | None:
+    return from_wire(wire[key]) if wire.get(key) else None

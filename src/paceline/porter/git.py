@@ -1,0 +1,143 @@
+"""Code from git: find out the commit that a name stands for, and bring exactly that one."""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from paceline.porter.words import Stopped
+
+COMMIT = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
+SHORT_COMMIT = re.compile("[0-9a-f]{4,39}")
+# A server that sends less than this for so long is gone.
+SLOW = {"GIT_HTTP_LOW_SPEED_LIMIT": "1", "GIT_HTTP_LOW_SPEED_TIME": "60"}
+LAST_LINES = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repository:
+    """A repository, and the folder with `username` and `password` that opens it."""
+
+    url: str
+    revision: str = ""
+    secret: Path | None = None
+
+    @property
+    def wanted(self) -> str:
+        """Name what is wanted of it, for people."""
+        return self.revision or "the default branch"
+
+
+def resolve(repository: Repository) -> str:
+    """Find the commit of a branch or tag; Stopped with git's own words when there is none."""
+    revision = repository.revision or "HEAD"
+    lines = _git(repository, "ls-remote", "--", repository.url).splitlines()
+    found = {name: commit for commit, _, name in (line.partition("\t") for line in lines)}
+    # A tag with a message is an object of its own; what it stands for has ^{} behind its name.
+    names = (f"refs/heads/{revision}", f"refs/tags/{revision}^{{}}", f"refs/tags/{revision}", revision)
+    commit = next((found[name] for name in names if name in found), "")
+    if commit:
+        return commit
+    if not found:
+        raise Stopped(f"git: {repository.url} has no commits yet")
+    if SHORT_COMMIT.fullmatch(revision):
+        raise Stopped(f"git: {repository.url} has no branch or tag {revision}; write a commit with all its 40 digits")
+    raise Stopped(f"git: {repository.url} has no branch or tag {revision}{_there(found)}")
+
+
+def clone(repository: Repository, commit: str, into: Path) -> None:
+    """Bring one commit and nothing of its history; a folder that has it already is left as it is."""
+    if not COMMIT.fullmatch(commit):
+        raise Stopped(f"{commit!r} is no commit; the job's status should have one")
+    if _head(into) == commit:
+        return
+    for there in into.iterdir():
+        shutil.rmtree(there) if there.is_dir() and not there.is_symlink() else there.unlink()
+    _git(repository, "init", "--quiet", str(into))
+    try:
+        _git(repository, "-C", str(into), "fetch", "--quiet", "--depth=1", "--", repository.url, commit)
+    except Stopped:
+        # Some servers give single commits to nobody; then all branches and tags are brought.
+        spec = ("+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*")
+        _git(repository, "-C", str(into), "fetch", "--quiet", "--", repository.url, *spec)
+    _git(repository, "-C", str(into), "-c", "advice.detachedHead=false", "checkout", "--quiet", "--force", commit)
+    if (into / ".gitmodules").exists():
+        _git(repository, "-C", str(into), "submodule", "update", "--quiet", "--init", "--recursive", "--depth=1")
+    open_up(into)
+
+
+def open_up(folder: Path) -> None:
+    """Let whatever user the command runs as write beside its code."""
+    for root, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            path = Path(root) / name
+            if not path.is_symlink():
+                mode = path.stat().st_mode
+                path.chmod(mode | (0o777 if path.is_dir() or mode & 0o100 else 0o666))
+
+
+def _head(folder: Path) -> str:
+    try:
+        head = (folder / ".git" / "HEAD").read_text().strip()
+    except OSError:
+        return ""
+    # Written last by a checkout, but before files are: only the index says that all of them are there.
+    return head if (folder / ".git" / "index").exists() and not (folder / ".git" / "index.lock").exists() else ""
+
+
+def _git(repository: Repository, *words: str) -> str:
+    """Run git and give what it says; Stopped with its last lines when it fails."""
+    with tempfile.TemporaryDirectory() as home:
+        env = {
+            **os.environ,
+            **SLOW,
+            "HOME": home,
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_TERMINAL_PROMPT": "0",
+            "LC_ALL": "C",
+        }
+        try:
+            done = subprocess.run(
+                ["git", *_settings(repository), *words],
+                env=env,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                check=False,
+            )
+        except FileNotFoundError as error:
+            raise Stopped("git is not installed; install it with: apt-get install git") from error
+    if done.returncode != 0:
+        said = done.stderr.decode(errors="replace").strip().splitlines()[-LAST_LINES:]
+        raise Stopped("\n".join(["git could not read the repository:", *said]))
+    return done.stdout.decode(errors="replace")
+
+
+def _settings(repository: Repository) -> list[str]:
+    """Let git speak http only, and find user and password in files, for the host that they are meant for."""
+    told = {
+        "safe.directory": "*",
+        "protocol.allow": "never",
+        "protocol.http.allow": "always",
+        "protocol.https.allow": "always",
+        "credential.helper": "",
+    }
+    if repository.secret is not None:
+        parts = urlsplit(repository.url)
+        told[f"credential.{parts.scheme}://{parts.netloc}.helper"] = _helper(repository.secret)
+    return [word for name, value in told.items() for word in ("-c", f"{name}={value}")]
+
+
+def _helper(secret: Path) -> str:
+    """Write what git asks for a password: a shell that reads the files, so that none is on a command line."""
+    show = " ".join(f"printf '{key}=%s\\n' \"$(cat '{secret}/{key}')\";" for key in ("username", "password"))
+    return f'!show() {{ test "$1" = get || exit 0; {show} }}; show'
+
+
+def _there(found: dict[str, str]) -> str:
+    heads = sorted(name.removeprefix("refs/heads/") for name in found if name.startswith("refs/heads/"))
+    return f"; it has the branches {', '.join(heads[:8])}{' and others' if len(heads) > 8 else ''}" if heads else ""

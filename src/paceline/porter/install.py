@@ -1,0 +1,128 @@
+"""`python3 install.py FILE`: install what a requirements file asks for beside the image's own packages.
+
+It runs in the author's image, copied there: nothing but Python is to be had. What the image has already is not
+installed again; the rest goes into a folder that the command finds first. With a cache, the same file is installed
+once for the same interpreter and packages, and found there by later jobs.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+TOOLS, CACHE = Path("/paceline"), Path("/paceline-cache")
+MESSAGE = Path("/dev/termination-log")
+LAST_LINES = 25
+# `+ name==1.0` or `+ name==1.0 (from https://…)`: what uv would install.
+WANTED = re.compile(r"^ \+ ([A-Za-z0-9._-]+)==(\S+)(?: \(from (.+)\))?$")
+
+
+def main() -> int:
+    file = Path(sys.argv[1])
+    uv, site = TOOLS / "uv", TOOLS / "site"
+    if not uv.exists():
+        return run("pip", [sys.executable, "-m", "pip", "install", "--target", str(site), "-r", str(file)])[0]
+    code, said = run("uv", [*pip(uv), "--dry-run", "-r", str(file)])
+    if code:
+        return code
+    wanted = sorted(filter(None, (line_of(line) for line in said)))
+    if not wanted:
+        site.mkdir(exist_ok=True)
+        return conclude("the image has all that is required")
+    if not CACHE.is_dir():
+        code = fill(uv, file, wanted, site)
+        return code or conclude(f"installed {', '.join(wanted)}")
+    place = CACHE / f"packages-{key_of(wanted)}"
+    is_there = place.exists()
+    if not is_there:
+        code = fill(uv, file, wanted, beside := CACHE / f".{place.name}.{os.uname().nodename}")
+        if code:
+            return code
+        if place.exists():
+            shutil.rmtree(beside)
+        else:
+            beside.rename(place)
+    site.symlink_to(place)
+    return conclude(f"{'found' if is_there else 'installed'} {', '.join(wanted)}{' in the cache' if is_there else ''}")
+
+
+def fill(uv: Path, file: Path, wanted: list[str], folder: Path) -> int:
+    """Install exactly these packages into a folder, from where the file says they are."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    text = file.read_text(encoding="utf-8").replace("\\\n", " ")
+    if "--hash" in text:
+        return run("uv", [*pip(uv), "--require-hashes", "--target", str(folder), "-r", str(file)])[0]
+    options = [
+        line
+        for line in text.splitlines()
+        if re.match(r"\s*(--(extra-)?index-url|--no-index|--find-links|-[if])\b", line)
+    ]
+    # Beside the author's: what its options name may lie relative to it.
+    exact = file.with_name(".paceline-exact.txt")
+    exact.write_text("\n".join([*options, *wanted, ""]), encoding="utf-8")
+    try:
+        return run("uv", [*pip(uv), "--no-deps", "--compile-bytecode", "--target", str(folder), "-r", str(exact)])[0]
+    finally:
+        exact.unlink()
+
+
+def pip(uv: Path) -> list[str]:
+    return [str(uv), "pip", "install", "--no-config", "--python", sys.executable, "--break-system-packages"]
+
+
+def line_of(line: str) -> str:
+    """Read one package that uv would install, as a requirement."""
+    found = WANTED.match(line)
+    if found is None:
+        return ""
+    return f"{found[1]} @ {found[3]}" if found[3] else f"{found[1]}=={found[2]}"
+
+
+def key_of(wanted: list[str]) -> str:
+    """Tell sets of packages apart, and interpreters that cannot share them."""
+    facts = [sys.version, sys.executable, os.uname().machine, wanted]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
+
+
+def run(name: str, words: list[str]) -> tuple[int, list[str]]:
+    """Run a program and show what it says; when it fails, its last lines are the message."""
+    cache = CACHE / "uv" if CACHE.is_dir() else TOOLS / "uv-cache"
+    env = {
+        "UV_CACHE_DIR": str(cache),
+        "UV_LINK_MODE": "copy",
+        "HOME": str(TOOLS),
+        **os.environ,
+        "UV_NO_PROGRESS": "1",
+        "UV_PYTHON_DOWNLOADS": "never",
+        "NO_COLOR": "1",
+    }
+    env = {**like_pip(env), **env}
+    done = subprocess.run(words, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    lines = done.stdout.decode(errors="replace").splitlines()
+    print("\n".join(lines), flush=True)
+    if done.returncode:
+        conclude("\n".join([f"{name} could not install the requirements:", *lines[-LAST_LINES:]]))
+    return done.returncode, lines
+
+
+def like_pip(env: dict[str, str]) -> dict[str, str]:
+    """Give uv pip's settings: whoever points pip to a mirror means uv as well."""
+    same = {"UV_DEFAULT_INDEX": "PIP_INDEX_URL", "UV_INDEX": "PIP_EXTRA_INDEX_URL", "UV_FIND_LINKS": "PIP_FIND_LINKS"}
+    return {theirs: env[ours] for theirs, ours in same.items() if env.get(ours)}
+
+
+def conclude(text: str) -> int:
+    try:
+        MESSAGE.write_text(text[-4000:], encoding="utf-8")
+    except OSError:
+        print(text, flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,212 @@
+"""Results to where they are kept: every file that has changed, then the list of all that are there.
+
+Copying may stop at any moment and be begun again by somebody else: what is listed is there, byte by byte, and what is
+not listed is copied once more, to the same name.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import IO, Any
+
+from paceline.porter.bucket import Bucket
+from paceline.porter.tree import OWN, Look, Stamp, look_at, open_inside, stamp_of, target_of
+from paceline.porter.words import Stopped, counted
+
+MANIFEST = f"{OWN}/manifest.json"
+# Up to this size a file is read once and written from memory.
+SMALL_BYTES = 8 * 1024 * 1024
+MOST_NAMED = 5
+# Each may have four pieces on its way: as much memory as that takes.
+SIDE_BY_SIDE = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """A file that is where it is to be kept."""
+
+    stamp: Stamp
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """All files of one member that are kept, and whether that is all there will be."""
+
+    job: str
+    files: Mapping[str, Kept] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
+    is_complete: bool = False
+
+    def to_json(self) -> bytes:
+        """Write the manifest; names are in order, so that equal ones have equal bytes."""
+        files = {name: {**asdict(kept.stamp), "sha256": kept.sha256} for name, kept in sorted(self.files.items())}
+        told = {"job": self.job, "complete": self.is_complete, "files": files, "refused": dict(self.refused)}
+        return json.dumps(told, indent=1, ensure_ascii=False).encode()
+
+    def say(self, name: str) -> str:
+        """Say in one sentence what is kept, and what is not."""
+        size = sum(kept.stamp.size for kept in self.files.values())
+        verb = "is" if len(self.files) == 1 else "are"
+        said = f"{counted(len(self.files), 'file')}, {counted(size, 'byte')}, {verb} in {name}"
+        if not self.refused:
+            return said
+        named = [f"{path} ({why})" for path, why in list(self.refused.items())[:MOST_NAMED]]
+        more = f" and {len(self.refused) - MOST_NAMED} others" if len(self.refused) > MOST_NAMED else ""
+        return f"{said}; not copied: {', '.join(named)}{more}"
+
+
+def read_manifest(data: bytes | None, job: str) -> Manifest:
+    """Read the manifest of this very job; another job's, or none, is an empty one."""
+    try:
+        told = json.loads(data or b"{}")
+        if told.get("job") != job:
+            return Manifest(job=job)
+        files = {name: _kept(each) for name, each in told["files"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return Manifest(job=job)
+    return Manifest(job=job, files=files)
+
+
+def due(look: Look, manifest: Manifest, before: Look | None) -> Iterator[str]:
+    """Name the files to copy: those that changed and then kept still between two looks; without one before, all."""
+    for name, stamp in look.files.items():
+        kept = manifest.files.get(name)
+        is_quiet = before is None or before.files.get(name) == stamp
+        if is_quiet and (kept is None or kept.stamp != stamp):
+            yield name
+
+
+@dataclass(slots=True, kw_only=True)
+class Sync:
+    """Copies one folder to one place, pass by pass."""
+
+    root: Path
+    bucket: Bucket
+    job: str
+    manifest: Manifest = field(init=False)
+    _before: Look | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        """Begin with what is there already."""
+        self.manifest = read_manifest(self.bucket.get(MANIFEST), self.job)
+
+    def step(self) -> None:
+        """Copy what has kept still since the last step; the first step only looks."""
+        look = look_at(self.root)
+        if self._before is not None:
+            self._copy(look, tuple(due(look, self.manifest, self._before)))
+        self._before = look
+
+    def finish(self) -> Manifest:
+        """Copy everything, and say that it is everything; only when nobody writes there any more."""
+        look = look_at(self.root)
+        self._copy(look, tuple(due(look, self.manifest, None)))
+        again = look_at(self.root)
+        if left := tuple(due(again, self.manifest, None)):
+            raise Stopped(f"{left[0]} changed while it was copied")
+        self.manifest = replace(self.manifest, refused=again.refused, is_complete=True)
+        self.bucket.put(MANIFEST, self.manifest.to_json())
+        return self.manifest
+
+    def _copy(self, look: Look, names: tuple[str, ...]) -> None:
+        """Copy files side by side, most of the time of each being spent on the way; then list those that came."""
+        kept, failed = dict(self.manifest.files), None
+        with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+            begun = {name: pool.submit(self._copy_file, name, kept.get(name)) for name in names}
+        for name, done in begun.items():
+            error = done.exception()
+            if isinstance(error, Stopped | OSError):
+                failed = failed or error
+            elif (copied := done.result()) is not None:
+                kept[name] = copied
+        is_new = kept != self.manifest.files
+        self.manifest = replace(self.manifest, files=kept, refused=look.refused)
+        if is_new:
+            self.bucket.put(MANIFEST, self.manifest.to_json())
+        if failed is not None:
+            raise failed
+
+    def _copy_file(self, name: str, known: Kept | None) -> Kept | None:
+        """Copy one file; None when it went or changed meanwhile, which the next step sees."""
+        try:
+            handle = open_inside(self.root, target_of(self.root, name) or name)
+        except OSError:
+            return None
+        with os.fdopen(handle, "rb") as file:
+            before = stamp_of(os.fstat(handle))
+            if known is not None and known.sha256 == (digest := _digest(file)):
+                pass
+            elif before.size <= SMALL_BYTES:
+                data = file.read()
+                digest = hashlib.sha256(data).hexdigest()
+                self.bucket.put(name, data)
+            else:
+                pieces = _Pieces(file)
+                self.bucket.put(name, pieces)
+                digest = pieces.sha256
+            is_same = stamp_of(os.fstat(handle)) == before
+        return Kept(stamp=before, sha256=digest) if is_same else None
+
+
+def restore(root: Path, bucket: Bucket, job: str) -> int:
+    """Bring back what an earlier try of this job left and is not there any more; count the files.
+
+    The list is written back at once: a bucket that takes nothing is better found out before the work than after it.
+    """
+    manifest = read_manifest(bucket.get(MANIFEST), job)
+    bucket.put(MANIFEST, manifest.to_json())
+    missing = [name for name in manifest.files if not os.path.lexists(root / name)]
+    for name in missing:
+        bring(root, bucket, name)
+        kept = manifest.files[name]
+        os.utime(root / name, ns=(kept.stamp.mtime_ns, kept.stamp.mtime_ns))
+    return len(missing)
+
+
+def bring(root: Path, bucket: Bucket, name: str) -> None:
+    """Bring one object to its place below a folder, as a whole or not at all; Stopped when its name leads out."""
+    parts = name.split("/")
+    if not all(parts) or {".", ".."} & set(parts) or "\0" in name:
+        raise Stopped(f"{bucket.name} has the name {name!r}, which leads out of {root}; rename it there")
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.part")
+    try:
+        with beside.open("wb") as file:
+            bucket.fetch(name, file)
+        beside.replace(path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise Stopped(f"{name} cannot be written to {root}: {error.strerror}") from error
+
+
+class _Pieces:
+    """A file piece by piece, of which the digest is known when all of it has been handed out."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._digest = file, hashlib.sha256()
+
+    def __iter__(self) -> Iterator[bytes]:
+        while piece := self._file.read(SMALL_BYTES):
+            self._digest.update(piece)
+            yield piece
+
+    @property
+    def sha256(self) -> str:
+        return self._digest.hexdigest()
+
+
+def _digest(file: Any) -> str:
+    digest = hashlib.file_digest(file, "sha256").hexdigest()
+    file.seek(0)
+    return digest
+
+
+def _kept(told: Mapping[str, Any]) -> Kept:
+    stamp = Stamp(size=int(told["size"]), mtime_ns=int(told["mtime_ns"]), inode=int(told["inode"]))
+    return Kept(stamp=stamp, sha256=str(told["sha256"]))

@@ -1,0 +1,127 @@
+"""A folder of results as it lies there: which files there are, and how one is opened without being led astray.
+
+The program that writes there is not trusted: a link may lead to our own secrets, and may change while we look.
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+OWN = ".paceline"
+OUT, NOT_A_FILE = "leads out of the folder", "is no file"
+LINK_TO_FOLDER, NOT_TEXT = "is a link to a folder", "has a name that is not UTF-8"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stamp:
+    """By which a file that has changed is told."""
+
+    size: int
+    mtime_ns: int
+    inode: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What lies in a folder: files to be copied, and names that are not, each with the reason."""
+
+    files: dict[str, Stamp] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+
+
+def look_at(root: Path) -> Look:
+    """List a folder with all that is below it."""
+    look = Look()
+    for name, entry in _walk(root, ""):
+        if _is_odd(name):
+            look.refused[name.encode(errors="backslashreplace").decode()] = NOT_TEXT
+            continue
+        if entry.is_symlink():
+            _add_link(look, root, name)
+        elif entry.is_file(follow_symlinks=False):
+            look.files[name] = stamp_of(entry.stat(follow_symlinks=False))
+        else:
+            look.refused[name] = NOT_A_FILE
+    return look
+
+
+def open_inside(root: Path, name: str) -> int:
+    """Open a file for reading, step by step and never through a link; OSError when it is not what it was."""
+    parts = name.split("/")
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for part in parts[:-1]:
+            inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        # A pipe would keep us waiting for somebody who writes.
+        found = os.open(parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+    finally:
+        os.close(folder)
+    if not stat.S_ISREG(os.fstat(found).st_mode):
+        os.close(found)
+        raise OSError(f"{name} {NOT_A_FILE}")
+    return found
+
+
+def stamp_of(known: os.stat_result) -> Stamp:
+    """Take from a file's facts what tells whether it has changed."""
+    return Stamp(size=known.st_size, mtime_ns=known.st_mtime_ns, inode=known.st_ino)
+
+
+def target_of(root: Path, name: str) -> str:
+    """Follow a link that stays inside, by its words alone, to the name of a file; empty when it leads out."""
+    seen: set[str] = set()
+    while (root / name).is_symlink():
+        if name in seen:
+            return ""
+        seen.add(name)
+        words = (root / name).readlink()
+        joined = os.path.normpath(str(PurePosixPath(root / name).parent / words))
+        inner = os.path.relpath(joined, root)
+        if inner == ".." or inner.startswith("../"):
+            return ""
+        name = inner
+    return name
+
+
+def _walk(root: Path, prefix: str) -> Iterator[tuple[str, "os.DirEntry[str]"]]:
+    try:
+        entries = sorted(os.scandir(root / prefix), key=lambda each: each.name)
+    except (FileNotFoundError, NotADirectoryError):
+        # Gone since its parent was listed.
+        return
+    for entry in entries:
+        name = f"{prefix}/{entry.name}" if prefix else entry.name
+        if name == OWN:
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            yield from _walk(root, name)
+        else:
+            yield name, entry
+
+
+def _add_link(look: Look, root: Path, name: str) -> None:
+    target = target_of(root, name)
+    if not target:
+        look.refused[name] = OUT
+        return
+    try:
+        handle = open_inside(root, target)
+    except IsADirectoryError:
+        look.refused[name] = LINK_TO_FOLDER
+    except OSError:
+        look.refused[name] = LINK_TO_FOLDER if (root / target).is_dir() else OUT
+    else:
+        look.files[name] = stamp_of(os.fstat(handle))
+        os.close(handle)
+
+
+def _is_odd(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return True
+    return False

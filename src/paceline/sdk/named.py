@@ -1,0 +1,201 @@
+"""Volumes by name: a folder of this machine, a new claim, or a bucket whose keys never come back out."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from paceline.client.cluster import CLAIMS, SECRETS, VOLUMES, Select
+from paceline.client.direct import DirectCluster
+from paceline.errors import Exists, Invalid, Missing
+from paceline.objects.faults import did_you_mean, invalid, required
+from paceline.objects.labels import LOCATION, VOLUME
+from paceline.objects.meta import Object, annotations_of, labels_of, name_of
+from paceline.objects.names import better_name, label_problem
+
+# A folder has no size of its own; a claim must ask for one.
+FOLDER_SIZE = "1Ti"
+BUCKETS = ("s3://", "oss://")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bucket:
+    """A bucket, and the keys that open it."""
+
+    url: str
+    endpoint: str = ""
+    region: str = ""
+    key_id: str = ""
+    key_secret: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Volume:
+    """One volume that people know by name."""
+
+    name: str
+    # folder, claim or bucket.
+    type: str
+    location: str
+    phase: str
+    object: Object
+
+    @property
+    def values(self) -> dict[str, str]:
+        """Give what a template must know of it."""
+        if self.type == "bucket":
+            return {"secret": name_of(self.object), "bucket": self.location}
+        return {"claim": name_of(self.object)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Volumes:
+    """The named volumes of one namespace."""
+
+    cluster: DirectCluster
+    namespace: str
+
+    def all(self) -> tuple[Volume, ...]:
+        """Read every volume that has a name; keys are not among what is given."""
+        return tuple(sorted(self._found(), key=lambda each: each.name))
+
+    def named(self, name: str) -> Volume:
+        """Find a volume; Missing suggests a close one."""
+        there = self.all()
+        for each in there:
+            if each.name == name:
+                return each
+        known = [each.name for each in there]
+        hint = did_you_mean(name, known).removeprefix(", ") or f"there are: {', '.join(known) or 'none'}"
+        raise Missing(f"there is no volume named {name!r} in namespace {self.namespace!r}; {hint}")
+
+    def create_folder(self, name: str, path: str) -> Volume:
+        """Give a folder of the machine a name."""
+        self._check(name)
+        if wrong := _folder_problem(path):
+            raise Invalid((invalid("--dir", path, wrong),))
+        mode = {"accessModes": ["ReadWriteMany"]}
+        held = {"namespace": self.namespace, "name": name, "kind": "PersistentVolumeClaim", "apiVersion": "v1"}
+        volume = {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": self._volume_name(name), "labels": {VOLUME: name}},
+            "spec": {
+                **mode,
+                "capacity": {"storage": FOLDER_SIZE},
+                "persistentVolumeReclaimPolicy": "Retain",
+                "storageClassName": "",
+                "hostPath": {"path": path, "type": "Directory"},
+                "claimRef": held,
+            },
+        }
+        wish = {**mode, "resources": {"requests": {"storage": FOLDER_SIZE}}, "storageClassName": ""}
+        try:
+            self.cluster.create(VOLUMES, volume)
+        except Exists as error:
+            raise Exists(f"volume {name} exists already") from error
+        return self._claim(name, {**wish, "volumeName": self._volume_name(name)}, path)
+
+    def create_claim(self, name: str, size: str) -> Volume:
+        """Make a new, empty volume."""
+        self._check(name)
+        wish = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": size}}}
+        return self._claim(name, wish, size)
+
+    def create_bucket(self, name: str, bucket: Bucket) -> Volume:
+        """Give a bucket a name; its keys go into a secret and are not shown again."""
+        self._check(name)
+        if not bucket.url.startswith(BUCKETS) or not bucket.url.partition("://")[2].strip("/"):
+            raise Invalid((invalid("--bucket", bucket.url, "write s3://BUCKET/FOLDER or oss://BUCKET/FOLDER"),))
+        held = {
+            "url": bucket.url,
+            "endpoint": bucket.endpoint,
+            "region": bucket.region,
+            "accessKeyId": bucket.key_id,
+            "accessKeySecret": bucket.key_secret,
+            # By these names TensorBoard finds them.
+            "AWS_ACCESS_KEY_ID": bucket.key_id,
+            "AWS_SECRET_ACCESS_KEY": bucket.key_secret,
+            "AWS_REGION": bucket.region,
+            "S3_ENDPOINT": bucket.endpoint,
+        }
+        secret = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": self._metadata(name, bucket.url),
+            "stringData": {key: value for key, value in held.items() if value},
+        }
+        try:
+            made = self.cluster.create(SECRETS, secret)
+        except Exists as error:
+            raise Exists(f"volume {name}, or another secret of that name, exists already") from error
+        return _bucket(made)
+
+    def delete(self, volume: Volume) -> None:
+        """Forget a volume; files stay, in a folder and in a bucket."""
+        if volume.type == "bucket":
+            self.cluster.delete(SECRETS, (self.namespace, name_of(volume.object)))
+            return
+        self.cluster.delete(CLAIMS, (self.namespace, name_of(volume.object)))
+        if volume.type == "folder":
+            self.cluster.delete(VOLUMES, ("", str(volume.object["spec"]["volumeName"])))
+
+    def for_folder(self, path: str) -> Volume:
+        """Give the volume of a folder, made if there is none yet."""
+        for each in self.all():
+            if each.type == "folder" and each.location == path:
+                return each
+        return self.create_folder(f"dir-{hashlib.sha256(path.encode()).hexdigest()[:8]}", path)
+
+    def _claim(self, name: str, spec: Object, location: str) -> Volume:
+        metadata = self._metadata(name, location)
+        claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
+        try:
+            return _claimed(self.cluster.create(CLAIMS, claim))
+        except Exists as error:
+            raise Exists(f"volume {name}, or another claim of that name, exists already") from error
+
+    def _check(self, name: str) -> None:
+        if not name:
+            raise Invalid((required("name", "give the volume a name, such as tfoss"),))
+        if wrong := label_problem(name):
+            raise Invalid((invalid("name", name, f"{wrong}{better_name(name)}"),))
+        if any(each.name == name for each in self.all()):
+            raise Exists(f"volume {name} exists already; `paceline volume list` shows it")
+
+    def _found(self) -> Iterator[Volume]:
+        ours = Select(namespace=self.namespace, labels=VOLUME)
+        yield from (_claimed(each) for each in self.cluster.list(CLAIMS, ours).items)
+        yield from (_bucket(each) for each in self.cluster.list(SECRETS, ours).items)
+
+    def _metadata(self, name: str, location: str) -> Object:
+        return {
+            "name": name,
+            "namespace": self.namespace,
+            "labels": {VOLUME: name},
+            "annotations": {LOCATION: location},
+        }
+
+    def _volume_name(self, name: str) -> str:
+        return f"{self.namespace}-{name}"
+
+
+def _claimed(claim: Object) -> Volume:
+    location = annotations_of(claim).get(LOCATION, "")
+    is_folder = location.startswith("/")
+    phase = str((claim.get("status") or {}).get("phase") or "Pending")
+    kind = "folder" if is_folder else "claim"
+    return Volume(name=labels_of(claim)[VOLUME], type=kind, location=location, phase=phase, object=claim)
+
+
+def _bucket(secret: Object) -> Volume:
+    kept = {key: value for key, value in secret.items() if key not in ("data", "stringData")}
+    location = annotations_of(secret).get(LOCATION, "")
+    return Volume(name=labels_of(secret)[VOLUME], type="bucket", location=location, phase="Ready", object=kept)
+
+
+def _folder_problem(path: str) -> str:
+    if not path.startswith("/"):
+        return f"write an absolute path, such as /home/me/{path.removeprefix('./')}"
+    if ".." in path.split("/"):
+        return "write the path without .."
+    return "name a folder, not the whole disk" if not path.strip("/") else ""
