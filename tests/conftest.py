@@ -5,12 +5,16 @@ Out    the time limit of e2e tests, a failing run where CI skips a test, sockets
 Never  fixtures of one folder: they live in that folder's conftest or in paceline.testing.
 """
 
+import gc
 import ipaddress
 import os
 import sys
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+from paceline.assembly.machine import GC_THRESHOLD
 
 TESTS = Path(__file__).parent
 E2E_SECONDS = 300
@@ -18,6 +22,9 @@ IN_CI = os.environ.get("CI") == "true"
 
 
 def pytest_configure(config):
+    # No test asserts a time, and a loaded machine is no fault of the code.
+    hypothesis.settings.register_profile("ours", deadline=None)
+    hypothesis.settings.load_profile("ours")
     config.pluginmanager.register(SkippedTests(), "skipped-tests")
     sys.addaudithook(stay_on_this_machine)
 
@@ -33,6 +40,13 @@ def pytest_collection_modifyitems(config, items):
         soak = [item for item in items if item.get_closest_marker("soak")]
         config.hook.pytest_deselected(items=soak)
         items[:] = [item for item in items if item not in soak]
+
+
+def pytest_collection_finish():
+    """Leave the thousands of tests out of every collection of garbage, and collect as rarely as the product does."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(GC_THRESHOLD, 50, 50)
 
 
 class SkippedTests:

@@ -31,7 +31,10 @@ MAY_IMPORT = {
     "client": {"objects"},
     "control": {"objects", "kinds", "plan", "client"},
     "node": {"objects", "client"},
+    # Runs in pods of either cluster, where nothing of the product is but itself.
+    "porter": set(),
     "console": {"objects", "kinds", "client"},
+    "trainers": set(),
     "sdk": {"objects", "kinds", "client"},
     "cli": {"objects", "kinds", "sdk", "assembly"},
     "assembly": ANYTHING,
@@ -62,15 +65,20 @@ HOMES = {
     "msgspec": ("kinds/", "api/select.py", "api/sharing.py"),
     "orjson": ("objects/", "api/", "store/", "client/", "cli/"),
     "yaml": ("cli/", "objects/yaml_tree.py", "sdk/", "client/kubeconfig.py"),
+    "obstore": ("porter/bucket.py",),
     "sqlite3": ("store/sqlite.py", "store/file.py", "store/copies.py"),
     "multiprocessing": ("assembly/",),
-    "subprocess": ("assembly/", "node/launch.py", "node/shim.py", "node/nursery.py"),
+    "subprocess": (
+        *("assembly/", "node/launch.py", "node/shim.py", "node/nursery.py"),
+        *("porter/git.py", "porter/install.py"),
+    ),
 }
 
 # They run beside a container, before and after the rest of the product: nothing of ours is there.
 ALONE = (
     *("node/launch.py", "node/shim.py", "node/nursery.py", "node/enter.py", "node/output.py", "node/cgroup.py"),
-    "node/plain.py",
+    *("node/plain.py", "trainers/parameter_server.py"),
+    "porter/install.py",
 )
 
 

@@ -6,24 +6,16 @@ from pathlib import Path
 import pytest
 
 from paceline.client.access import Access
-from paceline.client.direct import DirectCluster
 from paceline.client.kubeconfig import load
 from paceline.testing.contract.subject import OpenSubject
-from paceline.testing.definitions import define_kinds
-from paceline.testing.realkube import find_assets, real_kube
+from tests.kubes import kube_with_kinds
 
 
 @pytest.fixture(scope="session")
 def real_access() -> Iterator[Access]:
     """A real kube-apiserver that serves our job kinds."""
-    assets = find_assets()
-    if assets is None:
-        pytest.skip("no kube-apiserver: type `make kube`, or point KUBEBUILDER_ASSETS at one")
-    with real_kube(assets) as kube:
-        access = load(kube.kubeconfig, Path.read_bytes)
-        with DirectCluster(access) as cluster:
-            define_kinds(cluster)
-        yield access
+    with kube_with_kinds() as kube:
+        yield load(kube.kubeconfig, Path.read_bytes)
 
 
 # The first of them waits until a server runs and has taken in all our kinds.

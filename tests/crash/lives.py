@@ -23,8 +23,10 @@ from paceline.store.limits import Limits
 from paceline.testing.lives import Life, Stage
 from paceline.testing.logs import Fault
 from paceline.testing.processes import Course
+from tests.crash.fetching import FETCH
 from tests.crash.looking import LOOK_IN
 from tests.crash.manifests import named, template
+from tests.crash.revising import REVISE
 
 GENERIC = Collection(group=GROUP, version=VERSION, plural="genericjobs")
 PYTORCH = Collection(group=GROUP, version=VERSION, plural="pytorchtrainingjobs")
@@ -441,6 +443,8 @@ LIVES = {
         Life(name="keep", act=keep, course=keep_course),
         Life(name="fill", act=fill, course=fill_course),
         LOOK_IN,
+        REVISE,
+        FETCH,
         Life(
             name="refuse",
             act=refuse,

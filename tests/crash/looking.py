@@ -1,15 +1,16 @@
 """The life of TensorBoards and Notebooks.
 
 A notebook that ends by itself, a paused job with a TensorBoard that waits, one whose TensorBoard nobody can make, and
-a TensorBoard that an older version let in.
+a TensorBoard and an application that an older version let in.
 """
 
 from paceline.client.cluster import Collection
-from paceline.kinds.kind import GROUP, SERVICE_GROUP, VERSION
+from paceline.kinds.kind import GROUP, OWN_GROUP, SERVICE_GROUP, VERSION
 from paceline.objects.meta import Object
 from paceline.testing.lives import Life, Stage
 from paceline.testing.processes import Course
 from tests.crash.manifests import named, template
+from tests.crash.revising import APPS, app
 
 PYTORCH = Collection(group=GROUP, version=VERSION, plural="pytorchtrainingjobs")
 BOARDS = Collection(group=SERVICE_GROUP, version=VERSION, plural="tensorboards")
@@ -28,7 +29,8 @@ def with_board(name: str, spec: Object) -> Object:
 
 BARE = with_board("bare", {"logDir": {"pvc": [{"name": "gone"}]}})
 OLD_BOARD = service("TensorBoard", "old", {"logDir": {}})
-for number, each in enumerate((OLD_BOARD, BARE), start=2):
+OLD_APP = app("old", template={"name": "forgotten"})
+for number, each in enumerate((OLD_BOARD, BARE, OLD_APP), start=2):
     each["metadata"] |= {
         "uid": f"00000000-0000-4000-8000-{number:012}",
         "generation": 1,
@@ -45,9 +47,10 @@ async def look_in(stage: Stage) -> None:
     await stage.create(PYTORCH, with_board("shown", logs))
     await stage.until("its TensorBoard waits", lambda now: "nobody/knows" in told_by(now, "tensorboards", "shown"))
     await stage.until("old is refused", lambda now: "logDir" in told_by(now, "tensorboards", "old"))
+    await stage.until("so is the old application", lambda now: "forgotten" in told_by(now, "trainingapps", "old"))
     await stage.until("bare has none", lambda now: "gone" in told_by(now, "pytorchtrainingjobs", "bare"))
     await stage.until("the notebook rests", lambda now: now.phase("notebooks", "desk") == "Paused")
-    for where, name in ((BOARDS, "old"), (NOTEBOOKS, "desk"), (PYTORCH, "shown"), (PYTORCH, "bare")):
+    for where, name in ((APPS, "old"), (BOARDS, "old"), (NOTEBOOKS, "desk"), (PYTORCH, "shown"), (PYTORCH, "bare")):
         await stage.delete(where, name)
     for plural in ("pods", "tensorboards", "notebooks", "secrets"):
         await stage.until(f"no {plural} are left", lambda now, plural=plural: not any_of(now, plural))
@@ -73,5 +76,6 @@ LOOK_IN = Life(
     stored=(
         (f"/{SERVICE_GROUP}/tensorboards/default/old", OLD_BOARD),
         (f"/{GROUP}/pytorchtrainingjobs/default/bare", BARE),
+        (f"/{OWN_GROUP}/trainingapps/default/old", OLD_APP),
     ),
 )

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from paceline.testing.differ import Asker, Step, differences
-from paceline.testing.realkube import find_assets
+from tests.kubes import assets_or_skip
 
 AT_ONCE = 8
 # Larger than all annotations of an object may be together.
@@ -58,8 +58,6 @@ def batches(steps: tuple[Step, ...]) -> Iterator[list[Step]]:
 def both(tmp_path_factory) -> Iterator[Both]:
     from tests.differential.servers import ours, the_real_one
 
-    assets = find_assets()
-    if assets is None:
-        pytest.skip("no kube-apiserver: type `make kube`, or point KUBEBUILDER_ASSETS at one")
+    assets = assets_or_skip()
     with the_real_one(assets) as real, ours(tmp_path_factory.mktemp("ours")) as embedded:
         yield Both((real, embedded))

@@ -16,7 +16,7 @@ from paceline.kinds import catalog
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "reference"
-KINDS = [kind.kind for kind in (*catalog.KINDS, *catalog.SERVICES) if not kind.alias_of]
+KINDS = [kind.kind for kind in (*catalog.KINDS, *catalog.SERVICES, *catalog.PLAIN) if not kind.alias_of]
 
 
 def test_every_page_is_current():

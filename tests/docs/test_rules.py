@@ -29,7 +29,7 @@ def test_every_condition_is_named():
 def test_every_event_is_named():
     told = {
         each.value
-        for path in ("decide.py", "elastic.py", "news.py", "pause.py", "expiry.py")
+        for path in ("decide.py", "elastic.py", "news.py", "pause.py", "expiry.py", "resolve.py")
         for node in ast.walk(ast.parse((PLAN / path).read_text()))
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Tell"
         for key in node.keywords

@@ -10,6 +10,7 @@ from typing import Any
 
 from paceline.testing.embedded import Embedded, processes_with, wait_until
 from tests.e2e.manifests import claim, generic, text
+from tests.e2e.watching import folder_of
 
 SCRIPT = (Path(__file__).parent / "jobs" / "count.py").read_text()
 MEMBERS = 2
@@ -109,8 +110,7 @@ class Counting:
 
     def volume(self) -> Path:
         """The folder behind the job's claim."""
-        volume = self.read("pvc", self.name)["spec"]["volumeName"]
-        return Path(self.read("pv", volume)["spec"]["hostPath"]["path"])
+        return folder_of(self.cluster, self.name)
 
     def ledger(self) -> list[tuple[str, str, str]]:
         """Who entered: uid of the pod, attempt, start time of the process."""

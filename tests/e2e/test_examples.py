@@ -1,6 +1,5 @@
 """The examples do what they say, with the real PyTorch."""
 
-import json
 import os
 import re
 import shutil
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from paceline.testing.embedded import Embedded, embedded
+from tests.e2e.watching import folder_of
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 # A model that guesses reads one digit in ten right; this one ends at 0.97 each time, by its fixed seed.
@@ -30,8 +30,7 @@ def claim(cluster: Embedded) -> Path:
     """The folder behind the claim `digits`, with the training script in it."""
     created = cluster.paceline("submit", str(EXAMPLES / "01-digits" / "claim.yaml"))
     assert created.code == 0, created.err
-    volume = json.loads(cluster.paceline("get", "pvc", "digits", "-o", "json").out)["spec"]["volumeName"]
-    folder = Path(json.loads(cluster.paceline("get", "pv", volume, "-o", "json").out)["spec"]["hostPath"]["path"])
+    folder = folder_of(cluster, "digits")
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copy(EXAMPLES / "01-digits" / "train.py", folder)
     return folder

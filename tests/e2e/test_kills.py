@@ -18,6 +18,7 @@ import yaml
 
 from paceline.testing.embedded import Embedded, embedded, paceline_command, processes_with, wait_until
 from tests.e2e.counting import MEMBERS, Counting, is_sandbox, told_about
+from tests.e2e.watching import folder_of
 
 log = logging.getLogger(__name__)
 
@@ -268,9 +269,8 @@ class Demo:
     def submit(self) -> None:
         created = self.cluster.paceline("submit", str(EXAMPLE / "claim.yaml"))
         assert created.code == 0 or "exists" in created.err, created.err
-        volume = json.loads(self.cluster.paceline("get", "pvc", "digits", "-o", "json").out)["spec"]["volumeName"]
-        folder = json.loads(self.cluster.paceline("get", "pv", volume, "-o", "json").out)["spec"]["hostPath"]["path"]
-        Path(folder).mkdir(parents=True, exist_ok=True)
+        folder = folder_of(self.cluster, "digits")
+        folder.mkdir(parents=True, exist_ok=True)
         shutil.copy(EXAMPLE / "train.py", folder)
         job = yaml.safe_load((EXAMPLE / "job.yaml").read_text())
         job["metadata"]["name"] = self.name

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from paceline.testing.embedded import Embedded, embedded
+from tests.e2e.watching import folder_of
 
 KINDS = Path(__file__).parents[2] / "examples" / "03-kinds"
 RANK = r"rank (\d) of 6 on (\S+): (\d+)"
@@ -72,9 +73,8 @@ def with_mpi() -> Iterator[Embedded]:
     with embedded("--image", f"mpi4py*={environment}") as running:
         made = running.kubectl("apply", "-f", str(KINDS / "claim.yaml"))
         assert made.code == 0, made.err
-        volume = json.loads(running.paceline("get", "pvc", "kinds", "-o", "json").out)["spec"]["volumeName"]
-        path = json.loads(running.paceline("get", "pv", volume, "-o", "json").out)["spec"]["hostPath"]["path"]
-        Path(path).mkdir(parents=True, exist_ok=True)
+        path = folder_of(running, "kinds")
+        path.mkdir(parents=True, exist_ok=True)
         shutil.copy(KINDS / "ring.py", path)
         yield running
 

@@ -20,6 +20,7 @@ from tests.e2e.watching import condition, environment, folder_of, reaches, statu
 MOUNT = [{"name": "work", "mountPath": "/t9k/mnt"}]
 VOLUMES = [{"name": "work", "persistentVolumeClaim": {"claimName": "work"}}]
 BASE = "/t9k/notebooks/projects/default/name/desk"
+PROXY = "http://127.0.0.1:8001"
 SCRIPT = "import os\nprint('rank', os.environ['RANK'], 'runs what the notebook wrote')\n"
 
 
@@ -97,6 +98,24 @@ def test_the_page_is_there_for_those_who_have_the_token(desk: Desk) -> None:
     with desk.door.ask("GET", f"{BASE}/lab") as answer:
         assert answer.status == 302
         assert answer.headers["Location"].startswith(f"{BASE}/login?next=")
+
+
+def test_a_page_that_came_through_a_proxy_works_by_its_cookie(desk: Desk) -> None:
+    """As `kubectl proxy` does: the page's address is the proxy's, and the token of the cluster is in the header."""
+    with desk.ask("GET", "/lab") as answer:
+        page, told = answer.read().decode(), answer.headers.get_all("Set-Cookie") or []
+    assert desk.token not in page
+    cookies = dict(each.partition(";")[0].split("=", 1) for each in told)
+    from_page = {"Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items()), "Origin": PROXY}
+
+    written = {**from_page, "X-XSRFToken": cookies["_xsrf"]}
+    with desk.door.ask("POST", f"{BASE}/api/terminals", b"{}", **written) as answer:
+        assert answer.status == 200, answer.read()
+        name = json.loads(answer.read())["name"]
+    with desk.door.line(f"{BASE}/terminals/websocket/{name}", **from_page) as line:
+        assert json.loads(line.recv(SECONDS)) == ["setup", {}]
+    with desk.door.ask("DELETE", f"{BASE}/api/terminals/{name}", **written) as answer:
+        assert answer.status == 204
 
 
 def test_a_script_that_is_written_in_the_notebook_is_what_the_next_job_runs(cluster: Embedded, desk: Desk) -> None:

@@ -13,7 +13,7 @@ from paceline.testing.embedded import Embedded, embedded, leftovers, wait_until
 from tests.e2e.doors import Door
 from tests.e2e.manifests import claim, pytorch
 from tests.e2e.running import create, show
-from tests.e2e.watching import SECONDS, condition, environment, folder_of, reaches, status
+from tests.e2e.watching import condition, curve, environment, folder_of, reaches, status
 
 CURVE = (Path(__file__).parent / "jobs" / "curve.py").read_text()
 IMAGE = "tensorboard:test"
@@ -54,18 +54,6 @@ def job(name: str, folder: str, **more: Any) -> dict[str, Any]:
     return made
 
 
-def curve(cluster: Embedded, url: str, run: str, steps: int) -> list[int]:
-    """Wait until a TensorBoard shows so many steps of a run's loss, and give all that it shows."""
-    door = Door(cluster)
-
-    def look() -> list[int]:
-        with door.ask("GET", f"{url}data/plugin/scalars/scalars?tag=loss&run={run}") as answer:
-            shown = [point[1] for point in json.loads(answer.read())] if answer.status == 200 else []
-        return shown if len(shown) >= steps else []
-
-    return wait_until(f"{steps} steps of {run} are shown at {url}", look, SECONDS)
-
-
 def test_a_jobs_tensorboard_shows_its_curve_while_it_trains_and_after_and_goes_with_it(
     cluster: Embedded, data: Path
 ) -> None:
@@ -78,12 +66,12 @@ def test_a_jobs_tensorboard_shows_its_curve_while_it_trains_and_after_and_goes_w
     url = reaches(cluster, "tensorboard", name, "Running")["url"]
     assert url == f"/t9k/tensorboards/projects/default/name/{name}/"
     assert show(cluster, "pods", f"{name}-worker-0")["metadata"]["name"] == f"{name}-worker-0"
-    assert curve(cluster, url, ".", 5) == [0, 1, 2, 3, 4]
+    assert curve(cluster, url, ".:loss", 5) == [0, 1, 2, 3, 4]
     assert status(cluster, "pj", "train")["phase"] == "Running"
 
     (data / "train-go").touch()
     reaches(cluster, "pj", "train", "Succeeded")
-    assert curve(cluster, url, ".", 10) == list(range(10))
+    assert curve(cluster, url, ".:loss", 10) == list(range(10))
     assert url in cluster.paceline("get", "tensorboards").out
     ready = wait_until("the job tells so", lambda: _if_ready(cluster, "train"))
     assert (ready["action"], ready["reason"], ready["type"]) == ("NOP", "DependentReady", "Normal")
@@ -117,7 +105,7 @@ def test_several_places_are_shown_as_one(cluster: Embedded) -> None:
 
     url = reaches(cluster, "tensorboard", "both", "Running")["url"]
     for run in ("data/runs/one/.", "data/runs/two/."):
-        assert curve(cluster, url, run, 10) == list(range(10))
+        assert curve(cluster, url, f"{run}:loss", 10) == list(range(10))
     by_service = f"/api/v1/namespaces/default/services/tb-both:http/proxy{url}"
     assert b"TensorBoard" in Door(cluster).read(by_service)
     assert cluster.kubectl("delete", "tensorboard", "both").code == 0
@@ -140,7 +128,7 @@ def test_one_that_nobody_uses_is_suspended_and_opening_it_wakes_it(cluster: Embe
     with Door(cluster).ask("GET", rest["url"]) as answer:
         assert answer.status == 503
     reaches(cluster, "tensorboard", "sleepy", "Running")
-    assert curve(cluster, rest["url"], "runs/one", 10) == list(range(10))
+    assert curve(cluster, rest["url"], "runs/one:loss", 10) == list(range(10))
 
 
 @pytest.mark.usefixtures("logged")
@@ -152,7 +140,7 @@ def test_it_outlives_both_processes_is_paused_and_resumed_by_hand_and_leaves_non
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
     assert cluster.paceline("up", "-d").code == 0
-    assert curve(cluster, before["url"], "one", 10) == list(range(10))
+    assert curve(cluster, before["url"], "one:loss", 10) == list(range(10))
     assert reaches(cluster, "tensorboard", "steady", "Running")["pod"] == before["pod"]
 
     assert cluster.paceline("pause", "tensorboard/steady").out == "tensorboard/steady paused\n"

@@ -52,6 +52,26 @@ async def test_a_foreign_page_changes_nothing_even_with_a_token(client, headers,
     assert (await client.get(f"{CONFIG_MAPS}/a")).code == 200
 
 
+PAGES = {
+    "that came through kubectl proxy talks to its program": ("http://127.0.0.1:8001", "same-origin", True),
+    "whose browser says less does too": ("http://localhost:8001", None, True),
+    "of another port of this machine does not": ("http://127.0.0.1:9999", "same-site", False),
+    "from elsewhere does not": ("https://evil.test", None, False),
+    "from elsewhere that says it is from here does not": ("https://127.0.0.1.evil.test", "same-origin", False),
+}
+
+
+@pytest.mark.parametrize(("origin", "site", "is_let"), PAGES.values(), ids=PAGES)
+async def test_a_page(client, origin, site, is_let):
+    headers = {"origin": origin, **({"sec-fetch-site": site} if site else {})}
+    passed = await client.send("POST", f"{PODS}/p/proxy/x", b"{}", headers=headers)
+    written = await client.send("POST", CONFIG_MAPS, config_map("a"), headers=headers)
+
+    # There is no such pod: whoever learns that was let through.
+    assert passed.code == (404 if is_let else 403)
+    assert written.code == 403
+
+
 async def test_a_page_of_our_own_may_write(client):
     headers = {"origin": f"https://{HOST}", "sec-fetch-site": "same-origin"}
 

@@ -100,6 +100,24 @@ async def test_the_pod_does_not_learn_who_asks_or_how(there, nodes):
     }
 
 
+ORIGINS = {
+    "a page that came through kubectl proxy": ("http://127.0.0.1:8001", "same-origin", f"https://{HOST}"),
+    "a browser that does not say where the page is from": ("http://localhost:8001", "", f"https://{HOST}"),
+    "a page of our own": (f"https://{HOST}", "same-origin", f"https://{HOST}"),
+    "another page of this machine": ("http://127.0.0.1:9999", "same-site", "http://127.0.0.1:9999"),
+    "a page from elsewhere": ("https://evil.test", "cross-site", "https://evil.test"),
+}
+
+
+@pytest.mark.parametrize(("origin", "site", "told"), ORIGINS.values(), ids=ORIGINS)
+async def test_a_program_takes_pages_for_its_own_that_came_through_a_proxy(there, nodes, origin, site, told):
+    headers = {"origin": origin, **({"sec-fetch-site": site} if site else {})}
+
+    await there.send("GET", f"{PODS}/p/proxy/x", headers=headers)
+
+    assert dict(nodes.passed[0]["headers"])[b"origin"].decode() == told
+
+
 PLACES = {
     "within the pod": ("/login?next=%2F", f"{PODS}/p/proxy/login?next=%2F"),
     "within the pod, with the host it was called by": (f"https://{HOST}/login", f"{PODS}/p/proxy/login"),

@@ -1,6 +1,6 @@
 """A cache never goes back in time, and everybody is told everything."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.client.cache import Cache
@@ -78,7 +78,6 @@ STEPS = st.lists(
 
 
 @given(steps=STEPS)
-@settings(deadline=None)
 def test_who_only_listens_knows_as_much_as_who_looks(steps):
     """Handlers see changes that fit together, and the index by owner is the objects' own."""
     cache, told = Cache(), {}
@@ -107,3 +106,21 @@ def test_who_only_listens_knows_as_much_as_who_looks(steps):
         for uid in ("one", "two"):
             owners = [obj["metadata"].get("ownerReferences", [{}])[0].get("uid") for obj in cache.values()]
             assert len(cache.owned(uid)) == owners.count(uid)
+
+
+def test_an_index_follows_every_change(pod):
+    cache = Cache()
+    cache.index("revision", lambda obj: (obj["metadata"]["resourceVersion"], "any"))
+    cache.offer(pod("a", 1))
+    cache.offer(pod("b", 1))
+    cache.offer(pod("a", 2))
+
+    assert cache.having("revision", "1") == (pod("b", 1),)
+    assert cache.having("revision", "2") == (pod("a", 2),)
+    assert cache.count("revision", "any") == 2
+
+    cache.drop(("team", "a"))
+    cache.drop(("team", "b"))
+
+    assert cache.having("revision", "any") == ()
+    assert cache.count("revision", "2") == 0

@@ -183,7 +183,7 @@ def read_in_pod(path):
 
 
 def test_in_a_pod_the_files_that_kubernetes_put_there_are_used():
-    expected = Access(server="https://10.96.0.1:443", ca=b"CA", token="pod-token", namespace="team")
+    expected = Access(server="https://10.96.0.1:443", ca=b"CA", token="pod-token", namespace="team", is_of_pod=True)
 
     assert discover(IN_POD, HOME, read_in_pod) == expected
     assert in_cluster(IN_POD | {"KUBERNETES_SERVICE_HOST": "fd00::1"}, read_in_pod).server == "https://[fd00::1]:443"

@@ -53,6 +53,23 @@ def test_a_key_that_is_added_while_it_runs_runs_once_more(hurry, chance):
     assert runs == {"a": 2}
 
 
+def test_an_urgent_key_goes_before_those_that_wait_already(hurry, chance):
+    order = []
+    queue = WorkQueue(chance)
+
+    async def reconcile(key):
+        order.append(key)
+        if order == ["urgent", "a"]:
+            # Once more, and before the others: it was still running.
+            queue.add("a", is_urgent=True)
+
+    for key in "abc":
+        queue.add(key)
+    queue.add("urgent", is_urgent=True)
+    hurry(settle(queue, reconcile, seconds=1, workers=1))
+    assert order == ["urgent", "a", "a", "b", "c"]
+
+
 EVENTS = st.lists(st.tuples(st.sampled_from("abc"), st.floats(0, 3), st.sampled_from(["add", "later"])), max_size=20)
 TURNS = st.lists(st.tuples(st.floats(0, 2), st.sampled_from([None, Busy, Conflict, Missing])), max_size=20)
 

@@ -2,7 +2,7 @@
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.client.cluster import Change
@@ -154,7 +154,6 @@ def test_warnings_are_collected():
 
 
 @given(st.lists(st.binary(min_size=1).filter(lambda line: b"\n" not in line and line.strip())), st.data())
-@settings(deadline=None)
 def test_lines_are_the_same_however_the_stream_is_cut(lines, data):
     whole = b"".join(line + b"\n" for line in lines)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=8)))

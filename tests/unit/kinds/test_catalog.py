@@ -4,6 +4,7 @@ import pytest
 
 from paceline.errors import Invalid
 from paceline.kinds import catalog
+from paceline.kinds.kind import OWN_GROUP
 from paceline.objects.gang import Place
 from tests.unit.kinds.manifests import PORTS, generic, one_fault, pytorch, replica, said, template
 
@@ -156,7 +157,18 @@ def test_the_server_hears_of_every_fault():
     assert faults == ["spec.replicaSpecs[0].replicas: 0 is not allowed; ask for at least 1"]
 
 
-@pytest.mark.parametrize("resource", catalog.resources({}), ids=lambda each: each.kind)
+SERVED = catalog.resources({})
+
+
+@pytest.mark.parametrize("resource", [each for each in SERVED if each.group == OWN_GROUP], ids=lambda each: each.kind)
+def test_a_kind_of_our_own_is_whole(resource):
+    assert resource.api_version == "paceline.dev/v1beta1"
+    assert resource.has_status
+    assert {"Revision", "Phase", "Age"} <= {column.name for column in resource.columns if not column.priority}
+    assert resource.schema_name == f"dev.paceline.v1beta1.{resource.kind}"
+
+
+@pytest.mark.parametrize("resource", [each for each in SERVED if each.group != OWN_GROUP], ids=lambda each: each.kind)
 def test_a_served_kind_is_whole(resource):
     is_job = resource.group == "batch.tensorstack.dev"
 

@@ -105,6 +105,67 @@ def test_torchrun_options_of_the_user_come_after_ours_and_before_the_script():
     assert "--nproc_per_node=1" in args
 
 
+WRITTEN = {
+    "one word": ["--rdzv_conf=last_call_timeout=5", "--log_dir=/tmp"],
+    "two words": ["--rdzv_conf", "last_call_timeout=5", "--log_dir=/tmp"],
+    "dashes": ["--log_dir=/tmp", "--rdzv-conf=last_call_timeout=5"],
+}
+
+
+@pytest.mark.parametrize("options", WRITTEN.values(), ids=WRITTEN)
+def test_what_the_user_says_of_the_meeting_is_added_to_what_we_say(options):
+    """Torchrun heeds only the last --rdzv_conf: without ours nobody would know who holds the store."""
+    args = container_of(pytorch(torchrunConfig={"enabled": True, "extraOptions": options}))["args"]
+
+    assert args[-3:] == ["--rdzv_conf=is_host=1,last_call_timeout=5", "--log_dir=/tmp", "train.py"]
+    assert len([word for word in args if "rdzv" in word and "conf" in word]) == 1
+
+
+def test_the_last_word_on_the_meeting_may_be_left_out():
+    args = container_of(pytorch(torchrunConfig={"enabled": True, "extraOptions": ["--rdzv_conf"]}))["args"]
+
+    assert "--rdzv_conf=is_host=1" in args
+
+
+RESTARTS = {
+    "none of a fixed size": ({}, []),
+    "ten of an elastic job": ({"elastic": {"enabled": True}}, ["--max_restarts=10"]),
+    "as many as the user says": ({"elastic": {"enabled": True}, "restarts": 0}, ["--max_restarts=0"]),
+}
+
+
+@pytest.mark.parametrize(("spec", "words"), RESTARTS.values(), ids=RESTARTS)
+def test_torchrun_restarts_by_itself(spec, words):
+    """Whoever leaves an elastic job breaks the others' connections, which torchrun takes for a failure of theirs."""
+    spec = dict(spec)
+    limit = {"maxRestarts": spec.pop("restarts")} if "restarts" in spec else {}
+    args = container_of(pytorch(torchrunConfig={"enabled": True, **limit}, **spec))["args"]
+
+    assert [word for word in args if "max_restarts" in word] == words
+
+
+def test_torchrun_is_not_told_a_rank_that_it_would_warn_of():
+    """It gives ranks by itself, and says in every log that it heeds none."""
+    assert "PET_NODE_RANK" not in env_of(container_of(pytorch(**TORCHRUN), "worker-1"))
+
+
+STORES = {
+    "two pods": (pytorch(**TORCHRUN), "1"),
+    "one pod that may become more": (
+        pytorch(replica(replicas=1), elastic={"enabled": True, "maxReplicas": 2}, **TORCHRUN),
+        "1",
+    ),
+    "one pod for ever": (pytorch(replica(replicas=1), **TORCHRUN), None),
+    "no torchrun": (pytorch(), None),
+}
+
+
+@pytest.mark.parametrize(("job", "value"), STORES.values(), ids=STORES)
+def test_every_round_has_a_store_of_its_own_with(job, value):
+    """PyTorch 2.13 tells who joins later the address of no store, or one with keys of the dead."""
+    assert env_of(container_of(job)).get("TORCH_DISABLE_SHARE_RDZV_TCP_STORE") == value
+
+
 def test_an_etcd_server_is_the_users_to_name():
     args = container_of(pytorch(torchrunConfig={"enabled": True, "rdzvBackend": "etcd-v2"}))["args"]
 
@@ -283,3 +344,18 @@ FINE = {
 @pytest.mark.parametrize("job", FINE.values(), ids=FINE)
 def test_a_job_may_have(job):
     assert catalog.faults(job) == ()
+
+
+EFFECTS = {
+    "with torchrun": ({"enabled": True}, {"enabled": True}, False),
+    "with torchrun, as it was written in 2023": ({"enabled": True}, {"enable": True}, False),
+    "while torchrun is off": ({"enabled": True}, {"enabled": False}, True),
+    "while neither is on": ({"enabled": False}, {}, False),
+}
+
+
+@pytest.mark.parametrize(("elastic", "torchrun", "is_told"), EFFECTS.values(), ids=EFFECTS)
+def test_that_elastic_has_no_effect_is_told(elastic, torchrun, is_told):
+    said = [each for each in catalog.warnings(pytorch(elastic=elastic, torchrunConfig=torchrun)) if "effect" in each]
+
+    assert said == (["spec.elastic has no effect without torchrun: set spec.torchrunConfig.enabled"] if is_told else [])

@@ -115,7 +115,9 @@ def test_jupyterlab_is_at_home_in_the_claim() -> None:
     window = desk({"name": "data", "emptyDir": {}}, main={"volumeMounts": WORKING})
 
     told = container(window)
-    assert told["command"][:2] == ["jupyter", "lab"]
+    assert told["command"][4:6] == ["jupyter", "lab"]
+    # The page does not hold the token: it would send it where proxies expect that of the cluster.
+    assert told["command"][3] == f"{env(told)['JUPYTER_CONFIG_PATH']}/labconfig"
     assert option(told, "ServerApp.root_dir") == told["workingDir"] == env(told)["HOME"] == "/t9k/mnt"
     assert option(told, "ServerApp.base_url") == f"{env(told)['NB_PREFIX']}/" == f"{DESK}/{window.name}/"
     assert option(told, "ServerApp.ip") == "$(POD_IP)"
@@ -166,7 +168,7 @@ def test_the_notebook_container_is_found_by_its_name() -> None:
     window = opened(notebook(template=pod))
 
     assert "command" not in container(window, 0)
-    assert container(window, 1)["command"][0] == "jupyter"
+    assert container(window, 1)["command"][4] == "jupyter"
 
 
 def test_rstudio_is_said_not_to_be_run() -> None:

@@ -9,15 +9,11 @@ import pytest
 from paceline.client.cluster import CLAIMS, CONFIG_MAPS, LEASES, NODES, PODS, VOLUMES
 from paceline.node import shim
 from paceline.testing.processes import Course
-from tests.unit.node.conftest import FOLDERS
+from tests.unit.node.conftest import FOLDERS, always
 
 
 def terminated(pod):
     return pod["status"]["containerStatuses"][0]["state"]["terminated"]
-
-
-def always(course):
-    return lambda _intent: course
 
 
 @pytest.mark.parametrize(("code", "phase"), [(0, "Succeeded"), (3, "Failed")])
@@ -46,59 +42,6 @@ def test_a_program_that_is_not_there_was_never_running(play):
             assert terminated(pod)["message"] == "train: not found"
             await asyncio.sleep(1)
             assert set(await place.events()) == {"Pulled", "Created", "Failed"}
-
-    play(story)
-
-
-def test_a_pod_that_is_deleted_is_asked_first_and_leaves_nothing(play):
-    async def story(place):
-        place.sim.processes.script = always(Course(on_term=0))
-        async with place.agent():
-            await place.create()
-            await place.phase("Running")
-            began = asyncio.get_running_loop().time()
-            await place.delete()
-            await place.gone()
-            assert asyncio.get_running_loop().time() - began < 1
-            await asyncio.sleep(1)
-        assert place.sim.processes.running() == {}
-        assert place.sim.files.names(FOLDERS.pods) == ()
-        assert (await place.events())["Killing"] == 1
-
-    play(story)
-
-
-def test_a_program_that_does_not_listen_is_killed_after_its_grace_period(play):
-    async def story(place):
-        place.sim.processes.script = always(Course(on_term=None))
-        async with place.agent():
-            await place.create()
-            await place.phase("Running")
-            began = asyncio.get_running_loop().time()
-            await place.delete(grace=20)
-            await asyncio.sleep(19)
-            assert place.sim.processes.running()
-            await place.gone()
-            assert 20 <= asyncio.get_running_loop().time() - began < 21
-
-    play(story)
-
-
-def test_a_grace_period_goes_on_while_the_agent_is_dead(play):
-    async def story(place):
-        place.sim.processes.script = always(Course(on_term=None))
-        async with place.agent():
-            await place.create()
-            await place.phase("Running")
-            await place.delete(grace=20)
-            await asyncio.sleep(5)
-        await asyncio.sleep(60)
-        assert place.sim.processes.running()
-        began = asyncio.get_running_loop().time()
-        async with place.agent():
-            await place.gone()
-        assert asyncio.get_running_loop().time() - began < 1
-        assert (await place.events())["Killing"] == 1
 
     play(story)
 

@@ -40,6 +40,9 @@ FULL = JobStatus(
     aggregate={"running": 2},
     elastic={"currentReplicas": 2, "expectedReplicas": 3},
     tensorboard={"action": "NOP", "ready": True},
+    source={"commit": "0" * 40},
+    errands={"resolve": 1},
+    ending={"phase": "Succeeded", "reason": "Succeeded", "message": "done", "time": "2030-01-01T00:00:00.000000Z"},
 )
 
 STATUSES = {
@@ -99,6 +102,14 @@ def test_the_wire_form_is_t9ks_and_what_it_leaves_out():
         "aggregate": {"running": 2},
         "elastic": {"currentReplicas": 2, "expectedReplicas": 3},
         "tensorboard": {"action": "NOP", "ready": True},
+        "source": {"commit": "0" * 40},
+        "errands": {"resolve": 1},
+        "ending": {
+            "phase": "Succeeded",
+            "reason": "Succeeded",
+            "message": "done",
+            "time": "2030-01-01T00:00:00.000000Z",
+        },
     }
 
 

@@ -91,7 +91,7 @@ class TestRestarting:
 
         assert plan.create == ()
         assert plan.delete == ("demo-12345-worker-1",)
-        assert "have not ended yet" in plan.status.waiting
+        assert plan.status.waiting == "1 pod of an older try has not ended yet"
 
     def test_old_pods_that_are_told_to_end_are_waited_for(self):
         old = (pod(B, "Running", is_deleting=True),)
@@ -188,6 +188,21 @@ class TestEnding:
 
         assert decide(world, NOW).delete == ("demo-12345-worker-1",)
 
+    @pytest.mark.parametrize(
+        ("before", "phase"),
+        [("Running", "Deleted"), ("Failed", "Failed")],
+        ids=["one that ran is gone", "one that had failed has failed"],
+    )
+    def test_what_is_ended_because_the_job_is_over_has_not_failed_by_that(self, before, phase):
+        world = seen("Succeeded", before, of=gang(2, scope=REPLICA, restart="Never", clean_up=CleanUp.ALL))
+        plan = decide(world, NOW)
+        ending = (world.pods[0], pod(B, "Failed 143", is_deleting=True))
+        later = decide(replace(world, pods=ending, status=plan.status), after(11))
+        gone = decide(replace(world, pods=ending[:1], status=later.status), after(20))
+
+        for each in (later, gone):
+            assert [row["phase"] for row in each.status.tasks[0]["replicas"]] == ["Succeeded", phase]
+
     def test_an_ended_status_without_its_time_is_cleaned_up_at_once(self):
         world = seen("Succeeded", "Running", of=TIDY, phase=S)
 
@@ -271,7 +286,7 @@ class TestBlaming:
             container="main",
         )
         assert plan.tell[-1].message == (
-            "failure rule {worker: [1]} holds: pod demo-12345-worker-1 failed with exit code 9: Error: boom"
+            "failure rule {worker: [1]} holds: pod demo-12345-worker-1 failed with exit code 9: boom"
         )
         assert plan.tell[-1].is_warning
 
@@ -308,7 +323,9 @@ class TestBlaming:
     def test_a_deleted_pod_is_said_to_be_deleted(self):
         plan = decide(seen("Running", "gone"), NOW)
 
-        assert plan.tell[-1].message == "pod demo-12345-worker-1 was deleted before it ended; next try of all members"
+        assert plan.tell[-1].message == (
+            "pod demo-12345-worker-1 was deleted before it ended; next try of all members (restart 1 of at most 3)"
+        )
 
 
 class TestTelling:

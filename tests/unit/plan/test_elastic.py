@@ -219,3 +219,65 @@ def test_as_few_as_the_least_are_placed_together():
 
 def test_deepspeed_needs_all_because_each_is_told_of_all():
     assert gang_of(deepspeed(**ELASTIC)).least is None
+
+
+def test_all_begin_anew_without_the_one_they_meet_at_and_that_is_one_restart():
+    """Torchrun's store is in the first replica: the others end soon after it, whatever they do."""
+    job = Job(3)
+    job.settle()
+    job.kill(A)
+    plan = job.settle()
+
+    assert job.running() == [f"demo-12345-worker-{index}-r1" for index in range(3)]
+    assert (plan.status.phase, plan.status.backoff_count, plan.status.attempt) == (Phase.RUNNING, 1, 1)
+    assert job.told.count("Restarting") == 1
+
+
+def test_the_one_they_meet_at_comes_first_when_all_have_failed():
+    world = seen("Failed 1", "Failed 1", "Failed 1", of=crew(3, backoff_limit=1))
+    plan = decide(world, NOW)
+
+    assert (plan.status.phase, plan.status.backoff_count, plan.status.attempt) == (Phase.PENDING, 1, 1)
+
+
+def test_a_new_meeting_waits_until_all_of_the_old_one_have_gone():
+    job = Job(2)
+    job.settle()
+    job.kill(A)
+    counted = decide(job.world, after(1000))
+    leaving = tuple(replace(each, is_deleting=each.name in counted.delete) for each in job.world.pods)
+    waits = decide(replace(job.world, pods=leaving, status=counted.status), after(2000))
+    goes_on = decide(replace(job.world, pods=leaving[:1], status=waits.status), after(2001))
+
+    assert counted.delete == ("demo-12345-worker-1",)
+    assert waits.create == ()
+    assert [SITE.pod(new.place, new.attempt) for new in goes_on.create] == [
+        "demo-12345-worker-0-r1",
+        "demo-12345-worker-1-r1",
+    ]
+
+
+# Why a worker is lost while the others go on.
+NOT_AGAIN = {
+    "its policy": ({"restart": "Never"}, "restartPolicy is Never"),
+    "its exit code": ({"restart": "ExitCode"}, "restartPolicy is ExitCode"),
+    "no restart left": ({"backoff_limit": 0}, "all restarts are used (0 of the job)"),
+}
+
+
+@pytest.mark.parametrize(("rules", "why"), NOT_AGAIN.values(), ids=NOT_AGAIN)
+def test_a_worker_is_lost_by(rules, why):
+    world = seen("Running", "Running", "Failed 1", of=crew(3, **rules))
+    plan = decide(world, NOW)
+    later = decide(replace(world, status=plan.status), after(1))
+
+    lost = [told.message for told in plan.tell if told.reason == "ReplicaLost"]
+    assert lost == [f"pod demo-12345-worker-2 failed with exit code 1; worker-2 is not tried again: {why}"]
+    assert plan.status.condition(ConditionType.RUNNING).message == "2 of 3 pods run"
+    assert later.tell == ()
+
+
+def test_a_worker_that_is_tried_again_is_not_lost():
+    plan = decide(seen("Running", "Running", "Failed 1", of=crew(3)), NOW)
+
+    assert "ReplicaLost" not in {told.reason for told in plan.tell}

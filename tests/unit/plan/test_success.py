@@ -42,11 +42,12 @@ def test_a_rule_is_said_as_its_author_wrote_it():
     assert say((Place("worker", 0), Place("ps", 1), Place("worker", 2))) == "{worker: [0, 2], ps: [1]}"
 
 
-# Vector 7: successRules [{worker: [0]}], failureRules [{worker: [0]}, {worker: [1]}].
+# successRules [{worker: [0]}], failureRules [{worker: [0]}, {worker: [1]}].
 VECTOR = gang(3, restart="Never", scope=REPLICA, success=((A,),), failure=((A,), (B,)), clean_up=CleanUp.UNFINISHED)
 
 
 def test_a_generic_job_fails_by_its_rule_and_says_which():
+    """Vector 7, the first half."""
     plan = decide(seen("Running", "Failed", "Running", of=VECTOR), NOW)
 
     assert plan.status.phase is Phase.FAILED
@@ -54,9 +55,23 @@ def test_a_generic_job_fails_by_its_rule_and_says_which():
 
 
 def test_a_generic_job_succeeds_while_others_run_and_cleans_up_the_runners_only():
+    """Vector 7, the second half."""
     world = seen("Succeeded", "Succeeded", "Running", of=VECTOR)
     plan = decide(world, NOW)
     later = decide(then(world, plan, "Succeeded", "Succeeded", "Running"), after(10))
 
     assert plan.status.phase is Phase.SUCCEEDED
     assert later.delete == ("demo-12345-worker-2",)
+
+
+SUCCESSES = {
+    "one place": (((A,),), "worker-0 has succeeded, which decides over the job"),
+    "several": (((A, B),), "success rule {worker: [0, 1]} holds"),
+}
+
+
+@pytest.mark.parametrize(("rules", "said"), SUCCESSES.values(), ids=SUCCESSES)
+def test_success_is_told_of(rules, said):
+    plan = decide(seen("Succeeded", "Succeeded", of=gang(2, scope=REPLICA, success=rules)), NOW)
+
+    assert (plan.tell[-1].reason, plan.tell[-1].message) == ("Succeeded", said)

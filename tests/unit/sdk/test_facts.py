@@ -74,6 +74,9 @@ REPLICAS = {
     "who has succeeded was ready": (job(aggregate={"running": 1, "succeeded": 1}), (2, 2)),
     "who failed is not": (job(aggregate={"failed": 2}), (0, 2)),
     "a spec without numbers means one each": ({"spec": {"replicaSpecs": [{"type": "a"}]}}, (0, 1)),
+    "workers may be written on their own": ({"spec": {"worker": {"replicas": 2}}}, (0, 2)),
+    "a launcher that nobody wrote counts": (job(aggregate={"running": 2, "succeeded": 1}), (3, 3)),
+    "who was cleaned up counts too": (job(replicas=(1,), aggregate={"succeeded": 1, "deleted": 2}), (1, 3)),
     "a job without replicas still counts its pods": ({"spec": {}, "status": {"aggregate": {"running": 3}}}, (3, 3)),
 }
 
@@ -147,4 +150,5 @@ def test_claims_are_named_once_with_where_they_are_mounted():
     seen = {"spec": {"replicaSpecs": [{"template": template}, {"template": template}]}}
 
     assert claims_of(seen) == (("digits", "/data"),)
+    assert claims_of({"spec": {"worker": {"template": template}}}) == (("digits", "/data"),)
     assert claims_of({"spec": {"replicaSpecs": [{}]}}) == ()

@@ -1,0 +1,61 @@
+"""Elastic jobs that lose members, on a simulated cluster, in virtual time."""
+
+from typing import Any
+
+from paceline.objects.meta import Object
+from paceline.testing.simcluster import SimCluster
+from tests.flow.test_rules import TORCHRUN, end, live, pods_of, read, reasons, submit, until
+from tests.unit.kinds.manifests import pytorch
+
+
+def elastic(expected: int, **spec: Any) -> Object:
+    bounds = {"enabled": True, "minReplicas": 1, "maxReplicas": 3, "expectedReplicas": expected}
+    return pytorch(elastic=bounds, **TORCHRUN, **spec)
+
+
+async def run(cluster: SimCluster, job: Object, *pods: str) -> Object:
+    """Wait until these pods run, and no others, and the job says so; give its status."""
+
+    async def holds() -> bool:
+        found = await pods_of(cluster)
+        running = {name for name, pod in found.items() if pod.get("status", {}).get("phase") == "Running"}
+        told = (await read(cluster, job))["status"].get("elastic")
+        return running == set(pods) and told == {"currentReplicas": len(pods), "expectedReplicas": len(pods)}
+
+    await until(holds)
+    return dict((await read(cluster, job))["status"])
+
+
+def test_all_meet_anew_when_the_first_is_killed() -> None:
+    job = elastic(3, runPolicy={"backoffLimit": 1})
+
+    async def act(cluster: SimCluster) -> None:
+        await submit(cluster, job)
+        await run(cluster, job, "worker-0", "worker-1", "worker-2")
+        await end(cluster, "worker-0", 137)
+        # The others end because of it.
+        await end(cluster, "worker-1", 1)
+        await end(cluster, "worker-2", 1)
+        now = await run(cluster, job, "worker-0-r1", "worker-1-r1", "worker-2-r1")
+        assert (now["phase"], now["attempt"], now["backoffCount"]) == ("Running", 1, 1)
+
+    live(act)
+
+
+def test_a_worker_that_is_lost_for_good_is_told_and_the_others_go_on() -> None:
+    job = elastic(3, runPolicy={"backoffLimit": 0})
+
+    async def act(cluster: SimCluster) -> None:
+        await submit(cluster, job)
+        await run(cluster, job, "worker-0", "worker-1", "worker-2")
+        await end(cluster, "worker-2", 1)
+
+        async def is_told() -> bool:
+            return "ReplicaLost" in await reasons(cluster)
+
+        await until(is_told)
+        now = (await read(cluster, job))["status"]
+        assert (now["phase"], now["elastic"]) == ("Running", {"currentReplicas": 2, "expectedReplicas": 3})
+        assert (await reasons(cluster)).count("ReplicaLost") == 1
+
+    live(act)

@@ -1,0 +1,140 @@
+"""`paceline crds` and `paceline controller` as people type them, beside a real kube-apiserver."""
+
+import json
+import queue
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from paceline.client.cluster import CRDS, LEASES, NAMESPACES
+from paceline.client.direct import DirectCluster
+from paceline.client.kubeconfig import load
+from paceline.testing.realkube import ALONE, RealKube, find_assets, real_kube
+from tests.kubes import assets_or_skip
+
+pytestmark = [pytest.mark.kube, pytest.mark.timeout(180)]
+
+PACELINE = str(Path(sys.executable).with_name("paceline"))
+PATIENCE_SECONDS = 60.0
+
+
+@pytest.fixture(scope="module")
+def fresh() -> Iterator[RealKube]:
+    """A real kube-apiserver that was never told of our kinds."""
+    with real_kube(assets_or_skip(), ALONE) as kube:
+        yield kube
+
+
+def paceline(*args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run((PACELINE, *args), capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS)
+
+
+def kubectl(kube: RealKube, *args: str, stdin: str = "") -> str:
+    assets = find_assets()
+    assert assets is not None
+    command = (str(assets / "kubectl"), f"--kubeconfig={kube.kubeconfig}", *args)
+    return subprocess.run(command, input=stdin, capture_output=True, text=True, check=True).stdout
+
+
+class Controller:
+    """A running `paceline controller`."""
+
+    def __init__(self, *args: str) -> None:
+        self.process = subprocess.Popen((PACELINE, "controller", *args), stderr=subprocess.PIPE, text=True)
+        self.lines: queue.Queue[str | None] = queue.Queue()
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        for line in self.process.stderr or ():
+            self.lines.put(line.rstrip())
+        self.lines.put(None)
+
+    def says(self, text: str) -> str:
+        """Wait for a line that begins so."""
+        heard = []
+        while (line := self.lines.get(timeout=PATIENCE_SECONDS)) is not None:
+            heard.append(line)
+            if line.startswith(text):
+                return line
+        raise AssertionError(f"it never said {text!r}, but: {heard}")
+
+    def end(self, number: int) -> int:
+        self.process.send_signal(number)
+        code = self.process.wait(PATIENCE_SECONDS)
+        self._reader.join()
+        assert self.process.stderr is not None
+        self.process.stderr.close()
+        return code
+
+
+@contextmanager
+def controlled(*args: str) -> Iterator[Controller]:
+    made = Controller(*args)
+    try:
+        yield made
+    finally:
+        if made.process.poll() is None:
+            made.end(signal.SIGKILL)
+
+
+def test_a_cluster_that_cannot_be_reached_is_named(tmp_path: Path) -> None:
+    nowhere = tmp_path / "kubeconfig"
+    config = {
+        "clusters": [{"name": "a", "cluster": {"server": "https://127.0.0.1:1"}}],
+        "contexts": [{"name": "a", "context": {"cluster": "a"}}],
+        "current-context": "a",
+    }
+    nowhere.write_text(json.dumps(config))
+    done = paceline("controller", "--kubeconfig", str(nowhere))
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.startswith("error: https://127.0.0.1:1 does not answer")
+
+
+def test_a_context_that_is_not_there_is_named(fresh: RealKube) -> None:
+    done = paceline("controller", "--kubeconfig", str(fresh.kubeconfig), "--context", "reel")
+    assert done.returncode == 1
+    assert "no context named 'reel'; did you mean 'real'?" in done.stderr
+
+
+def test_what_crds_prints_is_taken_by_kubectl_either_way(fresh: RealKube) -> None:
+    printed = paceline("crds", "--with-controller", "paceline:test").stdout
+    kinds = re.findall(r"(?m)^kind: (\w+)$", printed)
+    assert {"CustomResourceDefinition", "Deployment", "ClusterRole", "ServiceAccount", "Namespace"} <= set(kinds)
+    # What lies in a namespace that a dry run does not make would be refused.
+    parts = [part for part in re.split(r"(?m)^---$", printed) if part and not re.search(r"(?m)^  namespace:", part)]
+    for how in ("--server-side=true", "--server-side=false"):
+        kubectl(fresh, "apply", how, "--dry-run=server", "-f", "-", stdin="---".join(parts))
+
+
+def generations(kube: RealKube) -> set[int]:
+    with DirectCluster(load(kube.kubeconfig, Path.read_bytes)) as cluster:
+        return {each["metadata"]["generation"] for each in cluster.list(CRDS).items}
+
+
+def test_a_controller_installs_leads_hands_over_and_lets_go(fresh: RealKube) -> None:
+    kubeconfig = str(fresh.kubeconfig)
+    without = paceline("controller", "--kubeconfig", kubeconfig)
+    assert without.returncode == 1
+    assert "does not know our kinds; type: paceline crds | kubectl apply --server-side -f -" in without.stderr
+    with controlled("--kubeconfig", kubeconfig, "--install-crds") as first:
+        assert "knows all" in first.says(f"{fresh.server} is Kubernetes v1.")
+        first.says("leading as ")
+        # A definition that is written again is served anew, and every watch of its kind ends.
+        with controlled("--kubeconfig", kubeconfig, "--install-crds") as second:
+            second.says("waiting: ")
+            assert generations(fresh) == {1}
+            assert first.end(signal.SIGTERM) == 0
+            second.says("leading as ")
+            with DirectCluster(load(fresh.kubeconfig, Path.read_bytes)) as cluster:
+                lease = cluster.get(LEASES, "paceline-system", "paceline-controller")
+                assert lease["spec"]["leaseTransitions"] == 1
+                assert cluster.get(NAMESPACES, "", "paceline-system")
+            assert second.end(signal.SIGINT) == 0

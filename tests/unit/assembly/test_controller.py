@@ -1,0 +1,54 @@
+"""How `paceline controller` finds its cluster, and stays known there."""
+
+from pathlib import Path
+
+import pytest
+from tests.contract.subjects import our_app
+
+from paceline.api.gate import Gate, hashed
+from paceline.assembly.controller import TOKEN_SECONDS, Choice, check, find_access, pod_token
+from paceline.client.access import Access
+from paceline.client.local import IN_PROCESS, LocalCluster
+from paceline.errors import Unavailable
+from paceline.testing.world import SimClock
+
+
+def test_a_token_that_is_replaced_is_read_again_in_time():
+    clock, tokens, reads = SimClock(), ["first"], []
+
+    def read(path: Path) -> bytes:
+        reads.append(path)
+        return tokens[-1].encode()
+
+    bearer = pod_token(clock, read)
+    assert [bearer() for _ in range(3)] == ["first"] * 3
+    assert len(reads) == 1, "a file is not read for every request"
+    tokens.append("second")
+    clock.advance(TOKEN_SECONDS + 1)
+    assert bearer() == "second"
+
+
+def test_a_lease_lies_where_its_controller_works():
+    access = Access(server="https://nowhere")
+    assert Choice(access=access).lease == ("paceline-system", "paceline-controller")
+    assert Choice(access=access, namespace="team").lease == ("team", "paceline-controller")
+    assert Choice(access=access, namespace="team", lease_namespace="ops").lease == ("ops", "paceline-controller")
+
+
+def test_a_kubeconfig_that_is_named_is_the_one_that_is_used(tmp_path):
+    path = tmp_path / "config"
+    path.write_text(
+        "clusters: [{name: a, cluster: {server: 'https://a:1'}}, {name: b, cluster: {server: 'https://b:1'}}]\n"
+        "contexts: [{name: a, context: {cluster: a}}, {name: b, context: {cluster: b}}]\n"
+        "current-context: a\n"
+    )
+    assert find_access(str(path), "", {}).server == "https://a:1"
+    assert find_access(str(path), "b", {}).server == "https://b:1"
+    assert find_access("", "", {"KUBECONFIG": str(path)}).server == "https://a:1"
+
+
+async def test_an_embedded_cluster_is_not_looked_after_twice():
+    gate = Gate(tokens={hashed("secret"): "admin"}, hosts=frozenset({IN_PROCESS}))
+    async with our_app(gate) as app, LocalCluster(app, token="secret") as cluster:
+        with pytest.raises(Unavailable, match="its controllers run already"):
+            await check(cluster, Choice(access=Access(server="https://here")))

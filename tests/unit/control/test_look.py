@@ -1,0 +1,75 @@
+"""What a pod's status tells of its stages, and an errand's of its outcome."""
+
+import pytest
+
+from paceline.control.look import errand_seen, pod_seen
+from paceline.objects import labels
+from paceline.plan.seen import PodPhase
+
+OUTPUT = {"name": "paceline-output", "image": "i", "restartPolicy": "Always"}
+CLONE = {"name": "paceline-clone", "image": "i"}
+
+
+def pod(*inits, told=None, **status):
+    who = {labels.REPLICA_TYPE: "worker", labels.REPLICA_INDEX: "0"}
+    return {
+        "metadata": {"name": "p", "namespace": "d", "uid": "u", "labels": who if told is None else told},
+        "spec": {"containers": [], "initContainers": [CLONE, OUTPUT]},
+        "status": {"phase": "Failed", "initContainerStatuses": list(inits), **status},
+    }
+
+
+def over(name, code, message=""):
+    return {"name": name, "state": {"terminated": {"exitCode": code, "message": message}}}
+
+
+def test_a_stage_that_failed_decides_over_the_pod_with_its_own_words():
+    seen = pod_seen(pod(over("paceline-clone", 1, "git: no such branch")))
+
+    assert [(each.name, each.exit_code, each.message) for each in seen.containers] == [
+        ("paceline-clone", 1, "git: no such branch")
+    ]
+
+
+def test_a_stage_that_went_well_and_a_sidecar_decide_nothing():
+    seen = pod_seen(pod(over("paceline-clone", 0), over("paceline-output", 137)))
+
+    assert seen.containers == ()
+    assert [(each.name, each.exit_code) for each in seen.stages] == [("paceline-clone", 0), ("paceline-output", 137)]
+
+
+@pytest.mark.parametrize(
+    ("last", "state"), [({"terminated": {"exitCode": 0}}, "Terminated"), ({}, "Waiting")], ids=["again", "at first"]
+)
+def test_a_sidecar_that_waits_to_come_again_has_begun_and_has_not_ended_well(last, state):
+    waits = {"name": "paceline-output", "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": last}
+    (stage,) = pod_seen(pod(waits)).stages
+
+    assert (stage.state, stage.exit_code) == (state, None)
+
+
+def test_init_containers_of_the_authors_own_are_no_stages():
+    assert pod_seen(pod(over("mine", 0))).stages == ()
+
+
+def errand(**status):
+    return pod(told={labels.ERRAND: "resolve", labels.ATTEMPT: "2"}, **status)
+
+
+def test_an_errand_says_how_it_ended():
+    seen = errand_seen(errand(containerStatuses=[over("resolve", 1, "git: who are you?")]))
+
+    assert (seen.name, seen.attempt, seen.phase, seen.message) == ("resolve", 2, PodPhase.FAILED, "git: who are you?")
+
+
+def test_an_errand_that_never_ran_says_why():
+    assert errand_seen(errand(reason="Evicted", message="no room")).message == "no room"
+
+
+def test_other_pods_and_pods_that_go_are_no_errands():
+    going = errand()
+    going["metadata"]["deletionTimestamp"] = "2030-01-01T00:00:00Z"
+
+    assert errand_seen(pod()) is None
+    assert errand_seen(going) is None
+    assert pod_seen(errand()) is None

@@ -1,0 +1,307 @@
+"""Where code, data and values come from and results go: what is refused, and what a pod is made of."""
+
+import pytest
+
+from paceline.kinds import catalog
+from paceline.objects.gang import Place
+from tests.unit.kinds.manifests import (
+    colossalai,
+    deepspeed,
+    env_of,
+    gang_of,
+    generic,
+    mpi,
+    one_fault,
+    pytorch,
+    replica,
+    said,
+    template,
+    tensorflow,
+    xgboost,
+)
+
+URL = "https://example.org/team/code.git"
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+DIGEST = f"sha256:{'0' * 64}"
+GIT = {"git": {"url": URL}}
+BUCKET = {"url": "s3://results/runs", "endpoint": "https://store.example.org", "secret": "keys"}
+EVERY = {
+    "pytorch": pytorch,
+    "generic": generic,
+    "tensorflow": tensorflow,
+    "xgboost": xgboost,
+    "mpi": mpi,
+    "deepspeed": deepspeed,
+    "colossalai": colossalai,
+}
+
+
+def git(**more):
+    return {"source": {"git": {"url": URL, **more}}}
+
+
+WRONG = {
+    "ssh is refused": (git(url="git@example.org:team/code.git"), "ssh is refused; use https: https://example.org/team"),
+    "ssh with a scheme too": (
+        git(url="ssh://git@example.org/team/code.git"),
+        "use https: https://example.org/team/code",
+    ),
+    "git's own protocol too": (git(url="git://example.org/code.git"), "ssh is refused; use https"),
+    "a path is no address": (git(url="/home/me/code"), "begins with https:// or http://"),
+    "an address without a repository": (git(url="https://example.org/"), "the address of a repository"),
+    "a port that is none": (git(url="https://example.org:port/x"), "begins with https:// or http://"),
+    "a revision that is an option": (git(revision="--upload-pack=x"), "a branch, a tag or a full commit"),
+    "a folder outside": (git(directory="../x"), "without a / in front and without .."),
+    "no source at all": ({"source": {}}, "git or archive"),
+    "two sources": ({"source": {**GIT, "archive": {"digest": DIGEST, "claim": "c"}}}, "git is given too"),
+    "an archive in two places": (
+        {"source": {"archive": {"digest": DIGEST, "claim": "c", "configMap": "m"}}},
+        "name one of them",
+    ),
+    "requirements outside": ({"source": {**GIT, "requirements": "/etc/x"}}, "without a / in front"),
+    "a relative folder": ({"input": {"directory": "d"}}, "write an absolute path, such as /home/me/d"),
+    "a folder with ..": ({"input": {"directory": "/a/../b"}}, "without .."),
+    "the whole disk": ({"output": {"directory": "/"}}, "name a folder"),
+    "no place": ({"input": {}}, "claim, directory or bucket"),
+    "two places": ({"output": {"claim": "c", "directory": "/d"}}, "claim is given too"),
+    "a bucket that is none": ({"input": {"bucket": {"url": "http://x/y"}}}, "s3://BUCKET/FOLDER or oss://"),
+    "a bucket without address": ({"input": {"bucket": {}}}, "s3://BUCKET/FOLDER, or name a secret"),
+    "a bucket's folder with ..": ({"input": {"bucket": {"url": "s3://abc/../x"}}}, "a plain folder"),
+    "an endpoint that is none": ({"input": {"bucket": {"url": "s3://abc", "endpoint": "x"}}}, "https:// or http://"),
+    "a path without a claim": ({"input": {"directory": "/d", "path": "x"}}, "none is named"),
+    "staging without a bucket": ({"output": {"claim": "c", "staging": {}}}, "leave staging out"),
+    "staging of no size": ({"output": {"bucket": BUCKET, "staging": {"size": "0"}}}, "more than 0"),
+    "staging of an odd size": ({"output": {"bucket": BUCKET, "staging": {"size": "x"}}}, "size"),
+    "a value that is a list": ({"hyperparameters": {"values": {"a": [1]}}}, "one number, text"),
+    "a value of an odd name": ({"hyperparameters": {"values": {"a b": 1}, "names": {"a b": "--x"}}}, "begins with a"),
+    "a text with a zero byte": ({"hyperparameters": {"values": {"a": "x\0"}}}, "zero byte"),
+    "a name for nothing": (
+        {"hyperparameters": {"values": {"lr": 1}, "names": {"rl": "--x"}}},
+        "there is no such value",
+    ),
+    "a flag that is none": ({"hyperparameters": {"values": {"lr": 1}, "names": {"lr": "; rm"}}}, "write a flag"),
+    "two of one flag": ({"hyperparameters": {"values": {"a": 1, "b": 2}, "names": {"a": "--b"}}}, "different"),
+    "a variable that is none": (
+        {"hyperparameters": {"values": {"lr": 1}, "names": {"lr": "a-b"}, "passedAs": "Environment"}},
+        "the name of a variable",
+    ),
+}
+
+
+@pytest.mark.parametrize(("spec", "hint"), WRONG.values(), ids=WRONG)
+def test_what_cannot_be_right_is_refused_with_what_would_be(spec, hint):
+    assert hint in one_fault(generic(**spec))
+
+
+@pytest.mark.parametrize("url", ["https://me:hunter22@example.org/x.git", "ssh://me:hunter22@example.org/x.git"])
+def test_s28_a_password_in_an_address_is_refused_and_not_repeated(url):
+    fault = one_fault(generic(**git(url=url)))
+
+    assert "hunter22" not in fault
+
+
+def test_a_mount_in_the_way_is_named():
+    mounted = template(volumes=[{"name": "v", "emptyDir": {}}], volumeMounts=[{"name": "v", "mountPath": "/output/"}])
+    job = generic(replica(template=mounted), output={"claim": "c"})
+
+    assert "the job's own output goes there" in one_fault(job)
+
+
+def test_claims_that_a_job_needs_are_looked_for():
+    job = generic(source={**GIT, "cache": "cached"}, input={"claim": "data"}, output={"claim": "results", "path": "a"})
+
+    assert dict(catalog.claims_of(job)) == {
+        "spec.source.cache": "cached",
+        "spec.input.claim": "data",
+        "spec.output.claim": "results",
+    }
+
+
+@pytest.mark.parametrize("kind", EVERY.values(), ids=EVERY)
+def test_every_kind_may_be_fed(kind):
+    job = kind(source=GIT, input={"claim": "d"}, output={"bucket": BUCKET}, hyperparameters={"values": {"lr": 0.001}})
+
+    assert said(catalog.faults(job)) == []
+    for member in gang_of(job, commit=COMMIT).members:
+        spec = member.template["spec"]
+        names = [each["name"] for each in spec["initContainers"]]
+        expected = ["paceline-clone", "paceline-install", "paceline-restore", "paceline-output"]
+        assert names[:4] == expected
+        for container in spec["containers"]:
+            mounts = {each["mountPath"] for each in container["volumeMounts"]}
+            assert {"/source", "/input", "/output"} <= mounts
+            assert container["workingDir"] == "/source"
+
+
+@pytest.mark.parametrize("kind", [mpi, deepspeed, colossalai], ids=["mpi", "deepspeed", "colossalai"])
+def test_where_a_launcher_starts_the_others_only_it_is_handed_the_values(kind):
+    gang = gang_of(kind(hyperparameters={"values": {"lr": 0.001}}))
+    told = [each.place for each in gang.members if "--lr=0.001" in str(each.template)]
+
+    assert told == [gang.leader]
+
+
+def inits(job, place="worker-0", **more):
+    role, _, index = place.rpartition("-")
+    member = gang_of(job, **more).member(Place(role, int(index)))
+    return {each["name"]: each for each in member.template["spec"]["initContainers"]}
+
+
+def test_one_commit_is_looked_up_for_all_and_then_cloned_by_each():
+    job = generic(**git(revision="main", secret="reader"))
+    before, later = gang_of(job), gang_of(job, commit=COMMIT)
+
+    assert before.resolve["spec"]["containers"][0]["command"][3:] == [
+        *("resolve", "--url", URL, "--revision", "main", "--secret", "/paceline-secrets/git")
+    ]
+    assert (later.resolve, later.commit) == (None, COMMIT)
+    assert COMMIT in inits(job, "worker-1", commit=COMMIT)["paceline-clone"]["command"]
+
+
+def test_a_full_commit_need_not_be_looked_up():
+    gang = gang_of(generic(**git(revision=COMMIT)))
+
+    assert (gang.resolve, gang.commit) == (None, COMMIT)
+
+
+def test_only_our_own_containers_see_the_secrets():
+    job = generic(**git(secret="reader"), output={"bucket": BUCKET}, input={"bucket": BUCKET})
+    spec = gang_of(job, commit=COMMIT).members[0].template["spec"]
+    ours = {"paceline-clone", "paceline-input", "paceline-restore", "paceline-output"}
+
+    seeing = {
+        container["name"]
+        for container in (*spec["initContainers"], *spec["containers"])
+        if any("secret" in mount["name"] for mount in container["volumeMounts"])
+    }
+
+    assert seeing == ours
+
+
+def test_a_command_runs_in_the_subdirectory_unless_it_has_a_folder_of_its_own():
+    inside = gang_of(generic(**git(directory="a/b")), commit=COMMIT).members[0].template["spec"]["containers"][0]
+    own = generic(replica(template=template(workingDir="/mnt")), **git())
+
+    assert inside["workingDir"] == "/source/a/b"
+    assert gang_of(own, commit=COMMIT).members[0].template["spec"]["containers"][0]["workingDir"] == "/mnt"
+
+
+@pytest.mark.parametrize(
+    ("env", "path"),
+    [
+        ([], "/paceline/site"),
+        ([{"name": "PYTHONPATH", "value": "/mine"}], "/paceline/site:/mine"),
+        ([{"name": "PYTHONPATH", "value": ""}], "/paceline/site"),
+    ],
+    ids=["none", "one of their own", "an empty one"],
+)
+def test_packages_are_found_before_those_of_the_image(env, path):
+    job = generic(replica(template=template(env=env)), **git())
+
+    assert env_of(gang_of(job, commit=COMMIT).members[0].template["spec"]["containers"][0])["PYTHONPATH"] == path
+
+
+def test_a_python_path_from_elsewhere_is_left_alone():
+    env = [{"name": "PYTHONPATH", "valueFrom": {"configMapKeyRef": {"name": "m", "key": "k"}}}]
+    main = gang_of(generic(replica(template=template(env=env)), **git()), commit=COMMIT).members[0]
+
+    assert main.template["spec"]["containers"][0]["env"] == env
+
+
+def test_packages_are_installed_in_the_authors_image_and_not_at_all_if_they_say_so():
+    step = inits(generic(**git()), commit=COMMIT)["paceline-install"]
+    named = generic(source={**GIT, "requirements": "deps/gpu.txt", "cache": "cached"})
+    none = generic(source={**GIT, "requirements": ""})
+
+    assert step["image"] == "python:3.11"
+    assert step["command"][4:] == ["may", "/source/requirements.txt"]
+    assert inits(named, commit=COMMIT)["paceline-install"]["command"][4:] == ["must", "/source/deps/gpu.txt"]
+    assert "paceline-install" not in inits(none, commit=COMMIT)
+
+
+@pytest.mark.parametrize(
+    "where", [{"configMap": "mine"}, {"claim": "mine", "path": "a/b.tar.gz"}], ids=["map", "claim"]
+)
+def test_an_archive_is_unpacked_where_a_repository_would_be(where):
+    step = inits(generic(source={"archive": {"digest": DIGEST, **where}}))["paceline-clone"]
+    file = f"/paceline-archive/{where.get('path', 'source.tar.gz')}"
+
+    assert step["command"][3:] == [
+        "unpack",
+        "--file",
+        file,
+        "--digest",
+        DIGEST,
+        "--into",
+        "/source",
+        "--tools",
+        "/paceline",
+        "--packages",
+        "/source/requirements.txt",
+    ]
+
+
+def test_folders_and_claims_are_shown_as_they_are_and_results_keep_apart():
+    job = generic(input={"claim": "data", "path": "a"}, output={"claim": "results", "path": "b/"})
+    spec = gang_of(job).members[1].template["spec"]
+    mounts = {each["mountPath"]: each for each in spec["containers"][0]["volumeMounts"]}
+
+    assert (mounts["/input"]["subPath"], mounts["/input"]["readOnly"]) == ("a", True)
+    assert mounts["/output"]["subPath"] == "b/demo/worker-1"
+    assert spec["initContainers"] == []
+
+
+def test_a_bucket_has_a_claim_of_its_own_for_each_member_unless_there_are_none_to_be_had():
+    usual = gang_of(generic(output={"bucket": BUCKET, "staging": {"size": "3Gi", "storageClassName": "fast"}}))
+    without = gang_of(generic(output={"bucket": BUCKET, "staging": {"medium": "Pod"}}))
+
+    assert usual.members[0].keeping.claim["storageClassName"] == "fast"
+    assert usual.members[0].keeping.claim["resources"] == {"requests": {"storage": "3Gi"}}
+    assert usual.members[0].keeping.flush["spec"]["containers"][0]["command"][3] == "flush"
+    assert (without.members[0].keeping.claim, without.members[0].keeping.flush) == (None, None)
+
+
+def test_a_sidecar_has_time_for_its_last_copy():
+    job = generic(
+        replica(template={"spec": {**template()["spec"], "terminationGracePeriodSeconds": 0}}),
+        output={"bucket": BUCKET},
+    )
+
+    assert gang_of(job).members[0].template["spec"]["terminationGracePeriodSeconds"] == 60
+    assert (
+        gang_of(generic(output={"bucket": BUCKET})).members[0].template["spec"]["terminationGracePeriodSeconds"] == 90
+    )
+
+
+def test_our_containers_are_of_the_same_user_as_the_command():
+    job = generic(replica(template=template(securityContext={"runAsUser": 1000, "privileged": True})), **git())
+
+    assert inits(job, commit=COMMIT)["paceline-clone"]["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "runAsUser": 1000,
+    }
+
+
+def test_code_may_write_to_output_although_nothing_keeps_it():
+    mounts = gang_of(generic(**git()), commit=COMMIT).members[0].template["spec"]["containers"][0]["volumeMounts"]
+    own = template(volumes=[{"name": "v", "emptyDir": {}}], volumeMounts=[{"name": "v", "mountPath": "/output"}])
+    kept = gang_of(generic(replica(template=own), **git()), commit=COMMIT).members[0].template["spec"]["containers"][0]
+
+    assert "/output" in {each["mountPath"] for each in mounts}
+    assert [each["name"] for each in kept["volumeMounts"] if each["mountPath"] == "/output"] == ["v"]
+
+
+def test_s25_a_job_whose_results_go_nowhere_says_so_at_its_end():
+    assert "nothing of /output was kept" in gang_of(generic(**git())).remark
+    assert gang_of(generic(**git(), output={"claim": "c"})).remark == ""
+    assert gang_of(generic()).remark == ""
+
+
+def test_a_job_without_code_and_data_is_as_it_was():
+    assert "initContainers" not in gang_of(generic()).members[0].template["spec"]
+
+
+def test_dollars_in_an_address_are_not_filled_in_by_kubernetes():
+    step = inits(generic(**git(url="https://example.org/$(HOME)/x.git")), commit=COMMIT)["paceline-clone"]
+
+    assert "https://example.org/$$(HOME)/x.git" in step["command"]

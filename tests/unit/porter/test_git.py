@@ -1,0 +1,134 @@
+"""Code from a real git server: the commit is found out, brought, and no password is anywhere."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from paceline.porter.git import Repository, clone, resolve
+from paceline.porter.words import Stopped
+from paceline.testing.gitserver import git_server
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with git_server(tmp_path_factory.mktemp("git")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def commits(server):
+    """Two commits; the first is tagged, and another branch has one of its own."""
+    first = server.commit("open", {"train.py": "print(1)\n", "sub/a.txt": "a"}, tag="v1")
+    second = server.commit("open", {"train.py": "print(2)\n"})
+    other = server.commit("open", {"train.py": "print(3)\n"}, branch="feature/x")
+    server.commit("private/closed", {"train.py": "print('private')\n"})
+    return {"v1": first, "main": second, "feature/x": other, "": second}
+
+
+@pytest.fixture
+def secret(tmp_path, server):
+    folder = tmp_path / "secret"
+    folder.mkdir()
+    (folder / "username").write_text(server.user)
+    (folder / "password").write_text(server.password)
+    return folder
+
+
+@pytest.mark.parametrize("revision", ["main", "v1", "feature/x", ""])
+def test_a_branch_a_tag_and_the_default_branch_have_a_commit(server, commits, revision):
+    assert resolve(Repository(url=server.url("open"), revision=revision)) == commits[revision]
+
+
+@pytest.mark.parametrize(
+    ("name", "revision", "said"),
+    [
+        ("open", "mian", "has no branch or tag mian; it has the branches feature/x, main"),
+        ("open", "abc1234", "write a commit with all its 40 digits"),
+        ("nowhere", "", "not found"),
+    ],
+    ids=["a wrong branch", "a short commit", "a wrong address"],
+)
+@pytest.mark.usefixtures("commits")
+def test_what_is_not_there_is_said_in_the_words_of_git(server, name, revision, said):
+    with pytest.raises(Stopped, match=said):
+        resolve(Repository(url=server.url(name), revision=revision))
+
+
+def test_one_commit_is_brought_and_no_other(server, commits, tmp_path):
+    clone(Repository(url=server.url("open")), commits["v1"], tmp_path)
+
+    assert (tmp_path / "train.py").read_text() == "print(1)\n"
+    assert (tmp_path / "sub" / "a.txt").read_text() == "a"
+
+
+def test_an_interrupted_clone_is_made_anew_and_a_whole_one_is_left_alone(server, commits, tmp_path):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "half.txt").write_text("half")
+
+    clone(Repository(url=server.url("open")), commits["main"], tmp_path)
+    (tmp_path / "train.py").write_text("changed by the command")
+    clone(Repository(url=server.url("open")), commits["main"], tmp_path)
+
+    assert not (tmp_path / "half.txt").exists()
+    assert (tmp_path / "train.py").read_text() == "changed by the command"
+
+
+@pytest.mark.usefixtures("commits")
+def test_a_private_repository_opens_to_its_password_which_is_in_no_file(server, secret, tmp_path):
+    into = tmp_path / "code"
+    into.mkdir()
+    repository = Repository(url=server.url("private/closed"), secret=secret)
+
+    clone(repository, resolve(repository), into)
+
+    assert (into / "train.py").exists()
+    assert not [path for path in files_in(into) if server.password.encode() in path.read_bytes()]
+
+
+@pytest.mark.usefixtures("commits")
+def test_a_wrong_password_is_said_and_not_shown(server, secret):
+    (secret / "password").write_text("wrong-guess")
+
+    with pytest.raises(Stopped) as caught:
+        resolve(Repository(url=server.url("private/closed"), secret=secret))
+
+    assert "Authentication failed" in str(caught.value)
+    assert "wrong-guess" not in str(caught.value)
+
+
+@pytest.mark.usefixtures("commits")
+def test_a_password_is_given_to_the_host_that_it_is_for_and_to_no_other(server, secret, tmp_path):
+    """Another server asks for a password too; what it is not told it cannot keep."""
+    with git_server(tmp_path / "other", password="another") as other:
+        other.commit("private/closed", {"a": "b"})
+        (secret / "password").write_text("another")
+        inner = Repository(url=server.url("private/closed"), secret=secret)
+        words = ["git", "-c", "credential.helper=", *helper_of(inner), "credential", "fill"]
+        host = other.address.removeprefix("http://")
+        asked = f"protocol=http\nhost={host}\n\n"
+        done = subprocess.run(
+            words,
+            input=asked,
+            capture_output=True,
+            text=True,
+            check=False,
+            env={"PATH": "/usr/bin:/bin", "GIT_TERMINAL_PROMPT": "0"},
+        )
+
+    assert done.returncode != 0
+    assert "another" not in done.stdout
+
+
+def helper_of(repository):
+    from paceline.porter.git import _settings
+
+    return _settings(repository)
+
+
+def test_a_password_is_on_no_command_line(server, secret):
+    assert not [word for word in helper_of(Repository(url=server.url("x"), secret=secret)) if server.password in word]
+
+
+def files_in(folder: Path):
+    return [path for path in folder.rglob("*") if path.is_file()]

@@ -1,0 +1,197 @@
+"""The steps as they are called in a pod: a real S3 server, messages for the status, and no secret in any of them."""
+
+import io
+import signal
+import subprocess
+import sys
+import tarfile
+from hashlib import sha256
+
+import pytest
+
+from paceline.errors import Unavailable
+from paceline.porter.__main__ import main
+from paceline.porter.bucket import Where, open_bucket
+from paceline.porter.unpack import unpack
+from paceline.porter.words import Stopped, Voice, read_secret
+from paceline.testing.embedded import wait_until
+from paceline.testing.s3server import KEY, KEY_ID, s3_server
+
+KEYS = {"accessKeyId": KEY_ID, "accessKeySecret": KEY}
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture(scope="module")
+def server():
+    try:
+        with s3_server() as running:
+            running.make_bucket("results")
+            yield running
+    except Unavailable as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def secret(tmp_path):
+    folder = tmp_path / "secret"
+    folder.mkdir()
+    for name, text in KEYS.items():
+        (folder / name).write_text(f"{text}\n")
+    return folder
+
+
+def output(server, secret, root, prefix="job/worker-0"):
+    place = ["--url", "s3://results/runs", "--endpoint", server.address, "--secret", str(secret)]
+    return [*place, "--from", str(root), "--prefix", prefix, "--job", "job-1"]
+
+
+def there(server, folder):
+    return open_bucket(Where(url=f"s3://results/{folder}", endpoint=server.address, secret=KEYS))
+
+
+def test_results_go_to_a_bucket_and_data_come_from_it(server, secret, tmp_path):
+    root, back = tmp_path / "output", tmp_path / "input"
+    for folder in (root / "x", back):
+        folder.mkdir(parents=True)
+    (root / "x" / "y.bin").write_bytes(b"\x00" * 9_000_000)
+
+    assert main(["flush", *output(server, secret, root)]) == 0
+    assert main(["input", *output(server, secret, root)[:6], "--into", str(back)]) == 0
+
+    assert (back / "job" / "worker-0" / "x" / "y.bin").read_bytes() == b"\x00" * 9_000_000
+    assert not list(back.rglob("manifest.json"))
+
+
+def test_a_sidecar_copies_while_it_runs_and_for_the_last_time_when_told_to_end(server, secret, tmp_path):
+    root = tmp_path / "output"
+    root.mkdir()
+    (root / "early").write_text("early")
+    words = output(server, secret, root, "side/worker-0")
+    sidecar = subprocess.Popen([sys.executable, "-m", "paceline.porter", "sync", *words], stdout=subprocess.PIPE)
+    kept = there(server, "runs/side/worker-0")
+    wait_until("the first file is there", lambda: kept.get("early"))
+    (root / "late").write_text("late")
+    sidecar.send_signal(signal.SIGTERM)
+
+    said, _ = sidecar.communicate(timeout=60)
+
+    assert sidecar.returncode == 0
+    assert kept.get("late") == b"late"
+    assert KEY.encode() not in said
+
+
+REFUSED = {"gone": ("s3://nobucket/x", "NoSuchBucket"), "odd": ("ftp://x", "no address of a bucket")}
+
+
+@pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
+def test_a_bucket_that_refuses_is_said_and_its_key_is_not(server, secret, tmp_path, capsys, case):
+    words = output(server, secret, tmp_path)
+    words[1], said = case
+
+    assert main(["restore", *words]) == 1
+    shown = capsys.readouterr().out
+    assert said in shown
+    assert KEY not in shown
+
+
+FULL = """
+import resource, sys
+from paceline.porter.__main__ import main
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_disk_that_takes_no_more_is_said_and_leaves_no_half_file(tmp_path):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "large").write_bytes(b"x" * 10_000)
+    into = tmp_path / "input"
+    into.mkdir()
+    words = ["input", "--url", f"file://{tmp_path / 'there'}", "--into", str(into)]
+
+    done = subprocess.run([sys.executable, "-c", FULL, *words], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 1
+    assert f"large cannot be written to {into}" in done.stdout
+    assert list(into.iterdir()) == []
+
+
+def test_half_a_key_is_no_key(server, secret, tmp_path, capsys):
+    (secret / "accessKeyId").unlink()
+
+    assert main(["restore", *output(server, secret, tmp_path)]) == 1
+    assert "both keys, accessKeyId and accessKeySecret" in capsys.readouterr().out
+
+
+def test_an_oss_bucket_needs_to_be_told_where_it_is():
+    with pytest.raises(Stopped, match="needs an endpoint"):
+        open_bucket(Where(url="oss://abc", secret={}))
+    assert open_bucket(Where(url="oss://abc/x", endpoint="https://oss.example.org", secret=KEYS)).name == "oss://abc/x"
+
+
+def test_what_a_secret_says_of_a_bucket_need_not_be_said_again(server):
+    known = {**KEYS, "url": "s3://results/named", "endpoint": server.address}
+    open_bucket(Where(secret=known)).put("a", b"1")
+
+    assert there(server, "named").get("a") == b"1"
+
+
+def test_secrets_are_taken_out_of_what_is_said(tmp_path):
+    voice = Voice(secrets=("hunter22", "x"), message_file=tmp_path / "said")
+    voice.conclude("fatal: hunter22 is wrong, x too")
+
+    assert (tmp_path / "said").read_text() == "fatal: … is wrong, x too"
+
+
+def test_a_message_keeps_its_end_and_fits(tmp_path):
+    Voice(message_file=tmp_path / "said").conclude("ü" * 5000 + "end")
+
+    assert (tmp_path / "said").read_text().endswith("end")
+    assert (tmp_path / "said").stat().st_size <= 4096
+
+
+def test_a_secret_that_is_not_there_is_said(tmp_path):
+    assert read_secret(None) == {}
+    with pytest.raises(Stopped, match="cannot be read"):
+        read_secret(tmp_path / "nowhere")
+
+
+def packed(folder, **files):
+    held = io.BytesIO()
+    with tarfile.open(fileobj=held, mode="w:gz") as archive:
+        for name, text in files.items():
+            info = tarfile.TarInfo(name.replace("__", "/").replace("up", ".."))
+            info.size = len(text)
+            archive.addfile(info, io.BytesIO(text.encode()))
+    file = folder / "source.tar.gz"
+    file.write_bytes(held.getvalue())
+    return file, f"sha256:{sha256(held.getvalue()).hexdigest()}"
+
+
+def test_an_archive_is_laid_out_if_it_is_the_one_that_was_meant(tmp_path):
+    file, digest = packed(tmp_path, a="1", b__c="2")
+    into = tmp_path / "into"
+
+    assert unpack(file, digest, into) == 2
+    assert (into / "b" / "c").read_text() == "2"
+    with pytest.raises(Stopped, match="another one than the job was made with"):
+        unpack(file, f"sha256:{'0' * 64}", into)
+
+
+def test_an_archive_that_leads_out_is_refused(tmp_path):
+    file, digest = packed(tmp_path, up__evil="1")
+
+    with pytest.raises(Stopped, match="cannot be unpacked"):
+        unpack(file, digest, tmp_path / "into")
+    assert not (tmp_path / "evil").exists()
+
+
+def test_an_archive_that_is_missing_or_broken_is_said(tmp_path):
+    (tmp_path / "x").write_bytes(b"not packed")
+    digest = f"sha256:{sha256(b'not packed').hexdigest()}"
+
+    with pytest.raises(Stopped, match="is missing"):
+        unpack(tmp_path / "nowhere", digest, tmp_path / "into")
+    with pytest.raises(Stopped, match="cannot be unpacked"):
+        unpack(tmp_path / "x", digest, tmp_path / "into")

@@ -1,0 +1,221 @@
+"""Results are copied once, whole, and never from elsewhere; copying may stop anywhere and be begun again."""
+
+import json
+import os
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from paceline.porter.bucket import NotReached, Where, open_bucket
+from paceline.porter.sync import MANIFEST, Sync, bring, restore
+from paceline.porter.tree import look_at
+from paceline.porter.words import Stopped
+
+
+@pytest.fixture
+def root(tmp_path):
+    folder = tmp_path / "output"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def bucket(tmp_path):
+    return folder_bucket(tmp_path / "bucket")
+
+
+def folder_bucket(folder):
+    return open_bucket(Where(url=f"file://{folder}", secret={}))
+
+
+def sync(root, bucket, job="job-1"):
+    return Sync(root=root, bucket=bucket, job=job)
+
+
+def names(bucket):
+    return {name for name, _ in bucket.names()} - {MANIFEST}
+
+
+class Counting:
+    """A bucket that counts what is put into it, and refuses from some put on."""
+
+    def __init__(self, inner, room=10**9):
+        self.inner, self.room, self.puts = inner, room, []
+        self.name = inner.name
+
+    def put(self, key, data):
+        if len(self.puts) >= self.room:
+            raise NotReached("full")
+        self.puts.append(key)
+        self.inner.put(key, data)
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+
+def test_files_keep_their_paths_and_bytes(root, bucket):
+    (root / "x").mkdir()
+    (root / "x" / "y.bin").write_bytes(b"\x00\xff" * 1000)
+    (root / "a b ü.txt").write_text("ü")
+
+    manifest = sync(root, bucket).finish()
+
+    assert bucket.get("x/y.bin") == b"\x00\xff" * 1000
+    assert bucket.get("a b ü.txt") == "ü".encode()
+    assert manifest.say("there").startswith("2 files, 2002 bytes, are in there")
+    assert json.loads(bucket.get(MANIFEST))["complete"] is True
+
+
+def test_a_large_file_is_copied_whole(root, bucket):
+    data = os.urandom(9 * 1024 * 1024)
+    (root / "big").write_bytes(data)
+
+    sync(root, bucket).finish()
+
+    assert bucket.get("big") == data
+
+
+def test_what_is_there_is_not_copied_again(root, bucket):
+    (root / "a").write_text("a")
+    sync(root, bucket).finish()
+    counting = Counting(bucket)
+
+    sync(root, counting).finish()
+
+    assert counting.puts == [MANIFEST]
+
+
+def test_a_file_of_the_same_bytes_and_another_time_is_not_copied_again(root, bucket):
+    (root / "a").write_text("a")
+    sync(root, bucket).finish()
+    os.utime(root / "a", (1, 1))
+    counting = Counting(bucket)
+
+    sync(root, counting).finish()
+
+    assert set(counting.puts) == {MANIFEST}
+
+
+def test_a_file_that_changed_is_copied_again(root, bucket):
+    (root / "a").write_text("old")
+    sync(root, bucket).finish()
+    (root / "a").write_text("new")
+
+    sync(root, bucket).finish()
+
+    assert bucket.get("a") == b"new"
+
+
+def test_a_file_is_left_alone_while_it_is_written(root, bucket):
+    running = sync(root, bucket)
+    (root / "log").write_text("1")
+    running.step()
+    (root / "log").write_text("1, 2")
+    running.step()
+
+    assert names(bucket) == set()
+
+    running.step()
+    assert bucket.get("log") == b"1, 2"
+
+
+def test_a_link_out_of_the_folder_is_refused_and_said(root, bucket, tmp_path):
+    (tmp_path / "secret").write_text("secret-of-the-pod")
+    (root / "up").symlink_to(tmp_path / "secret")
+    (root / "relative").symlink_to("../secret")
+    (root / "chain").symlink_to("up")
+    (root / "good").write_text("good")
+
+    manifest = sync(root, bucket).finish()
+
+    assert names(bucket) == {"good"}
+    assert set(manifest.refused) == {"up", "relative", "chain"}
+    assert "up (leads out of the folder)" in manifest.say("there")
+
+
+def test_a_link_through_a_linked_folder_leads_nowhere(root, bucket, tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "key").write_text("secret")
+    (root / "door").symlink_to(outside)
+    (root / "key").symlink_to("door/key")
+
+    manifest = sync(root, bucket).finish()
+
+    assert names(bucket) == set()
+    assert set(manifest.refused) == {"door", "key"}
+
+
+def test_a_link_to_a_file_inside_is_copied_as_that_file(root, bucket):
+    (root / "step-9").write_text("nine")
+    (root / "latest").symlink_to("step-9")
+
+    sync(root, bucket).finish()
+
+    assert bucket.get("latest") == b"nine"
+
+
+def test_a_loop_of_links_and_a_pipe_keep_nobody_waiting(root, bucket):
+    (root / "a").symlink_to("b")
+    (root / "b").symlink_to("a")
+    os.mkfifo(root / "pipe")
+
+    manifest = sync(root, bucket).finish()
+
+    assert set(manifest.refused) == {"a", "b", "pipe"}
+
+
+def test_a_name_that_is_no_text_is_said(root):
+    (root / os.fsdecode(b"\xff\xfe")).write_text("x")
+
+    assert list(look_at(root).refused.values()) == ["has a name that is not UTF-8"]
+
+
+@given(room=st.integers(0, 8), count=st.integers(1, 5))
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_wherever_copying_stops_the_next_one_completes_it(room, count, tmp_path_factory):
+    """What the list names is there; what it does not name comes with the next try; nothing comes under two names."""
+    base = tmp_path_factory.mktemp("stop")
+    root, inner = base / "output", folder_bucket(base / "bucket")
+    root.mkdir()
+    for index in range(count):
+        (root / f"f{index}").write_text(f"text {index}")
+    broken = Counting(inner, room=room)
+    try:
+        sync(root, broken).finish()
+    except NotReached:
+        listed = json.loads(inner.get(MANIFEST) or b'{"files": {}}')["files"]
+        assert set(listed) <= names(inner)
+
+    sync(root, inner).finish()
+
+    assert names(inner) == {f"f{index}" for index in range(count)}
+    assert all(inner.get(f"f{index}") == f"text {index}".encode() for index in range(count))
+
+
+def test_a_later_try_of_the_same_job_finds_what_an_earlier_one_left(root, bucket, tmp_path):
+    (root / "sub").mkdir()
+    (root / "sub" / "ckpt").write_text("step 7")
+    sync(root, bucket).finish()
+    empty = tmp_path / "fresh"
+    empty.mkdir()
+
+    assert restore(empty, bucket, "job-1") == 1
+    assert (empty / "sub" / "ckpt").read_text() == "step 7"
+
+
+def test_another_job_of_the_same_name_begins_with_nothing(root, bucket, tmp_path):
+    (root / "ckpt").write_text("step 7")
+    sync(root, bucket).finish()
+    empty = tmp_path / "fresh"
+    empty.mkdir()
+
+    assert restore(empty, bucket, "job-2") == 0
+    assert list(empty.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["../x", "a/../../x", "/x", "a//b", "."])
+def test_a_name_that_leads_out_is_refused_on_the_way_in(root, bucket, name):
+    with pytest.raises(Stopped, match="leads out"):
+        bring(root, bucket, name)
