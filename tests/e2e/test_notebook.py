@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import shutil
 from base64 import b64decode
 from collections.abc import Iterator
@@ -92,7 +93,10 @@ class Desk:
 
 def test_the_page_is_there_for_those_who_have_the_token(desk: Desk) -> None:
     with desk.ask("GET", "/lab") as answer:
-        assert (answer.status, b"JupyterLab" in answer.read()) == (200, True)
+        page = answer.read()
+        assert (answer.status, b"JupyterLab" in page) == (200, True)
+        # Nobody is asked for leave to fetch news from outside.
+        assert re.search(rb'"disabledExtensions": \[[^]]*"@jupyterlab/apputils-extension:announcements"', page)
     with desk.door.ask("GET", f"{BASE}/api/contents") as answer:
         assert answer.status == 403
     with desk.door.ask("GET", f"{BASE}/lab") as answer:

@@ -30,8 +30,9 @@ TOKEN_VOLUME, TOKEN_FOLDER = "notebook-token", "/run/secrets/paceline.dev/notebo
 CULL_SECONDS = 300
 PAGE_FOLDER = "/tmp/jupyter-page"  # noqa: S108 - the pod's own
 # Its page would hold the token, and send it where proxies expect that of the cluster. Whoever has opened the page with
-# the token has a cookie, which does as well.
-QUIET_PAGE = """mkdir -p "$0" && echo '{"token": ""}' >"$0/page_config.json" && exec "$@\""""
+# the token has a cookie, which does as well. It also asks every newcomer for leave to fetch news from outside.
+PAGE = '{"token": "", "disabledExtensions": {"@jupyterlab/apputils-extension:announcements": true}}'
+QUIET_PAGE = f"""mkdir -p "$0" && echo '{PAGE}' >"$0/page_config.json" && exec "$@\""""
 NO_RSTUDIO = "RStudio is not run here, only JupyterLab; set spec.type to jupyter"
 
 
