@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
+from paceline.errors import Unavailable
 from paceline.testing.embedded import Embedded, embedded, leftovers, wait_until
+from paceline.testing.s3server import KEY, KEY_ID, S3Server, s3_server
 from tests.e2e.doors import Door
+from tests.e2e.fed import own_address, secret
 from tests.e2e.manifests import claim, pytorch
 from tests.e2e.running import create, show
 from tests.e2e.watching import condition, curve, environment, folder_of, reaches, status
@@ -109,6 +112,36 @@ def test_several_places_are_shown_as_one(cluster: Embedded) -> None:
     by_service = f"/api/v1/namespaces/default/services/tb-both:http/proxy{url}"
     assert b"TensorBoard" in Door(cluster).read(by_service)
     assert cluster.kubectl("delete", "tensorboard", "both").code == 0
+
+
+@pytest.fixture
+def bucket() -> Iterator[S3Server]:
+    try:
+        with s3_server(host=own_address()) as running:
+            running.make_bucket("curves")
+            yield running
+    except Unavailable as error:
+        pytest.skip(str(error))
+
+
+def test_curves_that_a_job_put_into_a_bucket_are_shown_from_there(cluster: Embedded, bucket: S3Server) -> None:
+    keys = {"accessKeyId": KEY_ID, "accessKeySecret": KEY}
+    # As T9k has it: the variables that TensorBoard and its like read.
+    variables = {"AWS_ACCESS_KEY_ID": KEY_ID, "AWS_SECRET_ACCESS_KEY": KEY, "S3_ENDPOINT": bucket.address}
+    create(cluster, secret("keys", **keys), secret("s3-env", AWS_DEFAULT_REGION="us-east-1", **variables))
+    output = {"bucket": {"url": "s3://curves/runs", "endpoint": bucket.address, "secret": "keys"}}
+    made = pytorch("stored", command=["python", "-c", CURVE, "/output/log", "/output"], workers=1, image=IMAGE)
+    made["spec"] |= {"output": output}
+    create(cluster, made)
+    reaches(cluster, "pj", "stored", "Succeeded")
+
+    places = {"s3": {"secretRef": {"name": "s3-env"}, "uri": ["s3://curves/runs/"]}}
+    create(cluster, tensorboard("afar", logDir=places))
+
+    url = reaches(cluster, "tensorboard", "afar", "Running")["url"]
+    assert curve(cluster, url, "stored/worker-0/log:loss", 10) == list(range(10))
+    assert KEY not in cluster.kubectl("get", "pods,tensorboards,events", "-o", "yaml").out
+    assert cluster.kubectl("delete", "tensorboard", "afar").code == 0
 
 
 @pytest.mark.usefixtures("logged")
