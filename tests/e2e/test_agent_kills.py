@@ -150,12 +150,16 @@ def kill_agent(cluster: Embedded) -> None:
 
 
 def lines_printed(cluster: Embedded) -> int:
-    return sum(each.read_bytes().count(b"\n") for each in logs_of(cluster))
+    logs = (cluster.settings.agent / "pods").glob("*/containers/main/0/log")
+    return sum(map(lines_in, logs))
 
 
-def logs_of(cluster: Embedded) -> tuple[Path, ...]:
-    pods = (cluster.settings.agent / "pods").glob("*/containers/main/0/log")
-    return tuple(each for each in pods if each.exists())
+def lines_in(path: Path) -> int:
+    """Count the lines of a log; that of a pod which goes meanwhile has none."""
+    try:
+        return path.read_bytes().count(b"\n")
+    except FileNotFoundError:
+        return 0
 
 
 def stayers(crowd: Crowd) -> dict[tuple[str, str], set[tuple[int, int]]]:
@@ -188,7 +192,7 @@ def live_through(cluster: Embedded, dice: random.Random, *, folder: Path, kills:
         town.renew()
 
     (folder / "go").touch()
-    wait_until("all agree", lambda: settled(crowd), seconds=120)
+    await_rest(crowd)
     assert_one_of_each(crowd)
     pods = crowd.pods()
     for pod in pods.values():
@@ -199,11 +203,19 @@ def live_through(cluster: Embedded, dice: random.Random, *, folder: Path, kills:
     assert_nothing_left(crowd)
 
 
-def settled(crowd: Crowd) -> bool:
-    """Tell whether every pod is over, or rests between two tries, and the API knows it."""
+def await_rest(crowd: Crowd) -> None:
+    """Wait until every pod is over, or rests between two tries, and the API knows it; who does not is named."""
+    try:
+        wait_until("all agree", lambda: not restless(crowd), seconds=120)
+    except AssertionError as error:
+        raise AssertionError(restless(crowd)) from error
+
+
+def restless(crowd: Crowd) -> list[str]:
     pods, alive = crowd.pods(), crowd.alive()
-    is_over = all(pod["status"]["phase"] in FINAL for name, pod in pods.items() if not name.startswith("again-"))
-    return is_over and not alive and not any(disagreement(crowd, pod) for pod in pods.values())
+    phases = {name: pod["status"]["phase"] for name, pod in pods.items() if not name.startswith("again-")}
+    going = [f"{name} is {phase}" for name, phase in phases.items() if phase not in FINAL]
+    return [*going, *map(str, alive), *filter(None, (disagreement(crowd, pod) for pod in pods.values()))]
 
 
 def assert_read_back(crowd: Crowd, pods: dict[str, dict[str, Any]]) -> None:
