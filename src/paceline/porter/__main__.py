@@ -5,12 +5,12 @@ import shutil
 import signal
 import sys
 import threading
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from paceline.porter import install
 from paceline.porter.bucket import Bucket, Where, open_bucket
 from paceline.porter.git import Repository, clone, resolve
-from paceline.porter.sync import Sync, bring, restore
+from paceline.porter.sync import Sync, bring_all, restore
 from paceline.porter.tree import OWN
 from paceline.porter.unpack import unpack
 from paceline.porter.words import Stopped, Voice, counted, read_secret
@@ -58,13 +58,13 @@ def _unpack(asked: argparse.Namespace, _secret: dict[str, str], voice: Voice) ->
 
 def _input(asked: argparse.Namespace, secret: dict[str, str], _voice: Voice) -> str:
     bucket = open_bucket(_where(asked, secret))
-    # A store may list a folder as an empty object of its own; what we wrote about results is no result.
-    every = ((name, size) for name, size in bucket.names() if OWN not in name.split("/"))
-    names = [(name, size) for name, size in every if size or not name.endswith("/")]
-    for name, _ in names:
-        bring(asked.into, bucket, name)
-    size = sum(size for _, size in names)
-    return f"{counted(len(names), 'file')}, {counted(size, 'byte')}, of {bucket.name}"
+    # What we wrote about results is no result.
+    every = {name: size for name, size in bucket.names() if OWN not in name.split("/")}
+    # A store may have a folder as an empty object of its own.
+    folders = {str(folder) for name in every for folder in PurePosixPath(name).parents}
+    files = {name: size for name, size in every.items() if size or name not in folders}
+    bring_all(asked.into, bucket, files)
+    return f"{counted(len(files), 'file')}, {counted(sum(files.values()), 'byte')}, of {bucket.name}"
 
 
 def _restore(asked: argparse.Namespace, secret: dict[str, str], _voice: Voice) -> str:

@@ -14,6 +14,8 @@ from obstore.store import LocalStore, ObjectStore, S3Store
 from paceline.porter.words import Stopped
 
 CHUNK_BYTES = 8 * 1024 * 1024
+# A store takes an object in 10,000 pieces at most.
+MOST_PIECES = 9_000
 # How long one request is tried again by itself; who calls tries again after that.
 PATIENCE: Any = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
 CLIENT: Any = {"connect_timeout": "5s", "timeout": "300s"}
@@ -53,11 +55,12 @@ class Bucket:
         except (BaseError, OSError) as error:
             raise self._refused(error) from error
 
-    def put(self, key: str, data: bytes | Iterable[bytes]) -> None:
-        """Write an object; it is there as a whole, or not at all."""
+    def put(self, key: str, data: bytes | Iterable[bytes], *, size: int = 0) -> None:
+        """Write an object, of which the size may be told before; it is there as a whole, or not at all."""
+        chunk = max(CHUNK_BYTES, size // MOST_PIECES)
         try:
-            obstore.put(self.store, key, data, chunk_size=CHUNK_BYTES, max_concurrency=4)
-        except (BaseError, OSError) as error:
+            obstore.put(self.store, key, data, chunk_size=chunk, max_concurrency=4)
+        except (BaseError, OSError, ValueError) as error:
             raise self._refused(error) from error
 
     def names(self) -> Iterator[tuple[str, int]]:
@@ -65,7 +68,8 @@ class Bucket:
         try:
             for batch in obstore.list(self.store):
                 for each in batch:
-                    yield str(each["path"]), int(each["size"])
+                    if each["path"]:
+                        yield str(each["path"]), int(each["size"])
         except (BaseError, OSError) as error:
             raise self._refused(error) from error
 

@@ -7,14 +7,14 @@ not listed is copied once more, to the same name.
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
 from paceline.porter.bucket import Bucket
-from paceline.porter.tree import OWN, Look, Stamp, look_at, open_inside, stamp_of, target_of
+from paceline.porter.tree import CLOSED, OWN, PART, Look, Stamp, look_at, open_inside, stamp_of, target_of
 from paceline.porter.words import Stopped, counted
 
 MANIFEST = f"{OWN}/manifest.json"
@@ -31,6 +31,13 @@ class Kept:
 
     stamp: Stamp
     sha256: str
+    # Whether the command has deleted it since; what is kept stays, and does not come back to the command.
+    is_gone: bool = False
+
+    def to_wire(self) -> dict[str, Any]:
+        """Write it as the manifest has it."""
+        gone = {"gone": True} if self.is_gone else {}
+        return {**asdict(self.stamp), "sha256": self.sha256, **gone}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +51,7 @@ class Manifest:
 
     def to_json(self) -> bytes:
         """Write the manifest; names are in order, so that equal ones have equal bytes."""
-        files = {name: {**asdict(kept.stamp), "sha256": kept.sha256} for name, kept in sorted(self.files.items())}
+        files = {name: kept.to_wire() for name, kept in sorted(self.files.items())}
         told = {"job": self.job, "complete": self.is_complete, "files": files, "refused": dict(self.refused)}
         return json.dumps(told, indent=1, ensure_ascii=False).encode()
 
@@ -99,45 +106,61 @@ class Sync:
         """Copy what has kept still since the last step; the first step only looks."""
         look = look_at(self.root)
         if self._before is not None:
-            self._copy(look, tuple(due(look, self.manifest, self._before)))
+            self._copy(look, tuple(due(look, self.manifest, self._before)), is_running=True)
         self._before = look
 
     def finish(self) -> Manifest:
         """Copy everything, and say that it is everything; only when nobody writes there any more."""
         look = look_at(self.root)
-        self._copy(look, tuple(due(look, self.manifest, None)))
+        closed = self._copy(look, tuple(due(look, self.manifest, None)), is_running=False)
         again = look_at(self.root)
-        if left := tuple(due(again, self.manifest, None)):
+        if left := [name for name in due(again, self.manifest, None) if name not in closed]:
             raise Stopped(f"{left[0]} changed while it was copied")
-        self.manifest = replace(self.manifest, refused=again.refused, is_complete=True)
+        self.manifest = replace(self.manifest, refused={**again.refused, **closed}, is_complete=True)
         self.bucket.put(MANIFEST, self.manifest.to_json())
         return self.manifest
 
-    def _copy(self, look: Look, names: tuple[str, ...]) -> None:
-        """Copy files side by side, most of the time of each being spent on the way; then list those that came."""
-        kept, failed = dict(self.manifest.files), None
+    def _copy(self, look: Look, names: tuple[str, ...], *, is_running: bool) -> dict[str, str]:
+        """Copy files side by side, most of the time of each being spent on the way; then list those that came.
+
+        Those that may not be read are given back, with the reason: no later try would read them either.
+        """
+        kept, failed, closed = self._marked(look), None, {}
         with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-            begun = {name: pool.submit(self._copy_file, name, kept.get(name)) for name in names}
+            begun = {name: pool.submit(self._copy_file, name, kept.get(name), is_running=is_running) for name in names}
         for name, done in begun.items():
             error = done.exception()
-            if isinstance(error, Stopped | OSError):
+            if isinstance(error, PermissionError):
+                closed[name] = CLOSED
+            elif isinstance(error, Stopped | OSError):
                 failed = failed or error
             elif (copied := done.result()) is not None:
                 kept[name] = copied
         is_new = kept != self.manifest.files
-        self.manifest = replace(self.manifest, files=kept, refused=look.refused)
+        self.manifest = replace(self.manifest, files=kept, refused={**look.refused, **closed})
         if is_new:
             self.bucket.put(MANIFEST, self.manifest.to_json())
         if failed is not None:
             raise failed
+        return closed
 
-    def _copy_file(self, name: str, known: Kept | None) -> Kept | None:
+    def _marked(self, look: Look) -> dict[str, Kept]:
+        """Give what is kept, with a mark on what the command has deleted."""
+        every = self.manifest.files.items()
+        return {name: replace(kept, is_gone=name not in look.files) for name, kept in every}
+
+    def _copy_file(self, name: str, known: Kept | None, *, is_running: bool) -> Kept | None:
         """Copy one file; None when it went or changed meanwhile, which the next step sees."""
         try:
             handle = open_inside(self.root, target_of(self.root, name) or name)
+        except PermissionError:
+            raise
         except OSError:
             return None
         with os.fdopen(handle, "rb") as file:
+            if is_running:
+                # Who writes through memory changes the time of a file only when its pages have been written back.
+                os.fsync(handle)
             before = stamp_of(os.fstat(handle))
             if known is not None and known.sha256 == (digest := _digest(file)):
                 pass
@@ -147,7 +170,7 @@ class Sync:
                 self.bucket.put(name, data)
             else:
                 pieces = _Pieces(file)
-                self.bucket.put(name, pieces)
+                self.bucket.put(name, pieces, size=before.size)
                 digest = pieces.sha256
             is_same = stamp_of(os.fstat(handle)) == before
         return Kept(stamp=before, sha256=digest) if is_same else None
@@ -160,12 +183,24 @@ def restore(root: Path, bucket: Bucket, job: str) -> int:
     """
     manifest = read_manifest(bucket.get(MANIFEST), job)
     bucket.put(MANIFEST, manifest.to_json())
-    missing = [name for name in manifest.files if not os.path.lexists(root / name)]
+    left = {name: kept for name, kept in manifest.files.items() if not kept.is_gone}
+    missing = [name for name in left if not os.path.lexists(root / name)]
+    bring_all(root, bucket, missing)
     for name in missing:
-        bring(root, bucket, name)
-        kept = manifest.files[name]
-        os.utime(root / name, ns=(kept.stamp.mtime_ns, kept.stamp.mtime_ns))
+        mtime = left[name].stamp.mtime_ns
+        os.utime(root / name, ns=(mtime, mtime))
     return len(missing)
+
+
+def bring_all(root: Path, bucket: Bucket, names: Iterable[str]) -> None:
+    """Bring objects side by side; the first that fails is said, and no more are begun."""
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        try:
+            for _ in pool.map(lambda name: bring(root, bucket, name), names):
+                pass
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
 
 
 def bring(root: Path, bucket: Bucket, name: str) -> None:
@@ -173,16 +208,16 @@ def bring(root: Path, bucket: Bucket, name: str) -> None:
     parts = name.split("/")
     if not all(parts) or {".", ".."} & set(parts) or "\0" in name:
         raise Stopped(f"{bucket.name} has the name {name!r}, which leads out of {root}; rename it there")
-    path = root / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.part")
+    path, beside = root / name, root / f"{PART}{hashlib.sha256(name.encode()).hexdigest()[:16]}"
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with beside.open("wb") as file:
             bucket.fetch(name, file)
         beside.replace(path)
     except OSError as error:
-        beside.unlink(missing_ok=True)
         raise Stopped(f"{name} cannot be written to {root}: {error.strerror}") from error
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 class _Pieces:
@@ -209,4 +244,4 @@ def _digest(file: Any) -> str:
 
 def _kept(told: Mapping[str, Any]) -> Kept:
     stamp = Stamp(size=int(told["size"]), mtime_ns=int(told["mtime_ns"]), inode=int(told["inode"]))
-    return Kept(stamp=stamp, sha256=str(told["sha256"]))
+    return Kept(stamp=stamp, sha256=str(told["sha256"]), is_gone=bool(told.get("gone", False)))

@@ -4,14 +4,19 @@ The program that writes there is not trusted: a link may lead to our own secrets
 """
 
 import os
+import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 OWN = ".paceline"
+# What a file is called until all of it has come.
+PART = f"{OWN}-part-"
 OUT, NOT_A_FILE = "leads out of the folder", "is no file"
 LINK_TO_FOLDER, NOT_TEXT = "is a link to a folder", "has a name that is not UTF-8"
+NOT_PLAIN, CLOSED = "has a name with a control character", "may not be read by us"
+CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +39,12 @@ class Look:
 def look_at(root: Path) -> Look:
     """List a folder with all that is below it."""
     look = Look()
-    for name, entry in _walk(root, ""):
-        if _is_odd(name):
-            look.refused[name.encode(errors="backslashreplace").decode()] = NOT_TEXT
-            continue
-        if entry.is_symlink():
+    for name, entry in _walk(root):
+        if odd := _odd(name):
+            look.refused[shown(name)] = odd
+        elif entry is None:
+            look.refused[name] = CLOSED
+        elif entry.is_symlink():
             _add_link(look, root, name)
         elif entry.is_file(follow_symlinks=False):
             look.files[name] = stamp_of(entry.stat(follow_symlinks=False))
@@ -87,20 +93,35 @@ def target_of(root: Path, name: str) -> str:
     return name
 
 
-def _walk(root: Path, prefix: str) -> Iterator[tuple[str, "os.DirEntry[str]"]]:
-    try:
-        entries = sorted(os.scandir(root / prefix), key=lambda each: each.name)
-    except (FileNotFoundError, NotADirectoryError):
-        # Gone since its parent was listed.
-        return
-    for entry in entries:
-        name = f"{prefix}/{entry.name}" if prefix else entry.name
-        if name == OWN:
+def shown(name: str) -> str:
+    """Give a name fit for a message, whatever is in it."""
+    text = name.encode(errors="backslashreplace").decode()
+    return CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
+def _walk(root: Path) -> Iterator[tuple[str, "os.DirEntry[str] | None"]]:
+    """Give all that is no folder, and with None the folders that are closed to us."""
+    folders = [""]
+    while folders:
+        prefix = folders.pop()
+        try:
+            entries = sorted(os.scandir(root / prefix), key=lambda each: each.name)
+        except (FileNotFoundError, NotADirectoryError):
+            # Gone since its parent was listed.
             continue
-        if entry.is_dir(follow_symlinks=False):
-            yield from _walk(root, name)
-        else:
-            yield name, entry
+        except PermissionError:
+            if not prefix:
+                raise
+            yield prefix, None
+            continue
+        for entry in entries:
+            name = f"{prefix}/{entry.name}" if prefix else entry.name
+            if name == OWN or name.startswith(PART):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(name)
+            else:
+                yield name, entry
 
 
 def _add_link(look: Look, root: Path, name: str) -> None:
@@ -119,9 +140,10 @@ def _add_link(look: Look, root: Path, name: str) -> None:
         os.close(handle)
 
 
-def _is_odd(name: str) -> bool:
+def _odd(name: str) -> str:
+    """Say what about a name no bucket takes; nothing of most names."""
     try:
         name.encode()
     except UnicodeEncodeError:
-        return True
-    return False
+        return NOT_TEXT
+    return NOT_PLAIN if CONTROL.search(name) else ""

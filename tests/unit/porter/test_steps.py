@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+import urllib.request
 from hashlib import sha256
 
 import pytest
@@ -61,6 +62,22 @@ def test_results_go_to_a_bucket_and_data_come_from_it(server, secret, tmp_path):
 
     assert (back / "job" / "worker-0" / "x" / "y.bin").read_bytes() == b"\x00" * 9_000_000
     assert not list(back.rglob("manifest.json"))
+
+
+def test_a_folder_that_a_store_has_as_an_object_is_a_folder(server, secret, tmp_path):
+    """As the web pages of stores make them: an empty object whose name ends with a slash."""
+    for key in ("marked/", "marked/sub/", "marked/sub/empty", "marked/sub/inner/"):
+        request = urllib.request.Request(f"{server.address}/results/{key}", data=b"", method="PUT")
+        urllib.request.urlopen(request).close()
+    there(server, "marked").put("sub/inner/a.txt", b"a")
+    words = output(server, secret, tmp_path)[:6]
+    words[1] = "s3://results/marked"
+    into = tmp_path / "input"
+    into.mkdir()
+
+    assert main(["input", *words, "--into", str(into)]) == 0
+    assert (into / "sub" / "inner" / "a.txt").read_bytes() == b"a"
+    assert (into / "sub" / "empty").read_bytes() == b""
 
 
 def test_a_sidecar_copies_while_it_runs_and_for_the_last_time_when_told_to_end(server, secret, tmp_path):

@@ -1,15 +1,18 @@
 """Results are copied once, whole, and never from elsewhere; copying may stop anywhere and be begun again."""
 
 import json
+import mmap
 import os
 
+import obstore
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from obstore.store import MemoryStore
 
-from paceline.porter.bucket import NotReached, Where, open_bucket
+from paceline.porter.bucket import Bucket, NotReached, Where, open_bucket
 from paceline.porter.sync import MANIFEST, Sync, bring, restore
-from paceline.porter.tree import look_at
+from paceline.porter.tree import PART, look_at
 from paceline.porter.words import Stopped
 
 
@@ -44,11 +47,11 @@ class Counting:
         self.inner, self.room, self.puts = inner, room, []
         self.name = inner.name
 
-    def put(self, key, data):
+    def put(self, key, data, **more):
         if len(self.puts) >= self.room:
             raise NotReached("full")
         self.puts.append(key)
-        self.inner.put(key, data)
+        self.inner.put(key, data, **more)
 
     def __getattr__(self, name):
         return getattr(self.inner, name)
@@ -172,6 +175,68 @@ def test_a_name_that_is_no_text_is_said(root):
     assert list(look_at(root).refused.values()) == ["has a name that is not UTF-8"]
 
 
+def test_a_name_that_no_bucket_takes_is_said_and_holds_nothing_up(root, bucket):
+    (root / "tab\there").write_text("x")
+    (root / "two\nlines").mkdir()
+    (root / "two\nlines" / "inner").write_text("x")
+    (root / "good").write_text("good")
+
+    manifest = sync(root, bucket).finish()
+
+    assert names(bucket) == {"good"}
+    assert manifest.refused == dict.fromkeys(
+        ("tab\\x09here", "two\\x0alines/inner"), "has a name with a control character"
+    )
+
+
+def test_what_may_not_be_read_is_said_and_holds_nothing_up(root, bucket, monkeypatch):
+    """As root everything may be read; so it is the call that says no here, as the kernel does to everybody else."""
+    (root / "open").write_text("open")
+    (root / "closed").write_text("closed")
+    (root / "folder").mkdir()
+    (root / "folder" / "inner").write_text("inner")
+    real_open, real_scan = os.open, os.scandir
+
+    def guarded_open(path, *words, **more):
+        if path == "closed":
+            raise PermissionError(13, "Permission denied")
+        return real_open(path, *words, **more)
+
+    def guarded_scan(path):
+        if str(path).endswith("/folder"):
+            raise PermissionError(13, "Permission denied")
+        return real_scan(path)
+
+    monkeypatch.setattr(os, "open", guarded_open)
+    monkeypatch.setattr(os, "scandir", guarded_scan)
+    running = sync(root, bucket)
+    running.step()
+    running.step()
+    manifest = running.finish()
+
+    assert names(bucket) == {"open"}
+    assert manifest.is_complete
+    assert manifest.refused == dict.fromkeys(("closed", "folder"), "may not be read by us")
+
+
+def test_what_is_written_through_memory_after_a_copy_is_copied_again(root, bucket):
+    """Such a file keeps its time until its pages have been written back."""
+    running = sync(root, bucket)
+    with (root / "array").open("w+b") as file:
+        file.truncate(4096)
+        with mmap.mmap(file.fileno(), 4096) as array:
+            array[:5] = b"first"
+            running.step()
+            running.step()
+            copied = bucket.get("array")
+            array[:5] = b"later"
+
+    sync(root, bucket).finish()
+
+    assert copied[:5] == b"first"
+    assert bucket.get("array")[:5] == b"later"
+
+
 @given(room=st.integers(0, 8), count=st.integers(1, 5))
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_wherever_copying_stops_the_next_one_completes_it(room, count, tmp_path_factory):
@@ -203,6 +268,63 @@ def test_a_later_try_of_the_same_job_finds_what_an_earlier_one_left(root, bucket
 
     assert restore(empty, bucket, "job-1") == 1
     assert (empty / "sub" / "ckpt").read_text() == "step 7"
+
+
+@pytest.mark.parametrize("is_running", [True, False], ids=["while it ran", "in the end"])
+def test_what_the_command_deleted_stays_in_the_bucket_and_does_not_come_back_to_it(root, bucket, is_running):
+    """A lock, or the oldest of some checkpoints."""
+    running = sync(root, bucket)
+    (root / "lock").write_text("held")
+    (root / "kept").write_text("kept")
+    running.step()
+    running.step()
+    (root / "lock").unlink()
+    running.step() if is_running else running.finish()
+    (root / "kept").unlink()
+
+    assert restore(root, bucket, "job-1") == 1
+    assert [path.name for path in root.iterdir()] == ["kept"]
+    assert names(bucket) == {"lock", "kept"}
+
+
+def test_a_file_that_came_back_is_listed_as_being_there(root, bucket):
+    running = sync(root, bucket)
+    (root / "lock").write_text("held")
+    running.finish()
+    (root / "lock").unlink()
+    running.finish()
+    (root / "lock").write_text("held")
+    running.finish()
+    (root / "lock").unlink()
+
+    assert restore(root, bucket, "job-1") == 1
+
+
+def test_a_name_as_long_as_names_may_be_comes_back(root, tmp_path):
+    long = "x" * 255
+    inside = tmp_path / "in memory"
+    inside.mkdir()
+    bucket = Bucket(store=MemoryStore(), name="memory")
+    (root / long).write_text("x")
+    sync(root, bucket).finish()
+
+    assert restore(inside, bucket, "job-1") == 1
+    assert [path.name for path in inside.iterdir()] == [long]
+
+
+def test_what_was_half_brought_is_no_result(root):
+    """Whoever is killed cleans nothing up."""
+    (root / f"{PART}0123").write_text("half")
+
+    assert look_at(root).files == {}
+
+
+def test_an_object_may_be_larger_than_ten_thousand_usual_pieces(bucket, monkeypatch):
+    asked = []
+    monkeypatch.setattr(obstore, "put", lambda *_, **more: asked.append(more["chunk_size"]))
+    bucket.put("huge", iter(()), size=200 * 1024**3)
+
+    assert 200 * 1024**3 / asked[0] <= 10_000
 
 
 def test_another_job_of_the_same_name_begins_with_nothing(root, bucket, tmp_path):
