@@ -16,6 +16,9 @@ SHORT_COMMIT = re.compile("[0-9a-f]{4,39}")
 # A server that sends less than this for so long is gone.
 SLOW = {"GIT_HTTP_LOW_SPEED_LIMIT": "1", "GIT_HTTP_LOW_SPEED_TIME": "60"}
 LAST_LINES = 20
+# Written last into `.git`, with the commit: all of it is there, submodules too.
+WHOLE = "paceline-whole"
+REDIRECTED = re.compile(r"The requested URL returned error: 30\d")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,11 +56,14 @@ def clone(repository: Repository, commit: str, into: Path) -> None:
     """Bring one commit and nothing of its history; a folder that has it already is left as it is."""
     if not COMMIT.fullmatch(commit):
         raise Stopped(f"{commit!r} is no commit; the job's status should have one")
-    if _head(into) == commit:
+    whole = into / ".git" / WHOLE
+    if whole.is_file() and whole.read_text() == commit:
         return
     for there in into.iterdir():
         shutil.rmtree(there) if there.is_dir() and not there.is_symlink() else there.unlink()
     _git(repository, "init", "--quiet", str(into))
+    # Addresses of submodules may be relative to it.
+    _git(repository, "-C", str(into), "remote", "add", "--", "origin", repository.url)
     try:
         _git(repository, "-C", str(into), "fetch", "--quiet", "--depth=1", "--", repository.url, commit)
     except Stopped:
@@ -68,6 +74,7 @@ def clone(repository: Repository, commit: str, into: Path) -> None:
     if (into / ".gitmodules").exists():
         _git(repository, "-C", str(into), "submodule", "update", "--quiet", "--init", "--recursive", "--depth=1")
     open_up(into)
+    whole.write_text(commit)
 
 
 def open_up(folder: Path) -> None:
@@ -78,15 +85,6 @@ def open_up(folder: Path) -> None:
             if not path.is_symlink():
                 mode = path.stat().st_mode
                 path.chmod(mode | (0o777 if path.is_dir() or mode & 0o100 else 0o666))
-
-
-def _head(folder: Path) -> str:
-    try:
-        head = (folder / ".git" / "HEAD").read_text().strip()
-    except OSError:
-        return ""
-    # Written last by a checkout, but before files are: only the index says that all of them are there.
-    return head if (folder / ".git" / "index").exists() and not (folder / ".git" / "index.lock").exists() else ""
 
 
 def _git(repository: Repository, *words: str) -> str:
@@ -113,6 +111,10 @@ def _git(repository: Repository, *words: str) -> str:
             raise Stopped("git is not installed; install it with: apt-get install git") from error
     if done.returncode != 0:
         said = done.stderr.decode(errors="replace").strip().splitlines()[-LAST_LINES:]
+        if any(REDIRECTED.search(line) for line in said):
+            said.append(
+                "the server sends on to another address; write that one: https for http, or with .git behind it"
+            )
         raise Stopped("\n".join(["git could not read the repository:", *said]))
     return done.stdout.decode(errors="replace")
 
@@ -125,6 +127,10 @@ def _settings(repository: Repository) -> list[str]:
         "protocol.http.allow": "always",
         "protocol.https.allow": "always",
         "credential.helper": "",
+        # What a server sends on to may be anything that the pod reaches.
+        "http.followRedirects": "false",
+        "transfer.credentialsInUrl": "die",
+        "core.hooksPath": os.devnull,
     }
     if repository.secret is not None:
         parts = urlsplit(repository.url)

@@ -1,6 +1,9 @@
 """Code from a real git server: the commit is found out, brought, and no password is anywhere."""
 
+import contextlib
 import subprocess
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -72,6 +75,86 @@ def test_an_interrupted_clone_is_made_anew_and_a_whole_one_is_left_alone(server,
 
     assert not (tmp_path / "half.txt").exists()
     assert (tmp_path / "train.py").read_text() == "changed by the command"
+
+
+def with_submodule(server, url):
+    """Commit a repository whose submodule is said to be at an address."""
+    server.commit("lib", {"lib.py": "x"})
+    server.commit("app", {"app.py": "import lib\n"})
+    work = server.root / "work" / "app"
+    if not (work / "lib").exists():
+        add = ["git", "-c", "protocol.file.allow=always", "submodule", "add", str(server.root / "lib.git"), "lib"]
+        subprocess.run(add, cwd=work, check=True, capture_output=True)
+    return server.commit("app", {".gitmodules": f'[submodule "lib"]\n\tpath = lib\n\turl = {url}\n'})
+
+
+def test_a_submodule_comes_too_also_from_an_address_beside_its_own(server, tmp_path):
+    commit = with_submodule(server, "../lib.git")
+
+    clone(Repository(url=server.url("app")), commit, tmp_path)
+
+    assert (tmp_path / "lib" / "lib.py").read_text() == "x"
+
+
+def test_a_submodule_that_is_not_to_be_had_is_said_at_every_try(server, tmp_path):
+    commit = with_submodule(server, f"{server.address}/nowhere.git")
+
+    for _ in range(2):
+        with pytest.raises(Stopped, match="nowhere"):
+            clone(Repository(url=server.url("app")), commit, tmp_path)
+
+
+HOSTILE = {
+    "a program": "ext::sh -c touch% {canary}",
+    "a folder of the machine": "{root}/lib.git",
+    "an option": "-u./payload",
+    "a command": "{address}/lib.git\n\tupdate = !touch {canary}",
+}
+
+
+@pytest.mark.parametrize("url", HOSTILE.values(), ids=HOSTILE)
+def test_a_submodule_runs_nothing_and_reads_nothing_of_the_machine(server, tmp_path, url):
+    canary, into = tmp_path / "canary", tmp_path / "into"
+    into.mkdir()
+    commit = with_submodule(server, url.format(canary=canary, root=server.root, address=server.address))
+
+    with pytest.raises(Stopped):
+        clone(Repository(url=server.url("app")), commit, into)
+
+    assert not canary.exists()
+    assert not (into / "lib" / "lib.py").exists()
+
+
+@pytest.mark.usefixtures("commits")
+def test_a_server_that_sends_on_is_not_followed_and_it_is_said(server):
+    """Where it sends may be an address that only the pod can reach."""
+    before = len(server.asked)
+    with sending_on_to(server.address) as address, pytest.raises(Stopped, match="write that one"):
+        resolve(Repository(url=f"{address}/open.git"))
+
+    assert len(server.asked) == before
+
+
+@contextlib.contextmanager
+def sending_on_to(address):
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(302)
+            self.send_header("Location", f"{address}{self.path}")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_args):
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 @pytest.mark.usefixtures("commits")
