@@ -17,8 +17,9 @@ from pathlib import Path
 TOOLS, CACHE = Path("/paceline"), Path("/paceline-cache")
 MESSAGE = Path("/dev/termination-log")
 LAST_LINES = 25
-# `+ name==1.0` or `+ name==1.0 (from https://…)`: what uv would install.
-WANTED = re.compile(r"^ \+ ([A-Za-z0-9._-]+)==(\S+)(?: \(from (.+)\))?$")
+# ` + name==1.0`, ` + name==1.0 (from https://…)` or ` + name @ https://…`: what uv would install.
+SIGN = " + "
+WANTED = re.compile(r"^ \+ (?P<name>[A-Za-z0-9._-]+)(?:==(?P<version>\S+)(?: \(from (?P<from>.+)\))?| @ (?P<at>.+))$")
 
 
 def main() -> int:
@@ -29,11 +30,14 @@ def main() -> int:
     code, said = run("uv", [*pip(uv), "--dry-run", "-r", str(file)])
     if code:
         return code
-    wanted = sorted(filter(None, (line_of(line) for line in said)))
+    wanted = sorted(line_of(line) for line in said if line.startswith(SIGN))
+    if site.is_symlink():
+        # Of a try before this one.
+        site.unlink()
     if not wanted:
         site.mkdir(exist_ok=True)
         return conclude("the image has all that is required")
-    if not CACHE.is_dir():
+    if not CACHE.is_dir() or any(is_local(each) for each in wanted):
         code = fill(uv, file, wanted, site)
         return code or conclude(f"installed {', '.join(wanted)}")
     place = CACHE / f"packages-{key_of(wanted)}"
@@ -76,11 +80,17 @@ def pip(uv: Path) -> list[str]:
 
 
 def line_of(line: str) -> str:
-    """Read one package that uv would install, as a requirement."""
+    """Read one package that uv would install, as a requirement; what is not understood is left for uv to refuse."""
     found = WANTED.match(line)
     if found is None:
-        return ""
-    return f"{found[1]} @ {found[3]}" if found[3] else f"{found[1]}=={found[2]}"
+        return line.removeprefix(SIGN)
+    place = found["from"] or found["at"]
+    return f"{found['name']} @ {place}" if place else f"{found['name']}=={found['version']}"
+
+
+def is_local(requirement: str) -> bool:
+    """Tell whether a package is part of the code: the next commit has another one of the same name and version."""
+    return " @ file:" in requirement
 
 
 def key_of(wanted: list[str]) -> str:
