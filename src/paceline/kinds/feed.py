@@ -183,7 +183,8 @@ def _only_waits(spec: Fed, given: Hyperparameters) -> bool:
 def _valued(member: Member, given: Hyperparameters, site: Site) -> Member:
     """Hand the values to the command."""
     if given.passed_as == "Environment":
-        return replace(member, template=with_env(member.template, variables_of(given)))
+        told = {name: literal(text) for name, text in variables_of(given).items()}
+        return replace(member, template=with_env(member.template, told))
     hold = _Hold(site=site, place=member.place, template=member.template)
     spec = member.template["spec"]
     containers = list(spec["containers"])

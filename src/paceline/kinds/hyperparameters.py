@@ -5,6 +5,7 @@ Out    their faults; the same values as words of a command line, or as variables
 Never  rounds, guesses a type, or hands on what has no value.
 """
 
+import math
 import re
 import shlex
 from collections.abc import Iterator, Mapping
@@ -51,6 +52,8 @@ def check_hyperparameters(given: Hyperparameters, path: str) -> Iterator[Fault]:
             yield invalid(where, name, "a name begins with a letter and has letters, digits, _, . and - in it")
         if isinstance(value, dict | list):
             yield invalid(where, value, "give one number, text, or true or false")
+        elif isinstance(value, float) and not math.isfinite(value):
+            yield invalid(where, str(value), "give a number, or text")
         elif isinstance(value, str) and "\0" in value:
             yield invalid(where, value, "no command can be given a text with a zero byte in it")
     for name in given.names:
@@ -99,7 +102,8 @@ def with_flags(container: Mapping[str, Any], words: tuple[str, ...]) -> Free:
 
 
 def _reads_text(whole: list[str]) -> bool:
-    is_shell = len(whole) >= 3 and whole[0].rpartition("/")[2] in SHELLS
+    """Tell whether the last word is a text that a shell reads, also one that `env` or `timeout` starts."""
+    is_shell = any(word.rpartition("/")[2] in SHELLS for word in whole[:-2])
     return is_shell and bool(TEXT_FOLLOWS.fullmatch(whole[-2]))
 
 

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.kinds.hyperparameters import Hyperparameters, flags_of, text_of, variables_of, with_flags
+from paceline.kinds.hyperparameters import (
+    Hyperparameters,
+    check_hyperparameters,
+    flags_of,
+    text_of,
+    variables_of,
+    with_flags,
+)
 from tests.unit.kinds.manifests import container_of, env_of, generic, pytorch, replica, template
 
 EXACT = {
@@ -72,6 +79,14 @@ COMMANDS = {
         {"command": ["/bin/bash", "-ec"], "args": ["python t.py"]},
         {"command": ["/bin/bash", "-ec"], "args": ["python t.py --x=1"]},
     ),
+    "a text for a shell that another program starts": (
+        {"command": ["timeout", "60", "/bin/bash", "-c"], "args": ["python t.py"]},
+        {"command": ["timeout", "60", "/bin/bash", "-c"], "args": ["python t.py --x=1"]},
+    ),
+    "a text for no shell": (
+        {"command": ["python", "-c", "print(1)"]},
+        {"command": ["python", "-c", "print(1)"], "args": ["--x=1"]},
+    ),
     "a script of a shell": ({"command": ["sh", "run.sh"]}, {"command": ["sh", "run.sh"], "args": ["--x=1"]}),
 }
 
@@ -99,6 +114,20 @@ def test_as_environment_they_can_be_named_in_args():
 
     assert container["args"] == ["--lr=$(LEARNING_RATE)"]
     assert env_of(container)["LEARNING_RATE"] == "0.001"
+
+
+def test_as_environment_a_value_is_what_was_written_whatever_is_in_it():
+    """Kubernetes expands `$(NAME)` in variables too."""
+    values = {"values": {"text": "$(HOME) costs $$5"}, "passedAs": "Environment"}
+
+    assert env_of(container_of(generic(hyperparameters=values)))["TEXT"] == "$$(HOME) costs $$$$5"
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan")])
+def test_what_is_no_number_cannot_be_passed_on(value):
+    wrong = list(check_hyperparameters(Hyperparameters(values={"x": value}), "spec.hyperparameters"))
+
+    assert [fault.path for fault in wrong] == ["spec.hyperparameters.values.x"]
 
 
 def test_they_follow_the_script_that_torchrun_starts():
