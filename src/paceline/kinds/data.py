@@ -96,7 +96,7 @@ def check_place(place: Place, path: str) -> Iterator[Fault]:
     if place.directory is not None:
         yield from _check_directory(place.directory, f"{path}.directory")
     if place.bucket is not None:
-        yield from _check_bucket(place.bucket, f"{path}.bucket")
+        yield from check_bucket(place.bucket, f"{path}.bucket")
     if place.path and place.claim is None:
         yield invalid(f"{path}.path", place.path, "a path is one on the claim, and none is named")
     yield from check_inner(place.path, f"{path}.path")
@@ -124,7 +124,8 @@ def _check_directory(directory: str, path: str) -> Iterator[Fault]:
         yield invalid(path, directory, "the machine's whole disk is too much; name a folder")
 
 
-def _check_bucket(bucket: Bucket, path: str) -> Iterator[Fault]:
+def check_bucket(bucket: Bucket, path: str) -> Iterator[Fault]:
+    """Name what is wrong with the description of a bucket."""
     if not bucket.url and bucket.secret is None:
         yield required(f"{path}.url", "write s3://BUCKET/FOLDER, or name a secret that has the key url")
     elif bucket.url:

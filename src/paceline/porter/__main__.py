@@ -13,7 +13,7 @@ from paceline.porter.git import Repository, clone, resolve
 from paceline.porter.sync import Sync, bring_all, restore
 from paceline.porter.tree import OWN
 from paceline.porter.unpack import unpack
-from paceline.porter.words import Stopped, Voice, counted, read_secret
+from paceline.porter.words import Stopped, Voice, counted, hidden, read_secret
 
 # That somebody listens to the signal to end; the command's containers start once it is there.
 READY = Path("/tmp/porter-ready")  # noqa: S108 - of a container of our own
@@ -28,7 +28,7 @@ def main(words: list[str] | None = None) -> int:
     voice = Voice()
     try:
         secret = read_secret(asked.secret)
-        voice = Voice(secrets=tuple(secret.values()))
+        voice = Voice(secrets=hidden(secret))
         said: str = asked.step(asked, secret, voice)
     except (Stopped, OSError) as error:
         voice.log(str(error))

@@ -91,6 +91,8 @@ def open_bucket(where: Where, prefix: str = "") -> Bucket:
     """Open a folder of a bucket; Stopped says what its description lacks."""
     url = where.known("url")
     parts = urlsplit(url)
+    if "@" in parts.netloc:
+        raise Stopped("the address of the bucket has an @ in it; keys go into the secret, not into the address")
     inner = "/".join(part for part in (parts.path.strip("/"), prefix) if part)
     name = f"{parts.scheme}://{parts.netloc}/{inner}"
     if parts.scheme == "file":

@@ -2,6 +2,7 @@
 
 import contextlib
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from paceline.errors import PacelineError
 MESSAGE_FILE = Path("/dev/termination-log")
 # What Kubernetes keeps of a message.
 MOST_BYTES = 4096
+# What a secret may say of a bucket, and is no secret: a message without it would say nothing.
+PUBLIC = frozenset({"url", "endpoint", "region", "AWS_REGION", "S3_ENDPOINT"})
 # Shorter texts are in many words that are no secrets.
 SHORTEST_SECRET = 4
 
@@ -53,6 +56,11 @@ class Voice:
 def counted(number: int, what: str) -> str:
     """Say how many there are of something."""
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def hidden(secret: Mapping[str, str]) -> tuple[str, ...]:
+    """Give what of a secret nobody may see."""
+    return tuple(text for key, text in secret.items() if key not in PUBLIC)
 
 
 def read_secret(folder: Path | None) -> dict[str, str]:

@@ -2,11 +2,12 @@
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from paceline.client.cluster import CLAIMS, SECRETS, VOLUMES, Select
 from paceline.client.direct import DirectCluster
-from paceline.errors import Exists, Invalid, Missing
+from paceline.errors import Exists, Invalid, Missing, PacelineError
+from paceline.kinds import data
 from paceline.objects.faults import did_you_mean, invalid, required
 from paceline.objects.labels import LOCATION, VOLUME
 from paceline.objects.meta import Object, annotations_of, labels_of, name_of
@@ -14,7 +15,8 @@ from paceline.objects.names import better_name, label_problem
 
 # A folder has no size of its own; a claim must ask for one.
 FOLDER_SIZE = "1Ti"
-BUCKETS = ("s3://", "oss://")
+# By which options a bucket is described.
+OPTIONS = {"-.url": "--bucket", "-.endpoint": "--endpoint"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +27,7 @@ class Bucket:
     endpoint: str = ""
     region: str = ""
     key_id: str = ""
-    key_secret: str = ""
+    key_secret: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +95,12 @@ class Volumes:
             self.cluster.create(VOLUMES, volume)
         except Exists as error:
             raise Exists(f"volume {name} exists already") from error
-        return self._claim(name, {**wish, "volumeName": self._volume_name(name)}, path)
+        try:
+            return self._claim(name, {**wish, "volumeName": self._volume_name(name)}, path)
+        except PacelineError:
+            # Without a claim nobody would ever find it again.
+            self.cluster.delete(VOLUMES, ("", self._volume_name(name)))
+            raise
 
     def create_claim(self, name: str, size: str) -> Volume:
         """Make a new, empty volume."""
@@ -104,8 +111,9 @@ class Volumes:
     def create_bucket(self, name: str, bucket: Bucket) -> Volume:
         """Give a bucket a name; its keys go into a secret and are not shown again."""
         self._check(name)
-        if not bucket.url.startswith(BUCKETS) or not bucket.url.partition("://")[2].strip("/"):
-            raise Invalid((invalid("--bucket", bucket.url, "write s3://BUCKET/FOLDER or oss://BUCKET/FOLDER"),))
+        described = data.Bucket(url=bucket.url, endpoint=bucket.endpoint)
+        if wrong := tuple(data.check_bucket(described, "-")):
+            raise Invalid(tuple(replace(fault, path=OPTIONS[fault.path]) for fault in wrong))
         held = {
             "url": bucket.url,
             "endpoint": bucket.endpoint,

@@ -15,6 +15,8 @@ from paceline.objects.meta import Object
 # A config map has room for 1 MiB, and what is packed grows by a third on its way.
 MAX_BYTES = 700 * 1024
 MAX_FILES = 2000
+# Code packs to a tenth at best; more than this is data, which nobody should have to read to be told so.
+MAX_PLAIN_BYTES = 50 * 1024 * 1024
 KEY = "source.tar.gz"
 # What nobody means to send along.
 LEFT_OUT = frozenset({".git", "__pycache__", ".venv", "venv", "node_modules", ".mypy_cache", ".pytest_cache"})
@@ -55,8 +57,12 @@ def pack(path: str) -> Packed:
         raise Malformed(f"{path}: there is nothing in it to send")
     if len(found) > MAX_FILES:
         raise TooLarge(f"{path}: {len(found)} files are too many to send along (at most {MAX_FILES}); use --git")
+    if (plain := sum(file.stat().st_size for file in found)) > MAX_PLAIN_BYTES:
+        what = f"{plain // 1024**2} MiB"
+        raise TooLarge(f"{path}: {what} is too much to send along (at most {MAX_BYTES // 1024} KiB packed); use --git")
     raw = io.BytesIO()
-    with tarfile.open(fileobj=raw, mode="w", format=tarfile.PAX_FORMAT) as archive:
+    # A script may itself be a link; a copy goes along then.
+    with tarfile.open(fileobj=raw, mode="w", format=tarfile.PAX_FORMAT, dereference=True) as archive:
         for file in found:
             archive.add(file, arcname=str(file.relative_to(root)), recursive=False, filter=_plain)
     data = gzip.compress(raw.getvalue(), mtime=0)

@@ -13,7 +13,7 @@ from paceline.kinds.apps import stem_of_app
 from paceline.kinds.templates.model_training import TEMPLATE
 from paceline.kinds.templates.values import merged
 from paceline.objects.labels import APP
-from paceline.objects.meta import Object, key_of, name_of, owned_by
+from paceline.objects.meta import Object, key_of, labels_of, name_of, owned_by
 from paceline.sdk.app import APPS, KIND, status_of
 from paceline.sdk.job import JobRef
 from paceline.sdk.pack import Packed, pack
@@ -27,6 +27,15 @@ NO_DIGEST = f"sha256:{'0' * 64}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """An object that an application needs, and whether it was there before."""
+
+    where: Collection
+    object: Object
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """One training that somebody asks for."""
 
@@ -37,8 +46,8 @@ class Plan:
     git_user: str = ""
     password: str = field(default="", repr=False)
     data: Mapping[str, str] = field(default_factory=dict)
-    # What was made for it before: it belongs to the application once that is there.
-    made: tuple[tuple[Collection, Object], ...] = ()
+    # What was made for it before, or found made: it belongs to the application once that is there.
+    made: tuple[Piece, ...] = ()
 
     def but(self, **changes: Any) -> Self:
         """Give the same with some of it changed."""
@@ -90,8 +99,8 @@ def give_source(session: Session, plan: Plan) -> Plan:
         "stringData": {"username": plan.git_user, "password": plan.password},
     }
     made = _create(session, SECRETS, secret)
-    git = {**plan.values["git"], "secret": name_of(made)}
-    return plan.but(values={**plan.values, "git": git}, made=((SECRETS, made),))
+    git = {**plan.values["git"], "secret": name_of(made.object)}
+    return plan.but(values={**plan.values, "git": git}, made=(made,))
 
 
 def _with_archive(session: Session, plan: Plan, packed: Packed) -> Plan:
@@ -100,18 +109,21 @@ def _with_archive(session: Session, plan: Plan, packed: Packed) -> Plan:
     manifest["metadata"]["namespace"] = session.namespace
     made = _create(session, CONFIG_MAPS, manifest)
     archive = {"digest": packed.digest, "configMap": name}
-    return plan.but(values={**plan.values, "archive": archive}, made=((CONFIG_MAPS, made),))
+    return plan.but(values={**plan.values, "archive": archive}, made=(made,))
 
 
-def _create(session: Session, where: Collection, manifest: Object) -> Object:
-    """Make an object, or bring the one of its name up to date: it is ours by its label."""
+def _create(session: Session, where: Collection, manifest: Object) -> Piece:
+    """Make an object, or bring the one of its name up to date; Exists when it is not ours by its label."""
     try:
-        return session.cluster.create(where, manifest)
+        return Piece(where=where, object=session.cluster.create(where, manifest), is_new=True)
     except Exists:
         there = session.cluster.get(where, *key_of(manifest))
-        if "stringData" in manifest:
-            return session.cluster.patch(where, key_of(manifest), {"stringData": manifest["stringData"]})
-        return there
+    if labels_of(there).get(APP) != labels_of(manifest)[APP]:
+        what = f"{str(manifest['kind']).lower()} {name_of(manifest)}"
+        raise Exists(f"{what} is there and belongs to somebody else; choose another name for the application")
+    if "stringData" in manifest:
+        there = session.cluster.patch(where, key_of(manifest), {"stringData": manifest["stringData"]})
+    return Piece(where=where, object=there, is_new=False)
 
 
 def submit(session: Session, plan: Plan) -> Object:
@@ -123,10 +135,11 @@ def submit(session: Session, plan: Plan) -> Object:
     except Exists:
         raise
     except PacelineError:
-        for where, each in plan.made:
-            # The error that matters is the first one.
-            with contextlib.suppress(PacelineError):
-                session.cluster.delete(where, key_of(each))
+        for piece in plan.made:
+            if piece.is_new:
+                # The error that matters is the first one.
+                with contextlib.suppress(PacelineError):
+                    session.cluster.delete(piece.where, key_of(piece.object))
         raise
     _adopt(session, plan, made)
     return made
@@ -146,8 +159,9 @@ def revise(session: Session, plan: Plan) -> int:
 
 
 def _adopt(session: Session, plan: Plan, app: Object) -> None:
-    for where, each in plan.made:
-        session.cluster.patch(where, key_of(each), {"metadata": {"ownerReferences": [owned_by(app)]}})
+    for piece in plan.made:
+        change = {"metadata": {"ownerReferences": [owned_by(app)]}}
+        session.cluster.patch(piece.where, key_of(piece.object), change)
 
 
 def wait_job(session: Session, name: str) -> JobRef:

@@ -14,7 +14,7 @@ from paceline.errors import Unavailable
 from paceline.porter.__main__ import main
 from paceline.porter.bucket import Where, open_bucket
 from paceline.porter.unpack import unpack
-from paceline.porter.words import Stopped, Voice, read_secret
+from paceline.porter.words import Stopped, Voice, hidden, read_secret
 from paceline.testing.embedded import wait_until
 from paceline.testing.s3server import KEY, KEY_ID, s3_server
 
@@ -159,6 +159,18 @@ def test_secrets_are_taken_out_of_what_is_said(tmp_path):
     voice.conclude("fatal: hunter22 is wrong, x too")
 
     assert (tmp_path / "said").read_text() == "fatal: … is wrong, x too"
+
+
+def test_what_a_secret_says_of_a_bucket_is_no_secret_and_its_keys_are():
+    known = {**KEYS, "url": "s3://results/named", "endpoint": "https://oss.example.org", "region": "us-east-1"}
+
+    assert set(hidden(known)) == set(KEYS.values())
+
+
+def test_keys_in_the_address_of_a_bucket_are_refused_and_not_shown():
+    with pytest.raises(Stopped, match="keys go into the secret") as caught:
+        open_bucket(Where(secret={"url": "s3://AKIA:very-secret@team/data"}))
+    assert "very-secret" not in str(caught.value)
 
 
 def test_a_message_keeps_its_end_and_fits(tmp_path):

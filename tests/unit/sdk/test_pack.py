@@ -7,7 +7,7 @@ import tarfile
 import pytest
 
 from paceline.errors import Malformed, TooLarge
-from paceline.sdk.pack import MAX_BYTES, pack
+from paceline.sdk.pack import MAX_BYTES, MAX_PLAIN_BYTES, pack
 
 
 @pytest.fixture
@@ -52,3 +52,20 @@ def test_what_is_too_much_or_not_there_is_refused(folder, tmp_path):
         pack(str(tmp_path / "empty"))
     with pytest.raises(Malformed, match="no such file"):
         pack(str(tmp_path / "nosuch.py"))
+
+
+def test_a_folder_of_data_is_refused_before_it_is_read(folder):
+    with (folder / "data.bin").open("wb") as file:
+        file.truncate(MAX_PLAIN_BYTES * 1000)
+
+    with pytest.raises(TooLarge, match="50000 MiB is too much"):
+        pack(str(folder))
+
+
+def test_a_script_that_is_a_link_goes_along_as_what_it_leads_to(folder, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "today.py").symlink_to(folder / "train.py")
+    packed = pack(str(tmp_path / "elsewhere" / "today.py"))
+
+    with tarfile.open(fileobj=io.BytesIO(packed.data)) as archive:
+        assert archive.extractfile("today.py").read() == b"train.py"

@@ -1,0 +1,59 @@
+"""What a training needs is made before it, is never somebody else's, and is taken back when it is refused."""
+
+import pytest
+from tests.unit.sdk.conftest import SECRETS
+
+from paceline.errors import Exists, PacelineError
+from paceline.objects.labels import APP
+from paceline.sdk.training import Plan, give_source, submit
+
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+def plan():
+    git = {"url": "https://example.org/code.git", "revision": "", "directory": ""}
+    return Plan(name="mnist", values={"git": git, "command": "true"}, git_user="me", password="correct-horse")
+
+
+def there(stage, **labels):
+    stage.put(
+        SECRETS, {"metadata": {"name": "mnist-git", "namespace": "default", "labels": labels}, "data": {"a": "b"}}
+    )
+
+
+def test_a_secret_of_somebody_else_is_left_alone(stage, session):
+    there(stage)
+
+    with pytest.raises(Exists, match="secret mnist-git is there and belongs to somebody else"):
+        give_source(session, plan())
+    assert (stage.patched, stage.deleted) == ([], [])
+
+
+def test_a_secret_of_an_earlier_try_takes_the_new_password(stage, session):
+    there(stage, **{APP: "mnist"})
+
+    give_source(session, plan())
+
+    assert stage.patched == [{"stringData": {"username": "me", "password": "correct-horse"}}]
+
+
+@pytest.mark.parametrize("is_new", [True, False], ids=["made for it", "there before"])
+def test_a_refused_training_takes_back_what_was_made_for_it_and_nothing_else(stage, session, is_new):
+    if not is_new:
+        there(stage, **{APP: "mnist"})
+    stage.refused.add("mnist")
+    ready = give_source(session, plan())
+
+    with pytest.raises(PacelineError):
+        submit(session, ready)
+    assert ((SECRETS, "mnist-git") in stage.objects) is not is_new
+
+
+def test_code_is_not_taken_from_a_config_map_of_somebody_else(stage, session, tmp_path):
+    (tmp_path / "train.py").write_text("print(1)")
+    code = Plan(name="mnist", values={"command": "python3 train.py"}, path=str(tmp_path / "train.py"))
+    name = give_source(session, code).values["archive"]["configMap"]
+    stage.put(CONFIG_MAPS, {"metadata": {"name": name, "namespace": "default"}})
+
+    with pytest.raises(Exists, match="belongs to somebody else"):
+        give_source(session, code)
