@@ -20,6 +20,8 @@ from paceline.objects.faults import did_you_mean, duplicate, invalid
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 FLAG = re.compile(r"-{0,2}[A-Za-z][A-Za-z0-9_.-]*")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# The largest number that comes back from a cluster as it was sent.
+MOST = 2**63 - 1
 SHELLS = frozenset({"sh", "bash", "dash", "ash", "ksh", "zsh"})
 # `-c`, alone or behind other letters: what follows is a text that the shell reads.
 TEXT_FOLLOWS = re.compile("-[a-z]*c")
@@ -52,6 +54,8 @@ def check_hyperparameters(given: Hyperparameters, path: str) -> Iterator[Fault]:
             yield invalid(where, name, "a name begins with a letter and has letters, digits, _, . and - in it")
         if isinstance(value, dict | list):
             yield invalid(where, value, "give one number, text, or true or false")
+        elif isinstance(value, int) and not -MOST - 1 <= value <= MOST:
+            yield invalid(where, value, "no cluster keeps so many digits of a number; write it as text, in quotes")
         elif isinstance(value, float) and not math.isfinite(value):
             yield invalid(where, str(value), "give a number, or text")
         elif isinstance(value, str) and "\0" in value:

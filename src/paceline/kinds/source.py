@@ -126,20 +126,22 @@ def split_url(url: str) -> SplitResult | None:
 
 def masked(url: str) -> str:
     """Give an address without what may be a password, fit for a message."""
-    return re.sub(r"//[^/@]*@", "//…@", url)
+    # A password may have anything in it, also a / or an @; a path that has an @ is masked too, which harms nobody.
+    return re.sub(r"^([A-Za-z][A-Za-z0-9+.-]*://)?.*@", r"\1…@", url, flags=re.DOTALL)
 
 
 def _check_git(git: Git, path: str) -> Iterator[Fault]:
     where = f"{path}.url"
     parts = split_url(git.url)
-    is_ssh = parts is None or not parts.scheme or parts.scheme in ("ssh", "git+ssh", "git")
-    if is_ssh and ("@" in git.url or (parts is not None and parts.scheme)):
+    is_web = git.url.lower().startswith(("https://", "http://"))
+    is_ssh = not is_web and (parts is None or not parts.scheme or parts.scheme in ("ssh", "git+ssh", "git"))
+    hint = f"leave user and password out; put them into a secret and name it in {path}.secret"
+    if is_web and "@" in git.url and (parts is None or "@" in parts.netloc):
+        yield invalid(where, masked(git.url), hint)
+    elif is_ssh and ("@" in git.url or (parts is not None and parts.scheme)):
         yield invalid(where, masked(git.url), f"ssh is refused; use https{_as_https(git.url)}")
     elif parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
         yield invalid(where, masked(git.url), "write an address that begins with https:// or http://")
-    elif "@" in parts.netloc:
-        hint = f"leave user and password out; put them into a secret and name it in {path}.secret"
-        yield invalid(where, masked(git.url), hint)
     elif parts.query or parts.fragment or not parts.path.strip("/") or re.search(r"[\x00-\x20\x7f]", git.url):
         yield invalid(
             where, masked(git.url), "write the address of a repository, such as https://example.org/team/code.git"
@@ -151,7 +153,7 @@ def _check_git(git: Git, path: str) -> Iterator[Fault]:
 
 def _as_https(url: str) -> str:
     """Say which https address an ssh one probably has."""
-    found = re.fullmatch(r"(?:(?:git\+)?ssh://)?(?:[^@/]+@)?([A-Za-z0-9.-]+)(?::\d+)?[:/]+([^\s?#]+)", url)
+    found = re.fullmatch(r"(?:(?:git\+)?ssh://)?(?:[^@/]+@)?([A-Za-z0-9.-]+)(?::\d+)?[:/]+([^\s?#@]+)", url)
     return f": https://{found[1]}/{found[2]}" if found else ""
 
 

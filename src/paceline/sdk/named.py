@@ -12,6 +12,7 @@ from paceline.objects.faults import did_you_mean, invalid, required
 from paceline.objects.labels import LOCATION, VOLUME
 from paceline.objects.meta import Object, annotations_of, labels_of, name_of
 from paceline.objects.names import better_name, label_problem
+from paceline.objects.quantity import parse
 
 # A folder has no size of its own; a claim must ask for one.
 FOLDER_SIZE = "1Ti"
@@ -105,6 +106,8 @@ class Volumes:
     def create_claim(self, name: str, size: str) -> Volume:
         """Make a new, empty volume."""
         self._check(name)
+        if not _is_size(size):
+            raise Invalid((invalid("--size", size, "write a size, such as 10Gi"),))
         wish = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": size}}}
         return self._claim(name, wish, size)
 
@@ -199,6 +202,13 @@ def _bucket(secret: Object) -> Volume:
     kept = {key: value for key, value in secret.items() if key not in ("data", "stringData")}
     location = annotations_of(secret).get(LOCATION, "")
     return Volume(name=labels_of(secret)[VOLUME], type="bucket", location=location, phase="Ready", object=kept)
+
+
+def _is_size(size: str) -> bool:
+    try:
+        return parse(size) > 0
+    except ValueError:
+        return False
 
 
 def _folder_problem(path: str) -> str:

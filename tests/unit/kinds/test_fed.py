@@ -93,7 +93,20 @@ def test_what_cannot_be_right_is_refused_with_what_would_be(spec, hint):
     assert hint in one_fault(generic(**spec))
 
 
-@pytest.mark.parametrize("url", ["https://me:hunter22@example.org/x.git", "ssh://me:hunter22@example.org/x.git"])
+WITH_PASSWORD = (
+    "https://me:hunter22@example.org/x.git",
+    "HTTPS://me:hunter22@example.org/x.git",
+    "https://me:a@hunter22@example.org/x.git",
+    "https://me:a/hunter22@example.org/x.git",
+    "https://me:a#hunter22@example.org/x.git",
+    "https://me:a?hunter22@example.org/x.git",
+    "ssh://me:hunter22@example.org/x.git",
+    "me:hunter22@example.org:x.git",
+    "me:hunter22@example.org/x.git",
+)
+
+
+@pytest.mark.parametrize("url", WITH_PASSWORD)
 def test_s28_a_password_in_an_address_is_refused_and_not_repeated(url):
     fault = one_fault(generic(**git(url=url)))
 

@@ -123,8 +123,8 @@ def test_as_environment_a_value_is_what_was_written_whatever_is_in_it():
     assert env_of(container_of(generic(hyperparameters=values)))["TEXT"] == "$$(HOME) costs $$$$5"
 
 
-@pytest.mark.parametrize("value", [float("inf"), float("nan")])
-def test_what_is_no_number_cannot_be_passed_on(value):
+@pytest.mark.parametrize("value", [float("inf"), float("nan"), 2**63, -(2**63) - 1, 10**30])
+def test_what_would_not_arrive_as_it_was_written_is_refused(value):
     wrong = list(check_hyperparameters(Hyperparameters(values={"x": value}), "spec.hyperparameters"))
 
     assert [fault.path for fault in wrong] == ["spec.hyperparameters.values.x"]

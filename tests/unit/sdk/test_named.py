@@ -41,3 +41,10 @@ def test_a_bucket_that_cannot_be_is_refused_and_no_key_is_shown(stage, volumes, 
 
 def test_a_key_is_not_in_what_a_bucket_prints():
     assert "very-secret" not in repr(Bucket(url="s3://team", key_id="AKIA", key_secret="very-secret"))
+
+
+@pytest.mark.parametrize("size", ["lots", "0", "-1Gi", ""])
+def test_what_is_no_size_is_refused_with_an_example(stage, volumes, size):
+    with pytest.raises(Invalid, match="such as 10Gi"):
+        volumes.create_claim("new", size)
+    assert stage.objects == {}
