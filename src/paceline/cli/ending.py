@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from paceline.cli.output import Output
+from paceline.cli.stages import OURS
 from paceline.cli.times import short
 from paceline.errors import PacelineError
 from paceline.objects.meta import Object
@@ -48,12 +49,22 @@ def say_failure(ref: JobRef, job: Object, *, to: Output) -> MemberPod | None:
         failure = status_of(job).failure
         say_lines(failure.pod if failure else "", kept_lines(failure), to=to)
         return None
+    failure = status_of(job).failure
+    mine = failure if failure and failure.pod == pod.name else None
+    if mine is not None and mine.message and not pod.has_started:
+        to.lines(stage_failure(mine))
+        return pod
     why = f" ({pod.reason})" if pod.reason not in PLAIN_REASONS else ""
     to.line(f"  {pod.name} ended with {exit_words(pod.exit_code)}{why}{': ' + pod.message if pod.message else ''}")
-    failure = status_of(job).failure
-    kept = kept_lines(failure) if failure and failure.pod == pod.name else []
-    say_lines(str(pod.place), last_lines(ref, pod) or kept, to=to)
+    say_lines(str(pod.place), last_lines(ref, pod) or kept_lines(mine), to=to)
     return pod
+
+
+def stage_failure(failure: Failure) -> list[str]:
+    """Say at which stage a pod failed before its command began, in the words of the tool that failed."""
+    stage = f"the stage {failure.container.removeprefix(OURS)}" if failure.container else "a stage before its command"
+    said = f"  {failure.pod} failed at {stage} with {exit_words(failure.exit_code)}:"
+    return [said, *(f"    {line}" for line in failure.message.splitlines())]
 
 
 def say_lines(whose: str, lines: list[bytes], *, to: Output) -> None:

@@ -1,5 +1,6 @@
 """Buckets: the object stores that results go to and data come from, behind four verbs."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -19,6 +20,9 @@ MOST_PIECES = 9_000
 # How long one request is tried again by itself; who calls tries again after that.
 PATIENCE: Any = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
 CLIENT: Any = {"connect_timeout": "5s", "timeout": "300s"}
+
+
+REFUSAL = re.compile(r"<Code>(?P<code>[^<]+)</Code>\s*<Message>(?P<message>[^<]+)</Message>")
 
 
 class NotReached(Stopped):
@@ -84,6 +88,9 @@ class Bucket:
     def _refused(self, error: Exception) -> NotReached:
         # The library's errors go on with a dump of their insides.
         said = str(error).split("\n\nDebug source:")[0].strip()
+        # What a store says goes on with numbers that only its own people understand.
+        if found := REFUSAL.search(said):
+            said = f"{found['code']}: {found['message']}"
         return NotReached(f"{self.name} refuses: {said}")
 
 

@@ -115,6 +115,8 @@ def no_log(job: str, pods: Iterable[MemberPod], meant: Iterable[MemberPod], *, i
         return f"{job} has no such member; it has: {', '.join(known)}"
     if is_previous:
         return f"{waiting[0].place} of {job} was started only once, so it has no previous log"
+    if waiting[0].phase == "Failed":
+        return f"{waiting[0].place} of {job} failed before its command began; `paceline describe` says at which stage"
     why = f": {waiting[0].reason}" if waiting[0].reason else ""
     return f"{waiting[0].place} of {job} has not started yet{why}; -f waits for it"
 

@@ -98,7 +98,13 @@ def test_a_sidecar_copies_while_it_runs_and_for_the_last_time_when_told_to_end(s
     assert KEY.encode() not in said
 
 
-REFUSED = {"gone": ("s3://nobucket/x", "NoSuchBucket"), "odd": ("ftp://x", "no address of a bucket")}
+REFUSED = {
+    "gone": (
+        "s3://nobucket/x",
+        "s3://nobucket/x/job/worker-0 refuses: NoSuchBucket: The specified bucket does not exist\n",
+    ),
+    "odd": ("ftp://x", "no address of a bucket"),
+}
 
 
 @pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)

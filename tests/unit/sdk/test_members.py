@@ -202,4 +202,6 @@ def test_why_there_is_no_log():
     assert "has no pods" in no_log("pj/a", [], [], is_previous=False)
     assert "it has: worker-0" in no_log("pj/a", [waiting], [], is_previous=False)
     assert "not started yet: Unschedulable" in no_log("pj/a", [waiting], [waiting], is_previous=False)
+    failed = pod("worker", 0, phase="Failed", has_started=False)
+    assert "failed before its command began" in no_log("pj/a", [failed], [failed], is_previous=False)
     assert "started only once" in no_log("pj/a", [waiting], [waiting], is_previous=True)
