@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from paceline.client.cluster import CLAIMS, CONFIG_MAPS, PODS, Collection, Select
+from paceline.client.cluster import CLAIMS, CONFIG_MAPS, EVENTS, PODS, Collection, Select
 from paceline.errors import Invalid, Missing
 from paceline.kinds.kind import GROUP, OWN_GROUP, SERVICE_GROUP, VERSION
 from paceline.objects.meta import Object, name_of
@@ -258,6 +258,35 @@ def test_a_claim_cannot_change_and_the_application_says_so_until_it_need_not() -
         await set_spec(cluster, values={"persistence": {"pvc": {"storage": "5Gi"}}})
         await comes_to(cluster, 3, "Succeeded")
         assert await names(cluster, JOBS) == ["mnist-1", "mnist-3"]
+
+    live(act)
+
+
+SPOILT: dict[str, tuple[Collection, str, Any]] = {
+    "an application": (APPS, "mnist", {"revision": "many", "updated": "yesterday", "job": "x"}),
+    "a record": (RECORDS, "mnist-1", {"startTime": "yesterday", "metrics": "none"}),
+    "a job": (GENERIC, "mnist-1", {"tasks": [{"replicas": [{"x": 1}]}], "ports": "x", "phase": "Nonsense"}),
+    "the end of a job": (GENERIC, "mnist-1", {"phase": "Running", "ending": {"phase": "Nonsense"}}),
+}
+
+
+@pytest.mark.parametrize("spoilt", SPOILT.values(), ids=SPOILT)
+def test_a_status_that_nobody_can_read_is_said_and_holds_up_nothing_else(spoilt: tuple[Collection, str, Any]) -> None:
+    """I14: whoever may write one status does not stop the others, nor the controllers."""
+    where, name, status = spoilt
+
+    async def act(cluster: SimCluster) -> None:
+        await cluster.client().create(APPS, plain())
+        await comes_to(cluster, 1, "Succeeded")
+        await cluster.client().patch(where, ("default", name), {"status": status}, subresource="status")
+
+        async def is_said() -> bool:
+            events = (await cluster.client().list(EVENTS, Select(namespace="default"))).items
+            return any(each["reason"] == "Unreadable" for each in events)
+
+        await until(is_said)
+        await cluster.client().create(APPS, {**plain(), "metadata": {"name": "other", "namespace": "default"}})
+        await phase_becomes(cluster, APPS, "other", "Succeeded")
 
     live(act)
 

@@ -6,6 +6,7 @@ from typing import Any
 from paceline.kinds import apps, catalog
 from paceline.objects import labels
 from paceline.objects.app_status import AppStatus, RecordStatus
+from paceline.objects.foreign import foreign
 from paceline.objects.meta import Object, is_deleting, labels_of, name_of, uid_of
 from paceline.objects.status import JobStatus
 from paceline.plan.app import AppSeen, Recorded, RevisionJob
@@ -15,6 +16,7 @@ from paceline.plan.plan import LogWish
 LEADERS = ("chief", "master", "launcher", "worker")
 
 
+@foreign
 def look(app: Object, records: Iterable[Object], jobs: Iterable[Object]) -> AppSeen:
     """Read everything that one decision may look at."""
     spec = apps.read_app(app)

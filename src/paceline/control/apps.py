@@ -10,7 +10,7 @@ from paceline.client.informer import Informer
 from paceline.client.queue import WorkQueue, run
 from paceline.control.app_look import leader_log, look, record_spec
 from paceline.control.last_lines import JobKey, LastLines
-from paceline.errors import Conflict, Exists, Forbidden, Invalid, Missing
+from paceline.errors import Conflict, Exists, Forbidden, Invalid, Malformed, Missing
 from paceline.kinds import apps, catalog, jobrecord, tensorboard, trainingapp
 from paceline.kinds.kind import (
     API_VERSION,
@@ -113,17 +113,20 @@ class Apps:
         if app is None or is_deleting(app):
             self._last_lines.forget(key)
             return
-        if wrong := catalog.app_faults(app):
-            await self._refuse(app, str(Invalid(wrong)))
+        try:
+            if wrong := catalog.app_faults(app):
+                await self._refuse(app, str(Invalid(wrong)))
+                return
+            seen = self._look(key, app)
+        except Malformed as error:
+            # Whoever wrote it must mend it; what runs goes on.
+            await self.recorder.record(app, "Unreadable", message=str(error), is_warning=True)
             return
-        seen = self._look(key, app)
         plan = decide(seen, self.clock.now())
         try:
             await self._carry_out(app, seen=seen, plan=plan)
-        except Missing:
-            # The application went while the plan was made; all of it goes with it.
-            return
-        except (Invalid, Forbidden) as error:
+        except (Invalid, Forbidden, Missing) as error:
+            # Missing: the application went while the plan was made, and all of it goes with it; or a kind did.
             await self._refuse(self._apps.cache.get(key[1:]) or app, str(error))
             # What stands in the way may go without a word.
             self.queue.add_after(key, AGAIN_SECONDS)

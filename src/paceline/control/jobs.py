@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from paceline.client.cache import Handler
@@ -13,11 +13,12 @@ from paceline.client.queue import WorkQueue, run
 from paceline.control.carry_out import Hands, carry_out
 from paceline.control.last_lines import JobKey, LastLines
 from paceline.control.look import Reading, Readings, look
-from paceline.errors import Invalid, Missing, PacelineError
+from paceline.errors import Invalid, Malformed, Missing, PacelineError
 from paceline.kinds import catalog
 from paceline.kinds.kind import GROUP, VERSION, JobKind, no_ports
+from paceline.objects.foreign import foreign
 from paceline.objects.meta import Object, controller_of, is_deleting, key_of, uid_of
-from paceline.objects.status import JobStatus
+from paceline.objects.status import JobStatus, Phase
 from paceline.plan.conditions import hindered, refused
 from paceline.plan.decide import decide
 from paceline.plan.plan import Plan
@@ -36,6 +37,7 @@ AGAIN_SECONDS = 30.0
 START_TOGETHER_SECONDS = 0.25
 END_TOGETHER_SECONDS = 0.05
 UNDER_WAY = ("Pending", "Running")
+FINAL = tuple(phase.value for phase in Phase if phase.is_final)
 
 
 def collection_of(kind: JobKind) -> Collection:
@@ -118,12 +120,8 @@ class Jobs:
             return
         where = collection_of(kind)
         hands = Hands(cluster=self.cluster, recorder=self.recorder, program=self.program)
-        try:
-            reading = self._readings.of(key, job)
-            ported = self._with_ports(key, kind, job, reading=reading)
-            seen = look(ported, reading, self._pods.owned(uid_of(job)), last_lines=self._last_lines.of(key))
-        except Invalid as error:
-            await self._refuse(where, job, error)
+        seen = await self._look(key, kind, job)
+        if seen is None:
             return
         plan = self._decide(key, seen)
         try:
@@ -147,6 +145,19 @@ class Jobs:
             pause = (plan.wake_at - self.clock.now()).total_seconds()
             self.queue.add_after(key, max(pause, 0.0))
 
+    async def _look(self, key: JobKey, kind: JobKind, job: Object) -> Seen | None:
+        """Read everything that a decision may look at; None when somebody else must act first, who is told."""
+        try:
+            reading = self._readings.of(key, job)
+            ported = self._with_ports(key, kind, job, reading=reading)
+            return look(ported, reading, self._pods.owned(uid_of(job)), last_lines=self._last_lines.of(key))
+        except Invalid as error:
+            await self._refuse(collection_of(kind), job, error)
+        except Malformed as error:
+            # Whoever wrote it must mend it; what runs goes on.
+            await self.recorder.record(job, "Unreadable", message=str(error), is_warning=True)
+        return None
+
     def _decide(self, key: JobKey, seen: Seen) -> Plan:
         """Decide, and say in the status what the cluster has refused of the last plan."""
         now = self.clock.now()
@@ -165,6 +176,7 @@ class Jobs:
         await self.recorder.record(job, "Refused", message=why, is_warning=True)
         self.queue.add(key)
 
+    @foreign
     def _with_ports(self, key: JobKey, kind: JobKind, job: Object, *, reading: Reading) -> Object:
         """Give a job as if its ports were written down, which happens with its next status, before a member is made."""
         status = job.get("status") or {}
@@ -196,11 +208,11 @@ class Jobs:
             plural, *name = key
             job = self._jobs[plural].cache.get((name[0], name[1]))
             status = (job or {}).get("status") or {}
-            if job is None or (JobStatus.from_wire(status).phase.is_final and not self._has_live_pods(job)):
+            if job is None or (status.get("phase") in FINAL and not self._has_live_pods(job)):
                 # A job that begins anew after its end is noted again when it does.
                 self._holders.discard(key)
             else:
-                taken.update((status.get("ports") or {}).values())
+                taken.update(_ports(status))
         return frozenset(taken.union(*(chosen.values() for chosen in self._promised.values())))
 
     def _has_live_pods(self, job: Object) -> bool:
@@ -242,6 +254,12 @@ class Jobs:
                 self._holders.add(key)
             is_under_way = new is not None and (new.get("status") or {}).get("phase") in UNDER_WAY
             self.queue.add_after(key, START_TOGETHER_SECONDS if is_under_way else END_TOGETHER_SECONDS)
+
+
+def _ports(status: Object) -> Iterable[int]:
+    """Give the ports that a job has; what is no port was written by somebody else."""
+    ports = status.get("ports")
+    return (port for port in ports.values() if isinstance(port, int)) if isinstance(ports, dict) else ()
 
 
 def _is_progress(old: Object, new: Object) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 from paceline.errors import Invalid
 from paceline.kinds import catalog
 from paceline.objects import labels
+from paceline.objects.foreign import foreign
 from paceline.objects.gang import Gang, Place, Site
 from paceline.objects.meta import Object, annotations_of, is_deleting, labels_of, name_of, uid_of
 from paceline.objects.status import JobStatus
@@ -87,6 +88,7 @@ class Readings:
         self._known.pop(key, None)
 
 
+@foreign
 def look(job: Object, reading: Reading, pods: tuple[Object, ...], *, last_lines: Mapping[str, tuple[str, ...]]) -> Seen:
     """Put together what a job says, its status and its pods; Invalid when the job breaks a rule of its kind."""
     status = JobStatus.from_wire(job.get("status") or {})

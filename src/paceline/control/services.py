@@ -12,10 +12,11 @@ from paceline.client.events import Recorder
 from paceline.client.informer import Informer
 from paceline.client.queue import WorkQueue, run
 from paceline.control.look import why_of
-from paceline.errors import Conflict, Exists, Forbidden, Invalid, Missing
+from paceline.errors import Conflict, Exists, Forbidden, Invalid, Malformed, Missing
 from paceline.kinds import catalog
 from paceline.kinds.kind import VERSION, ServiceKind
 from paceline.objects import labels
+from paceline.objects.foreign import foreign
 from paceline.objects.meta import (
     Key,
     Object,
@@ -144,10 +145,15 @@ class Services:
         except Missing:
             # It went while the plan was made, and what was made for it goes too.
             return
+        except Malformed as error:
+            # Whoever wrote it must mend it; what runs goes on.
+            await self.recorder.record(service, "Unreadable", message=str(error), is_warning=True)
+            return
         if plan.wake_at is not None:
             pause = (plan.wake_at - self.clock.now()).total_seconds()
             self.queue.add_after(key, max(pause, 0.0))
 
+    @foreign
     def _look(self, service: Object) -> ServiceSeen:
         window = catalog.expand_service(service)
         doors = [door for door in self._doors.owned(uid_of(service)) if name_of(door) == window.service]

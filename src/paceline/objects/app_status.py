@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Self
 
+from paceline.objects.foreign import foreign
 from paceline.objects.times import from_wire, to_wire
 
 
@@ -66,6 +67,7 @@ class AppStatus:
         return {"phase": self.phase.value, "observedGeneration": self.observed_generation, **known}
 
     @classmethod
+    @foreign
     def from_wire(cls, wire: Mapping[str, Any]) -> Self:
         """Read a status back; an application that has none yet has the first one there is."""
         job = wire.get("job") or {}
@@ -79,7 +81,7 @@ class AppStatus:
             waiting=str(wire.get("waiting") or ""),
             message=str(wire.get("message") or ""),
             url=str(wire.get("url") or ""),
-            history=tuple(wire.get("history") or ()),
+            history=tuple(dict(each) for each in wire.get("history") or ()),
         )
 
 
@@ -120,6 +122,7 @@ class RecordStatus:
         return {"phase": self.phase.value, **known}
 
     @classmethod
+    @foreign
     def from_wire(cls, wire: Mapping[str, Any]) -> Self:
         """Read a status back."""
         return cls(
@@ -128,7 +131,7 @@ class RecordStatus:
             completion_time=_moment(wire, "completionTime"),
             commit=str(wire.get("commit") or ""),
             message=str(wire.get("message") or ""),
-            metrics=dict(wire["metrics"]) if "metrics" in wire else None,
+            metrics={str(name): str(text) for name, text in wire["metrics"].items()} if "metrics" in wire else None,
             is_made=bool(wire.get("made")),
             cluster=str(wire.get("clusterSpec") or ""),
         )

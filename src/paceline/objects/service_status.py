@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Self
 
+from paceline.objects.foreign import foreign
 from paceline.objects.times import from_wire, to_wire, to_wire_micro
 
 
@@ -110,6 +111,7 @@ class ServiceStatus:
         }
 
     @classmethod
+    @foreign
     def from_wire(cls, wire: Mapping[str, Any]) -> Self:
         """Read a status back; an object that has none yet has the first one there is."""
         phase = wire.get("phase")

@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Self
 
+from paceline.objects.foreign import counts, foreign
 from paceline.objects.times import from_wire, to_wire, to_wire_micro
 
 
@@ -212,18 +213,19 @@ class JobStatus:
         }
 
     @classmethod
+    @foreign
     def from_wire(cls, wire: Mapping[str, Any]) -> Self:
-        """Read a status back; a job that has none yet has the first one there is."""
+        """Read a status back; a job that has none yet has the first one there is. Malformed when nobody can."""
         phase = wire.get("phase") or Phase.PENDING
         failure = wire.get("failure")
         return cls(
             phase=Phase(phase) if phase in _PHASES else Phase.UNKNOWN,
             observed_generation=int(wire.get("observedGeneration") or 0),
             attempt=int(wire.get("attempt") or 0),
-            member_attempts=dict(wire.get("memberAttempts") or {}),
+            member_attempts=counts(wire.get("memberAttempts")),
             backoff_count=int(wire.get("backoffCount") or 0),
-            releases=dict(wire.get("releases") or {}),
-            role_restarts=dict(wire.get("roleRestarts") or {}),
+            releases=counts(wire.get("releases")),
+            role_restarts=counts(wire.get("roleRestarts")),
             start_after=_moment(wire, "startAfter"),
             start_time=_moment(wire, "startTime"),
             running_time=_moment(wire, "runningTime"),
@@ -232,17 +234,17 @@ class JobStatus:
             restart_granted=str(wire.get("restartGranted") or ""),
             resumes=int(wire.get("resumes") or 0),
             paused_seconds=int(wire.get("pausedSeconds") or 0),
-            ports=dict(wire.get("ports") or {}),
+            ports=counts(wire.get("ports")),
             conditions=_conditions(wire.get("conditions") or ()),
             waiting=str(wire.get("waiting") or ""),
             failure=Failure.from_wire(failure) if failure else None,
-            tasks=tuple(wire.get("tasks") or ()),
-            aggregate=dict(wire.get("aggregate") or {}),
+            tasks=_tasks(wire.get("tasks") or ()),
+            aggregate=counts(wire.get("aggregate")),
             tensorboard=dict(wire.get("tensorboard") or {}),
             elastic=dict(wire.get("elastic") or {}),
-            source=dict(wire.get("source") or {}),
-            errands=dict(wire.get("errands") or {}),
-            ending=dict(wire.get("ending") or {}),
+            source={str(name): str(text) for name, text in (wire.get("source") or {}).items()},
+            errands=counts(wire.get("errands")),
+            ending=_ending(wire.get("ending") or {}),
         )
 
 
@@ -252,6 +254,24 @@ def _moment(wire: Mapping[str, Any], key: str) -> datetime | None:
 
 _PHASES = frozenset(phase.value for phase in Phase)
 _KNOWN = frozenset(kind.value for kind in ConditionType)
+
+
+def _tasks(wire: Iterable[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
+    """Give rows of replicas as they are, once it is clear that they are such."""
+    tasks = tuple(wire)
+    for row in (row for task in tasks for row in task.get("replicas") or ()):
+        _ = row["name"], [(each["name"], each["state"]) for part in _PARTS for each in row.get(part) or ()]
+    return tasks
+
+
+_PARTS = ("containers", "stages")
+
+
+def _ending(wire: Mapping[str, Any]) -> dict[str, str]:
+    """Give how a job ended whose results are not safe yet, once it is clear that it says so."""
+    if wire:
+        _ = Phase(wire["phase"]), wire["reason"], wire["message"], from_wire(wire["time"])
+    return dict(wire)
 
 
 def _conditions(wire: Iterable[Mapping[str, Any]]) -> tuple[Condition, ...]:

@@ -19,4 +19,5 @@ def to_wire_micro(moment: datetime) -> str:
 
 def from_wire(text: str) -> datetime:
     """Read either form back; ValueError when it is neither."""
-    return datetime.fromisoformat(text)
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

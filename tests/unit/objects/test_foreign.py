@@ -1,0 +1,36 @@
+"""What others wrote is read, or said to be unreadable; it never looks like a bug of ours."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paceline.errors import Malformed
+from paceline.objects.app_status import AppStatus, RecordStatus
+from paceline.objects.service_status import ServiceStatus
+from paceline.objects.status import JobStatus
+from paceline.objects.times import from_wire
+
+STATUSES = (AppStatus, JobStatus, RecordStatus, ServiceStatus)
+FIELDS = sorted(
+    {"phase", "tasks", "ending", "job", "metrics", "pod", "lastActivity", "startAfter", "startTime", "ports", "source"}
+    | {"conditions", "failure", "errands", "memberAttempts", "history", "updated", "revision", "aggregate", "elastic"}
+)
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8)
+JSON = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS) | st.text(max_size=4), inner),
+    max_leaves=6,
+)
+
+
+@pytest.mark.parametrize("status", STATUSES)
+@given(wire=st.dictionaries(st.sampled_from(FIELDS), JSON, max_size=4))
+def test_a_status_is_read_or_said_to_be_unreadable(status, wire):
+    try:
+        status.from_wire(wire).to_wire()
+    except Malformed as error:
+        assert "cannot be read" in str(error)
+
+
+def test_a_moment_without_a_zone_is_one_of_ours():
+    assert from_wire("2030-01-31T12:00:00") == from_wire("2030-01-31T12:00:00Z")
