@@ -15,6 +15,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from bench.memory import memory_of
 from paceline.assembly.machine import RealChance
 from paceline.client.access import from_json
 from paceline.client.cluster import PODS, Select
@@ -199,13 +200,6 @@ async def cpu_share(pids):
 def cpu_seconds(pid):
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def memory_of(pid):
-    rows = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    return tuple(
-        next(int(row.split()[1]) / 1024 for row in rows if row.startswith(f"{name}:")) for name in ("Rss", "Pss")
-    )
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import sys
 import time
 from pathlib import Path
 
+from bench.memory import memory_of
 from paceline.assembly.machine import RealChance
 from paceline.client.access import from_json
 from paceline.client.cluster import CONFIG_MAPS
@@ -35,10 +36,10 @@ def main() -> None:
         rows[f"imports of {name}"] = min(run(f"import paceline.assembly.{name}") for _ in range(chosen.rounds))
     with embedded() as cluster:
         rows["killed to ready, empty"] = min(start_again(cluster) for _ in range(chosen.rounds))
-        memory = {"empty": memory_of(cluster)}
+        memory = {"empty": held_by(cluster)}
         asyncio.run(fill(cluster, chosen.objects))
         rows[f"killed to ready, {chosen.objects} objects"] = min(start_again(cluster) for _ in range(chosen.rounds))
-        memory[f"{chosen.objects} objects"] = memory_of(cluster)
+        memory[f"{chosen.objects} objects"] = held_by(cluster)
     print(f"start, fastest of {chosen.rounds}")
     for name, seconds in rows.items():
         print(f"  {name:32} {seconds * 1000:7.1f} ms  {seconds / bare:6.2f}x bare")
@@ -86,15 +87,10 @@ def settings(name, owners):
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"text": "x" * 200}}
 
 
-def memory_of(cluster):
+def held_by(cluster):
     """Give what each process holds, alone and with its part of what it shares, in MB."""
     pids = {"control": cluster.control_pid, "agent": cluster.agent_pid}
-    return {name: tuple(_field(pid, field) / 1024 for field in ("Rss", "Pss")) for name, pid in pids.items()}
-
-
-def _field(pid, name):
-    rows = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    return next(int(row.split()[1]) for row in rows if row.startswith(f"{name}:"))
+    return {name: memory_of(pid) for name, pid in pids.items()}
 
 
 if __name__ == "__main__":

@@ -44,7 +44,6 @@ Conditions of `until`:
     gone
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
@@ -54,9 +53,9 @@ from typing import Any
 
 import yaml
 
+from tests.cases import cases_in, namespace_of, slug_of
+
 HERE = Path(__file__).parent
-# An object name may have 63 characters, and a namespace is named after its case.
-MAX_NAMESPACE = 60
 POD = "pod"
 CONTAINER = {"name": "main", "image": "busybox", "imagePullPolicy": "IfNotPresent"}
 
@@ -84,12 +83,12 @@ class Case:
     @property
     def slug(self) -> str:
         """The name as one word."""
-        return re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")
+        return slug_of(self.name)
 
     @property
     def namespace(self) -> str:
         """A namespace of its own, the same on every cluster."""
-        return self.slug[:MAX_NAMESPACE].strip("-")
+        return namespace_of(self.name)
 
     @property
     def folder(self) -> Path:
@@ -143,13 +142,7 @@ def _replaced(value: Any, words: Mapping[str, str]) -> Any:
 @cache
 def all_cases() -> tuple[Case, ...]:
     """Every case, in the order of topics and lines; no two with the same namespace."""
-    found = tuple(case for path in sorted((HERE / "cases").glob("*.yaml")) for case in _read(path))
-    taken: dict[str, str] = {}
-    for case in found:
-        if case.namespace in taken:
-            raise ValueError(f"the cases {case.name!r} and {taken[case.namespace]!r} would share a namespace")
-        taken[case.namespace] = case.name
-    return found
+    return cases_in(HERE / "cases", _read)
 
 
 def _read(path: Path) -> Iterator[Case]:

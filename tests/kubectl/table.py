@@ -9,10 +9,10 @@ from typing import Any
 
 import yaml
 
+from tests.cases import cases_in, namespace_of, slug_of
+
 HERE = Path(__file__).parent
 MANIFESTS = HERE / "manifests"
-# An object name may have 63 characters, and a namespace is named after its case.
-MAX_NAMESPACE = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,24 +43,18 @@ class Case:
     @property
     def slug(self) -> str:
         """The name as one word."""
-        return re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")
+        return slug_of(self.name)
 
     @property
     def namespace(self) -> str:
         """A namespace of its own, the same on every cluster."""
-        return self.slug[:MAX_NAMESPACE].strip("-")
+        return namespace_of(self.name)
 
 
 @cache
 def all_cases() -> tuple[Case, ...]:
     """Every case, in the order of files and lines; no two with the same namespace."""
-    found = tuple(case for path in sorted((HERE / "cases").glob("*.yaml")) for case in _read(path))
-    taken: dict[str, str] = {}
-    for case in found:
-        if case.namespace in taken:
-            raise ValueError(f"the cases {case.name!r} and {taken[case.namespace]!r} would share a namespace")
-        taken[case.namespace] = case.name
-    return found
+    return cases_in(HERE / "cases", _read)
 
 
 def _read(path: Path) -> Iterator[Case]:

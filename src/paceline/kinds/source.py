@@ -16,11 +16,11 @@ from msgspec import Meta
 from paceline.errors import Fault
 from paceline.kinds.fields import DNS_SUBDOMAIN, Part, about
 from paceline.kinds.kind import Claim
+from paceline.objects.commit import COMMIT
 from paceline.objects.faults import invalid, required
 
 # Where the code lies in every container of a member.
 FOLDER = "/source"
-COMMIT = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 DIGEST = "^sha256:[0-9a-f]{64}$"
 # What git itself refuses in the name of a branch or tag, and what a command line would take for an option.
 NO_REVISION = re.compile(r"^-|\.\.|[\x00-\x20\x7f~^:?*\[\\]|@\{|/$|\.lock$|^/|//")

@@ -10,7 +10,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 # What Python raises when something is not of the shape that it is taken for.
-MISREAD = (AttributeError, IndexError, KeyError, TypeError, ValueError)
+MISREAD = (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError)
 
 
 def foreign(read: Callable[P, T]) -> Callable[P, T]:

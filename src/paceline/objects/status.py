@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
+from paceline.objects.fact import Fact
 from paceline.objects.foreign import counts, foreign
 from paceline.objects.times import from_wire, to_wire, to_wire_micro
 
@@ -58,35 +59,13 @@ class ConditionType(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
+class Condition(Fact):
     """One fact about a job, with the moment it last changed."""
 
+    known: ClassVar[type[StrEnum]] = ConditionType
+    no_reason: ClassVar[str] = "-"
+
     type: ConditionType
-    status: bool
-    reason: str
-    message: str = ""
-    since: datetime
-
-    def to_wire(self) -> dict[str, Any]:
-        """Write the condition as Kubernetes shows it."""
-        return {
-            "type": self.type.value,
-            "status": "True" if self.status else "False",
-            "reason": self.reason,
-            "message": self.message,
-            "lastTransitionTime": to_wire(self.since),
-        }
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> Self:
-        """Read a condition back."""
-        return cls(
-            type=ConditionType(wire["type"]),
-            status=wire.get("status") == "True",
-            reason=str(wire.get("reason", "-")),
-            message=str(wire.get("message", "")),
-            since=from_wire(wire["lastTransitionTime"]),
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

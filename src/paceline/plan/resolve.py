@@ -1,15 +1,14 @@
 """One commit for all members: it is found out before any of them is made, and written down."""
 
-import re
 from dataclasses import dataclass
 from datetime import datetime
 
+from paceline.objects.commit import COMMIT
 from paceline.objects.status import JobStatus
 from paceline.plan.errands import RESOLVE, counted, step_of
 from paceline.plan.plan import Plan, Tell
 from paceline.plan.seen import Seen
 
-COMMIT = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 NOT_FOUND = "SourceNotFound"
 LOOKING = "the commit of the code is being looked up"
 TRIES = 3
