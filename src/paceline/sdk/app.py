@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from paceline.client.cluster import Collection, Select
 from paceline.client.direct import DirectCluster
-from paceline.errors import Missing, NotOffered
+from paceline.errors import Malformed, Missing, NotOffered
 from paceline.objects.app_status import AppStatus, RecordStatus
 from paceline.objects.meta import Object, controller_of, name_of, namespace_of, uid_of
 from paceline.sdk.discovery import Kind
@@ -124,5 +124,8 @@ def ref_of(cluster: DirectCluster, app: Object) -> AppRef:
 
 
 def status_of(app: Object) -> AppStatus:
-    """Give the application's status."""
-    return AppStatus.from_wire(app.get("status") or {})
+    """Give the application's status; of one that nobody can read, that it is so."""
+    try:
+        return AppStatus.from_wire(app.get("status") or {})
+    except Malformed as error:
+        return AppStatus(waiting=str(error))

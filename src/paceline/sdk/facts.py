@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 
+from paceline.errors import Malformed
 from paceline.objects.meta import Object
 from paceline.objects.status import ConditionType, JobStatus, Phase
 from paceline.objects.times import from_wire
@@ -12,8 +13,11 @@ PLAIN_REASONS = ("", "Error", "-")
 
 
 def status_of(job: Object) -> JobStatus:
-    """Give the job's status; a job nobody has looked at yet is Pending."""
-    return JobStatus.from_wire(job.get("status") or {})
+    """Give the job's status; a job nobody has looked at yet is Pending, and one that nobody can read is Unknown."""
+    try:
+        return JobStatus.from_wire(job.get("status") or {})
+    except Malformed as error:
+        return JobStatus(phase=Phase.UNKNOWN, waiting=str(error))
 
 
 def phase_of(job: Object) -> Phase:

@@ -18,6 +18,8 @@ NOT_PASSED = frozenset(
 )
 NOT_RETURNED = frozenset({"connection", "content-length", "date", "keep-alive", "server", "transfer-encoding"})
 MAX_BODY = 16 << 20
+# What browsers say of requests that the page itself makes, or a person.
+SAME = ("same-origin", "none")
 STARTING = b"<!doctype html><meta http-equiv=refresh content=2><p>It is starting; this page looks again by itself.</p>"
 
 
@@ -75,6 +77,8 @@ class _Visit(BaseHTTPRequestHandler):
         # A page of another name that leads here is somebody else's.
         if (self.headers.get("Host") or "").rpartition(":")[0] not in (LOOPBACK, "localhost"):
             self._answer(HTTPStatus.FORBIDDEN, (), b"this door is opened by its own address only\n")
+        elif self.command == "POST" and self.headers.get("Sec-Fetch-Site", "same-origin") not in SAME:
+            self._answer(HTTPStatus.FORBIDDEN, (), b"another page may look here, and change nothing\n")
         elif path == "/":
             self._answer(HTTPStatus.FOUND, (("Location", self.server.page),), b"")
         elif not path.startswith(self.server.page) or ".." in path.split("/"):

@@ -12,7 +12,7 @@ import pytest
 
 from paceline.errors import Unavailable
 from paceline.porter.__main__ import main
-from paceline.porter.bucket import Where, open_bucket
+from paceline.porter.bucket import IDENTITY, Where, open_bucket
 from paceline.porter.unpack import unpack
 from paceline.porter.words import Stopped, Voice, hidden, read_secret
 from paceline.testing.embedded import wait_until
@@ -151,6 +151,16 @@ def test_an_oss_bucket_needs_to_be_told_where_it_is():
     with pytest.raises(Stopped, match="needs an endpoint"):
         open_bucket(Where(url="oss://abc", secret={}))
     assert open_bucket(Where(url="oss://abc/x", endpoint="https://oss.example.org", secret=KEYS)).name == "oss://abc/x"
+
+
+def test_a_bucket_for_everybody_needs_no_keys(server, monkeypatch):
+    for name in IDENTITY:
+        monkeypatch.delenv(name, raising=False)
+    headers = {"x-amz-acl": "public-read", "Content-Type": "application/octet-stream"}
+    request = urllib.request.Request(f"{server.address}/results/public/a", data=b"1", method="PUT", headers=headers)
+    urllib.request.urlopen(request).close()
+
+    assert open_bucket(Where(url="s3://results/public", endpoint=server.address, secret={})).get("a") == b"1"
 
 
 def test_what_a_secret_says_of_a_bucket_need_not_be_said_again(server):

@@ -6,7 +6,8 @@ import pytest
 
 from paceline.objects.gang import Place
 from paceline.objects.status import JobStatus, Phase
-from paceline.sdk.facts import duration_of, is_running, phase_of, reason_of, replicas_of
+from paceline.sdk.app import status_of as app_status_of
+from paceline.sdk.facts import duration_of, is_running, phase_of, reason_of, replicas_of, status_of
 from paceline.sdk.members import MemberPod, waiting_of
 from paceline.sdk.volumes import claims_of
 
@@ -152,3 +153,14 @@ def test_claims_are_named_once_with_where_they_are_mounted():
     assert claims_of(seen) == (("digits", "/data"),)
     assert claims_of({"spec": {"worker": {"template": template}}}) == (("digits", "/data"),)
     assert claims_of({"spec": {"replicaSpecs": [{}]}}) == ()
+
+
+def test_a_status_that_nobody_can_read_is_unknown_and_says_so():
+    job = {"status": {"phase": "Running", "ports": "x"}}
+
+    assert status_of(job).phase is Phase.UNKNOWN
+    assert "cannot be read" in reason_of(job)
+
+
+def test_an_application_whose_status_nobody_can_read_says_so():
+    assert "cannot be read" in app_status_of({"status": {"revision": "many"}}).waiting
