@@ -19,6 +19,8 @@ from paceline.porter.words import Stopped, Voice, counted, hidden, read_secret
 READY = Path("/tmp/porter-ready")  # noqa: S108 - of a container of our own
 # How long files keep still before they are copied; how long a last copy is tried, and the pause in between.
 LOOK_SECONDS = 2.0
+# Looking at more files than this takes so long that it is done more rarely.
+MANY = 10_000
 LAST_TRIES, PAUSE_SECONDS = 12, 4.0
 
 
@@ -79,13 +81,18 @@ def _sync(asked: argparse.Namespace, secret: dict[str, str], voice: Voice) -> st
     signal.signal(signal.SIGTERM, lambda *_: told.set())
     READY.touch()
     sync: Sync | None = None
-    while not told.wait(LOOK_SECONDS):
+    while not told.wait(pause_for(sync.count if sync is not None else 0)):
         try:
             sync = sync or _begin(asked, secret)
             sync.step()
         except (Stopped, OSError) as error:
             voice.log(f"{error}; it is tried again")
     return _finish(asked, secret, voice)
+
+
+def pause_for(count: int) -> float:
+    """Give the pause between two looks at so many files: looking is not to take the processor from the command."""
+    return LOOK_SECONDS * max(1.0, count / MANY)
 
 
 def _flush(asked: argparse.Namespace, secret: dict[str, str], voice: Voice) -> str:

@@ -102,6 +102,11 @@ class Sync:
         """Begin with what is there already."""
         self.manifest = read_manifest(self.bucket.get(MANIFEST), self.job)
 
+    @property
+    def count(self) -> int:
+        """Count the files that were there at the last look."""
+        return len(self._before.files) if self._before is not None else 0
+
     def step(self) -> None:
         """Copy what has kept still since the last step; the first step only looks."""
         look = look_at(self.root)

@@ -11,7 +11,7 @@ from hashlib import sha256
 import pytest
 
 from paceline.errors import Unavailable
-from paceline.porter.__main__ import main
+from paceline.porter.__main__ import main, pause_for
 from paceline.porter.bucket import IDENTITY, Where, open_bucket
 from paceline.porter.unpack import unpack
 from paceline.porter.words import Stopped, Voice, hidden, read_secret
@@ -96,6 +96,11 @@ def test_a_sidecar_copies_while_it_runs_and_for_the_last_time_when_told_to_end(s
     assert sidecar.returncode == 0
     assert kept.get("late") == b"late"
     assert KEY.encode() not in said
+
+
+def test_many_files_are_looked_at_more_rarely():
+    assert pause_for(0) == pause_for(100) == 2.0
+    assert pause_for(100_000) == 20.0
 
 
 REFUSED = {
