@@ -246,6 +246,14 @@ def test_a_script_that_fails_fails_the_command(cluster, tmp_path):
 
 REFUSED = {
     "ssh": (("--git", "git@example.org:a/b.git", "--command", "x", "n"), "ssh is refused"),
+    "a password in the address": (
+        ("--git", "https://me:hunter22@example.org/a", "--command", "x", "n"),
+        "leave user and password out",
+    ),
+    "an option for a revision": (
+        ("--git", "https://example.org/a", "--revision=--upload-pack=x", "--command", "x", "n"),
+        "a branch, a tag or a full commit",
+    ),
     "no command": (("--git", "https://example.org/a/b.git", "n"), "say what runs"),
     "a name of 65 letters": (("--git", "https://example.org/a", "--command", "x", "a" * 65), "64"),
     "an underscore": (("--git", "https://example.org/a", "--command", "x", "a_b"), "a_b"),
@@ -274,6 +282,7 @@ def test_a_training_that_cannot_be_is_refused_and_nothing_starts(cluster, words,
 
     assert ran.code in (1, 2), ran
     assert said in ran.err
+    assert "hunter22" not in ran.err
     assert shown(cluster, "trainingapp", "n") is None
 
 

@@ -1,8 +1,11 @@
 """Where code, data and values come from and results go: what is refused, and what a pod is made of."""
 
+import subprocess
+
 import pytest
 
 from paceline.kinds import catalog
+from paceline.kinds.feed import FIND_REQUIREMENTS
 from paceline.objects.gang import Place
 from tests.unit.kinds.manifests import (
     colossalai,
@@ -318,3 +321,14 @@ def test_dollars_in_an_address_are_not_filled_in_by_kubernetes():
     step = inits(generic(**git(url="https://example.org/$(HOME)/x.git")), commit=COMMIT)["paceline-clone"]
 
     assert "https://example.org/$$(HOME)/x.git" in step["command"]
+
+
+@pytest.mark.parametrize(("must", "code", "told"), [("must", 1, "the code has no file"), ("may", 0, "")])
+def test_a_requirements_file_that_is_named_and_not_there_is_said(must, code, told, tmp_path):
+    text = FIND_REQUIREMENTS.replace("/dev/termination-log", str(tmp_path / "said"))
+    missing = str(tmp_path / "requirements.txt")
+
+    done = subprocess.run(["sh", "-c", text, "sh", must, missing], capture_output=True, text=True, check=False)
+
+    assert done.returncode == code
+    assert done.stderr == (f"{told} {missing}\n" if told else "")
