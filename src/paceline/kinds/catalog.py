@@ -231,8 +231,9 @@ def tensorboard_of(obj: Object) -> Object | None:
 
 
 def _digest(obj: Object) -> str:
-    """Tell specs apart that need another pod; not those that differ in when there is one."""
-    spec = {key: value for key, value in today(obj).obj["spec"].items() if key not in ("suspend", "idleSeconds")}
+    """Tell specs apart that need another pod; not those that differ in when there is one, or in who reaches it."""
+    beside = ("suspend", "idleSeconds", "serviceType")
+    spec = {key: value for key, value in today(obj).obj["spec"].items() if key not in beside}
     return sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:DIGEST_LENGTH]
 
 

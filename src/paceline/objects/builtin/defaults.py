@@ -209,6 +209,10 @@ def service_defaults(service: Object) -> None:
             port["targetPort"] = port["port"]
     if not service.get("status"):
         service["status"] = {"loadBalancer": {}}
+    ways = service["status"].get("loadBalancer") if isinstance(service["status"], dict) else None
+    for way in _dicts(ways.get("ingress") if isinstance(ways, dict) else None):
+        if way.get("ip"):
+            way.setdefault("ipMode", "VIP")
 
 
 def endpoints_defaults(endpoints: Object) -> None:
