@@ -71,8 +71,8 @@ class TensorBoardSpec(Part, frozen=True, kw_only=True):
     service_type: Annotated[
         ServiceType,
         about(
-            "From where it is reached, without a password: ClusterIP (inside the cluster, and by its path), NodePort (also "
-            "a high port of the nodes), LoadBalancer (also port 80 of an address)."
+            "From where it is reached, without a password: ClusterIP (inside the cluster, and by its path), NodePort "
+            "(also a high port of the nodes), LoadBalancer (also port 80 of an address)."
         ),
     ] = INSIDE
     scheduler: Annotated[Scheduler, about("Who places the pod.")] | None = None
