@@ -94,7 +94,7 @@ class Shares:
         else:
             taken = self._taken()
             # Begins where only this uid begins, so that two writes at a time rarely want the same.
-            begin = int.from_bytes(sha256(uid.encode()).digest()[:4])
+            begin = _lot(uid)
             size = ADDRESSES.num_addresses - 2
             for step in range(size):
                 wanted = str(ADDRESSES[1 + (begin + step) % size])
@@ -135,7 +135,10 @@ class Shares:
                     yield invalid(path, number, "provided port is already allocated")
                     continue
             elif not number:
-                number = next((each for each in NODE_PORTS if taken.get(each, uid) == uid and each not in has), None)
+                begin = _lot(uid) % len(NODE_PORTS)
+                # Clusters that share a machine begin at different places, too.
+                order = (*NODE_PORTS[begin:], *NODE_PORTS[:begin])
+                number = next((each for each in order if taken.get(each, uid) == uid and each not in has), None)
                 if number is None:
                     yield invalid(f"spec.ports[{index}].nodePort", 0, "failed to allocate a nodePort: range is full")
                     return
@@ -161,6 +164,10 @@ class Shares:
 
     def _note(self, what: str | int, uid: str) -> None:
         self._given[what] = (uid, asyncio.current_task())
+
+
+def _lot(uid: str) -> int:
+    return int.from_bytes(sha256(uid.encode()).digest()[:4])
 
 
 def _address_of(spec: Mapping[str, Any]) -> str:

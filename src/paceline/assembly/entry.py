@@ -38,6 +38,8 @@ class OpenPorts:
         """Listen, and lead whoever calls; Unavailable says why the port cannot be had."""
         sock = listening(self.address, port)
         self._tasks[port] = self.group.create_task(_serve(sock, lead), name=f"port-{port}")
+        # Also when it ends before it has begun.
+        self._tasks[port].add_done_callback(lambda _task: sock.close())
 
     async def close(self, port: int) -> None:
         """Listen no more, and end what is under way."""
@@ -76,23 +78,22 @@ def _why(error: OSError, address: str, port: int) -> str:
 
 async def _serve(sock: socket.socket, lead: Lead) -> None:
     loop, room = asyncio.get_running_loop(), asyncio.Semaphore(MOST_CALLERS)
-    with sock:
-        async with asyncio.TaskGroup() as callers:
-            while True:
-                await room.acquire()
-                try:
-                    caller, peer = await loop.sock_accept(sock)
-                except OSError:
-                    # It has hung up already, or there are no more files: those who are in will leave some.
-                    room.release()
-                    await asyncio.sleep(BREATH_SECONDS)
-                    continue
-                task = callers.create_task(_receive(caller, str(peer[0]), lead))
-                task.add_done_callback(partial(_see_off, caller, room))
+    async with asyncio.TaskGroup() as callers:
+        while True:
+            await room.acquire()
+            try:
+                caller, peer = await loop.sock_accept(sock)
+            except OSError:
+                # It has hung up already, or there are no more files: those who are in will leave some.
+                room.release()
+                await asyncio.sleep(BREATH_SECONDS)
+                continue
+            task = callers.create_task(_receive(caller, str(peer[0]), lead))
+            task.add_done_callback(partial(_see_off, caller, room))
 
 
 def _see_off(caller: socket.socket, room: asyncio.Semaphore, _task: asyncio.Task[None]) -> None:
-    # Also when the port was closed before its task had begun.
+    # Also when the port is closed before its task has begun.
     caller.close()
     room.release()
 
