@@ -23,19 +23,30 @@ PORT = 8642
 def cluster() -> Iterator[Embedded]:
     with embedded("--external-address", HERE) as running:
         for name in ("one", "two"):
-            # At the pod's own address: pods may share the machine's network.
-            serve = f"mkdir /tmp/w && cd /tmp/w && echo {name} > who && exec python -m http.server 6006 -b $POD_IP"
-            env = [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]
-            ready = {"httpGet": {"path": "/who", "port": 6006}, "periodSeconds": 1}
-            box = shell(serve, env=env, readinessProbe=ready, ports=[{"name": "http", "containerPort": 6006}])
-            make_pod(running, name, box, metadata={"labels": {"app": "web", "who": name}})
+            make_server(running, name)
         yield running
+
+
+def make_server(cluster: Embedded, name: str) -> None:
+    """Make a pod that says its name, at its own address: pods may share the machine's network."""
+    serve = f"mkdir /tmp/w && cd /tmp/w && echo {name} > who && exec python -m http.server 6006 -b $POD_IP"
+    env = [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]
+    ready = {"httpGet": {"path": "/who", "port": 6006}, "periodSeconds": 1}
+    box = shell(serve, env=env, readinessProbe=ready, ports=[{"name": "http", "containerPort": 6006}])
+    make_pod(cluster, name, box, metadata={"labels": {"app": "web", "who": name}})
+
+
+@pytest.fixture(autouse=True)
+def _cleared(cluster: Embedded) -> Iterator[None]:
+    yield
+    assert cluster.kubectl("delete", "services", "-l", "of=a-test").code == 0
+    wait_until("nothing listens any more", lambda: not listening(HERE))
 
 
 def service(name: str, kind: str, port: int = PORT, **spec: Any) -> dict[str, Any]:
     ports = [{"port": port, "targetPort": "http"}]
     body = {"type": kind, "selector": {"app": "web"}, "ports": ports, **spec}
-    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": body}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "labels": {"of": "a-test"}}, "spec": body}
 
 
 def ask(port: int, *, address: str = HERE) -> str:
@@ -74,16 +85,13 @@ def test_h42_a_load_balancer_a_high_port_and_neither(cluster: Embedded) -> None:
     assert ask(high_port(cluster, "far")) in {"one", "two"}
     assert wait_until("the high port answers", lambda: ask(high_port(cluster, "high"))) in {"one", "two"}
     shown = cluster.kubectl("get", "services").out
-    assert f"{HERE}   {PORT}:{high_port(cluster, 'far')}/TCP" in shown
+    row = next(line.split() for line in shown.splitlines() if line.startswith("far "))
+    assert (row[1], *row[3:5]) == ("LoadBalancer", HERE, f"{PORT}:{high_port(cluster, 'far')}/TCP")
     assert "nodePort" not in show(cluster, "service", "near")["spec"]["ports"][0]
     assert ways_in(cluster, "high") == ways_in(cluster, "near") == []
     wanted = {PORT, high_port(cluster, "far"), high_port(cluster, "high")}
     assert listening(HERE) == wanted
     assert ask(PORT, address="127.0.0.10") == ""
-
-    for name in ("high", "near", "far"):
-        assert cluster.kubectl("delete", "service", name).code == 0
-    wait_until("nothing listens any more", lambda: not listening(HERE))
 
 
 def test_h42_the_type_may_change_and_only_ready_pods_are_led_to(cluster: Embedded) -> None:
@@ -98,7 +106,6 @@ def test_h42_the_type_may_change_and_only_ready_pods_are_led_to(cluster: Embedde
     assert cluster.kubectl("patch", "service", "turns", "-p", '{"spec": {"type": "ClusterIP"}}').code == 0
     wait_until("nothing listens", lambda: not listening(HERE))
     assert ways_in(cluster, "turns") == []
-    assert cluster.kubectl("delete", "service", "turns").code == 0
 
 
 def test_a_port_that_is_taken_is_told_and_had_once_it_is_free(cluster: Embedded) -> None:
@@ -112,7 +119,6 @@ def test_a_port_that_is_taken_is_told_and_had_once_it_is_free(cluster: Embedded)
         assert "<pending>" in cluster.kubectl("get", "service", "late").out
     wait_until("it has the port", lambda: ways_in(cluster, "late") == [HERE])
     assert ask(PORT) in {"one", "two"}
-    assert cluster.kubectl("delete", "service", "late").code == 0
 
 
 def test_ports_come_back_after_kills_and_go_with_the_cluster(cluster: Embedded) -> None:
@@ -138,7 +144,6 @@ def test_ports_come_back_after_kills_and_go_with_the_cluster(cluster: Embedded) 
     assert not listening(HERE)
     assert cluster.paceline("up", "-d").code == 0
     wait_until("the address is remembered", lambda: ask(PORT))
-    assert cluster.kubectl("delete", "service", "steady").code == 0
 
 
 def test_an_address_that_cannot_be_is_refused_before_anything_starts(cluster: Embedded) -> None:
@@ -146,3 +151,21 @@ def test_an_address_that_cannot_be_is_refused_before_anything_starts(cluster: Em
         refused = cluster.paceline("up", "-d", "--external-address", text)
         assert refused.code != 0
         assert hint in refused.err
+
+
+def test_h42_on_the_machines_network_a_caller_is_led_to_a_pods_own_program_and_to_no_other() -> None:
+    address = "127.0.0.11"
+    with (
+        embedded("--network", "host", "--external-address", address) as cluster,
+        socket.create_server(("", 0)) as other,
+    ):
+        make_server(cluster, "one")
+        stranger = service("stranger", "LoadBalancer", PORT + 1)
+        # Listens at all addresses of the machine, so at that of the pod too, and is none of its programs.
+        stranger["spec"]["ports"][0]["targetPort"] = other.getsockname()[1]
+        create(cluster, service("far", "LoadBalancer"), stranger)
+
+        assert wait_until("the pod answers", lambda: ask(PORT, address=address)) == "one"
+        assert ways_in(cluster, "stranger") == [address]
+        with pytest.raises(ConnectionResetError), socket.create_connection((address, PORT + 1), 10) as line:
+            line.recv(1)
