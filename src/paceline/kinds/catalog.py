@@ -216,7 +216,8 @@ def expand_service(obj: Object) -> Window:
     kind, spec = read_service(obj)
     site = Site(job=name_of(obj), namespace=namespace_of(obj), stem=stem_of(obj), ports={})
     queue, priority = queue_of(getattr(spec, "scheduler", None))
-    return replace(kind.expand(spec, site), queue=queue, priority=priority, digest=_digest(obj))
+    window = kind.expand(spec, site)
+    return replace(window, queue=queue, priority=priority, digest=f"{window.digest}{_digest(obj)}")
 
 
 def may_have_tensorboard(kind: JobKind) -> bool:

@@ -21,6 +21,8 @@ from paceline.objects.window import PORT_NAME, Window
 PLURAL = "tensorboards"
 IMAGE = "t9kpublic/tensorboard:2.17.0"
 PORT = 6006
+# Told in the digest: pods of earlier versions lay below a path, and are made anew.
+LAYOUT = "root-"
 # A limit for memory only: with too little CPU it takes minutes to start.
 RESOURCES: Mapping[str, Any] = {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "4Gi"}}
 NO_WEB = (
@@ -78,6 +80,7 @@ def expand(spec: TensorBoardSpec, site: Site) -> Window:
         template={"spec": pod},
         port=PORT,
         service_type=spec.service_type,
+        digest=LAYOUT,
         is_suspended=spec.suspend,
         idle_seconds=spec.idle_seconds,
     )

@@ -43,11 +43,11 @@ def lay_out(services: Iterable[Object], address: str) -> Layout:
     """Give every service its entrances."""
     there = [each for each in services if is_led_out(each)]
     entrances = {each.port: each for service in there for each in _high(service)}
-    refused: dict[Key, str] = {}
-    wanting = (each for each in there if is_balanced(each))
+    refused = {key_of(each): why for each in there if (why := _unled(each))}
+    wanting = (each for each in there if is_balanced(each) and key_of(each) not in refused)
     for service in sorted(wanting, key=lambda each: (not is_told(each, address), _age(each))):
         fronts = tuple(_fronts(service))
-        why = next((why for each in fronts if (why := _taken(each, entrances, address))), "") or _unled(service)
+        why = next((why for each in fronts if (why := _taken(each, entrances, address))), "")
         if why:
             refused[key_of(service)] = why
         else:

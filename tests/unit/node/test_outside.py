@@ -60,7 +60,12 @@ LAYOUTS = {
         {"a": "port 30001 of 192.0.2.9 leads to service team/b, and here when that has gone"},
     ),
     "not TCP": (
-        [service("a", {"port": 53, "nodePort": 30_000, "protocol": "UDP", "name": "dns"})],
+        [service("a", {"port": 53, "nodePort": 30_000, "protocol": "UDP", "name": "dns"}, (80, 30_001))],
+        {30_001: "a:80"},
+        {"a": "port 53/UDP is not led to: only TCP is"},
+    ),
+    "not TCP at a high port": (
+        [service("a", {"port": 53, "nodePort": 30_000, "protocol": "UDP"}, kind="NodePort")],
         {},
         {"a": "port 53/UDP is not led to: only TCP is"},
     ),
