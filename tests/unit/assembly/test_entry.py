@@ -47,6 +47,12 @@ async def pod(answer):
         yield lead
 
 
+async def settle():
+    """Let everybody do what they can do now."""
+    for _ in range(1000):
+        await asyncio.sleep(0)
+
+
 async def echo(reader, writer):
     writer.write(b"<" + await reader.read() + b">")
     await writer.drain()
@@ -77,10 +83,8 @@ async def test_much_is_passed_on_whole_and_not_read_ahead_of_who_takes_it(port):
         await reader.readexactly(1)
         before = -1
         while before != sum(sent):
-            # Until nobody moves any more.
             before = sum(sent)
-            for _ in range(1000):
-                await asyncio.sleep(0)
+            await settle()
         assert before < 400 * 65536
         assert len(await reader.read()) == 400 * 65536 - 1
         writer.close()
@@ -126,6 +130,7 @@ async def test_no_more_callers_than_may_be_are_let_in_and_the_next_one_waits(por
         first = await asyncio.open_connection(HERE, port)
         assert await first[0].readexactly(5) == b"hello"
         second = await asyncio.open_connection(HERE, port)
+        await settle()
         assert len(came) == 1
         first[1].close()
         assert await second[0].readexactly(5) == b"hello"
