@@ -24,6 +24,7 @@ def cluster() -> Iterator[Embedded]:
     with embedded("--external-address", HERE) as running:
         for name in ("one", "two"):
             make_server(running, name)
+        assert running.kubectl("wait", "pod", "--all", "--for=condition=Ready", "--timeout=90s").code == 0
         yield running
 
 
