@@ -43,7 +43,7 @@ MAY_IMPORT = {
 }
 
 # Decisions and data: values in, values out.
-PURE = ("objects/", "kinds/", "plan/", "node/decide.py", "errors.py")
+PURE = ("objects/", "kinds/", "plan/", "node/decide.py", "node/outside.py", "errors.py")
 IMPURE = {
     *("asyncio", "concurrent", "multiprocessing", "select", "selectors", "signal", "subprocess", "threading"),
     *("logging", "os", "random", "secrets", "shutil", "tempfile", "time"),

@@ -137,6 +137,40 @@ async def test_a_tensorboard_answers_is_suspended_and_comes_back(open_subject: O
         assert uid_of(await pod_of(s, BOARDS, "curves")) != uid_of(pod)
 
 
+async def test_h42_h59_the_service_in_front_of_a_tensorboard_is_of_the_type_that_was_asked_for(
+    open_subject: OpenSubject,
+) -> None:
+    async with open_subject() as s, controlled(s):
+        await claim(s)
+        await s.cluster.create(BOARDS, service(s, "TensorBoard", "curves", {**LOGS, "serviceType": "LoadBalancer"}))
+        pod = await pod_of(s, BOARDS, "curves")
+        door = await found(s, SERVICES, "tb-curves")
+        assert (door["spec"]["type"], door["spec"]["ports"][0]["port"]) == ("LoadBalancer", 80)
+        assert "address" not in (await reaches(s, BOARDS, "curves", "Initializing"))
+        # What a cloud does, or servicelb.
+        ways = {"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.9"}]}}}
+        await s.cluster.patch(SERVICES, (s.namespace, "tb-curves"), ways, subresource="status")
+        await is_opened_at(s, "http://192.0.2.9/")
+
+        await s.cluster.patch(
+            PODS, (s.namespace, name_of(pod)), {"status": {"hostIP": "192.0.2.7"}}, subresource="status"
+        )
+        await s.cluster.patch(BOARDS, (s.namespace, "curves"), {"spec": {"serviceType": "NodePort"}})
+        await is_opened_at(s, f"http://192.0.2.7:{door['spec']['ports'][0]['nodePort']}/")
+        await s.cluster.patch(BOARDS, (s.namespace, "curves"), {"spec": {"serviceType": "ClusterIP"}})
+        await is_opened_at(s, None)
+        assert (await found(s, SERVICES, "tb-curves"))["spec"]["type"] == "ClusterIP"
+        assert uid_of(await pod_of(s, BOARDS, "curves")) == uid_of(pod), "who reaches it is no matter of its pod"
+
+
+async def is_opened_at(s: Subject, address: str | None) -> None:
+    async def look() -> bool:
+        status: Any = (await s.cluster.get(BOARDS, s.namespace, "curves")).get("status") or {}
+        return bool(status.get("address") == address)
+
+    await until(look)
+
+
 async def suspend(s: Subject, name: str, *, suspend: bool) -> None:
     await s.cluster.patch(BOARDS, (s.namespace, name), {"spec": {"suspend": suspend}})
 

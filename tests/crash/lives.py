@@ -23,6 +23,7 @@ from paceline.store.limits import Limits
 from paceline.testing.lives import Life, Stage
 from paceline.testing.logs import Fault
 from paceline.testing.processes import Course
+from tests.crash.exposing import EXPOSE
 from tests.crash.fetching import FETCH
 from tests.crash.looking import LOOK_IN
 from tests.crash.manifests import named, template
@@ -443,6 +444,7 @@ LIVES = {
         Life(name="keep", act=keep, course=keep_course),
         Life(name="fill", act=fill, course=fill_course),
         LOOK_IN,
+        EXPOSE,
         REVISE,
         FETCH,
         Life(

@@ -69,6 +69,7 @@ NOT_WAITED_IN = {
     "node/asking.py _get": "as _connect",
     "node/channels.py": "a client's line to a command, which ends with it; writes nothing",
     "node/doors.py": "passes requests on to pods; writes nothing",
+    "node/entrances.py Entrances.lead": "nobody calls in a simulated world; writes nothing",
     "node/filling.py": "measures; writes nothing",
     "node/inside.py": "nothing runs commands in a simulated container; writes nothing",
     "node/logs.py": "follows the log of a container; reads only",

@@ -106,6 +106,7 @@ async def everything(stage: Stage) -> None:
         jobs.append(await stage.submit({**job, "spec": spec}, kind.lower()))
     for each in (tensorboard(name="curves"), notebook(name="desk")):
         await stage.becomes(await stage.submit(each, name_of(each)), "Running")
+    await stage.change(tensorboard(name="curves"), {"serviceType": "NodePort"})
     others = [job for job in jobs if job["kind"] != "BeamJob"]
     for job in others:
         await stage.becomes(job, "Running")

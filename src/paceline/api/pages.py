@@ -10,14 +10,15 @@ from urllib.parse import unquote
 from paceline.api.exchange import Scope
 from paceline.objects.window import proxy_path
 
-# Where a scope says that its request came by a page's own path.
+# Where a scope says that its request came by a page's own path, and what of that path the page does not know.
 PAGE = "paceline.page"
 
 
 def to_service(scope: Scope) -> Scope:
     """Lead a request for a page to the service that has it."""
     raw = scope.get("raw_path") or scope["path"].encode()
-    path = proxy_path(raw.decode("latin-1").partition("?")[0])
-    if path is None:
+    found = proxy_path(raw.decode("latin-1").partition("?")[0])
+    if found is None:
         return scope
-    return {**scope, "path": unquote(path), "raw_path": path.encode("latin-1"), PAGE: True}
+    path, unseen = found
+    return {**scope, "path": unquote(path), "raw_path": path.encode("latin-1"), PAGE: unseen}

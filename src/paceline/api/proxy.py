@@ -65,8 +65,8 @@ class Proxies:
         is_pod = target.resource.kind == "Pod"
         door = self._pod(asked, target) if is_pod else self._service(asked, target, is_opening=_is_opening(scope, tail))
         if PAGE in scope:
-            # It came by the path that the pod knows its pages by.
-            prefix = ""
+            # It came by a page's own path, of which the pod may know a part.
+            prefix = scope[PAGE]
         query = scope["query_string"]
         if not tail and request.method in {"GET", "HEAD"} and scope["type"] == "http":
             where = f"{prefix}/{'?' if query else ''}{query.decode('latin-1')}"

@@ -24,6 +24,9 @@ NODE_PORTS = range(30_000, 32_768)
 
 _SERVICES = "/core/services/"
 _HEADLESS = "None"
+_BALANCED = "LoadBalancer"
+# The types that have a port of every machine.
+_HIGH = frozenset({_BALANCED, "NodePort"})
 _NOT_IN_RANGE = "the provided network does not match the current range"
 
 
@@ -63,6 +66,7 @@ class Shares:
         A dry run does not ask whether an address is free nor whether a port may be given out, as in Kubernetes.
         """
         spec, before = service.get("spec") or {}, (old or {}).get("spec") or {}
+        _let_go(service, before)
         if spec.get("type") == "ExternalName":
             for name in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
                 if old is not None:
@@ -90,7 +94,7 @@ class Shares:
         else:
             taken = self._taken()
             # Begins where only this uid begins, so that two writes at a time rarely want the same.
-            begin = int.from_bytes(sha256(uid.encode()).digest()[:4])
+            begin = _lot(uid)
             size = ADDRESSES.num_addresses - 2
             for step in range(size):
                 wanted = str(ADDRESSES[1 + (begin + step) % size])
@@ -114,7 +118,7 @@ class Shares:
             yield invalid("spec.clusterIPs", [wanted], f"{start} provided IP is already allocated")
 
     def _give_ports(self, spec: Object, before: Mapping[str, Any], uid: str, *, dry_run: bool) -> Iterator[Fault]:
-        if spec.get("type") not in {"LoadBalancer", "NodePort"} or spec.get("allocateLoadBalancerNodePorts") is False:
+        if spec.get("type") not in _HIGH or spec.get("allocateLoadBalancerNodePorts") is False:
             return
         has = {port.get("nodePort") for port in before.get("ports") or ()}
         taken = self._taken()
@@ -131,7 +135,10 @@ class Shares:
                     yield invalid(path, number, "provided port is already allocated")
                     continue
             elif not number:
-                number = next((each for each in NODE_PORTS if taken.get(each, uid) == uid and each not in has), None)
+                begin = _lot(uid) % len(NODE_PORTS)
+                # Clusters that share a machine begin at different places, too.
+                order = (*NODE_PORTS[begin:], *NODE_PORTS[:begin])
+                number = next((each for each in order if taken.get(each, uid) == uid and each not in has), None)
                 if number is None:
                     yield invalid(f"spec.ports[{index}].nodePort", 0, "failed to allocate a nodePort: range is full")
                     return
@@ -159,6 +166,10 @@ class Shares:
         self._given[what] = (uid, asyncio.current_task())
 
 
+def _lot(uid: str) -> int:
+    return int.from_bytes(sha256(uid.encode()).digest()[:4])
+
+
 def _address_of(spec: Mapping[str, Any]) -> str:
     return str(spec.get("clusterIP") or next(iter(spec.get("clusterIPs") or ()), ""))
 
@@ -177,6 +188,29 @@ def _carry(spec: Object, before: Mapping[str, Any]) -> None:
             number = had.get((port.get("port"), port.get("protocol")))
             if number and not port.get("nodePort"):
                 port["nodePort"] = number
+
+
+def _let_go(service: Object, before: Mapping[str, Any]) -> None:
+    """Take off what a service had for its old type, unless its author says something new of it."""
+    spec = service.get("spec") or {}
+    kind, was = spec.get("type"), before.get("type")
+    if was == _BALANCED and kind != _BALANCED:
+        service["status"] = {**(service.get("status") or {}), "loadBalancer": {}}
+        _drop(spec, before, "allocateLoadBalancerNodePorts")
+    if was in _HIGH and kind not in _HIGH:
+        _drop(spec, before, "externalTrafficPolicy")
+        if _high_ports(spec) == _high_ports(before):
+            for port in spec.get("ports") or ():
+                port.pop("nodePort", None)
+
+
+def _drop(spec: Object, before: Mapping[str, Any], field: str) -> None:
+    if spec.get(field) == before.get(field):
+        spec.pop(field, None)
+
+
+def _high_ports(spec: Mapping[str, Any]) -> set[int]:
+    return {int(port.get("nodePort") or 0) for port in spec.get("ports") or ()}
 
 
 def _families(spec: Object) -> None:

@@ -42,6 +42,8 @@ __all__ = ["JSON_PATCH", "MAX_TRIES", "MERGE", "Writes"]
 
 # A change that another write overtook is made again on the new state; a guarded one is refused by its guard.
 MAX_TRIES = 8
+# The status of these is completed too: of a node, what is not kept back is for pods; of a service, how it is reached.
+_COMPLETED = frozenset({("", "Node"), ("", "Service")})
 _META = "meta.v1.ObjectMeta"
 # Kinds that come into being when they are updated; all others must be there.
 _MADE_BY_UPDATE = frozenset({"Endpoints", "Event", "Lease"})
@@ -300,8 +302,7 @@ class Writes:
                 target.resource.default(new)
                 self._admission.check(target.resource, new, old, dry_run=options.dry_run)
             else:
-                if (target.resource.group, target.resource.kind) == ("", "Node"):
-                    # What is not kept back is for pods.
+                if (target.resource.group, target.resource.kind) in _COMPLETED:
                     target.resource.default(new)
                 self._admission.check_status(target.resource, new)
             change.put_back(new, entries)

@@ -19,6 +19,7 @@ from paceline.assembly.commands import Commands
 from paceline.assembly.daemon import recall
 from paceline.assembly.declared import chosen_devices
 from paceline.assembly.devices import find_supplies
+from paceline.assembly.entry import OpenPorts
 from paceline.assembly.environments import environments
 from paceline.assembly.hold import READY, hold
 from paceline.assembly.host import find_sandbox, look_at_host
@@ -41,9 +42,10 @@ from paceline.client.events import Recorder
 from paceline.client.http import HttpCluster
 from paceline.errors import PacelineError, Unavailable
 from paceline.node.agent import Agent
+from paceline.node.entrances import Entrances
 from paceline.node.filling import Filling
 from paceline.node.host import Folders, Host
-from paceline.node.serve import Machine, make_app
+from paceline.node.serve import Machine, make_app, make_doors
 from paceline.node.stats import Stats
 
 log = logging.getLogger(__name__)
@@ -128,7 +130,21 @@ async def _run_agent(settings: Settings) -> None:
             serve(make_app(agent, machine), unix_socket(settings.agent_socket), tls=None, started=started)
         )
         await started.wait()
+        group.create_task(_entrances(agent, machine, OpenPorts(address=settings.external_address, group=group)).run())
         _answer(READY)
+
+
+def _entrances(agent: Agent, machine: Machine, ports: OpenPorts) -> Entrances:
+    """Let services be reached from outside, by the same way that the API server takes to pods."""
+    return Entrances(
+        cluster=agent.cluster,
+        chance=agent.world.chance,
+        recorder=agent.recorder,
+        address=ports.address,
+        ports=ports,
+        pods=agent.pods.cache,
+        way_to=make_doors(agent, machine).way_to,
+    )
 
 
 def _host(settings: Settings) -> Host:

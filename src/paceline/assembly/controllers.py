@@ -140,6 +140,8 @@ class Machine:
     shares_network: bool = True
     # Who counts the requests that are passed on to services, if anybody does.
     visits: Visits | None = None
+    # Where high ports of services listen; none: at the addresses of the nodes, whichever those are.
+    external_address: str = ""
 
 
 ANY_MACHINE = Machine()
@@ -210,7 +212,7 @@ def own_controllers(
         jobs=jobs.informers,
         trainer=shipped_trainer,
     )
-    return (jobs, *_windows(cluster, world, jobs=jobs, visits=machine.visits), apps)
+    return (jobs, *_windows(cluster, world, jobs=jobs, machine=machine), apps)
 
 
 async def start(group: asyncio.TaskGroup, controllers: Iterable[Controller]) -> None:
@@ -221,7 +223,7 @@ async def start(group: asyncio.TaskGroup, controllers: Iterable[Controller]) -> 
         await synced.wait()
 
 
-def _windows(cluster: Cluster, world: World, *, jobs: Jobs, visits: Visits | None) -> tuple[Boards, Services]:
+def _windows(cluster: Cluster, world: World, *, jobs: Jobs, machine: Machine) -> tuple[Boards, Services]:
     """Make the controllers of what people open in a browser."""
     recorder = Recorder(cluster, world.clock, component="paceline-controller")
     services = Services(
@@ -231,7 +233,8 @@ def _windows(cluster: Cluster, world: World, *, jobs: Jobs, visits: Visits | Non
         recorder=recorder,
         namespace=jobs.namespace,
         token=world.ids.secret,
-        visits=visits,
+        visits=machine.visits,
+        node_address=machine.external_address,
     )
     boards = Boards(
         cluster=cluster,

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from paceline.assembly.hold import READY, holder, is_ready
-from paceline.assembly.settings import Settings
+from paceline.assembly.settings import LOOPBACK, Settings
 from paceline.errors import Unavailable
 
 START_SECONDS = 60.0
@@ -77,6 +77,7 @@ def remember(settings: Settings) -> None:
         "port": settings.port,
         "sandbox": settings.has_sandbox,
         "network": settings.network,
+        "externalAddress": settings.external_address,
         "devices": [list(row) for row in settings.devices],
     }
     with _in_home(settings):
@@ -99,6 +100,7 @@ def recall(home: Path) -> Settings:
         port=int(chosen.get("port", 0)),
         has_sandbox=bool(chosen.get("sandbox", True)),
         network=str(chosen.get("network", "")),
+        external_address=str(chosen.get("externalAddress") or LOOPBACK),
         devices=tuple((str(resource), str(devices)) for resource, devices in chosen.get("devices", ())),
     )
 

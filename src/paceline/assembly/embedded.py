@@ -121,7 +121,12 @@ def _machine(settings: Settings, keys: Keys) -> Machine:
     """Let the cluster of each folder begin at ports of its own: several may share this machine."""
     begin = crc32(str(settings.home).encode()) % (len(PORTS) // 100) * 100
     authority = keys.authority.read_text(encoding="ascii")
-    return Machine(ports=PORTS[begin:], in_use=listening_ports, authority=authority)
+    return Machine(
+        ports=PORTS[begin:],
+        in_use=listening_ports,
+        authority=authority,
+        external_address=settings.external_address,
+    )
 
 
 def _prepare(settings: Settings, world: World, port: int) -> Keys:

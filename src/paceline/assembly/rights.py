@@ -57,7 +57,8 @@ def rights() -> tuple[Right, ...]:
         Right(group="", resources=("configmaps", "persistentvolumeclaims"), verbs=("create", "get")),
         Right(group="", resources=("pods",), verbs=("create", "delete", "get", "list", "watch")),
         Right(group="", resources=("pods/log",), verbs=("get",)),
-        Right(group="", resources=("services",), verbs=("create", "get", "list", "watch")),
+        # A TensorBoard may be reached from elsewhere than when it was made.
+        Right(group="", resources=("services",), verbs=("create", "get", "list", "patch", "watch")),
         # Of a service's pages nobody is told before they can be reached.
         Right(group="discovery.k8s.io", resources=("endpointslices",), verbs=("list", "watch")),
         # The key by which members start processes in each other, and the tokens of Notebooks.

@@ -21,6 +21,8 @@ class Settings:
     has_sandbox: bool = True
     # One of the two above; empty: not asked for.
     network: str = ""
+    # Where services of type NodePort and LoadBalancer are reached, by anybody who reaches the address.
+    external_address: str = LOOPBACK
     # Declared devices: (resource, how many or which device nodes).
     devices: tuple[tuple[str, str], ...] = ()
 

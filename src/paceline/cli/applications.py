@@ -9,6 +9,7 @@ from paceline.cli.table import pairs, table
 from paceline.cli.times import age, short
 from paceline.errors import Missing
 from paceline.objects.app_status import AppPhase
+from paceline.objects.builtin.network_cells import reached_cells
 from paceline.objects.meta import Object, name_of
 from paceline.objects.status import ReplicaPhase
 from paceline.sdk.app import AppRef, Revision, status_of
@@ -71,8 +72,8 @@ def resources(session: Session, ref: AppRef, job: JobRef | None, *, now: datetim
     groups: list[tuple[str, tuple[str, ...], tuple[Object, ...], Cells]] = [
         ("v1/ConfigMap", ("NAME", "DATA"), mine.config_maps, map_cells),
         ("v1/PersistentVolumeClaim", ("NAME", "STATUS", "VOLUME", "CAPACITY"), mine.claims, claim_cells),
-        ("v1/Service", ("NAME", "TYPE", "CLUSTER-IP", "EXTERNAL-IP", "PORT(S)"), mine.services, door_cells),
-        ("v1beta1/TensorBoard", ("NAME", "DESIRED", "AVAILABLE"), mine.boards, board_cells),
+        ("v1/Service", ("NAME", "TYPE", "CLUSTER-IP", "EXTERNAL-IP", "PORT(S)"), mine.services, reached_cells),
+        ("v1beta1/TensorBoard", ("NAME", "DESIRED", "AVAILABLE", "ADDRESS"), mine.boards, board_cells),
     ]
     for title, header, found, cells in groups:
         if found:
@@ -121,21 +122,11 @@ def claim_cells(claim: Object) -> Row:
     return str(status.get("phase") or "Pending"), str(spec.get("volumeName") or ""), str(size)
 
 
-def door_cells(door: Object) -> Row:
-    """Give the type, the addresses and the ports of a service."""
-    spec = door["spec"]
-    kind, ports = str(spec.get("type") or "ClusterIP"), spec.get("ports") or ()
-    told = ",".join(f"{each['port']}/{each.get('protocol', 'TCP')}" for each in ports)
-    reached = ((door.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
-    outside = ",".join(str(each.get("ip") or each.get("hostname")) for each in reached)
-    return kind, str(spec.get("clusterIP") or ""), outside or "<none>", told or "<none>"
-
-
 def board_cells(board: Object) -> Row:
-    """Give how many TensorBoards are wanted and answer."""
+    """Give how many TensorBoards are wanted and answer, and where anybody opens it."""
     wanted = 0 if board["spec"].get("suspend") else 1
-    is_ready = (board.get("status") or {}).get("phase") == "Running"
-    return str(wanted), str(int(is_ready))
+    status = board.get("status") or {}
+    return str(wanted), str(int(status.get("phase") == "Running")), str(status.get("address") or "<none>")
 
 
 def say_notes(ref: AppRef, url: str, job: JobRef | None, *, to: Output) -> None:

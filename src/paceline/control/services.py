@@ -1,7 +1,7 @@
 """The controller of TensorBoards and Notebooks: one pod each, while somebody may want to look into it."""
 
 import asyncio
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
@@ -33,6 +33,7 @@ from paceline.objects.meta import (
 from paceline.objects.service_status import ServiceStatus
 from paceline.objects.times import from_wire
 from paceline.objects.window import Window, service_name
+from paceline.plan.outside import HIGH, address_of, type_of
 from paceline.plan.seen import PodPhase
 from paceline.plan.service_pods import DIGEST, door_manifest, pod_manifest, token_manifest
 from paceline.plan.services import ServicePlan, ServicePod, ServiceSeen, Use, decide, refused
@@ -82,6 +83,8 @@ class Services:
     token: Callable[[], str]
     # None where requests are not counted: nothing is called idle then but what says so itself.
     visits: Visits | None = None
+    # Where the high ports of services listen; none: wherever a pod's node is.
+    node_address: str = ""
     queue: WorkQueue[ServiceKey] = field(init=False)
     _plurals: dict[tuple[str, str], str] = field(init=False)
     _services: dict[str, Informer] = field(init=False)
@@ -158,14 +161,23 @@ class Services:
         window = catalog.expand_service(service)
         doors = [door for door in self._doors.owned(uid_of(service)) if name_of(door) == window.service]
         reached = {uid for door in doors for way in self._ways.owned(uid_of(door)) for uid in led_to(way)}
+        pods = self._pods.owned(uid_of(service))
         return ServiceSeen(
             window=window,
             status=ServiceStatus.from_wire(service.get("status") or {}),
-            pods=tuple(pod_seen(pod, reached) for pod in self._pods.owned(uid_of(service))),
+            pods=tuple(pod_seen(pod, reached) for pod in pods),
             has_door=bool(doors),
+            door_type=type_of(doors[0]) if doors else window.service_type,
+            address=address_of(doors[0], self._node(doors[0], pods)) if doors else "",
             generation=int(service["metadata"].get("generation", 1)),
             use=self._use(service, window),
         )
+
+    def _node(self, door: Object, pods: Iterable[Object]) -> str:
+        """Give the address of a node that a high port is asked at; who waits for a balancer is not sent to a node."""
+        if self.node_address or type_of(door) != HIGH:
+            return self.node_address
+        return next((str(ip) for pod in pods if (ip := (pod.get("status") or {}).get("hostIP"))), "")
 
     def _use(self, service: Object, window: Window) -> Use:
         asked = _moment(annotations_of(service).get(labels.OPENED_AT, ""))
@@ -186,6 +198,8 @@ class Services:
         owner = owned_by(written)
         if plan.makes_door:
             self._doors.observe(await self._make(SERVICES, door_manifest(seen.window, owner=owner), written))
+        if plan.changes_door:
+            await self._change_door(seen.window)
         if plan.makes_pod:
             await self._make_token(seen.window, written)
             self._pods.observe(await self._make(PODS, pod_manifest(seen.window, owner=owner), written))
@@ -218,6 +232,11 @@ class Services:
                 what = f"{manifest['kind'].lower()} {name_of(manifest)}"
                 raise Conflict(f"{what} is there and belongs to somebody else, or is going") from None
             return there
+
+    async def _change_door(self, window: Window) -> None:
+        """Have the service reached from elsewhere; what it has for its old type, the cluster takes back."""
+        change = {"spec": {"type": window.service_type}}
+        self._doors.observe(await self.cluster.patch(SERVICES, (window.namespace, window.service), change))
 
     async def _make_token(self, window: Window, service: Object) -> None:
         """Make the token once; it is never read here, so that nobody need let this controller read secrets."""

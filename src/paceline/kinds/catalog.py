@@ -216,7 +216,8 @@ def expand_service(obj: Object) -> Window:
     kind, spec = read_service(obj)
     site = Site(job=name_of(obj), namespace=namespace_of(obj), stem=stem_of(obj), ports={})
     queue, priority = queue_of(getattr(spec, "scheduler", None))
-    return replace(kind.expand(spec, site), queue=queue, priority=priority, digest=_digest(obj))
+    window = kind.expand(spec, site)
+    return replace(window, queue=queue, priority=priority, digest=f"{window.digest}{_digest(obj)}")
 
 
 def may_have_tensorboard(kind: JobKind) -> bool:
@@ -231,8 +232,9 @@ def tensorboard_of(obj: Object) -> Object | None:
 
 
 def _digest(obj: Object) -> str:
-    """Tell specs apart that need another pod; not those that differ in when there is one."""
-    spec = {key: value for key, value in today(obj).obj["spec"].items() if key not in ("suspend", "idleSeconds")}
+    """Tell specs apart that need another pod; not those that differ in when there is one, or in who reaches it."""
+    beside = ("suspend", "idleSeconds", "serviceType")
+    spec = {key: value for key, value in today(obj).obj["spec"].items() if key not in beside}
     return sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:DIGEST_LENGTH]
 
 

@@ -36,6 +36,12 @@ SERVICE_COLUMNS = (
     Column(name="Pod", path=".status.pod.reference.name", priority=1),
     Column(name="Waiting", path=".status.waiting", description="Why it does not run yet.", priority=1),
 )
+# And of those that may be reached without a token, at an address of their own.
+OUTSIDE_COLUMNS = (
+    *SERVICE_COLUMNS[:2],
+    Column(name="Address", path=".status.address", description="Where it is opened from outside, by anybody."),
+    *SERVICE_COLUMNS[2:],
+)
 
 # Where a pod template lies in the object, and the template.
 Located = tuple[str, Mapping[str, Any]]

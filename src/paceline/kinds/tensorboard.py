@@ -11,16 +11,18 @@ from typing import Annotated, Any, Literal
 from paceline.errors import Fault
 from paceline.kinds.draft import Draft
 from paceline.kinds.fields import Part, about
-from paceline.kinds.kind import CannotRun, ServiceKind
+from paceline.kinds.kind import OUTSIDE_COLUMNS, CannotRun, ServiceKind
 from paceline.kinds.suspend import run_mode_to_suspend
 from paceline.kinds.template import literal
 from paceline.kinds.tensorboardspec import CLAIMS, LogSet, TensorBoardSpec, check_logs, log_claims, log_sets
 from paceline.objects.gang import Site
-from paceline.objects.window import PORT_NAME, Window, prefix_of
+from paceline.objects.window import PORT_NAME, Window
 
 PLURAL = "tensorboards"
 IMAGE = "t9kpublic/tensorboard:2.17.0"
 PORT = 6006
+# Told in the digest: pods of earlier versions lay below a path, and are made anew.
+LAYOUT = "root-"
 # A limit for memory only: with too little CPU it takes minutes to start.
 RESOURCES: Mapping[str, Any] = {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "4Gi"}}
 NO_WEB = (
@@ -44,10 +46,9 @@ def expand(spec: TensorBoardSpec, site: Site) -> Window:
     if spec.log_dir is not None and spec.log_dir.http is not None:
         raise CannotRun(NO_WEB)
     sets = log_sets(spec)
-    prefix = prefix_of(PLURAL, site.namespace, site.job)
     claims = dict.fromkeys(each.claim for each in sets if each.claim)
     secrets = dict.fromkeys(each.secret for each in sets if each.secret)
-    options = (*_options(sets), f"--path_prefix={prefix}", f"--window_title={site.job}")
+    options = (*_options(sets), f"--window_title={site.job}")
     container = {
         "name": "tensorboard",
         "image": spec.image or IMAGE,
@@ -58,7 +59,7 @@ def expand(spec: TensorBoardSpec, site: Site) -> Window:
         "ports": [{"name": PORT_NAME, "containerPort": PORT}],
         "resources": spec.resources or RESOURCES,
         "readinessProbe": {
-            "httpGet": {"path": f"{prefix}/", "port": PORT_NAME},
+            "httpGet": {"path": "/", "port": PORT_NAME},
             "periodSeconds": 2,
             "timeoutSeconds": 10,
         },
@@ -78,6 +79,8 @@ def expand(spec: TensorBoardSpec, site: Site) -> Window:
         stem=site.stem,
         template={"spec": pod},
         port=PORT,
+        service_type=spec.service_type,
+        digest=LAYOUT,
         is_suspended=spec.suspend,
         idle_seconds=spec.idle_seconds,
     )
@@ -106,6 +109,7 @@ KIND = ServiceKind(
     check=check,
     expand=expand,
     claims=log_claims,
+    columns=OUTSIDE_COLUMNS,
     old=OldTensorBoard,
     modernise=modernise,
 )

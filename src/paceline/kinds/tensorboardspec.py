@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from paceline.errors import Fault
 from paceline.kinds.fields import Part, Resources, about
@@ -16,6 +16,9 @@ from paceline.objects.faults import invalid, required
 URI = re.compile(r"t9k://(?P<store>[^/]*)/(?P<rest>.*)")
 URI_HINT = "write t9k://pvc/CLAIM/FOLDER or t9k://minio/SECRET/BUCKET/FOLDER"
 BUCKET_URI = re.compile(r"s3://(?P<bucket>[^/]+)(?:/(?P<folder>.*))?")
+# From where a service is reached, in the words of Kubernetes.
+ServiceType = Literal["ClusterIP", "NodePort", "LoadBalancer"]
+INSIDE: ServiceType = "ClusterIP"
 # Where claims are seen by the program.
 CLAIMS = "/t9k/pvc"
 
@@ -65,6 +68,13 @@ class TensorBoardSpec(Part, frozen=True, kw_only=True):
     resources: Resources | None = None
     suspend: Annotated[bool, about("Stop it and keep the object; may change at any time.")] = False
     idle_seconds: IdleSeconds = DEFAULT_IDLE_SECONDS
+    service_type: Annotated[
+        ServiceType,
+        about(
+            "From where it is reached, without a password: ClusterIP (inside the cluster, and by its path), NodePort "
+            "(also a high port of the nodes), LoadBalancer (also port 80 of an address)."
+        ),
+    ] = INSIDE
     scheduler: Annotated[Scheduler, about("Who places the pod.")] | None = None
 
 

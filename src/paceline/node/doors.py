@@ -1,4 +1,4 @@
-"""The way to a port of a pod, for the API server's proxy.
+"""The way to a port of a pod, for the API server's proxy and for callers from outside.
 
 A pod with a network of its own is reached at its address as long as something of it runs: a later pod of the same name
 may have the address then. Where pods share the machine's network, each under a loopback address of its own, an address
@@ -57,6 +57,11 @@ class Doors:
             await relay(place, passing, receive, send)
         except Unreached as error:
             raise Busy(f"error trying to reach service: {error}") from error
+
+    async def way_to(self, pod: Object, port: int) -> Place | None:
+        """Give where a port of a pod is dialled; None when none of its own programs listens there."""
+        place = Place(address=self.address(pod), port=port)
+        return place if await self._is_open(pod, place) else None
 
     async def _find(self, scope: Mapping[str, Any]) -> tuple[Place, str]:
         _, _, scheme, namespace, name, port, *rest = scope["raw_path"].decode("ascii").split("/", PARTS)

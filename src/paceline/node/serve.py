@@ -135,6 +135,18 @@ class Machine:
     stats: Stats
 
 
+def make_doors(agent: Agent, machine: Machine) -> Doors:
+    """Lead to the pods of an agent."""
+    return Doors(
+        world=agent.world,
+        folders=agent.folders,
+        pods=agent.pods.cache,
+        address=agent.hosts.address,
+        listens=machine.listens,
+        is_apart=agent.hosts.is_apart,
+    )
+
+
 def make_app(agent: Agent, machine: Machine) -> Kubelet:
     """Serve what an agent knows."""
     world, folders, pods = agent.world, agent.folders, agent.pods.cache
@@ -146,14 +158,7 @@ def make_app(agent: Agent, machine: Machine) -> Kubelet:
         sessions=Sessions(
             world=world, host=agent.host, folders=folders, pods=pods, launch=agent.starter.launch, run=machine.run
         ),
-        doors=Doors(
-            world=world,
-            folders=folders,
-            pods=pods,
-            address=agent.hosts.address,
-            listens=machine.listens,
-            is_apart=agent.hosts.is_apart,
-        ),
+        doors=make_doors(agent, machine),
         stats=machine.stats,
         past=PastLogs(history=agent.starter.history),
     )

@@ -44,6 +44,8 @@ class ServiceStatus:
     observed_generation: int = 0
     # The path at which it is opened.
     url: str = ""
+    # Where it is opened from outside the cluster, by anybody who reaches it; none when only by the path.
+    address: str = ""
     # The secret with the token that is asked for there.
     secret: str = ""
     # Name, uid and phase of the pod.
@@ -75,6 +77,7 @@ class ServiceStatus:
         """Write the status; what is empty is left out, so that a reader may ask whether it is there."""
         optional: dict[str, Any] = {
             "url": self.url,
+            "address": self.address,
             "tokenSecret": self.secret,
             "pod": _pod(self.pod) if self.pod else None,
             "waiting": self.waiting,
@@ -97,6 +100,7 @@ class ServiceStatus:
             phase=ServicePhase(phase) if phase in _PHASES else ServicePhase.INITIALIZING,
             observed_generation=int(wire.get("observedGeneration") or 0),
             url=str(wire.get("url") or ""),
+            address=str(wire.get("address") or ""),
             secret=str(wire.get("tokenSecret") or ""),
             pod=_read_pod(wire.get("pod") or {}),
             conditions=_conditions(wire.get("conditions") or ()),

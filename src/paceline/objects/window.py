@@ -13,6 +13,10 @@ PORT_NAME = "http"
 _PAGE = re.compile(r"/t9k/(?P<plural>[a-z]+)/projects/(?P<namespace>[^/]+)/name/(?P<name>[^/]+)(?P<rest>/.*)?")
 
 _FRONTS = frozenset({"/", "/lab"})
+# Whose programs do not know their path: all their links are relative, so they work below any path, and at `/` too.
+_AT_ROOT = frozenset({"tensorboards"})
+# The type of a service that is reached from inside the cluster only.
+INSIDE = "ClusterIP"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +34,8 @@ class Window:
     port: int
     # What is opened first, below the path of its pages.
     page: str = ""
+    # From where the service in front of it is reached, in the word that Kubernetes has for it.
+    service_type: str = INSIDE
     is_suspended: bool = False
     # Unused for so long, it is suspended; 0: never.
     idle_seconds: int = 0
@@ -81,13 +87,18 @@ def secret_name(stem: str) -> str:
 def is_front(path: str) -> bool:
     """Tell whether a path is one at which people open a window, not one that an open page asks for by itself."""
     found = _PAGE.fullmatch(path)
-    return found is not None and (found["rest"] or "/") in _FRONTS
+    return ((found["rest"] or "/") if found else path) in _FRONTS
 
 
-def proxy_path(path: str) -> str | None:
-    """Give the way to a page by its service's proxy; None when a path leads to no page."""
+def proxy_path(path: str) -> tuple[str, str] | None:
+    """Give the way to a page by its service's proxy, and what of the path its program does not get to see.
+
+    None when a path leads to no page.
+    """
     found = _PAGE.fullmatch(path)
     if found is None or found["plural"] not in SHORT:
         return None
-    service = f"{service_name(found['plural'], found['name'])}:{PORT_NAME}"
-    return f"/api/v1/namespaces/{found['namespace']}/services/{service}/proxy{path}"
+    plural, namespace, name = found["plural"], found["namespace"], found["name"]
+    unseen = prefix_of(plural, namespace, name) if plural in _AT_ROOT else ""
+    way = f"/api/v1/namespaces/{namespace}/services/{service_name(plural, name)}:{PORT_NAME}/proxy"
+    return f"{way}{path.removeprefix(unseen)}", unseen

@@ -37,6 +37,7 @@ def door_manifest(window: Window, *, owner: Mapping[str, Any]) -> Object:
         "kind": "Service",
         "metadata": _metadata(window, window.service, owner),
         "spec": {
+            "type": window.service_type,
             "selector": service_labels(window, owner),
             "ports": [{"name": PORT_NAME, "port": 80, "targetPort": window.port}],
         },

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from paceline.objects.service_status import ServiceCondition, ServicePhase, ServiceStatus, Trait
 from paceline.objects.times import to_wire
-from paceline.objects.window import Window
+from paceline.objects.window import INSIDE, Window
 from paceline.plan.plan import Tell
 from paceline.plan.seen import PodPhase
 
@@ -54,8 +54,10 @@ class ServiceSeen:
     window: Window
     status: ServiceStatus
     pods: tuple[ServicePod, ...] = ()
-    # Whether the service in front of the pod is there.
+    # Whether the service in front of the pod is there, of which type it is, and where it is reached from outside.
     has_door: bool = False
+    door_type: str = INSIDE
+    address: str = ""
     generation: int = 1
     use: Use = Use()
 
@@ -67,6 +69,7 @@ class ServicePlan:
     status: ServiceStatus
     delete: tuple[ServicePod, ...] = ()
     makes_door: bool = False
+    changes_door: bool = False
     makes_pod: bool = False
     tell: tuple[Tell, ...] = ()
     wake_at: datetime | None = None
@@ -78,7 +81,12 @@ def decide(seen: ServiceSeen, now: datetime) -> ServicePlan:
     The branches are ordered: a rule may assume that every rule above it did not apply.
     """
     plan = _decide(seen, now)
-    return replace(plan, makes_door=not seen.has_door, tell=_news(seen.status, plan.status))
+    return replace(
+        plan,
+        makes_door=not seen.has_door,
+        changes_door=seen.has_door and seen.door_type != seen.window.service_type,
+        tell=_news(seen.status, plan.status),
+    )
 
 
 def _decide(seen: ServiceSeen, now: datetime) -> ServicePlan:
@@ -104,7 +112,9 @@ def _is_wanted(seen: ServiceSeen, since: datetime) -> bool:
 
 
 def _may_idle(seen: ServiceSeen) -> bool:
-    return seen.use.is_counted and seen.window.idle_seconds > 0 and not seen.window.ends_by_itself
+    """Tell whether it is known when nobody uses it: who comes from outside is not counted."""
+    is_counted = seen.use.is_counted and seen.window.service_type == INSIDE
+    return is_counted and seen.window.idle_seconds > 0 and not seen.window.ends_by_itself
 
 
 def _last_use(seen: ServiceSeen) -> datetime | None:
@@ -154,7 +164,9 @@ def _is_current(pod: ServicePod, window: Window) -> bool:
 
 def _named(seen: ServiceSeen) -> ServiceStatus:
     secret = seen.window.secret if seen.window.has_token else ""
-    return seen.status.but(observed_generation=seen.generation, url=seen.window.url, secret=secret)
+    return seen.status.but(
+        observed_generation=seen.generation, url=seen.window.url, address=seen.address, secret=secret
+    )
 
 
 def _written(seen: ServiceSeen, last: datetime) -> datetime | None:

@@ -3,7 +3,7 @@
 import threading
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from paceline.client.direct import DirectCluster
 from paceline.client.requests import Request
@@ -73,18 +73,18 @@ class _Visit(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Let the browser see the page, and nothing else."""
-        path = urlsplit(self.path).path
         # A page of another name that leads here is somebody else's.
         if (self.headers.get("Host") or "").rpartition(":")[0] not in (LOOPBACK, "localhost"):
             self._answer(HTTPStatus.FORBIDDEN, (), b"this door is opened by its own address only\n")
-        elif self.command == "POST" and self.headers.get("Sec-Fetch-Site", "same-origin") not in SAME:
+            return
+        if self.command == "POST" and self.headers.get("Sec-Fetch-Site", "same-origin") not in SAME:
             self._answer(HTTPStatus.FORBIDDEN, (), b"another page may look here, and change nothing\n")
-        elif path == "/":
-            self._answer(HTTPStatus.FOUND, (("Location", self.server.page),), b"")
-        elif not path.startswith(self.server.page) or ".." in path.split("/"):
+            return
+        found = proxy_path(f"{self.server.page}{self.path.removeprefix('/')}")
+        if found is None or ".." in unquote(urlsplit(self.path).path).split("/"):
             self._answer(HTTPStatus.NOT_FOUND, (), b"there is one page here, at /\n")
         else:
-            self._pass_on(proxy_path(self.path) or "")
+            self._pass_on(found[0])
 
     do_POST = do_HEAD = do_GET  # noqa: N815 - the names that http.server calls
 

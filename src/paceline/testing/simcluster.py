@@ -20,6 +20,7 @@ from paceline.client.local import IN_PROCESS, LocalCluster
 from paceline.client.verbs import Verbs
 from paceline.errors import Busy
 from paceline.node.agent import Agent
+from paceline.node.entrances import Entrances, Lead
 from paceline.node.host import Device, Folders, Host, Supply
 from paceline.objects.meta import Object
 from paceline.store.limits import DEFAULTS, Limits
@@ -43,6 +44,7 @@ HOST = Host(
     disk_bytes=64 << 30,
     supplies=(GPUS,),
 )
+EXTERNAL = "192.0.2.9"
 ROOT = Path("/sim/agent")
 VOLUMES = PurePosixPath("/sim/volumes")
 
@@ -68,6 +70,27 @@ class NoLogs:
     async def stats(self) -> Object:
         """Refuse."""
         raise Busy("simulated containers use nothing")
+
+
+class SimPorts:
+    """Ports of a simulated machine: nobody calls there, and they are free."""
+
+    def __init__(self) -> None:
+        self.open_ports: set[int] = set()
+
+    def open(self, port: int, _lead: Lead) -> None:
+        """Listen; what listens already must not."""
+        assert port not in self.open_ports
+        self.open_ports.add(port)
+
+    async def close(self, port: int) -> None:
+        """Listen no more."""
+        await asyncio.sleep(0)
+        self.open_ports.remove(port)
+
+
+async def _no_way(_pod: Object, _port: int) -> None:
+    """Lead nowhere: there is nothing to call."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -104,6 +127,8 @@ class SimCluster:
     control: Component | None = None
     agent: Component | None = None
     controllers: Component | None = None
+    # What the agent listens at for callers from outside.
+    ports: SimPorts = field(default_factory=SimPorts)
     # Set while the store is open, for checks that look at it directly.
     store: Store | None = None
 
@@ -226,7 +251,21 @@ class SimCluster:
             images=(),
             find_sandbox=lambda: "/usr/bin/bwrap",
         )
-        await agent.run(ready)
+        # The ports of a process that was killed are free again.
+        self.ports = SimPorts()
+        entrances = Entrances(
+            cluster=cluster,
+            chance=world.chance,
+            recorder=agent.recorder,
+            address=EXTERNAL,
+            ports=self.ports,
+            pods=agent.pods.cache,
+            way_to=_no_way,
+        )
+        async with asyncio.TaskGroup() as group:
+            group.create_task(agent.run(ready))
+            await ready.wait()
+            group.create_task(entrances.run())
 
 
 @cache

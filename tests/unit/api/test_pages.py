@@ -31,13 +31,21 @@ async def there(client):
     return client
 
 
-@pytest.mark.parametrize("path", [f"{BOARD}/", f"{BOARD}/data/a%2Fb", f"{DESK}/lab", f"{DESK}/api/contents/a//b", DESK])
-async def test_a_page_is_asked_for_at_its_own_path(there, nodes, path):
+PATHS = {
+    f"{BOARD}/": "/",
+    f"{BOARD}/data/a%2Fb": "/data/a%2Fb",
+    **{path: path for path in (f"{DESK}/lab", f"{DESK}/api/contents/a//b", DESK)},
+}
+
+
+@pytest.mark.parametrize(("path", "asked"), PATHS.items())
+async def test_a_page_is_asked_for_at_its_own_path(there, nodes, path, asked):
+    """JupyterLab knows the path at which it lies; TensorBoard need not, for its links are relative."""
     said = await there.get(path)
 
     assert said.code == 200
     (passed,) = nodes.passed
-    assert passed["raw_path"] == f"/proxy/http/default/p/6006{path}".encode()
+    assert passed["raw_path"] == f"/proxy/http/default/p/6006{asked}".encode()
     assert dict(passed["headers"])[b"x-forwarded-uri"] == path.encode()
 
 
@@ -53,6 +61,14 @@ async def test_a_redirection_of_a_page_is_left_as_it_is(there, nodes):
         head = {"type": "http.response.start", "status": 302, "headers": [(b"location", told.encode())]}
         nodes.answer = [head, {"type": "http.response.body", "body": b""}]
         assert (await there.get(f"{DESK}/lab")).header("location") == [seen]
+
+
+async def test_a_redirection_of_a_page_that_does_not_know_its_path_leads_below_it(there, nodes):
+    assert (await there.get(BOARD)).header("location") == [f"{BOARD}/"]
+    for told, seen in (("/x", f"{BOARD}/x"), (f"https://{HOST}/x", f"{BOARD}/x"), ("x", "x")):
+        head = {"type": "http.response.start", "status": 302, "headers": [(b"location", told.encode())]}
+        nodes.answer = [head, {"type": "http.response.body", "body": b""}]
+        assert (await there.get(f"{BOARD}/")).header("location") == [seen]
 
 
 NOWHERE = [
@@ -93,7 +109,7 @@ OPENINGS = {
     "another page, in a browser": (("GET", f"{DESK}/lab/tree/a.ipynb", HTML), True),
     "what an open page asks for": (("GET", f"{DESK}/api/sessions", ANY), False),
     "what a page writes": (("PUT", f"{DESK}/lab", HTML), False),
-    "by the proxy of the service": (("GET", f"{SERVICES}/tb-curves:http/proxy{BOARD}/", ANY), True),
+    "by the proxy of the service": (("GET", f"{SERVICES}/tb-curves:http/proxy/", ANY), True),
 }
 
 

@@ -174,9 +174,8 @@ def test_a_served_kind_is_whole(resource):
 
     assert resource.api_version == ("batch.tensorstack.dev/v1beta1" if is_job else "tensorstack.dev/v1beta1")
     assert resource.has_status
-    assert [column.name for column in resource.columns if not column.priority] == (
-        ["Phase", "Age"] if is_job else ["Phase", "URL", "Age"]
-    )
+    opened = [] if is_job else ["URL", "Address"] if resource.kind == "TensorBoard" else ["URL"]
+    assert [column.name for column in resource.columns if not column.priority] == ["Phase", *opened, "Age"]
     assert not is_job or "runMode.pause.enabled" in resource.mutable
     prefix = "dev.tensorstack.batch" if is_job else "dev.tensorstack"
     assert resource.schema_name == f"{prefix}.v1beta1.{resource.kind}"

@@ -130,6 +130,17 @@ def test_each_revision_has_a_log_folder_of_its_own_below_the_one_that_is_shown()
     )
 
 
+def test_the_tensorboard_is_reached_from_where_the_values_say():
+    """H-42"""
+    told = [
+        board["serviceType"]
+        for chosen in ({}, {"tensorboard": {"serviceType": "NodePort"}}, {"tensorboard": {"serviceType": "ClusterIP"}})
+        for board in parts({**CPU, **chosen}).boards.values()
+    ]
+
+    assert told == ["LoadBalancer", "NodePort", "ClusterIP"]
+
+
 def test_roles_have_images_policies_ports_and_gpus_of_their_own():
     """H-35, H-36, H-46"""
     values = {

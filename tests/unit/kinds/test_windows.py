@@ -86,15 +86,23 @@ def test_the_keys_of_buckets_come_from_their_secrets() -> None:
     assert container(window)["envFrom"] == [{"secretRef": {"name": name}} for name in ("more", "keys")]
 
 
-def test_a_tensorboard_knows_its_path_and_is_seen_at_its_pods_address_only() -> None:
+def test_a_tensorboard_lies_at_the_root_and_is_seen_at_its_pods_address_only() -> None:
     window = opened(tensorboard(image="tb:1", idleSeconds=7))
 
     told = container(window)
     assert told["image"] == "tb:1"
-    assert option(told, "path_prefix") == f"{BOARD}/{window.name}"
+    assert not [word for word in told["command"] if "prefix" in word]
     assert (option(told, "host"), option(told, "port")) == ("$(POD_IP)", "6006")
     assert (window.url, window.port, window.idle_seconds) == (f"{BOARD}/{window.name}/", 6006, 7)
-    assert told["readinessProbe"]["httpGet"]["path"] == window.url
+    assert told["readinessProbe"]["httpGet"]["path"] == "/"
+    assert window.service_type == "ClusterIP"
+
+
+def test_who_reaches_a_tensorboard_may_change_and_its_pod_stays() -> None:
+    inside, outside = opened(tensorboard()), opened(tensorboard(serviceType="LoadBalancer"))
+
+    assert (inside.service_type, outside.service_type) == ("ClusterIP", "LoadBalancer")
+    assert inside.digest == outside.digest
 
 
 def test_logs_on_the_web_are_said_not_to_be_read() -> None:

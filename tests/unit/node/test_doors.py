@@ -88,3 +88,14 @@ async def test_what_is_no_door_is_refused(path, code):
 
     assert (await refused(place, path, "POST"))[0] == code
     assert place.asked == []
+
+
+async def test_a_caller_from_outside_goes_the_same_way():
+    open_place, shut = Place(), Place(listens=False)
+    for place in (open_place, shut):
+        await place.begin()
+
+    found = [await each.app.doors.way_to(pod(container()), 6006) for each in (open_place, shut)]
+
+    assert [str(each) for each in found] == ["127.0.0.1:6006", "None"]
+    assert shut.asked == [(1, "127.0.0.1", 6006)]

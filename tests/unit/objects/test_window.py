@@ -5,14 +5,14 @@ import pytest
 from paceline.objects.window import is_front, proxy_path
 
 BOARD = "/t9k/tensorboards/projects/ns/name/curves"
-BY_PROXY = f"/api/v1/namespaces/ns/services/tb-curves:http/proxy{BOARD}"
+BY_PROXY = "/api/v1/namespaces/ns/services/tb-curves:http/proxy"
 WAYS = {
-    "a folder": (f"{BOARD}/", f"{BY_PROXY}/"),
-    "anything below": (f"{BOARD}/a/b%2Fc", f"{BY_PROXY}/a/b%2Fc"),
-    "no slash at the end": (BOARD, BY_PROXY),
-    "another kind": (
+    "a folder": (f"{BOARD}/", (f"{BY_PROXY}/", BOARD)),
+    "anything below": (f"{BOARD}/a/b%2Fc", (f"{BY_PROXY}/a/b%2Fc", BOARD)),
+    "no slash at the end": (BOARD, (BY_PROXY, BOARD)),
+    "a kind that knows its path": (
         "/t9k/notebooks/projects/ns/name/x",
-        "/api/v1/namespaces/ns/services/nb-x:http/proxy/t9k/notebooks/projects/ns/name/x",
+        ("/api/v1/namespaces/ns/services/nb-x:http/proxy/t9k/notebooks/projects/ns/name/x", ""),
     ),
     "a kind that is none": ("/t9k/explorers/projects/ns/name/x/", None),
     "something before it": (f"/x{BOARD}/", None),
@@ -32,3 +32,4 @@ FRONTS = {"/": True, "": True, "/lab": True, "/api/status": False, "/data/runs":
 @pytest.mark.parametrize(("rest", "is_one"), FRONTS.items())
 def test_people_open(rest, is_one):
     assert is_front(f"{BOARD}{rest}") is is_one
+    assert is_front(rest or "/") is is_one

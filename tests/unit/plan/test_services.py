@@ -229,3 +229,27 @@ def test_nothing_changes_while_nothing_changes():
         once, twice = live(NOW, window=window, pods=pods), live(NOW, after(1), window=window, pods=pods)
         assert once.status.to_wire() == twice.status.to_wire()
         assert twice.tell == ()
+
+
+OPEN = replace(BOARD, service_type="LoadBalancer")
+
+
+def test_the_service_in_front_of_it_gets_the_type_that_its_author_wants():
+    assert decide(seen(has_door=False, window=OPEN), NOW).makes_door
+    assert not decide(seen(has_door=False, window=OPEN), NOW).changes_door
+    assert decide(seen(window=OPEN), NOW).changes_door
+    assert decide(seen(door_type="NodePort"), NOW).changes_door
+    assert not decide(seen(window=OPEN, door_type="LoadBalancer"), NOW).changes_door
+
+
+def test_it_says_where_anybody_opens_it():
+    told = decide(seen(pod(), window=OPEN, door_type="LoadBalancer", address="http://192.0.2.9/"), NOW).status
+
+    assert told.to_wire()["address"] == "http://192.0.2.9/"
+    assert ServiceStatus.from_wire(told.to_wire()) == told
+    assert "address" not in decide(seen(pod(), status=told), NOW).status.to_wire()
+
+
+def test_one_that_is_reached_from_outside_is_not_called_idle_for_nobody_counts_who_comes():
+    assert live(NOW, after(101)).status.phase == "Paused"
+    assert live(NOW, after(101), window=OPEN).status.phase == "Running"

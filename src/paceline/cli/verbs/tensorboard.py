@@ -35,7 +35,8 @@ def command(*, reach: Reach, name: str, port: int) -> int:
     with session_with(reach) as session:
         ref = board_of(session, name)
         board = session.cluster.get(ref.kind.where, ref.namespace, ref.name)
-        page = str((board.get("status") or {}).get("url") or "")
+        status = board.get("status") or {}
+        page, address = (str(status.get(name) or "") for name in ("url", "address"))
         if not page:
             raise Missing(f"{ref} is not ready to be opened yet; try again in a moment")
         if is_at_rest(board):
@@ -43,6 +44,8 @@ def command(*, reach: Reach, name: str, port: int) -> int:
         with closing(Front(session.dial, page, port)) as front:
             out().line(front.url)
             err().line("Ctrl-C ends it; the TensorBoard itself goes on.", "dim")
+            if address:
+                err().line(f"It is opened without Paceline at {address}", "dim")
             front.serve()
     return failures.OK
 

@@ -23,6 +23,7 @@ class Typed(TypedDict):
     devices: tuple[str, ...]
     sandbox: bool | None
     network: str | None
+    external_address: str | None
     accept_loss: bool
 
 
@@ -54,6 +55,12 @@ class Typed(TypedDict):
     help="Put pods on the machine's network, or give each one of its own (needs root).",
 )
 @click.option(
+    "--external-address",
+    metavar="ADDRESS",
+    help="Where services of type NodePort and LoadBalancer are reached: an address of this machine. Whoever reaches it "
+    "reaches them, TensorBoards too, without a password. Default: 127.0.0.1, from this machine only.",
+)
+@click.option(
     "--accept-loss",
     is_flag=True,
     help="Go on although the stored objects are damaged, older than they should be, or gone.",
@@ -75,7 +82,7 @@ def command(**typed: Unpack[Typed]) -> int:
 
     before, detach = last_settings(), typed["detach"]
     chosen = chosen_settings(before, typed["images"], sandbox=typed["sandbox"])
-    chosen = replace(with_devices(chosen, typed["devices"]), network=typed["network"] or before.network)
+    chosen = with_network(with_devices(chosen, typed["devices"]), typed["network"], typed["external_address"])
     # Read by the node agent later; what is wrong with the file is said to whoever starts it.
     chosen_images(chosen)
     chosen_devices(chosen)
@@ -115,6 +122,14 @@ def with_devices(before: Settings, devices: tuple[str, ...]) -> Settings:
 
     typed = dict(device_row(text) for text in devices)
     return replace(before, devices=tuple((dict(before.devices) | typed).items()))
+
+
+def with_network(before: Settings, network: str | None, address: str | None) -> Settings:
+    """Choose how pods are connected, and where they are reached from outside, if that was typed."""
+    from paceline.assembly.external import own_address
+
+    external = before.external_address if address is None else own_address(address)
+    return replace(before, network=network or before.network, external_address=external)
 
 
 def run_here(settings: Settings) -> int:
@@ -159,8 +174,13 @@ def say_loss(settings: Settings) -> None:
 
 def say_ready(settings: Settings, first: str) -> None:
     """Say that it runs, and the first things to type."""
+    from paceline.assembly.external import is_from_here_only
+
     out().line(first)
     if not settings.has_sandbox:
         say_warning("containers run without a sandbox: they may do all that you may do, and volumes cannot be mounted")
+    if not is_from_here_only(settings.external_address):
+        open_to = f"everybody who reaches {settings.external_address}"
+        say_warning(f"services of type NodePort and LoadBalancer are open to {open_to}, TensorBoards too")
     err().line(f"  kubectl: export KUBECONFIG={settings.kubeconfig}", "dim")
     err().line("  next:    paceline run job.yaml  ·  paceline get  ·  paceline down", "dim")

@@ -27,6 +27,7 @@ from paceline.kinds.templates.words import (
     is_set,
     resources_of,
 )
+from paceline.kinds.tensorboardspec import ServiceType
 from paceline.objects.faults import invalid
 from paceline.objects.quantity import is_quantity, parse
 
@@ -83,9 +84,13 @@ class Tensorboard(Value, frozen=True, kw_only=True):
     """The TensorBoard over all revisions; it is always on."""
 
     image: Annotated[str, about("Image of TensorBoard; left out: the one that is shipped.")] = ""
-    service_type: Annotated[Literal["ClusterIP", "NodePort", "LoadBalancer"], about("From where it is reached.")] = (
-        "LoadBalancer"
-    )
+    service_type: Annotated[
+        ServiceType,
+        about(
+            "From where it is reached, without a password: ClusterIP (inside only), NodePort (also a high port), "
+            "LoadBalancer (also port 80 of an address)."
+        ),
+    ] = "LoadBalancer"
 
 
 class Pvc(Value, frozen=True, kw_only=True):
@@ -216,7 +221,8 @@ def _claim(pvc: Pvc) -> Mapping[str, Any]:
 
 
 def _board(board: Tensorboard, release: Release) -> Mapping[str, Any]:
-    shown = {"logDir": {"pvc": [{"name": release.claim, "subPath": ["logs"]}]}, "idleSeconds": 0}
+    shown: dict[str, Any] = {"logDir": {"pvc": [{"name": release.claim, "subPath": ["logs"]}]}, "idleSeconds": 0}
+    shown["serviceType"] = board.service_type
     return {**shown, "image": board.image} if board.image else shown
 
 

@@ -209,6 +209,14 @@ def service_defaults(service: Object) -> None:
             port["targetPort"] = port["port"]
     if not service.get("status"):
         service["status"] = {"loadBalancer": {}}
+    _reached(service["status"])
+
+
+def _reached(status: Any) -> None:
+    balanced = status.get("loadBalancer") if isinstance(status, dict) else None
+    for way in _dicts(balanced.get("ingress") if isinstance(balanced, dict) else None):
+        if way.get("ip"):
+            way.setdefault("ipMode", "VIP")
 
 
 def endpoints_defaults(endpoints: Object) -> None:

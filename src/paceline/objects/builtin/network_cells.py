@@ -11,6 +11,13 @@ _SHOWN = 3
 
 def service_cells(service: Object, now: str) -> tuple[Any, ...]:
     """Show a service."""
+    chosen = (service.get("spec") or {}).get("selector") or {}
+    selector = ",".join(f"{key}={value}" for key, value in sorted(chosen.items()))
+    return name_of(service), *reached_cells(service), created(service, now), selector or NONE
+
+
+def reached_cells(service: Object) -> tuple[str, str, str, str]:
+    """Show how a service is reached: its type, its address inside and outside, its ports."""
     spec = service.get("spec") or {}
     ports = (
         f"{port.get('port')}"
@@ -18,15 +25,11 @@ def service_cells(service: Object, now: str) -> tuple[Any, ...]:
         + f"/{port.get('protocol') or 'TCP'}"
         for port in spec.get("ports") or ()
     )
-    selector = ",".join(f"{key}={value}" for key, value in sorted((spec.get("selector") or {}).items()))
     return (
-        name_of(service),
-        spec.get("type") or "",
-        next(iter(spec.get("clusterIPs") or ()), NONE),
+        str(spec.get("type") or ""),
+        str(next(iter(spec.get("clusterIPs") or ()), NONE)),
         _from_outside(spec, service.get("status") or {}),
         ",".join(ports) or NONE,
-        created(service, now),
-        selector or NONE,
     )
 
 

@@ -32,6 +32,25 @@ async def every_service_gets_an_address_of_its_own_and_keeps_it(s: Subject) -> N
         await s.cluster.create(SERVICES, _spelled(s, "Service", "thief", spec=again))
 
 
+async def a_service_gives_back_what_its_new_type_has_no_use_for(s: Subject) -> None:
+    spec = {"type": "LoadBalancer", "ports": [{"name": "http", "port": 80}]}
+    made = await s.cluster.create(SERVICES, _spelled(s, "Service", "outside", spec=spec))
+    assert made["status"] == {"loadBalancer": {}}
+    assert 30_000 <= made["spec"]["ports"][0]["nodePort"] < 32_768
+    key, reached = (s.namespace, "outside"), {"loadBalancer": {"ingress": [{"ip": "192.0.2.9"}]}}
+
+    told = await s.cluster.patch(SERVICES, key, {"status": reached}, subresource="status")
+    assert told["status"] == {"loadBalancer": {"ingress": [{"ip": "192.0.2.9", "ipMode": "VIP"}]}}
+    high = await s.cluster.patch(SERVICES, key, {"spec": {"type": "NodePort"}})
+    assert high["spec"]["ports"] == made["spec"]["ports"]
+    assert "allocateLoadBalancerNodePorts" not in high["spec"]
+    assert high["status"] == {"loadBalancer": {}}
+    inside = await s.cluster.patch(SERVICES, key, {"spec": {"type": "ClusterIP"}})
+    assert inside["spec"]["ports"] == [{"name": "http", "port": 80, "protocol": "TCP", "targetPort": 80}]
+    assert "externalTrafficPolicy" not in inside["spec"]
+    assert inside["spec"]["clusterIP"] == made["spec"]["clusterIP"]
+
+
 async def a_secret_written_as_text_is_kept_as_bytes(s: Subject) -> None:
     made = await s.cluster.create(SECRETS, _spelled(s, "Secret", "a", stringData={"key": "text"}))
 
@@ -104,6 +123,7 @@ async def whoever_asks_is_told_what_they_may_do(s: Subject) -> None:
 
 PROMISES: tuple[Promise, ...] = (
     every_service_gets_an_address_of_its_own_and_keeps_it,
+    a_service_gives_back_what_its_new_type_has_no_use_for,
     a_secret_written_as_text_is_kept_as_bytes,
     a_pod_is_told_what_it_did_not_say,
     amounts_are_shown_in_one_way,
