@@ -128,6 +128,7 @@ def pod_seen(pod: Object) -> PodSeen | None:
         phase=PodPhase(status.get("phase") or PodPhase.PENDING),
         containers=(*_failed_first(pod), *(_container(each) for each in status.get("containerStatuses") or ())),
         is_deleting=is_deleting(pod),
+        ends_at=from_wire(pod["metadata"]["deletionTimestamp"]) if is_deleting(pod) else None,
         reason=reason,
         message=message,
         stages=tuple(_stage(each) for each in _inits(status) if str(each.get("name")).startswith(STAGE)),

@@ -50,9 +50,9 @@ def _next(seen: Seen, now: datetime) -> Plan:
     if status.phase.is_final:
         return expire(seen, clean_up(seen, tries, with_tasks(status, tries), now), now)
     if status.phase is Phase.PAUSED:
-        return stay(seen, status, tries) if seen.is_paused else resume(seen, status, now)
+        return stay(seen, status, tries, now) if seen.is_paused else resume(seen, status, now)
     if is_true(status, SUSPENDED):
-        return stay(seen, status, tries) if seen.is_suspended else unsuspend(seen, status, now)
+        return stay(seen, status, tries, now) if seen.is_suspended else unsuspend(seen, status, now)
     verdict = judge(seen, tries)
     if rule := holding(seen.gang.success, verdict.done):
         remark = f"; {seen.gang.remark}" if seen.gang.remark else ""
