@@ -9,7 +9,7 @@ started.json   who the shim is; on disk before the program runs, so an attempt r
 log            the output, in CRI format
 exit.json      how it ended; on disk as the shim's last act
 
-SIGTERM asks the main process to stop, by the signal its container wants; SIGQUIT ends everything in the container at once.
+SIGTERM asks the main process to stop, by the signal its container wants; SIGQUIT ends all of the container at once.
 """
 
 import contextlib
