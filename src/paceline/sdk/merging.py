@@ -41,13 +41,22 @@ def within(chunks: Iterable[bytes], ask: LogAsk) -> Iterator[bytes]:
     if ask.until is None:
         yield from chunks
         return
-    latest = _of(ask.until)
+    latest, last = _of(ask.until), NEVER
     kept: deque[bytes] = deque(maxlen=ask.tail)
     for chunk in chunks:
-        kept.extend(line for line in chunk.splitlines(keepends=True) if _moment(line) <= latest)
+        for line in filter(None, chunk.split(b"\n")):
+            # A piece of a line that was too long has no stamp: it goes where its beginning went.
+            last = max(last, _in_micros(_moment(line)))
+            if last <= latest:
+                kept.append(line + b"\n")
         while kept and ask.tail is None:
             yield _shown(kept.popleft(), ask)
     yield from (_shown(line, ask) for line in kept)
+
+
+def _in_micros(moment: Moment) -> Moment:
+    """Cut what people cannot say: a line's own time, copied from a screen, is not before the line."""
+    return moment[0], moment[1][:6].rstrip(b"0")
 
 
 def _shown(line: bytes, ask: LogAsk) -> bytes:
@@ -60,7 +69,6 @@ def _lines(stream: Iterator[Logged]) -> Iterator[Stamped]:
         for line in logged.text.split(b"\n"):
             if not line:
                 continue
-            # A piece of a line that was too long has no stamp: it goes where its beginning went.
             last = max(last, _moment(line))
             yield last, line, logged
 

@@ -296,6 +296,18 @@ def test_a_framework_is_a_kind_and_an_image():
     assert "spec.values.framework" in told(app({**CODE, "framework": ""}, "model-training"))
 
 
+def test_code_of_the_training_service_finds_what_it_looks_for():
+    """D-02"""
+    told = trained(framework="acme/caffe:1", data={"claim": "tfoss"}).spec["replicaSpecs"][0]
+    alone = trained().spec["replicaSpecs"][0]
+
+    assert told["template"]["spec"]["containers"][0]["env"] == [
+        {"name": "GIT_URL", "value": CODE["git"]["url"]},
+        {"name": "DEFAULT_REMOTE_VOLUME_PATH", "value": "/input"},
+    ]
+    assert [each["name"] for each in alone["template"]["spec"]["containers"][0]["env"]] == ["GIT_URL"]
+
+
 def test_there_is_a_tensorboard_for_each_worker_beside_the_one_for_all():
     """S-31, S-36"""
     watched = trained(distributed=True, workers=2, logDir="/output/training_logs").boards

@@ -61,6 +61,18 @@ def test_s43_nothing_is_shown_that_is_newer_than_until():
     assert b"".join(within([LINES], ask(2, has_timestamps=True))).startswith(b"2030-01-01T00:00:01Z a\n")
 
 
+def test_a_progress_bar_and_a_piece_of_a_line_have_the_time_of_their_beginning():
+    bars = [b"2030-01-01T00:00:01Z 1%\r2%\n2030-01-01T00:00:09Z 3%\r4%", b" and on\n"]
+
+    assert b"".join(within(bars, ask(2))) == b"1%\r2%\n"
+
+
+def test_a_time_that_was_copied_from_a_line_means_that_line_too():
+    asked = LogAsk(is_followed=False, until=datetime(2030, 1, 1, 0, 0, 1, 43570, tzinfo=UTC))
+
+    assert b"".join(within([b"2030-01-01T00:00:01.043570003Z a\n"], asked)) == b"a\n"
+
+
 def test_s44_the_last_lines_are_counted_within_the_times():
     wanted = ask(2, tail=1)
 
