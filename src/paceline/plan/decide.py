@@ -30,6 +30,7 @@ from paceline.plan.plan import NewPod, Plan, Tell
 from paceline.plan.resolve import NOT_FOUND, Unfound, resolve
 from paceline.plan.restart import Verdict, failed_first, held_until, is_of_all, judge, restarted
 from paceline.plan.seen import PodSeen, Seen
+from paceline.plan.shared_memory import shared_memory_advice
 from paceline.plan.success import holding, is_hopeless, say, say_success
 from paceline.plan.tasks import with_tasks
 from paceline.plan.tries import Try, older_pods, tries_of
@@ -127,7 +128,7 @@ def _late(seen: Seen, status: JobStatus, tries: tuple[Try, ...], now: datetime) 
 
 
 def _failure(seen: Seen, cause: Try) -> Failure:
-    return failure_of(cause, advice(seen.gang, seen.status, cause))
+    return failure_of(cause, advice(seen.gang, seen.status, cause) or shared_memory_advice(seen.gang, cause))
 
 
 def _succeed(seen: Seen, tries: tuple[Try, ...], now: datetime, message: str) -> Plan:
