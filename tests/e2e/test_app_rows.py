@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from paceline.testing.embedded import Embedded, Ran, embedded, paceline_command, wait_until
+from tests.e2e.terminal import terminal
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 GPUS = "nvidia.com/gpu=2"
@@ -105,7 +106,7 @@ def test_a_dry_run_shows_the_whole_plan_and_the_values_that_hold_and_makes_nothi
 
 
 def test_a_volume_of_a_share_is_available_until_a_claim_wants_it(cluster, tmp_path):
-    """H-16, H-28: the API half."""
+    """H-16, H-26, H-28: the API half."""
     volume = {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
@@ -119,6 +120,12 @@ def test_a_volume_of_a_share_is_available_until_a_claim_wants_it(cluster, tmp_pa
     }
     assert cluster.kubectl("create", "-f", "-", stdin=json.dumps(volume)).code == 0
 
+    far = {**volume, "metadata": {"name": "far"}, "spec": {**volume["spec"], "nfs": {"path": "/export"}}}
+    del far["spec"]["hostPath"]
+    bad = cluster.kubectl("create", "-f", "-", stdin=json.dumps(far))
+    assert "spec.nfs.server: Required value" in bad.err, "the field is named that a file server lacks"
+    far["spec"]["nfs"] = {"path": "/export", "server": "nas", "versoin": "4"}
+    assert 'unknown field "spec.nfs.versoin"' in cluster.kubectl("create", "-f", "-", stdin=json.dumps(far)).err
     wait_until("it is available", lambda: shown(cluster, "pv", "nas")["status"].get("phase") == "Available")
     assert re.search(r"^nas .*Available", ask(cluster, "get", "pv").out, re.MULTILINE)
 
@@ -184,7 +191,7 @@ def test_an_image_that_nobody_knows_is_said_and_nothing_is_called_running(cluste
 
 
 def test_a_deleted_worker_comes_back_and_a_stopped_application_is_revived(cluster):
-    """D-04, S-52: what is made anew is looked up anew, image and all."""
+    """D-04, H-62, S-04, S-52: what is made anew is looked up anew, image and all."""
     forever = f"{SMALL},worker.gpuCount=0,worker.number=2,hyperparams.epochs=1000000"
     ask(cluster, "install", "again", "tensorflow-training", "--set", forever)
     comes_to(cluster, "again", "Running")
@@ -198,8 +205,12 @@ def test_a_deleted_worker_comes_back_and_a_stopped_application_is_revived(cluste
 
     wait_until("another pod has its place", is_back)
     comes_to(cluster, "again", "Running")
+    worker = ("logs", "again", "--role", "worker", "--index", "1")
+    wait_until("the new one has written", lambda: "Step: " in cluster.paceline(*worker).out)
+    assert "trains on shard 1 of 2" in ask(cluster, "logs", f"pod/{first}").out, "what the old one wrote is kept"
 
     ask(cluster, "stop", "again")
+    assert "Step: " in ask(cluster, *worker).out, "the log is there when it is stopped"
     assert [
         pod["status"]["phase"] for pod in pods_of(cluster, "again-1").values() if pod["status"]["phase"] == "Running"
     ] == []
@@ -223,7 +234,7 @@ if role.startswith("ps"):
 
 
 def test_logs_are_read_of_all_of_a_role_and_of_one_and_all_together_by_time(cluster, tmp_path):
-    """D-05, S-42, S-43, S-44, S-45: the command-line half."""
+    """D-05, H-65, H-69, S-42, S-43, S-44, S-45: the command-line half."""
     words = ("--distributed", "--ps", "1", "--workers", "2", "--framework", "python", "--memory", "64Mi")
     ask(cluster, "train", script(tmp_path, TALK), "talk", *words, "--detach")
     comes_to(cluster, "talk", "Succeeded")
@@ -235,6 +246,8 @@ def test_logs_are_read_of_all_of_a_role_and_of_one_and_all_together_by_time(clus
     assert stamps == sorted(stamps)
     assert len(merged) == 9
 
+    followed = ask(cluster, "logs", "-f", "talk", "--role", "worker", "--index", "0").out
+    assert followed == "worker-0 line 0\nworker-0 line 1\nworker-0 line 2\n", "who has ended is read to the end"
     role = ask(cluster, "logs", "talk", "--role", "worker").out
     assert (role.count("worker-0 │"), role.count("worker-1 │"), "ps-0" in role) == (3, 3, False)
     alone = ask(cluster, "logs", "talk", "--role", "worker", "--index", "1", "--tail", "2").out
@@ -247,6 +260,49 @@ def test_logs_are_read_of_all_of_a_role_and_of_one_and_all_together_by_time(clus
     ask(cluster, "logs", "talk", "--all", "--timestamps", "-o", str(file))
     assert file.read_text().splitlines() == merged
     ask(cluster, "uninstall", "-y", "talk")
+
+
+def test_a_killed_parameter_server_is_noticed_tried_again_and_told(cluster):
+    """H-08, X-15"""
+    forever = f"{SMALL},worker.gpuCount=0,worker.number=1,ps.number=1,hyperparams.epochs=1000000"
+    ask(cluster, "install", "served", "tensorflow-training", "--set", forever)
+    comes_to(cluster, "served", "Running")
+    server = next(name for name in pods_of(cluster, "served-1") if name.endswith("ps-0"))
+
+    cluster.kubectl("exec", server, "--", "sh", "-c", "kill -KILL -1")
+
+    def is_back():
+        found = pods_of(cluster, "served-1").get(f"{server}-r1")
+        return found and found["status"].get("phase") == "Running"
+
+    wait_until("the next try runs", is_back)
+    job = ("--field-selector", "involvedObject.name=served-1,reason=Restarting")
+    events = cluster.kubectl("get", "events", *job, "-o", "jsonpath={.items[*].message}").out
+    assert f"pod {server}" in events
+    assert "exit code 137" in events
+    ask(cluster, "uninstall", "-y", "served")
+
+
+def test_who_deletes_at_a_terminal_is_asked_first(cluster, tmp_path):
+    """S-53, T-12: the command-line half; the files of a folder stay."""
+    words = (
+        "train",
+        script(tmp_path, "open('/output/made', 'w')"),
+        "asked",
+        "--memory",
+        "64Mi",
+        "--data",
+        str(tmp_path),
+    )
+    ask(cluster, *words)
+    env = {**cluster.environment(), "TERM": "dumb"}
+    for answer, code in (("n", 1), ("y", 0)):
+        with terminal(paceline_command(), "delete", "asked", env=env) as screen:
+            screen.wait_for("asked")
+            screen.type(f"{answer}\n")
+            assert screen.ended() == code
+        assert (shown(cluster, "trainingapp", "asked") is None) == (answer == "y")
+    assert (tmp_path / "asked-1" / "worker-0" / "made").exists()
 
 
 LEAVE = "trap 'sleep 0.5; date +%s%N > /data/$POD_NAME; exit 0' TERM; while :; do sleep 0.1; done"

@@ -8,9 +8,7 @@ from tests.unit.plan.worlds import NOW, gang, seen
 
 MOUNTED = {
     "spec": {
-        "containers": [
-            {"name": "main", "image": "python", "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}]}
-        ]
+        "containers": [{"name": "main", "image": "python", "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}]}]
     }
 }
 

@@ -219,7 +219,9 @@ def gone(session: Session, name: str, wanted: Wanted, error: Missing) -> Iterato
     kind, slash, rest = name.partition("/")
     history, plain = History(cluster=session.cluster, namespace=session.namespace), rest or name
     is_pod = bool(slash) and kind in PODS
-    owner = "" if is_pod else uid_of_job(session, name)
+    there = None if is_pod else job_named(session, name)
+    # The name of an application means its current job.
+    owner, plain = (there.uid, there.name) if there is not None else ("", plain)
     # Of a job that is there, not what another one of its name has left.
     pods = [] if is_pod else [each for each in history.pods(job=plain) if owner in ("", each.owner)]
     if pods:
@@ -236,9 +238,9 @@ def gone(session: Session, name: str, wanted: Wanted, error: Missing) -> Iterato
     yield from (("", text) for text in history.pod_log(pods[0], wanted.ask()))
 
 
-def uid_of_job(session: Session, name: str) -> str:
-    """Tell which job has a name now; empty when none has."""
+def job_named(session: Session, name: str) -> JobRef | None:
+    """Give the job that a name means now; None when there is none."""
     try:
-        return session.job(name).uid
+        return session.job(name)
     except Missing:
-        return ""
+        return None
