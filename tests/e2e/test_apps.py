@@ -244,6 +244,7 @@ def test_a_script_is_trained_on_several_workers_with_data_in_and_results_out(clu
 
 
 def test_a_script_that_fails_fails_the_command(cluster, tmp_path):
+    """S-29"""
     script = tmp_path / "broken.py"
     script.write_text("raise SystemExit(3)\n")
 

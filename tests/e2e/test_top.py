@@ -91,6 +91,7 @@ def test_what_is_not_there_is_told_in_the_words_of_kubernetes(home: Embedded) ->
 
 
 def test_our_own_command_shows_jobs_pods_and_nodes(home: Embedded) -> None:
+    """X-18"""
     job = pytorch("work", command=["python", "-c", BUSY], workers=2)
     assert home.kubectl("create", "-f", "-", stdin=text(job)).code == 0
 

@@ -37,6 +37,7 @@ def cluster() -> Iterator[Embedded]:
 def test_four_processes_learn_the_same_in(
     cluster: Embedded, pods: int, processes: int | None, expected: list[tuple[str, str]]
 ) -> None:
+    """T-03, X-02"""
     job = example("job.yaml")
     job["metadata"]["name"] = f"four-in-{pods}"
     (replica,) = job["spec"]["replicaSpecs"]

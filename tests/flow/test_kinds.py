@@ -50,6 +50,8 @@ JOBS = {
 
 @pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
 def test_a_job_runs_succeeds_and_leaves_nothing_running(job: dict[str, Any]) -> None:
+    """T-19"""
+
     async def main() -> None:
         cluster = await started(1)
         cluster.sim.processes.script = course

@@ -94,7 +94,7 @@ def test_numbers_of_workers_and_parameter_servers_are_enough():
 
 @pytest.mark.parametrize(("workers", "servers"), [(1, 1), (2, 2), (3, 1)])
 def test_every_member_is_told_of_exactly_all_members(workers, servers):
-    """H-12, H-37"""
+    """H-12, H-37, H-07"""
     made = gang({"worker": {"number": workers, "gpuCount": 0}, "ps": {"number": servers}})
     envs = [
         {each["name"]: each.get("value") for each in member.template["spec"]["containers"][0]["env"]}
@@ -204,6 +204,7 @@ SLIPS = {
 
 @pytest.mark.parametrize(("values", "where", "word"), SLIPS.values(), ids=SLIPS)
 def test_a_slip_is_named_where_it_is(values, where, word):
+    """H-33, H-34, H-36"""
     found = told(app(values))
 
     assert word in found[f"spec.values.{where}".rstrip(".")]
