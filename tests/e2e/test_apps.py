@@ -103,12 +103,7 @@ def test_a_values_file_becomes_a_training_its_results_and_the_next_revision(clus
     assert shown(cluster, "pvc", "mnist-data")["spec"]["volumeName"] == "nas"
     assert list(share.glob("logs/mnist-1/worker-1/events.out.tfevents.*")), "curves of every worker are on the share"
 
-    said = ask(cluster, "logs", "mnist", "--all").out
-    assert {f"worker-{n} trains on shard {n} of 2" in said for n in (0, 1)} == {True}, "each has a part of the data"
-    assert {f"ps-0 │ Updates from worker-{n}: " in said for n in (0, 1)} == {True}, "and all meet at the servers"
-    assert "\x00" not in said, "what is for TensorBoard is no log"
-    kept = [path.relative_to(share) for path in share.rglob("checkpoint.json")]
-    assert kept == [Path("logs/mnist-1/checkpoint.json")], "the first worker alone keeps the model"
+    check_what_was_written(cluster, share)
 
     listed = ask(cluster, "list").out.splitlines()
     assert listed[0].split() == ["NAME", "REVISION", "UPDATED", "STATUS", "CHART", "NAMESPACE"]
@@ -143,6 +138,15 @@ def test_a_values_file_becomes_a_training_its_results_and_the_next_revision(clus
     for kind in ("tensorflowtrainingjobs", "jobrecords", "tensorboards", "pvc"):
         wait_until(f"no {kind} are left", lambda kind=kind: shown(cluster, kind)["items"] == [])
     assert list(share.glob("logs/mnist-2/checkpoint.json")), "the files stay"
+
+
+def check_what_was_written(cluster: Embedded, share: Path) -> None:
+    said = ask(cluster, "logs", "mnist", "--all").out
+    assert {f"worker-{n} trains on shard {n} of 2" in said for n in (0, 1)} == {True}, "each has a part of the data"
+    assert {f"ps-0 │ Updates from worker-{n}: " in said for n in (0, 1)} == {True}, "and all meet at the servers"
+    assert "\x00" not in said, "what is for TensorBoard is no log"
+    kept = [path.relative_to(share) for path in share.rglob("checkpoint.json")]
+    assert kept == [Path("logs/mnist-1/checkpoint.json")], "the first worker alone keeps the model"
 
 
 def read_history(cluster: Embedded, name: str):
