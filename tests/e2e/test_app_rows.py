@@ -58,9 +58,8 @@ def comes_to(cluster: Embedded, name: str, phase: str, revision: int = 1):
 
 
 def pods_of(cluster: Embedded, job: str):
-    found = (shown(cluster, "pods") or {}).get("items") or []
-    mine = [pod for pod in found if pod["metadata"]["labels"].get("tensorstack.dev/owner-name") == job]
-    return {pod["metadata"]["name"]: pod for pod in mine if "deletionTimestamp" not in pod["metadata"]}
+    found = shown(cluster, "pods", "-l", f"tensorstack.dev/owner-name={job}")["items"]
+    return {pod["metadata"]["name"]: pod for pod in found if "deletionTimestamp" not in pod["metadata"]}
 
 
 def script(tmp_path: Path, text: str) -> str:
