@@ -28,6 +28,7 @@ def end_of(pod: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_after_a_reboot_a_job_that_may_is_tried_again(cluster: Embedded, tmp_path: Path) -> None:
+    """X-32"""
     job = Counting(cluster=cluster, lines=3, is_held=True, restart="OnFailure")
     job.submit()
     before = job.wait_running()

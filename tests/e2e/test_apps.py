@@ -87,7 +87,10 @@ def comes_to(cluster: Embedded, name: str, revision: int, phase: str):
 
 
 def test_a_values_file_becomes_a_training_its_results_and_the_next_revision(cluster, values, share):
-    """H-01, H-09, H-14, H-17, H-22, H-51, H-55, H-56, H-57, H-61, H-68, H-70, H-72"""
+    """H-01, H-09, H-14, H-17, H-18, H-22, H-50, H-51, H-55, H-56, H-57, H-61, H-68, H-70, H-72
+
+    S-33, S-46, S-47, S-48
+    """
     dry = ask(cluster, "install", "mnist", "tensorflow-training", "-f", values, "--dry-run", "--debug")
     assert "kind: TensorFlowTrainingJob" in dry.out
     assert shown(cluster, "trainingapps")["items"] == []
@@ -99,6 +102,8 @@ def test_a_values_file_becomes_a_training_its_results_and_the_next_revision(clus
     assert "mnist exists already" in reused.err
     assert shown(cluster, "pvc", "mnist-data")["spec"]["volumeName"] == "nas"
     assert list(share.glob("logs/mnist-1/worker-1/events.out.tfevents.*")), "curves of every worker are on the share"
+
+    check_what_was_written(cluster, share)
 
     listed = ask(cluster, "list").out.splitlines()
     assert listed[0].split() == ["NAME", "REVISION", "UPDATED", "STATUS", "CHART", "NAMESPACE"]
@@ -133,6 +138,15 @@ def test_a_values_file_becomes_a_training_its_results_and_the_next_revision(clus
     for kind in ("tensorflowtrainingjobs", "jobrecords", "tensorboards", "pvc"):
         wait_until(f"no {kind} are left", lambda kind=kind: shown(cluster, kind)["items"] == [])
     assert list(share.glob("logs/mnist-2/checkpoint.json")), "the files stay"
+
+
+def check_what_was_written(cluster: Embedded, share: Path) -> None:
+    said = ask(cluster, "logs", "mnist", "--all").out
+    assert {f"worker-{n} trains on shard {n} of 2" in said for n in (0, 1)} == {True}, "each has a part of the data"
+    assert {f"ps-0 │ Updates from worker-{n}: " in said for n in (0, 1)} == {True}, "and all meet at the servers"
+    assert "\x00" not in said, "what is for TensorBoard is no log"
+    kept = [path.relative_to(share) for path in share.rglob("checkpoint.json")]
+    assert kept == [Path("logs/mnist-1/checkpoint.json")], "the first worker alone keeps the model"
 
 
 def read_history(cluster: Embedded, name: str):
@@ -206,7 +220,7 @@ def code(tmp_path) -> Path:
 
 
 def test_a_script_is_trained_on_several_workers_with_data_in_and_results_out(cluster, code, tmp_path):
-    """S-09, S-13, S-23, S-24, S-34, D-11"""
+    """S-09, S-11, S-13, S-23, S-24, S-34, D-11"""
     bucket = tmp_path / "bucket"
     (bucket / "a").mkdir(parents=True)
     (bucket / "a" / "b.txt").write_text("data")
@@ -234,6 +248,7 @@ def test_a_script_is_trained_on_several_workers_with_data_in_and_results_out(clu
 
 
 def test_a_script_that_fails_fails_the_command(cluster, tmp_path):
+    """S-29"""
     script = tmp_path / "broken.py"
     script.write_text("raise SystemExit(3)\n")
 
@@ -310,7 +325,7 @@ def test_a_private_repository_is_read_and_its_password_is_nowhere(cluster, tmp_p
 
 
 def test_the_keys_of_a_bucket_do_not_come_back_out(cluster, tmp_path):
-    """D-06"""
+    """D-06, S-11"""
     key = tmp_path / "key"
     key.write_text("very-secret-indeed\n")
     bucket = ("--bucket", "s3://team/data", "--endpoint", "https://store.example.org", "--access-key-id", "AK1")

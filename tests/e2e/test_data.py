@@ -92,6 +92,20 @@ def test_s13_s14_s50_results_of_every_worker_are_in_the_bucket_when_the_job_has_
     } == {"both"}
 
 
+@pytest.mark.parametrize("kept", ["directory", "bucket"])
+def test_h21_the_same_job_keeps_its_results_wherever_it_is_told_to(cluster, store, known, kept, tmp_path):
+    place = {"directory": str(tmp_path)} if kept == "directory" else {"bucket": bucket(store, "same", secret=known)}
+
+    submit(cluster, job(f"same-{kept}", "mkdir -p /output/x; printf made > /output/x/y.bin", output=place))
+
+    assert ended(cluster, f"same-{kept}")["phase"] == "Succeeded"
+    if kept == "directory":
+        made = (tmp_path / "same-directory" / "worker-0" / "x" / "y.bin").read_bytes()
+    else:
+        made = files(opened(store, "same/same-bucket"))["worker-0/x/y.bin"]
+    assert made == b"made"
+
+
 def test_s50_what_a_failed_command_left_is_kept_too(cluster, store, known):
     command = "echo half >/output/half.txt; exit 3"
     submit(cluster, job("broken", command, output={"bucket": bucket(store, "runs", secret=known)}))

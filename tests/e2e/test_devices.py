@@ -69,6 +69,7 @@ def test_the_node_says_what_it_has(cluster):
 
 
 def test_pods_share_no_device_and_the_next_one_waits_until_one_is_free(cluster):
+    """H-03, H-04, S-54, T-13"""
     tell = f"echo $CUDA_VISIBLE_DEVICES; {UNTIL_TOLD}"
     make_pod(cluster, "two", asking(tell, gpu=2))
     make_pod(cluster, "one", asking(tell, gpu=1))
@@ -127,6 +128,7 @@ def test_a_container_with_a_command_run_in_it_finds_its_devices(cluster):
 
 
 def test_a_job_never_starts_in_part_when_devices_lack(cluster):
+    """X-13"""
     pods = [f"big-{number}" for number in range(2)]
     spec = {"resources": {"limits": {GPU: "2"}}, "name": "main", "image": "python:3.11", "command": ["true"]}
     replica = {"type": "worker", "replicas": len(pods), "template": {"spec": {"containers": [spec]}}}

@@ -84,6 +84,7 @@ def test_a_container_without_limits_is_told_what_the_machine_has(cluster: Embedd
 
 
 def test_values_come_from_config_maps_and_secrets(cluster: Embedded) -> None:
+    """X-25: and what is secret is not shown."""
     told_of = env(
         LR={"configMapKeyRef": {"name": "conf", "key": "lr"}},
         TOKEN={"secretKeyRef": {"name": "keys", "key": "token"}},
@@ -93,6 +94,9 @@ def test_values_come_from_config_maps_and_secrets(cluster: Embedded) -> None:
 
     said = run_pod(cluster, "values", shell('echo $LR $TOKEN "${NO_KEY-unset}" "${NO_MAP-unset}"', env=told_of))
     assert said == ["0.1 t0p unset unset"]
+    described = [run("describe", "pod/values").out for run in (cluster.paceline, cluster.kubectl)]
+    assert {"keys" in each for each in described} == {True}
+    assert {"t0p" in each for each in described} == {False}
 
 
 def test_whole_config_maps_become_variables(cluster: Embedded) -> None:

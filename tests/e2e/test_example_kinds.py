@@ -32,6 +32,7 @@ def test_an_example_is_taken(cluster: Embedded, empty: str, path: Path) -> None:
 
 
 def test_every_kind_has_an_example() -> None:
+    """T-19"""
     kinds = {kind.kind for kind in (*catalog.KINDS, *catalog.SERVICES) if not kind.alias_of}
     shown = {found for path in FILES for found in re.findall(r"^kind: (\w+)$", path.read_text(), re.MULTILINE)}
 

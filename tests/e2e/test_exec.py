@@ -192,6 +192,7 @@ def python(home: Embedded, program: str) -> str:
 
 
 def test_our_own_command_enters_a_pod_and_the_member_of_a_job(home: Embedded) -> None:
+    """X-11"""
     made = home.kubectl("create", "-f", "-", stdin=text(pytorch("enter", command=["python", "-c", LIVES], workers=2)))
     assert made.code == 0, made.err
     assert home.kubectl("wait", "--for=jsonpath={.status.phase}=Running", "pj/enter", "--timeout=60s").code == 0

@@ -270,6 +270,7 @@ def test_a_line_that_is_not_ended_is_shown_to_who_follows_while_the_pod_runs(clu
 
 
 def test_of_two_streams_each_keeps_its_order(cluster: Embedded) -> None:
+    """S-38"""
     name = f"two-{uuid.uuid4().hex[:6]}"
     script = "import os\nfor i in range(20_000): os.write(1, b'out %d\\n' % i); os.write(2, b'err %d\\n' % i)"
     make_pod(cluster, name, {"name": "main", "image": "python:3.11", "command": ["python", "-c", script]})

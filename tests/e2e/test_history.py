@@ -50,6 +50,7 @@ def test_the_log_of_a_deleted_pod_is_kept(cluster: Embedded) -> None:
 def test_the_members_of_a_deleted_job_are_told_apart_and_so_are_two_jobs_of_one_name(
     cluster: Embedded, tmp_path: Path
 ) -> None:
+    """T-09"""
     for round_ in ("first", "second"):
         path = tmp_path / f"{round_}.yaml"
         path.write_text(text(pytorch("twice", command=["sh", "-c", f"echo {round_} of rank $RANK"], workers=2)))

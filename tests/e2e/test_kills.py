@@ -101,6 +101,7 @@ def kill_and_bring_back(cluster: Embedded, target: str) -> None:
 def test_a_job_does_not_notice_a_kill_at_any_moment(
     cluster: Embedded, dice: random.Random, target: str, number: int
 ) -> None:
+    """X-32"""
     job = Counting(cluster=cluster)
     moment = draw_moment(dice, job.lines)
     log.info("round %d: %s is killed at %s", number, target, moment)

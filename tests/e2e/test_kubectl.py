@@ -49,6 +49,7 @@ def test_one_job_by_kubectl_alone(cluster: Embedded) -> None:
 
 
 def test_a_watch_shows_every_phase_as_it_comes(cluster: Embedded) -> None:
+    """H-05"""
     program = [sys.executable, "-c", "import shutil; print(shutil.which('kubectl'))"]
     kubectl = subprocess.run(program, capture_output=True, text=True, check=True).stdout.strip()
     watch = subprocess.Popen(

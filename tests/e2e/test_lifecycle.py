@@ -123,12 +123,18 @@ def test_a_pod_that_takes_too_long_fails_by_its_deadline(cluster: Embedded) -> N
 
 
 def test_a_container_that_lacks_memory_says_so(cluster: Embedded) -> None:
+    """H-02: and its neighbour does not notice."""
+    create(cluster, "neighbour", shell("main", "sleep 1000"))
+    wait_until("the neighbour runs", lambda: status(cluster, "neighbour").get("phase") == "Running")
     eater = box("main", "python", "-c", "x = bytearray(300 << 20)", resources={"limits": {"memory": "64Mi"}})
     create(cluster, "eater", eater)
 
     done = ended(cluster, "eater")["containerStatuses"][0]["state"]["terminated"]
 
     assert (done["exitCode"], done["reason"]) == (137, "OOMKilled")
+    beside = status(cluster, "neighbour")
+    assert (beside["phase"], beside["containerStatuses"][0]["restartCount"]) == ("Running", 0)
+    cluster.kubectl("delete", "pod", "neighbour", "--now")
 
 
 def test_a_failed_first_hook_ends_its_container(cluster: Embedded) -> None:

@@ -13,6 +13,7 @@ needs_cgroups = pytest.mark.skipif(HOST.cgroups is None, reason="needs the right
 
 @needs_cgroups
 async def test_a_program_that_takes_too_much_memory_is_ended_and_said_so(container):
+    """H-02, S-03"""
     eater = await container(
         *python("x = bytearray(200 << 20); print(len(x))"), held_to={"memory_bytes": 50 << 20}
     ).start()
@@ -41,6 +42,7 @@ async def test_a_program_that_is_ended_by_another_hand_did_not_lack_memory(conta
 
 @needs_cgroups
 async def test_a_limit_on_cpus_reaches_the_kernel_and_goes_with_the_container(container):
+    """S-03"""
     box = await container(
         "sh", "-c", "cat /proc/self/cgroup; read x < /dev/zero", held_to={"cpus": Decimal("0.5")}
     ).start()

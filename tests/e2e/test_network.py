@@ -125,6 +125,7 @@ def test_two_pods_listen_on_the_same_port_each_at_an_address_of_its_own(pair: Em
 
 
 def test_peers_find_each_other_by_name_and_see_who_calls(pair: Embedded) -> None:
+    """H-58"""
     answer = read(pair, "two", f"http://one.peers.default.svc.cluster.local:{PORT}/")
 
     assert answer == f"one {status(pair, 'two')['podIP']}"
@@ -284,6 +285,7 @@ def test_a_container_that_comes_again_and_its_sidecar_share_one_network(cluster:
 
 
 def test_two_jobs_use_the_usual_port_at_the_same_time(cluster: Embedded, meet_script: str) -> None:
+    """H-37"""
     names = ("left", "right")
     create(cluster, *(pytorch(name, command=["python", "-c", meet_script, name]) for name in names))
 

@@ -25,6 +25,7 @@ def where(obj: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize(("number", "make"), tuple(enumerate(OLD.values())), ids=OLD)
 def test_an_old_shape_is_kept_as_written(cluster: Embedded, number: int, make: Callable[[], dict[str, Any]]) -> None:
+    """T-20"""
     written = named(make(), f"old-{number}")
 
     first = cluster.kubectl("apply", "-f", "-", stdin=json.dumps(written))

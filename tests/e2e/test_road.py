@@ -95,6 +95,7 @@ def test_a_claim_is_mounted_where_the_job_says_and_outlives_it(cluster: Embedded
 
 
 def test_a_failed_job_says_which_pod_and_why_and_exits_1(cluster: Embedded, tmp_path: Path) -> None:
+    """T-11, H-05"""
     job = generic("breaks", command=["sh", "-c", "echo about to break; exit 7"])
     ran = cluster.paceline("run", written(tmp_path, "job.yaml", text(job)))
 
@@ -113,6 +114,7 @@ def test_a_failed_job_says_which_pod_and_why_and_exits_1(cluster: Embedded, tmp_
 
 def test_deleting_a_running_job_leaves_no_process(cluster: Embedded, tmp_path: Path) -> None:
     # The trap keeps its marks in the command line, so that the processes can be found from outside.
+    """H-05"""
     job = generic(
         "long", command=["python", "-c", "import time; print('up', flush=True); time.sleep(1000)"], replicas=2
     )

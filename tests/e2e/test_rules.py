@@ -29,6 +29,7 @@ def becomes(cluster: Embedded, name: str, phase: str, attempt: int = 0) -> dict[
 
 
 def test_a_failure_keeps_its_last_twenty_lines_when_its_pod_is_gone(cluster: Embedded) -> None:
+    """T-09, T-11"""
     job = generic("talks", command=["python", "-c", FAILS])
     submit(cluster, job | {"spec": job["spec"] | {"cleanUpPolicy": "All"}})
 
@@ -46,6 +47,7 @@ def test_a_failure_keeps_its_last_twenty_lines_when_its_pod_is_gone(cluster: Emb
 
 
 def test_a_job_is_stopped_and_started_again(cluster: Embedded) -> None:
+    """S-51, S-52"""
     submit(cluster, generic("naps", command=SLEEPS))
     becomes(cluster, "naps", "Running")
 

@@ -146,6 +146,7 @@ def test_curves_that_a_job_put_into_a_bucket_are_shown_from_there(cluster: Embed
 
 @pytest.mark.usefixtures("logged")
 def test_one_that_nobody_uses_is_suspended_and_opening_it_wakes_it(cluster: Embedded) -> None:
+    """T-16"""
     create(cluster, tensorboard("sleepy", logDir={"pvc": [{"name": "data"}]}, idleSeconds=1))
 
     rest = reaches(cluster, "tensorboard", "sleepy", "Paused")

@@ -40,7 +40,7 @@ def said(cluster: Embedded, pod: str) -> str:
 def test_the_tutorials_job_trains_in_four_workers_and_its_curve_is_shown_meanwhile_and_after(
     cluster: Embedded, claim: Path
 ) -> None:
-    """Vectors 1 and 2, with the kind's old name."""
+    """Vectors 1 and 2, with the kind's old name. T-01, T-02"""
     text = (EXAMPLES / "mirrored.yaml").read_text()
     old = text.replace("TensorFlowTrainingJob", "TensorFlowJob").replace("--no_cuda", "--no_cuda --wait_for /mnt/go")
     made = cluster.kubectl("create", "-f", "-", stdin=old)

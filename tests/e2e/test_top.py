@@ -1,8 +1,11 @@
 """What pods and nodes use, as `kubectl top` shows it."""
 
+import os
+from pathlib import Path
+
 import pytest
 
-from paceline.testing.embedded import Embedded, wait_until
+from paceline.testing.embedded import Embedded, processes_with, wait_until
 from tests.e2e.manifests import pod, pytorch, text
 
 BUSY = "data = b'x' * (64 * 2**20)\nwhile True: pass"
@@ -40,6 +43,23 @@ def test_pods_are_shown_with_the_busy_one_first(home: Embedded) -> None:
     assert 0 < number(shown[1][2]) < 64
 
 
+def test_what_is_shown_is_what_the_kernel_says(home: Embedded) -> None:
+    """T-10, X-17: memory, within ten percent."""
+    (main,) = [row for row in rows(home, "pods", "--containers", *MINE) if row[:2] == ["busy", "main"]]
+    pids = [pid for pid, _ in processes_with(BUSY) if is_python(pid)]
+    resident = max(rss(pid) for pid in pids)
+
+    assert number(main[3]) == pytest.approx(resident / 2**20, rel=0.1)
+
+
+def is_python(pid: int) -> bool:
+    return "python" in Path(f"/proc/{pid}/comm").read_text()
+
+
+def rss(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
 def test_containers_are_told_apart(home: Embedded) -> None:
     shown = {(row[0], row[1]): number(row[3]) for row in rows(home, "pods", "--containers", *MINE)}
 
@@ -71,6 +91,7 @@ def test_what_is_not_there_is_told_in_the_words_of_kubernetes(home: Embedded) ->
 
 
 def test_our_own_command_shows_jobs_pods_and_nodes(home: Embedded) -> None:
+    """X-18"""
     job = pytorch("work", command=["python", "-c", BUSY], workers=2)
     assert home.kubectl("create", "-f", "-", stdin=text(job)).code == 0
 

@@ -37,6 +37,7 @@ def cluster() -> Iterator[Embedded]:
 def test_four_processes_learn_the_same_in(
     cluster: Embedded, pods: int, processes: int | None, expected: list[tuple[str, str]]
 ) -> None:
+    """T-03, X-02"""
     job = example("job.yaml")
     job["metadata"]["name"] = f"four-in-{pods}"
     (replica,) = job["spec"]["replicaSpecs"]
@@ -72,3 +73,34 @@ def test_workers_train_what_a_parameter_server_holds(cluster: Embedded) -> None:
     pods = show(cluster, "pods", "-ltensorstack.dev/owner-name=parameter-server")["items"]
     leads = {each["metadata"]["labels"].get("job-role"): each["metadata"]["name"] for each in pods}
     assert leads["master"].endswith("-ps-0")
+
+
+LATE = """\
+import os, time
+import torch.distributed as dist
+rank = int(os.environ["RANK"])
+if rank == 0:
+    time.sleep(10)
+dist.init_process_group("gloo")
+dist.barrier()
+print("all met", flush=True)
+"""
+
+
+def test_workers_wait_for_a_master_that_comes_ten_seconds_late(cluster: Embedded, tmp_path: Path) -> None:
+    """X-03"""
+    job = example("job.yaml")
+    job["metadata"]["name"] = "late"
+    spec = job["spec"]["replicaSpecs"][0]
+    spec["replicas"] = 2
+    (container,) = spec["template"]["spec"]["containers"]
+    container |= {"command": ["python3", "-c", LATE], "args": [], "volumeMounts": []}
+    spec["template"]["spec"]["volumes"] = []
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump(job))
+
+    ran = cluster.paceline("run", str(file), seconds=300)
+
+    assert ran.code == 0, ran.out + ran.err
+    assert cluster.paceline("logs", "late", "--all").out.count("all met") == 2
+    assert show(cluster, "pytorchtrainingjob", "late")["status"]["backoffCount"] == 0

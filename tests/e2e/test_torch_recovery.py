@@ -45,6 +45,7 @@ def test_a_gang_that_lost_a_rank_between_two_checkpoints_goes_on_from_the_last(c
 
 
 def test_an_elastic_job_grows_loses_a_worker_and_shrinks_and_trains_on(cluster: Embedded) -> None:
+    """X-12"""
     with begin(cluster, "elastic.yaml", closed=(6, 8, 11, 13)) as training:
         firsts = [training.reaches(6, processes=2)]
         assert training.status["elastic"] == {"currentReplicas": 2, "expectedReplicas": 2}

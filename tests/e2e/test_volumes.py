@@ -48,6 +48,7 @@ def words(name: str, **data: str) -> dict[str, Any]:
 
 
 def test_what_one_pod_writes_to_a_claim_another_reads(cluster: Embedded) -> None:
+    """H-18, H-24"""
     create(cluster, claim("shared"))
     volumes = vol(persistentVolumeClaim={"claimName": "shared"})
     run_pod(cluster, "writer", shell("echo hello > /data/x", **at("/data")), volumes=volumes)
@@ -56,6 +57,7 @@ def test_what_one_pod_writes_to_a_claim_another_reads(cluster: Embedded) -> None
 
 
 def test_a_claim_gets_the_volume_that_its_labels_ask_for(cluster: Embedded, tmp_path: Path) -> None:
+    """H-22"""
     tmp_path.chmod(0o755)
     for name in ("red", "blue"):
         (tmp_path / name).mkdir()
@@ -70,6 +72,7 @@ def test_a_claim_gets_the_volume_that_its_labels_ask_for(cluster: Embedded, tmp_
 
 
 def test_a_claim_that_does_not_fit_is_said_on_the_claim_and_on_the_job(cluster: Embedded) -> None:
+    """H-22, H-25"""
     huge = {"requests": {"storage": "900Gi"}}
     create(cluster, claim("never", storageClassName="", resources=huge))
     job = generic("stuck", command=["true"])
@@ -111,6 +114,7 @@ def test_the_folder_of_a_claim_goes_with_it_where_the_class_says_so(cluster: Emb
 
 
 def test_the_folder_of_a_claim_stays_by_default(cluster: Embedded) -> None:
+    """H-23"""
     create(cluster, claim("lasting"))
     volumes = vol(persistentVolumeClaim={"claimName": "lasting"})
     run_pod(cluster, "lasting", shell("touch /data/x", **at("/data")), volumes=volumes)
@@ -210,6 +214,7 @@ def test_memory_is_shared_by_all_containers_of_a_pod(cluster: Embedded) -> None:
 
 
 def test_memory_is_as_large_as_asked_for_and_shared_memory_too(cluster: Embedded) -> None:
+    """T-06, X-24"""
     volumes = vol(emptyDir={"medium": "Memory", "sizeLimit": "3Mi"})
     script = "df --output=size -k /dev/shm | tail -1; head -c 4M /dev/zero 2>&1 > /dev/shm/x || echo full"
     size, *_, last = run_pod(cluster, "sized", shell(script, **at("/dev/shm")), volumes=volumes)

@@ -1,6 +1,7 @@
 """Jobs of every kind travel the road on a simulated machine, in virtual time."""
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from paceline.testing.processes import Course
 from paceline.testing.simcluster import SimCluster
 from paceline.testing.simloop import run_simulated
 from tests.flow.life import ended, phase_becomes, started
-from tests.unit.kinds.manifests import colossalai, deepspeed, generic, mpi, pytorch, tensorflow, xgboost
+from tests.unit.kinds.manifests import colossalai, deepspeed, generic, mpi, pytorch, tensorflow, trainer, xgboost
 from tests.unit.kinds.oldshapes import OLD
 
 
@@ -49,6 +50,8 @@ JOBS = {
 
 @pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
 def test_a_job_runs_succeeds_and_leaves_nothing_running(job: dict[str, Any]) -> None:
+    """T-19"""
+
     async def main() -> None:
         cluster = await started(1)
         cluster.sim.processes.script = course
@@ -58,6 +61,30 @@ def test_a_job_runs_succeeds_and_leaves_nothing_running(job: dict[str, Any]) -> 
         assert len(cluster.sim.processes.running()) == len(await pods(cluster))
         await phase_becomes(cluster, where(obj), "demo", "Succeeded")
         await running(cluster, 0)
+        await ended(cluster)
+
+    run_simulated(1, main())
+
+
+def test_fifty_workers_and_four_servers_are_all_tracked_and_all_told_of_all() -> None:
+    """H-06"""
+
+    async def main() -> None:
+        cluster = await started(1)
+        cluster.sim.processes.script = lambda _intent: Course(seconds=1_000)
+        obj = named(tensorflow(trainer("tensorflow", "worker", 50), trainer("tensorflow", "ps", 4)))
+        await cluster.client().create(where(obj), obj)
+        job = await phase_becomes(cluster, where(obj), "demo", "Running")
+        tracked = [row["phase"] for task in job["status"]["tasks"] for row in task["replicas"]]
+        told = [
+            json.loads(each["value"])["cluster"]
+            for pod in await pods(cluster)
+            for each in pod["spec"]["containers"][0]["env"]
+            if each["name"] == "TF_CONFIG"
+        ]
+        assert tracked == ["Running"] * 54
+        assert {role: len(set(hosts)) for role, hosts in told[0].items()} == {"worker": 50, "ps": 4}
+        assert told == [told[0]] * 54, "everybody is told the same"
         await ended(cluster)
 
     run_simulated(1, main())

@@ -72,6 +72,7 @@ async def reasons(cluster: SimCluster) -> list[str]:
 
 
 def test_a_finished_job_goes_with_all_that_is_its_own_when_its_time_is_over() -> None:
+    """X-09, X-27"""
     job = generic(runPolicy={"ttlSecondsAfterFinished": 60})
 
     async def act(cluster: SimCluster) -> None:
@@ -107,6 +108,7 @@ def test_a_job_whose_time_to_stay_is_taken_back_stays() -> None:
 
 
 def test_a_job_that_cannot_start_in_time_fails_and_says_what_it_lacks() -> None:
+    """X-09"""
     hungry = template(resources={"requests": {"memory": "1Ti"}})
     job = generic(replica(template=hungry), runPolicy={"startingDeadlineSeconds": 30})
 
@@ -124,7 +126,7 @@ def test_a_job_that_cannot_start_in_time_fails_and_says_what_it_lacks() -> None:
 
 
 def test_a_deadline_of_five_seconds_fails_a_job_whose_master_sleeps() -> None:
-    """Vector 12."""
+    """Vector 12. X-09"""
     job = pytorch(runPolicy={"activeDeadlineSeconds": 5})
 
     async def act(cluster: SimCluster) -> None:
@@ -164,7 +166,7 @@ def test_a_suspended_job_has_no_pods_until_it_is_let_go() -> None:
 
 
 def test_a_job_made_paused_runs_its_other_command_when_it_is_resumed() -> None:
-    """Vector 10."""
+    """Vector 10. T-18, X-10"""
     resumed = [{"type": "worker", "command": ["python"], "args": ["train.py", "--resume"]}]
     job = pytorch(runMode={"pause": {"enabled": True, "resumeSpecs": resumed}})
 
@@ -184,6 +186,7 @@ def test_a_job_made_paused_runs_its_other_command_when_it_is_resumed() -> None:
 
 
 def test_an_elastic_job_goes_from_two_to_three_to_two_and_survives_a_killed_worker() -> None:
+    """T-18, X-12"""
     bounds = {"enabled": True, "minReplicas": 1, "maxReplicas": 4, "expectedReplicas": 2}
     job = pytorch(elastic=bounds, **TORCHRUN)
 

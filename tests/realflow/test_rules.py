@@ -46,6 +46,7 @@ def test_a_failing_member_uses_up_its_restarts_and_fails_the_job(opens: OpenTran
 
 
 def test_exit_code_tells_a_kill_from_a_mistake(opens: OpenTransport) -> None:
+    """X-07"""
     job = pytorch(replica(replicas=1, restartPolicy="ExitCode"))
 
     async def act(stage: Stage) -> None:
@@ -83,6 +84,8 @@ LEFT = {"All": [], "Unfinished": ["worker-0"], "None": ["worker-0", "worker-1"]}
 
 @pytest.mark.parametrize("policy", LEFT)
 def test_what_is_left_of_an_ended_job_is_as_its_policy_says(opens: OpenTransport, policy: str) -> None:
+    """X-06"""
+
     async def act(stage: Stage) -> None:
         made = await stage.submit(generic(cleanUpPolicy=policy))
         await stage.runs(2)
@@ -99,6 +102,7 @@ def test_what_is_left_of_an_ended_job_is_as_its_policy_says(opens: OpenTransport
 
 
 def test_a_paused_job_gives_its_pods_back_and_is_resumed_with_its_other_command(opens: OpenTransport) -> None:
+    """X-10"""
     resumed = [{"type": "worker", "command": ["python"], "args": ["train.py", "--resume"]}]
     job = pytorch(runMode={"pause": {"enabled": False, "resumeSpecs": resumed}})
 
@@ -189,6 +193,7 @@ def test_all_that_a_job_has_belongs_to_it_and_is_not_made_again_when_it_is_delet
 
 
 def test_parameter_servers_that_never_end_do_not_hold_up_a_job(opens: OpenTransport) -> None:
+    """H-68"""
     roles = [trainer("tensorflow", role, count) for role, count in (("chief", 1), ("ps", 2), ("worker", 2))]
 
     async def act(stage: Stage) -> None:

@@ -8,15 +8,17 @@ from paceline.cli.output import Output
 from paceline.cli.table import pairs, table
 from paceline.cli.times import age, short
 from paceline.errors import Missing
+from paceline.objects import labels
 from paceline.objects.app_status import AppPhase
 from paceline.objects.builtin.network_cells import reached_cells
-from paceline.objects.meta import Object, name_of
+from paceline.objects.meta import Object, labels_of, name_of
 from paceline.objects.status import ReplicaPhase
 from paceline.sdk.app import AppRef, Revision, status_of
 from paceline.sdk.belongings import belongings_of
 from paceline.sdk.facts import created_of
 from paceline.sdk.facts import status_of as job_status
 from paceline.sdk.job import JobRef
+from paceline.sdk.members import why
 from paceline.sdk.release import changed_values
 from paceline.sdk.session import Session
 
@@ -73,7 +75,7 @@ def resources(session: Session, ref: AppRef, job: JobRef | None, *, now: datetim
         ("v1/ConfigMap", ("NAME", "DATA"), mine.config_maps, map_cells),
         ("v1/PersistentVolumeClaim", ("NAME", "STATUS", "VOLUME", "CAPACITY"), mine.claims, claim_cells),
         ("v1/Service", ("NAME", "TYPE", "CLUSTER-IP", "EXTERNAL-IP", "PORT(S)"), mine.services, reached_cells),
-        ("v1beta1/TensorBoard", ("NAME", "DESIRED", "AVAILABLE", "ADDRESS"), mine.boards, board_cells),
+        ("v1beta1/TensorBoard", ("NAME", "DESIRED", "AVAILABLE", "IMAGE", "ADDRESS"), mine.boards, board_cells),
     ]
     for title, header, found, cells in groups:
         if found:
@@ -81,7 +83,9 @@ def resources(session: Session, ref: AppRef, job: JobRef | None, *, now: datetim
             yield title, (*header, "AGE"), rows
     if job is not None:
         yield "v1beta1/Job", ("NAME", "DESIRED", "SUCCESSFUL", "AGE"), member_rows(job, now)
-        yield "v1/Pod(related)", ("NAME", "READY", "STATUS", "RESTARTS", "AGE"), pod_rows(job, now)
+    if mine.pods:
+        rows = [(name_of(pod), *pod_cells(pod), age(created_of(pod), now)) for pod in mine.pods]
+        yield "v1/Pod(related)", ("NAME", "READY", "STATUS", "RESTARTS", "AGE"), rows
 
 
 def member_rows(job: JobRef, now: datetime) -> list[Row]:
@@ -96,18 +100,16 @@ def member_rows(job: JobRef, now: datetime) -> list[Row]:
     return rows
 
 
-def pod_rows(job: JobRef, now: datetime) -> list[Row]:
-    """Give one row per pod."""
-    return [
-        (
-            pod.name,
-            "1/1" if pod.phase == "Running" else "0/1",
-            pod.reason or pod.phase,
-            str(pod.attempt + pod.restarts),
-            age(pod.started, now) if pod.started else "",
-        )
-        for pod in job.pods()
-    ]
+def pod_cells(pod: Object) -> Row:
+    """Give how many containers of a pod are ready, how it is, and how often its place was tried before."""
+    status, inits = pod.get("status") or {}, pod["spec"].get("initContainers") or ()
+    told = [*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())]
+    beside = {each["name"] for each in inits if each.get("restartPolicy") == "Always"}
+    lasting = {*beside, *(each["name"] for each in pod["spec"]["containers"])}
+    ready = sum(bool(each.get("ready")) for each in told if each["name"] in lasting)
+    tries = int(labels_of(pod).get(labels.ATTEMPT) or 0)
+    restarts = tries + sum(int(each.get("restartCount") or 0) for each in told)
+    return f"{ready}/{len(lasting)}", why(status)[0] or str(status.get("phase") or "Pending"), str(restarts)
 
 
 def map_cells(held: Object) -> Row:
@@ -123,10 +125,12 @@ def claim_cells(claim: Object) -> Row:
 
 
 def board_cells(board: Object) -> Row:
-    """Give how many TensorBoards are wanted and answer, and where anybody opens it."""
+    """Give how many TensorBoards are wanted and answer, what they are made of, and where anybody opens it."""
     wanted = 0 if board["spec"].get("suspend") else 1
     status = board.get("status") or {}
-    return str(wanted), str(int(status.get("phase") == "Running")), str(status.get("address") or "<none>")
+    is_ready = status.get("phase") == "Running"
+    image = str(board["spec"].get("image") or "the usual one")
+    return str(wanted), str(int(is_ready)), image, str(status.get("address") or "<none>")
 
 
 def say_notes(ref: AppRef, url: str, job: JobRef | None, *, to: Output) -> None:

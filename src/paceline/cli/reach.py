@@ -24,11 +24,12 @@ class Reach:
 
     namespace: str = ""
     kubeconfig: str = ""
+    context: str = ""
 
     @property
     def is_embedded(self) -> bool:
         """Tell whether the embedded cluster is meant."""
-        return not self.kubeconfig
+        return not (self.kubeconfig or self.context)
 
     @contextlib.contextmanager
     def reader(self) -> Iterator[Reader]:
@@ -43,7 +44,7 @@ class Reach:
             return embedded_number(on_warning=say_warning)
         from paceline.sdk.connect import number_in
 
-        return number_in(self.kubeconfig, on_warning=say_warning)
+        return number_in(self.kubeconfig, context=self.context, on_warning=say_warning)
 
     @contextlib.contextmanager
     def hinting(self) -> Iterator[None]:
@@ -68,9 +69,15 @@ def reaches_cluster(command: Command) -> Command:
         type=click.Path(dir_okay=False),
         help="Use the cluster of this file instead of the embedded one.",
     )
+    @click.option(
+        "--context",
+        default="",
+        envvar="PACELINE_CONTEXT",
+        help="Use this context of the kubeconfig; without --kubeconfig, of kubectl's.",
+    )
     @functools.wraps(command)
-    def wrapped(*, namespace: str, kubeconfig: str, **rest: Any) -> Any:
-        return command(reach=Reach(namespace=namespace, kubeconfig=kubeconfig), **rest)
+    def wrapped(*, namespace: str, kubeconfig: str, context: str, **rest: Any) -> Any:
+        return command(reach=Reach(namespace=namespace, kubeconfig=kubeconfig, context=context), **rest)
 
     return wrapped
 

@@ -85,7 +85,7 @@ def choose(config: Mapping[str, Any], read: Read, *, context: str = "") -> Acces
     wanted = context or str(config.get("current-context") or "")
     if not wanted:
         known = _names(config, "contexts")
-        raise Unavailable(f"the kubeconfig has no current-context; name one of: {known}")
+        raise Unavailable(f"the kubeconfig has no current-context; name one of these with --context: {known}")
     chosen = _find(config, "contexts", wanted)
     cluster = _find(config, "clusters", str(chosen.get("cluster") or ""))
     # A context may name no user: some clusters let everybody in.
@@ -143,8 +143,8 @@ def _find(config: Mapping[str, Any], part: str, name: str) -> Mapping[str, Any]:
             return inner if isinstance(inner, dict) else {}
     known = [str(entry.get("name")) for entry in _entries(config, part)]
     close = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"it has: {_names(config, part)}"
-    raise Unavailable(f"the kubeconfig has no {part.removesuffix('s')} named {name!r}; {hint}")
+    hint = f"did you mean {close[0]!r}? It has: " if close else "it has: "
+    raise Unavailable(f"the kubeconfig has no {part.removesuffix('s')} named {name!r}; {hint}{_names(config, part)}")
 
 
 def _names(config: Mapping[str, Any], part: str) -> str:

@@ -35,7 +35,8 @@ def discover(environ: Mapping[str, str], home: Path, read: Read, *, context: str
     ]
     if configs:
         return choose(merge(configs), read, context=context)
-    if environ.get("KUBERNETES_SERVICE_HOST"):
+    # Who names a context means a file.
+    if environ.get("KUBERNETES_SERVICE_HOST") and not context:
         return in_cluster(environ, read)
     where = environ.get("KUBECONFIG") or home / ".kube" / "config"
     raise Unavailable(f"no cluster is known: there is no {where}; set KUBECONFIG to a kubeconfig file")

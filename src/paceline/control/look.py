@@ -130,6 +130,7 @@ def pod_seen(pod: Object) -> PodSeen | None:
         phase=PodPhase(status.get("phase") or PodPhase.PENDING),
         containers=(*_failed_first(pod), *(_container(each) for each in status.get("containerStatuses") or ())),
         is_deleting=is_deleting(pod),
+        ends_at=from_wire(pod["metadata"]["deletionTimestamp"]) if is_deleting(pod) else None,
         reason=reason,
         message=message,
         stages=tuple(_stage(each) for each in _inits(status) if str(each.get("name")).startswith(STAGE)),
@@ -198,7 +199,9 @@ def why_of(status: dict[str, Any]) -> tuple[str, str]:
         is_telling = condition.get("type") in ("PodScheduled", "PodReadyToStartContainers") and condition.get("reason")
         if is_telling and condition.get("status") == "False":
             return str(condition["reason"]), str(condition.get("message") or "")
-    for container in status.get("containerStatuses") or ():
+    # Those that come first wait first: their image may be one that is not to be had.
+    first = _inits(status) if status.get("phase") == PodPhase.PENDING else ()
+    for container in (*first, *(status.get("containerStatuses") or ())):
         waiting = (container.get("state") or {}).get("waiting") or {}
         if waiting.get("reason") and waiting["reason"] not in _ORDINARY_WAITS:
             return str(waiting["reason"]), str(waiting.get("message") or "")

@@ -187,6 +187,7 @@ def gang(job: Job, template: Callable[[Place, Free], Free], files: Launch) -> Ga
         # Workers never end by themselves, and the launcher has ended when the job has.
         clean_up=CleanUp.NONE if stays else CleanUp.UNFINISHED,
         launch=files,
+        servers=(WORKER,),
     )
 
 

@@ -1,5 +1,7 @@
 """How a pod's containers are brought to an end: the main ones first, then its sidecars, the last started first."""
 
+import re
+import signal
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,6 +17,15 @@ LEAST_GRACE = timedelta(seconds=2)
 DEADLINE = "DeadlineExceeded"
 EVICTED = "Evicted"
 OVERDUE = "Pod was active on the node longer than the specified deadline"
+
+
+def stop_signal(container: Mapping[str, Any]) -> int:
+    """Give the signal by which a container is asked to stop: `lifecycle.stopSignal`, such as SIGINT, or SIGTERM."""
+    word = str((container.get("lifecycle") or {}).get("stopSignal") or "SIGTERM")
+    name = re.split(r"[-+]", word)[0]
+    # Those for real time are counted from the first or back from the last: SIGRTMIN+3.
+    number = signal.Signals[name].value if name in signal.Signals.__members__ else signal.SIGTERM.value
+    return number + int(word.removeprefix(name) or 0)
 
 
 def is_sidecar(container: Mapping[str, Any]) -> bool:

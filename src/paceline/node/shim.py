@@ -9,7 +9,7 @@ started.json   who the shim is; on disk before the program runs, so an attempt r
 log            the output, in CRI format
 exit.json      how it ended; on disk as the shim's last act
 
-SIGTERM asks the container's main process to stop; SIGQUIT ends everything in the container at once.
+SIGTERM asks the main process to stop, by the signal its container wants; SIGQUIT ends all of the container at once.
 """
 
 import contextlib
@@ -274,7 +274,7 @@ class Keeper:
         elif self._must_stop and (main := self._main()):
             self._must_stop = False
             with contextlib.suppress(ProcessLookupError):
-                os.kill(main, signal.SIGTERM)
+                os.kill(main, self._intent.get("stopSignal") or signal.SIGTERM)
         if self._log.backlog:
             self._log.retry()
         for stream in self._streams:

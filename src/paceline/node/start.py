@@ -9,6 +9,7 @@ from paceline.client.cluster import Cluster
 from paceline.node import bare, devices, limits, sandbox, shim
 from paceline.node.contents import FAILED
 from paceline.node.devices import Devices
+from paceline.node.ending import stop_signal
 from paceline.node.env import CONFIG_ERROR, command_of, env_of
 from paceline.node.history import History
 from paceline.node.host import Blocked, Folders, Host
@@ -226,6 +227,7 @@ class Starter:
             "environment": launch.environment.name,
             "notFound": not_found(words[0], environment=launch.environment.name, image=image),
             "cgroup": self._cgroup(pod, container, launch.message.parent),
+            "stopSignal": stop_signal(container),
         }
 
     def _around(self, launch: sandbox.Launch, program: str) -> dict[str, Any]:

@@ -88,6 +88,8 @@ class Gang:
     backoff_limit: int | None = 3
     role_limits: Mapping[str, int] = field(default_factory=dict)
     clean_up: CleanUp = CleanUp.NONE
+    # Roles whose members serve the others, and so end after them when somebody stops the job.
+    servers: tuple[str, ...] = ()
     active_deadline_seconds: int | None = None
     # How long the members may take until all run, and how long the job stays after its end.
     starting_deadline_seconds: int | None = None

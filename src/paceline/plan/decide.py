@@ -30,6 +30,7 @@ from paceline.plan.plan import NewPod, Plan, Tell
 from paceline.plan.resolve import NOT_FOUND, Unfound, resolve
 from paceline.plan.restart import Verdict, failed_first, held_until, is_of_all, judge, restarted
 from paceline.plan.seen import PodSeen, Seen
+from paceline.plan.shared_memory import shared_memory_advice
 from paceline.plan.success import holding, is_hopeless, say, say_success
 from paceline.plan.tasks import with_tasks
 from paceline.plan.tries import Try, older_pods, tries_of
@@ -50,9 +51,9 @@ def _next(seen: Seen, now: datetime) -> Plan:
     if status.phase.is_final:
         return expire(seen, clean_up(seen, tries, with_tasks(status, tries), now), now)
     if status.phase is Phase.PAUSED:
-        return stay(seen, status, tries) if seen.is_paused else resume(seen, status, now)
+        return stay(seen, status, tries, now) if seen.is_paused else resume(seen, status, now)
     if is_true(status, SUSPENDED):
-        return stay(seen, status, tries) if seen.is_suspended else unsuspend(seen, status, now)
+        return stay(seen, status, tries, now) if seen.is_suspended else unsuspend(seen, status, now)
     verdict = judge(seen, tries)
     if rule := holding(seen.gang.success, verdict.done):
         remark = f"; {seen.gang.remark}" if seen.gang.remark else ""
@@ -127,7 +128,7 @@ def _late(seen: Seen, status: JobStatus, tries: tuple[Try, ...], now: datetime) 
 
 
 def _failure(seen: Seen, cause: Try) -> Failure:
-    return failure_of(cause, advice(seen.gang, seen.status, cause))
+    return failure_of(cause, advice(seen.gang, seen.status, cause) or shared_memory_advice(seen.gang, cause))
 
 
 def _succeed(seen: Seen, tries: tuple[Try, ...], now: datetime, message: str) -> Plan:

@@ -5,6 +5,7 @@ from datetime import datetime
 from paceline.objects.status import Condition, JobStatus, Phase
 from paceline.plan.cleanup import unfinished
 from paceline.plan.conditions import NONE, PAUSED, RUNNING, SUSPENDED, put
+from paceline.plan.leaving import leave
 from paceline.plan.plan import Plan, Tell
 from paceline.plan.seen import Seen
 from paceline.plan.tasks import with_tasks
@@ -19,12 +20,14 @@ def pause(seen: Seen, status: JobStatus, tries: tuple[Try, ...], now: datetime) 
     status = put(status, Condition(type=PAUSED, status=True, reason=NONE, message=message, since=now))
     status = put(status, Condition(type=RUNNING, status=False, reason=Phase.PAUSED.value, message=message, since=now))
     status = with_tasks(status, tries).but(phase=Phase.PAUSED, waiting="", start_after=None, running_time=None)
-    return Plan(status=status, delete=unfinished(seen.pods), tell=(Tell(reason="Paused", message=message),))
+    going, wake_at = leave(seen, now)
+    return Plan(status=status, delete=going, wake_at=wake_at, tell=(Tell(reason="Paused", message=message),))
 
 
-def stay(seen: Seen, status: JobStatus, tries: tuple[Try, ...]) -> Plan:
+def stay(seen: Seen, status: JobStatus, tries: tuple[Try, ...], now: datetime) -> Plan:
     """See to it that no pod of a paused or suspended job is left running."""
-    return Plan(status=with_tasks(status, tries), delete=unfinished(seen.pods))
+    going, wake_at = leave(seen, now)
+    return Plan(status=with_tasks(status, tries), delete=going, wake_at=wake_at)
 
 
 def resume(seen: Seen, status: JobStatus, now: datetime) -> Plan:
@@ -51,7 +54,8 @@ def suspend(seen: Seen, status: JobStatus, tries: tuple[Try, ...], now: datetime
         running_time=None,
         paused_seconds=0,
     )
-    return Plan(status=status, delete=unfinished(seen.pods), tell=(Tell(reason=SUSPENDED.value, message=ON_HOLD),))
+    going, wake_at = leave(seen, now)
+    return Plan(status=status, delete=going, wake_at=wake_at, tell=(Tell(reason=SUSPENDED.value, message=ON_HOLD),))
 
 
 def unsuspend(seen: Seen, status: JobStatus, now: datetime) -> Plan:

@@ -48,6 +48,8 @@ class PodSeen:
     phase: PodPhase = PodPhase.PENDING
     containers: tuple[ContainerSeen, ...] = ()
     is_deleting: bool = False
+    # When one that is being deleted has had its grace period.
+    ends_at: datetime | None = None
     # Why the pod waits or failed, as scheduler or node say it.
     reason: str = ""
     message: str = ""

@@ -3,7 +3,7 @@
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
-from paceline.client.cluster import CLAIMS, CONFIG_MAPS, SERVICES, Collection, Select
+from paceline.client.cluster import CLAIMS, CONFIG_MAPS, PODS, SERVICES, Collection, Select
 from paceline.client.direct import DirectCluster
 from paceline.objects.meta import Object, controller_of, uid_of
 from paceline.sdk.app import VERSION, AppRef
@@ -15,12 +15,13 @@ BOARDS = Collection(group=SERVICE_GROUP, version=VERSION, plural="tensorboards")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Belongings:
-    """The objects of an application beside its job."""
+    """The objects of an application beside its job, and the pods of all of them."""
 
     config_maps: tuple[Object, ...]
     claims: tuple[Object, ...]
     services: tuple[Object, ...]
     boards: tuple[Object, ...]
+    pods: tuple[Object, ...]
 
 
 def belongings_of(cluster: DirectCluster, app: AppRef, job: JobRef | None) -> Belongings:
@@ -38,6 +39,7 @@ def belongings_of(cluster: DirectCluster, app: AppRef, job: JobRef | None) -> Be
         claims=read(CLAIMS, owners),
         services=read(SERVICES, behind),
         boards=boards,
+        pods=read(PODS, behind),
     )
 
 

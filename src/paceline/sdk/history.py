@@ -14,6 +14,7 @@ from paceline.objects.meta import Object, name_of
 from paceline.sdk.follow import Choice, Logged
 from paceline.sdk.lines import whole_lines
 from paceline.sdk.members import MemberPod, latest, leader_place, member_pod
+from paceline.sdk.merging import within
 from paceline.sdk.sources import LogAsk
 
 
@@ -55,8 +56,8 @@ class History:
             found += [_read(name_of(node), each) for each in told.get("items") or ()]
         return tuple(sorted(found, key=lambda each: each.gone_at, reverse=True))
 
-    def job_log(self, pods: Sequence[PastPod], choice: Choice, ask: LogAsk) -> Iterator[Logged]:
-        """Give the logs of members of a job, of the last job of that name; Missing says when there is none to give."""
+    def job_logs(self, pods: Sequence[PastPod], choice: Choice, ask: LogAsk) -> list[Iterator[Logged]]:
+        """Give one log per member of a job, of the last job of that name; Missing says when there is none to give."""
         # The last one gone first: another job may have had the name before.
         mine = [each for each in pods if each.owner == pods[0].owner]
         by_name = {each.name: each for each in reversed(mine)}
@@ -69,15 +70,18 @@ class History:
         if not meant:
             known = ", ".join(sorted({str(each.place) for each in members}))
             raise Missing(f"nothing is kept of such a log of {pods[0].job}; there are logs of: {known}")
-        for member in latest(meant):
-            for text in self.pod_log(by_name[member.name], replace(ask, is_previous=False)):
-                yield Logged(place=member.place, pod=member.name, text=text)
+        own = replace(ask, is_previous=False)
+        return [self._member_log(member, by_name[member.name], own) for member in latest(meant)]
+
+    def _member_log(self, member: MemberPod, pod: PastPod, ask: LogAsk) -> Iterator[Logged]:
+        for text in self.pod_log(pod, ask):
+            yield Logged(place=member.place, pod=member.name, text=text)
 
     def pod_log(self, pod: PastPod, ask: LogAsk) -> Iterator[bytes]:
         """Give the log of a pod in whole lines; Missing says when it was removed."""
         path = f"{_path(pod.node, pod.namespace)}/{quote(pod.name, safe='')}/log"
         query = {**replace(ask, is_followed=False).query(), "uid": pod.uid}
-        yield from whole_lines(self.cluster.stream(path, query))
+        yield from within(whole_lines(self.cluster.stream(path, query)), ask)
 
 
 def _path(node: str, namespace: str) -> str:

@@ -17,6 +17,7 @@ from paceline.sdk.feed import Feed
 from paceline.sdk.follow import Choice, Ended, Event, Follower, JobChanged, Logged, PodsChanged, Wish
 from paceline.sdk.lines import whole_lines
 from paceline.sdk.members import MemberPod, last_tries, leader_place, member_pods, no_log, previous_tries
+from paceline.sdk.merging import within
 from paceline.sdk.sources import LogAsk
 
 
@@ -102,24 +103,25 @@ class JobRef:
             with closing(self._followed(choice, ask)) as found:
                 yield from found
         else:
-            yield from self._as_now(choice, ask)
+            for each in self.streams(choice, ask):
+                yield from each
 
-    def _as_now(self, choice: Choice, ask: LogAsk) -> Iterator[Logged]:
+    def streams(self, choice: Choice, ask: LogAsk) -> list[Iterator[Logged]]:
+        """Give one log per chosen member, as it is now; Missing says why there is none."""
         pods = self.pods()
         places = choice.places(pods, leader_place(pods))
         meant = [pod for pod in pods if pod.place in places]
         tries = previous_tries(meant) if ask.is_previous else last_tries(meant)
         if not tries:
             raise Missing(no_log(str(self), pods, meant, is_previous=ask.is_previous))
-        for pod in tries:
-            yield from self.pod_chunks(pod, ask)
+        return [self.pod_chunks(pod, ask) for pod in tries]
 
     def pod_chunks(self, pod: MemberPod, ask: LogAsk) -> Iterator[Logged]:
         """Give the log of one try as it is now."""
         # On Kubernetes, `previous` is about restarts inside one pod; ours are pods of their own.
         own = ask if pod.restarts else replace(ask, is_previous=False)
         path = PODS.path(self.namespace, pod.name, "log")
-        for chunk in whole_lines(self.cluster.stream(path, own.query())):
+        for chunk in within(whole_lines(self.cluster.stream(path, own.query())), own):
             yield Logged(place=pod.place, pod=pod.name, text=chunk)
 
     def _followed(self, choice: Choice, ask: LogAsk) -> Generator[Logged, None, None]:

@@ -153,6 +153,11 @@ def why(status: Mapping[str, Any]) -> tuple[str, str]:
         is_telling = condition.get("type") in ("PodScheduled", "PodReadyToStartContainers") and condition.get("reason")
         if is_telling and condition.get("status") == "False":
             return str(condition["reason"]), str(condition.get("message") or "")
+    # Those that come first wait first: their image may be one that is not to be had. Their end is their own affair.
+    for container in status.get("initContainerStatuses") or ():
+        waiting = (container.get("state") or {}).get("waiting") or {}
+        if waiting.get("reason", "PodInitializing") not in ORDINARY_WAITS:
+            return str(waiting["reason"]), str(waiting.get("message") or "")
     for container in status.get("containerStatuses") or ():
         state = container.get("state") or {}
         told = state.get("waiting") or state.get("terminated") or {}

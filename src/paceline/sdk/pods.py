@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from paceline.client.cluster import PODS
 from paceline.sdk.feed import Feed
 from paceline.sdk.lines import whole_lines
+from paceline.sdk.merging import within
 from paceline.sdk.session import Session
 from paceline.sdk.sources import LogAsk, LogTry, Read, Said, reading
 
@@ -13,7 +14,7 @@ def pod_log(session: Session, name: str, ask: LogAsk) -> Iterator[bytes]:
     """Give a pod's log in whole lines: followed until its process ends, or as it is now."""
     if not ask.is_followed:
         path = PODS.path(session.namespace, name, "log")
-        yield from whole_lines(session.cluster.stream(path, ask.query()))
+        yield from within(whole_lines(session.cluster.stream(path, ask.query())), ask)
         return
     with Feed(session.dial) as feed:
         feed.start(reading(LogTry(namespace=session.namespace, pod=name), ask), f"log of {name}")

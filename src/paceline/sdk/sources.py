@@ -1,10 +1,12 @@
 """The sources of a feed: a kind that is watched, a log that is read. Both outlive a restart of the server."""
 
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from paceline.client.cluster import PODS, Change, Collection, Happened, Select
 from paceline.errors import Busy, Expired, Malformed, Missing
 from paceline.objects.meta import Object, name_of, revision_of
+from paceline.objects.times import to_wire
 from paceline.sdk.feed import Line, Source
 from paceline.sdk.lines import LogLines
 
@@ -52,6 +54,9 @@ class LogAsk:
     is_followed: bool = True
     tail: int | None = None
     since_seconds: int | None = None
+    since: datetime | None = None
+    # Only for logs that are not followed.
+    until: datetime | None = None
     has_timestamps: bool = False
     is_previous: bool = False
     container: str = ""
@@ -61,16 +66,19 @@ class LogAsk:
         words = {}
         if self.is_followed:
             words["follow"] = "true"
-        if self.is_followed or self.has_timestamps:
+        if self.is_followed or self.has_timestamps or self.until:
             words["timestamps"] = "true"
         if self.is_previous:
             words["previous"] = "true"
         if self.container:
             words["container"] = self.container
-        if self.tail is not None:
+        # The last lines before a moment are not the last ones there are.
+        if self.tail is not None and self.until is None:
             words["tailLines"] = str(self.tail)
         if self.since_seconds is not None:
             words["sinceSeconds"] = str(self.since_seconds)
+        if self.since is not None:
+            words["sinceTime"] = to_wire(self.since)
         return words
 
 

@@ -97,7 +97,7 @@ BAD = {
     "no file": (["run"], "error: Missing argument 'FILE...'"),
     "no such file": (["run", "nowhere.yaml"], "error: nowhere.yaml: no such file"),
     "no such format": (["get", "-o", "xml"], "error: Invalid value for '-o'"),
-    "no duration": (["logs", "a", "--since", "soon"], "'soon' is not a duration; write 30s, 5m or 1h30m"),
+    "no duration": (["logs", "a", "--since", "soon"], "'soon' is neither a duration nor a time; write how long ago"),
     "no row of the image table": (
         ["up", "-d", "--image", "pytorch"],
         "error: --image: 'pytorch' is not allowed; write PATTERN=ENVIRONMENT",

@@ -109,9 +109,9 @@ def test_another_context_by_name():
 PROBLEMS = {
     "a context that is not there": (
         config(**{"current-context": "xx"}),
-        "no context named 'xx'; did you mean 'x'?",
+        "no context named 'xx'; did you mean 'x'? It has: x",
     ),
-    "no context is chosen": (config(**{"current-context": ""}), "name one of: x"),
+    "no context is chosen": (config(**{"current-context": ""}), "name one of these with --context: x"),
     "a cluster that is not there": (
         config(clusters=[{"name": "east", "cluster": {}}]),
         "no cluster named 'c'; it has: east",

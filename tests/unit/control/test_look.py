@@ -52,6 +52,17 @@ def test_init_containers_of_the_authors_own_are_no_stages():
     assert pod_seen(pod(over("mine", 0))).stages == ()
 
 
+def test_h47_an_image_that_is_not_to_be_had_is_what_a_pod_waits_for():
+    waits = {"reason": "ImagePullBackOff", "message": "image 'a:1' is mapped to no environment"}
+    stage = {"name": "paceline-install", "state": {"waiting": waits}}
+
+    seen = pod_seen(pod(stage, phase="Pending"))
+    later = pod_seen(pod(stage, phase="Failed"))
+
+    assert (seen.reason, seen.message) == ("ImagePullBackOff", "image 'a:1' is mapped to no environment")
+    assert later.reason == ""
+
+
 def errand(**status):
     return pod(told={labels.ERRAND: "resolve", labels.ATTEMPT: "2"}, **status)
 

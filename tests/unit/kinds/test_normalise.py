@@ -30,6 +30,7 @@ def faults(obj):
 
 @pytest.mark.parametrize("make", OLD.values(), ids=OLD)
 def test_an_old_shape_has_no_faults_and_is_told_of(make):
+    """T-20"""
     assert faults(make()) == ()
     assert catalog.warnings(make())
 

@@ -67,7 +67,7 @@ def test_without_torchrun_command_and_args_stay_as_written():
 
 
 def test_torchrun_takes_the_place_of_the_command_and_keeps_the_args():
-    """Vector 4: python is dropped, the script and its arguments come last."""
+    """Vector 4: python is dropped, the script and its arguments come last. T-03"""
     job = pytorch(replica(template=template(args=["main.py", "--lr", "1"])), **TORCHRUN)
     container = container_of(job, "worker-1")
 

@@ -94,7 +94,7 @@ def test_numbers_of_workers_and_parameter_servers_are_enough():
 
 @pytest.mark.parametrize(("workers", "servers"), [(1, 1), (2, 2), (3, 1)])
 def test_every_member_is_told_of_exactly_all_members(workers, servers):
-    """H-12, H-37"""
+    """H-12, H-37, H-07"""
     made = gang({"worker": {"number": workers, "gpuCount": 0}, "ps": {"number": servers}})
     envs = [
         {each["name"]: each.get("value") for each in member.template["spec"]["containers"][0]["env"]}
@@ -215,6 +215,7 @@ SLIPS = {
 
 @pytest.mark.parametrize(("values", "where", "word"), SLIPS.values(), ids=SLIPS)
 def test_a_slip_is_named_where_it_is(values, where, word):
+    """H-33, H-34, H-36"""
     found = told(app(values))
 
     assert word in found[f"spec.values.{where}".rstrip(".")]
@@ -305,6 +306,18 @@ def test_a_framework_is_a_kind_and_an_image():
         "address of an image" in told(app({**CODE, "framework": "No Such"}, "model-training"))["spec.values.framework"]
     )
     assert "spec.values.framework" in told(app({**CODE, "framework": ""}, "model-training"))
+
+
+def test_code_of_the_training_service_finds_what_it_looks_for():
+    """D-02"""
+    told = trained(framework="acme/caffe:1", data={"claim": "tfoss"}).spec["replicaSpecs"][0]
+    alone = trained().spec["replicaSpecs"][0]
+
+    assert told["template"]["spec"]["containers"][0]["env"] == [
+        {"name": "GIT_URL", "value": CODE["git"]["url"]},
+        {"name": "DEFAULT_REMOTE_VOLUME_PATH", "value": "/input"},
+    ]
+    assert [each["name"] for each in alone["template"]["spec"]["containers"][0]["env"]] == ["GIT_URL"]
 
 
 def test_there_is_a_tensorboard_for_each_worker_beside_the_one_for_all():

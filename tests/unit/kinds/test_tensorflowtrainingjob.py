@@ -31,7 +31,7 @@ CLUSTER = {
 
 @pytest.mark.parametrize("place", ["chief-0", "worker-0", "worker-1", "ps-0", "ps-1", "evaluator-0"])
 def test_every_member_is_told_the_cluster_and_its_task(place):
-    """Vector 2. The evaluator knows the cluster and is not in it."""
+    """Vector 2. The evaluator knows the cluster and is not in it. X-01, X-04"""
     role, _, index = place.rpartition("-")
     env = env_of(container_of(full(), place))
 
@@ -81,6 +81,7 @@ SCOPES = {
 
 @pytest.mark.parametrize(("roles", "spec", "scope", "deciding"), SCOPES.values(), ids=SCOPES)
 def test_tried_again_are(roles, spec, scope, deciding):
+    """X-04"""
     gang = gang_of(tensorflow(*(trainer(TF, role, count) for role, count in roles.items()), **spec))
 
     assert gang.scope is scope
@@ -102,7 +103,7 @@ def test_a_type_may_have_a_limit_of_its_own():
 
 
 def test_in_debug_mode_nothing_is_started():
-    """Vector 11."""
+    """Vector 11. T-18, X-11"""
     container = container_of(tensorflow(runMode={"debug": {"enabled": True}}))
 
     assert container["command"] == ["sleep", "inf"]

@@ -301,6 +301,8 @@ def test_values_from_a_config_map_reach_the_container(play):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_peers_are_known_before_the_first_of_them_starts(play, seed):
+    """H-58"""
+
     async def story(place):
         def starts(intent):
             at = intent["options"].index("/etc/hosts")

@@ -1,11 +1,13 @@
 """Sidecars live beside the main containers and go after them; a pod that is overdue goes too."""
 
+import signal
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from paceline.node.decide import decide
+from paceline.node.ending import stop_signal
 from paceline.node.report import pod_status
 from tests.unit.node.pods import NOW, ago, container, deleted, done, pod, running, seen
 
@@ -182,3 +184,17 @@ def test_an_overdue_pod_fails_with_the_words_of_kubernetes_once_it_has_stopped()
     assert running_still["phase"] == "Running"
     assert (stopped["phase"], stopped["reason"]) == ("Failed", "DeadlineExceeded")
     assert stopped["message"] == "Pod was active on the node longer than the specified deadline"
+
+
+SIGNALS = {
+    "none": ({}, signal.SIGTERM),
+    "one by name": ({"stopSignal": "SIGINT"}, signal.SIGINT),
+    "one for real time": ({"stopSignal": "SIGRTMIN+3"}, signal.SIGRTMIN + 3),
+    "one counted from the last": ({"stopSignal": "SIGRTMAX-2"}, signal.SIGRTMAX - 2),
+    "one of another system": ({"stopSignal": "SIGNOSUCH"}, signal.SIGTERM),
+}
+
+
+@pytest.mark.parametrize(("lifecycle", "number"), SIGNALS.values(), ids=SIGNALS)
+def test_d07_a_container_is_asked_to_stop_by_the_signal_it_wants(lifecycle, number):
+    assert stop_signal(container(lifecycle=lifecycle)) == number

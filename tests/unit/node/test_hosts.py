@@ -85,6 +85,7 @@ def test_a_pod_without_a_subdomain_has_an_address_and_a_file_of_its_own():
 
 
 def test_a_later_attempt_has_the_address_of_the_first():
+    """H-58"""
     subject = hosts()
     first = pod("job-w-0", hostname="job-w-0", uid="1")
     subject.add(first)

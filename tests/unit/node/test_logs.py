@@ -77,6 +77,7 @@ def test_no_entry_is_longer_than_its_limit(data):
 @example([b"x" * 50_000 + b"\nlast\n"], 2)
 @example([b"x" * 400_000 + b"\nlast"], 2)
 def test_the_last_lines_are_exactly_those(pieces, count):
+    """H-65, S-44"""
     whole = b"".join(pieces)
     lines = whole.split(b"\n")
     ends = [line + b"\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
@@ -106,6 +107,7 @@ def test_the_last_lines_of_a_large_log_are_found_from_its_end():
 
 @given(LINES, st.integers(-1, 31))
 def test_a_log_is_read_from_a_moment_on(lines, second):
+    """S-43"""
     since = datetime.fromtimestamp(START + second, UTC)
 
     assert read(written(*lines), since=since) == b"".join(lines[max(second, 0) :])

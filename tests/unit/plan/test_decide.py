@@ -357,6 +357,7 @@ class TestTelling:
         ]
 
     def test_a_reason_to_wait_is_on_the_job_and_told_once(self):
+        """X-15"""
         stuck = replace(
             seen("", ""),
             pods=(
@@ -413,6 +414,7 @@ class TestTimes:
 
 
 def test_conditions_of_a_running_job_are_those_of_t9k():
+    """X-16"""
     plan = decide(seen("Running", "Running"), NOW)
 
     assert [(each.type.value, each.status, each.reason) for each in plan.status.conditions] == [
@@ -424,6 +426,7 @@ def test_conditions_of_a_running_job_are_those_of_t9k():
 
 
 def test_conditions_of_a_succeeded_job_are_those_of_t9k():
+    """X-16"""
     plan = decide(seen("Succeeded", "Running"), NOW)
 
     assert [(each.type.value, each.status, each.reason) for each in plan.status.conditions] == [
@@ -436,7 +439,7 @@ def test_conditions_of_a_succeeded_job_are_those_of_t9k():
 
 
 def test_conditions_of_a_failed_job_are_those_of_t9k():
-    """Vector 20: Completed and Failed are both true, and ReplicaFailure names pod and exit code."""
+    """Vector 20: Completed and Failed are both true, and ReplicaFailure names pod and exit code. X-16"""
     world = seen("Running", "Running", of=NEVER)
     plan = decide(then(world, decide(world, NOW), "Running", "Failed 127"), after(1))
 

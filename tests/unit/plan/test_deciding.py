@@ -78,6 +78,24 @@ def test_what_becomes_of_the_job_when(job, members, phase):
     assert plan.status.phase is phase
 
 
+POLICIES = {
+    "the chief decides": ({}, Phase.SUCCEEDED),
+    "all workers do": ({"successPolicy": "AllWorkers"}, Phase.FAILED),
+}
+
+
+@pytest.mark.parametrize(("policy", "phase"), POLICIES.values(), ids=POLICIES)
+def test_a_worker_that_fails_after_its_chief_has_succeeded_counts_where(policy, phase):
+    """X-05, S-48: and without that failure the job is done when the last worker is."""
+    job = tf(chief=1, worker=2, ps=1)
+    gang = gang_of({**job, "spec": {**job["spec"], **policy}})
+
+    assert decide(seen("Succeeded", "Running", "Failed", "Running", of=gang), NOW).status.phase is phase
+    waits = decide(seen("Succeeded", "Running", "Succeeded", "Running", of=gang), NOW).status.phase
+    done = decide(seen("Succeeded", "Succeeded", "Succeeded", "Running", of=gang), NOW).status.phase
+    assert (waits, done) == (Phase.RUNNING if policy else Phase.SUCCEEDED, Phase.SUCCEEDED)
+
+
 def test_the_true_exit_status_of_mpirun_is_told():
     """T9k says Succeeded whatever mpirun's ranks did."""
     plan = decide(seen("Failed 3", "Running", "Running", of=gang_of(mpi())), NOW)
@@ -124,6 +142,7 @@ CLEAN_UPS = {
 
 @pytest.mark.parametrize(("job", "members", "gone"), CLEAN_UPS.values(), ids=CLEAN_UPS)
 def test_after_the_end_there_goes(job, members, gone):
+    """X-06, H-68"""
     world = seen(*members, of=gang_of(job))
     plan = decide(world, NOW)
     later = decide(then(world, plan, *members), after(3600))

@@ -67,6 +67,7 @@ def test_that_it_goes_is_told():
 
 
 def test_a_job_that_has_not_ended_never_goes():
+    """X-27"""
     for members in (("Running", "Running"), ("Pending", "Pending"), ("", "")):
         assert not decide(seen(*members, of=SHORT), after(10**6)).removes_job
 

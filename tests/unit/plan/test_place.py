@@ -46,6 +46,7 @@ def test_a_gang_that_fits_is_placed():
 
 
 def test_a_gang_that_does_not_fit_is_not_placed_in_part():
+    """X-13"""
     placement = place((ask("a", GPU, GPU, GPU),), (LAPTOP,))
 
     assert not placement.bind
@@ -124,6 +125,7 @@ REASONS = {
 
 @pytest.mark.parametrize(("asks", "rooms", "said"), REASONS.values(), ids=REASONS)
 def test_the_reason_to_wait(asks, rooms, said):
+    """H-03, X-15"""
     assert waits(place(asks, rooms))["a-0"] == said
 
 
@@ -145,6 +147,7 @@ def test_a_pod_that_asks_for_no_cpu_is_not_warned():
 
 
 def test_cpus_are_not_shared_where_nobody_allows_it():
+    """H-03"""
     placement = place((ask("a", amounts(cpu=4)),), (LAPTOP,), shared=frozenset())
 
     assert waits(placement) == {
@@ -159,6 +162,7 @@ def test_the_older_gang_goes_first():
 
 
 def test_priority_goes_before_age():
+    """X-14"""
     placement = place((ask("new", GPU, GPU, since="2031", priority=5), ask("old", GPU, GPU, since="2030")), (LAPTOP,))
 
     assert set(bound(placement)) == {"new-0", "new-1"}
@@ -185,12 +189,14 @@ def test_a_gang_that_can_never_run_stops_nobody():
 
 
 def test_a_gang_spreads_over_nodes_when_it_must():
+    """X-26"""
     rooms = (node("one", gpu=1), node("two", gpu=1))
 
     assert bound(place((ask("a", GPU, GPU),), rooms)) == {"a-0": "one", "a-1": "two"}
 
 
 def test_a_selector_chooses_the_node():
+    """X-26"""
     rooms = (node("one", gpu=1), node("two", gpu=1, labels={"disk": "ssd"}))
 
     assert bound(place((ask("a", GPU, selector={"disk": "ssd"}),), rooms)) == {"a-0": "two"}

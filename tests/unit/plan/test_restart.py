@@ -18,13 +18,13 @@ A, B = places(2)
 
 @pytest.mark.parametrize("code", [130, 137, 138, 143])
 def test_exit_code_policy_restarts_after_these(code):
-    """Vector 5, the first half."""
+    """Vector 5, the first half. X-07"""
     assert decide(seen(f"Failed {code}", of=gang(1, restart="ExitCode")), NOW).status.backoff_count == 1
 
 
 @pytest.mark.parametrize("code", [1, 2, 126, 127, 134, 139, 255])
 def test_exit_code_policy_takes_every_other_code_as_final(code):
-    """Vector 5, the second half."""
+    """Vector 5, the second half. X-07"""
     assert decide(seen(f"Failed {code}", of=gang(1, restart="ExitCode")), NOW).status.phase is Phase.FAILED
 
 
@@ -42,7 +42,7 @@ def test_exit_code_policy_does_not_restart_success():
 
 
 def test_two_replicas_that_fail_by_turns_share_the_limit():
-    """Vector 6: the third restart is the last; the next failure of the master fails the job."""
+    """Vector 6: the third restart is the last; the next failure of the master fails the job. X-08"""
     world = seen("Running", "Running", of=gang(2, scope=REPLICA))
     turns = [("Failed", "Running"), ("Running", "Failed"), ("Failed", "Running"), ("Failed", "Running")]
     plan = decide(world, NOW)

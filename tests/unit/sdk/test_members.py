@@ -205,3 +205,29 @@ def test_why_there_is_no_log():
     failed = pod("worker", 0, phase="Failed", has_started=False)
     assert "failed before its command began" in no_log("pj/a", [failed], [failed], is_previous=False)
     assert "started only once" in no_log("pj/a", [waiting], [waiting], is_previous=True)
+
+
+def test_h47_a_pod_whose_first_container_has_no_image_says_so():
+    waits = {"waiting": {"reason": "ImagePullBackOff", "message": "image 'a:1' is mapped to no environment"}}
+    found = member_pod(
+        wire(
+            phase="Pending",
+            initContainerStatuses=[{"name": "paceline-install", "state": waits}],
+            containerStatuses=[{"name": "worker", "state": {"waiting": {"reason": "PodInitializing"}}}],
+        )
+    )
+
+    assert (found.reason, found.message) == ("ImagePullBackOff", "image 'a:1' is mapped to no environment")
+
+
+def test_how_a_sidecar_was_ended_says_nothing_about_its_pod():
+    ended = {"terminated": {"exitCode": 143, "reason": "Error"}}
+    found = member_pod(
+        wire(
+            phase="Succeeded",
+            initContainerStatuses=[{"name": "paceline-output", "state": ended}],
+            containerStatuses=[{"name": "worker", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}],
+        )
+    )
+
+    assert found.reason == ""

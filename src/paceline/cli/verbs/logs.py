@@ -1,21 +1,27 @@
 """`paceline logs`: what a job's members wrote, or write now."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import contextlib
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import click
 
+from paceline.assembly.clock import RealClock
 from paceline.cli import failures
 from paceline.cli.output import out, say_hint
 from paceline.cli.reach import Reach, reaches_cluster
 from paceline.cli.sessions import session as session_with
 from paceline.cli.times import seconds_of
 from paceline.cli.watchful import prefixed
-from paceline.errors import Missing
+from paceline.errors import Malformed, Missing
 from paceline.sdk.follow import Choice, Logged
 from paceline.sdk.history import History
 from paceline.sdk.job import JobRef
+from paceline.sdk.merging import MOST, in_time_order
 from paceline.sdk.pods import pod_log
 from paceline.sdk.session import Session
 from paceline.sdk.sources import LogAsk
@@ -33,7 +39,8 @@ class Wanted:
     index: int | None = None
     container: str = ""
     tail: int | None = None
-    since: int | None = None
+    since: datetime | None = None
+    until: datetime | None = None
     timestamps: bool = False
     previous: bool = False
 
@@ -42,45 +49,62 @@ class Wanted:
         return LogAsk(
             is_followed=self.follow,
             tail=self.tail,
-            since_seconds=self.since,
+            since=self.since,
+            until=self.until,
             has_timestamps=self.timestamps,
             is_previous=self.previous,
             container=self.container,
         )
+
+    def stamped(self) -> LogAsk:
+        """Give it for logs that are merged: they are stamped, whether stamps are shown or not."""
+        return replace(self.ask(), has_timestamps=True) if self.is_merged else self.ask()
 
     @property
     def is_shared(self) -> bool:
         """Tell whether several members may be shown, so that each line says whose it is."""
         return self.all or bool(self.role and self.index is None)
 
+    @property
+    def is_merged(self) -> bool:
+        """Tell whether the lines of several members are put in the order of time; followed ones come in it."""
+        return self.is_shared and not self.follow
+
     def choice(self) -> Choice:
         """Give whose log is meant."""
         return Choice(is_all=self.all, role=self.role, index=self.index)
 
 
-def read_since(_ctx: click.Context, _param: click.Parameter, value: str | None) -> int | None:
-    """Read --since."""
+def read_moment(_ctx: click.Context, param: click.Parameter, value: str | None) -> datetime | None:
+    """Read --since and --until: so long ago, or a moment."""
     if value is None:
         return None
+    now = RealClock().now()
+    with contextlib.suppress(ValueError):
+        return now - timedelta(seconds=seconds_of(value))
     try:
-        return seconds_of(value)
+        # Without a zone, the time of the person who types is meant.
+        return datetime.fromisoformat(value).astimezone()
     except ValueError as error:
-        raise click.BadParameter(f"{value!r} is not a duration; write 30s, 5m or 1h30m") from error
+        hint = "write how long ago, such as 30s, 5m or 1h30m, or a moment, such as 2030-01-31T12:00:00"
+        raise click.BadParameter(f"{value!r} is neither a duration nor a time; {hint}", param=param) from error
 
 
 @click.command()
 @click.argument("name")
 @click.option("-f", "--follow", is_flag=True, help="Go on until the job ends, also across restarts.")
-@click.option("--all", is_flag=True, help="All members, each line with its member before it.")
+@click.option("--all", is_flag=True, help="All members by time, each line with its member before it.")
 @click.option("--role", default="", help="The members of one role, such as worker.")
 @click.option("--index", type=click.IntRange(min=0), help="The member with this number.")
 @click.option("-c", "--container", default="", help="This container of the pod.")
-@click.option("--tail", type=click.IntRange(min=0), help="Only the last so many lines.")
-@click.option("--since", callback=read_since, help="Only what is newer, such as 30s, 5m or 1h30m.")
+@click.option("--tail", type=click.IntRange(min=0), help="Only the last so many lines, of each member.")
+@click.option("--since", callback=read_moment, metavar="WHEN", help="Only what is newer: 30s, 5m, 1h30m, or a time.")
+@click.option("--until", callback=read_moment, metavar="WHEN", help="Only what is older: so long ago, or a time.")
 @click.option("--timestamps", is_flag=True, help="Put the time before every line.")
 @click.option("-p", "--previous", is_flag=True, help="The try before the last one.")
+@click.option("-o", "--output", default="", metavar="FILE", help="Write it to a file.")
 @reaches_cluster
-def command(*, reach: Reach, name: str, **options: Any) -> int:
+def command(*, reach: Reach, name: str, output: str, **options: Any) -> int:
     r"""Print or follow the log of a job.
 
     NAME is a job (its leader is shown unless you choose others) or a pod. What deleted jobs and pods wrote is kept for
@@ -90,13 +114,34 @@ def command(*, reach: Reach, name: str, **options: Any) -> int:
     paceline logs -f digits
     paceline logs digits --all --tail 20
     paceline logs digits --role worker --index 1
+    paceline logs digits --all --since 2030-01-31T12:00 --until 2030-01-31T12:05 -o digits.log
     """
     wanted = Wanted(**options)
-    to = out()
+    if wanted.follow and wanted.until:
+        raise Malformed("--until ends a log, and -f goes on; drop one of them")
     with session_with(reach) as session:
-        for member, text in chunks(session, name, wanted):
-            to.log(prefixed(text, f"{member} │ ".encode()) if member else text)
+        pieces = chunks(session, name, wanted)
+        # A file is touched only when there is something to put into it.
+        first = list(itertools.islice(pieces, 1))
+        with written(output) as write:
+            for member, text in itertools.chain(first, pieces):
+                write(prefixed(text, f"{member} │ ".encode()) if member else text)
+    if output:
+        say_hint(f"written to {output}")
     return failures.OK
+
+
+@contextlib.contextmanager
+def written(file: str) -> Iterator[Callable[[bytes], object]]:
+    """Give what takes the log: a file byte for byte, or else the screen."""
+    if not file:
+        yield out().log
+        return
+    try:
+        with Path(file).open("wb") as opened:
+            yield opened.write
+    except OSError as error:
+        raise Malformed(f"--output {file}: cannot be written: {error.strerror}") from error
 
 
 def chunks(session: Session, name: str, wanted: Wanted) -> Iterator[tuple[str, bytes]]:
@@ -125,28 +170,48 @@ def present(session: Session, name: str, wanted: Wanted) -> Iterator[tuple[str, 
         yield from (("", text) for text in pod_log(session, rest or name, wanted.ask()))
         return
     count = 0
-    for logged in ref.chunks(wanted.choice(), wanted.ask()):
+    for logged in logs_of(session, ref, wanted):
         count += 1
         yield (str(logged.place) if wanted.is_shared else ""), logged.text
-    for logged in cleaned_up(session, ref, wanted) if wanted.all and not (wanted.follow or wanted.previous) else ():
-        count += 1
-        yield str(logged.place), logged.text
     if not count:
-        say_hint(f"{ref} has written nothing")
+        say_hint(f"{ref} has written nothing{' then' if wanted.since or wanted.until else ''}")
 
 
-def cleaned_up(session: Session, ref: JobRef, wanted: Wanted) -> Iterator[Logged]:
+def logs_of(session: Session, ref: JobRef, wanted: Wanted) -> Iterator[Logged]:
+    """Give what the chosen members of a job wrote; several by time."""
+    if not wanted.is_merged:
+        return ref.chunks(wanted.choice(), wanted.ask())
+    kept = cleaned_up(session, ref, wanted) if not wanted.previous else []
+    try:
+        there = ref.streams(wanted.choice(), wanted.stamped())
+    except Missing:
+        if not kept:
+            raise
+        there = []
+    return together([*there, *kept], wanted)
+
+
+def together(streams: list[Iterator[Logged]], wanted: Wanted) -> Iterator[Logged]:
+    """Merge logs by time; too many of them one after the other."""
+    if len(streams) > MOST:
+        say_hint(f"more than {MOST} members: their logs follow one after the other, with times")
+        return itertools.chain.from_iterable(streams)
+    return in_time_order(streams, keeps_stamps=wanted.timestamps)
+
+
+def cleaned_up(session: Session, ref: JobRef, wanted: Wanted) -> list[Iterator[Logged]]:
     """Give what was kept of those members whose pods are gone although the job is there."""
     there = {pod.name for pod in ref.pods()}
-    rows = (row for task in ref.status().tasks for row in task.get("replicas") or ())
-    missing = {row["name"] for row in rows} - there
+    tasks = [task for task in ref.status().tasks if wanted.all or task.get("type") == wanted.role]
+    missing = {row["name"] for task in tasks for row in task.get("replicas") or ()} - there
     history = History(cluster=session.cluster, namespace=session.namespace)
     found = history.pods(job=ref.name) if missing else ()
     mine = [each for each in found if each.owner == ref.uid and each.name in missing and not each.pruned_at]
-    if mine:
-        names = ", ".join(sorted(each.name for each in mine))
-        say_hint(f"gone, with what was kept of their log: {names}")
-        yield from history.job_log(mine, wanted.choice(), wanted.ask())
+    if not mine:
+        return []
+    names = ", ".join(sorted(each.name for each in mine))
+    say_hint(f"gone, with what was kept of their log: {names}")
+    return history.job_logs(mine, wanted.choice(), wanted.stamped())
 
 
 def gone(session: Session, name: str, wanted: Wanted, error: Missing) -> Iterator[tuple[str, bytes]]:
@@ -154,12 +219,16 @@ def gone(session: Session, name: str, wanted: Wanted, error: Missing) -> Iterato
     kind, slash, rest = name.partition("/")
     history, plain = History(cluster=session.cluster, namespace=session.namespace), rest or name
     is_pod = bool(slash) and kind in PODS
-    owner = "" if is_pod else uid_of_job(session, name)
+    there = None if is_pod else job_named(session, name)
+    # The name of an application means its current job.
+    owner, plain = (there.uid, there.name) if there is not None else ("", plain)
     # Of a job that is there, not what another one of its name has left.
     pods = [] if is_pod else [each for each in history.pods(job=plain) if owner in ("", each.owner)]
     if pods:
         say_hint(f"the pods of {plain} are gone (since {pods[0].gone_at[:19]}Z); this is what was kept of their log")
-        for logged in history.job_log(pods, wanted.choice(), wanted.ask()):
+        streams = history.job_logs(pods, wanted.choice(), wanted.stamped())
+        found = together(streams, wanted) if wanted.is_merged else itertools.chain.from_iterable(streams)
+        for logged in found:
             yield (str(logged.place) if wanted.is_shared else ""), logged.text
         return
     pods = [] if owner or (slash and not is_pod) else list(history.pods(pod=plain))
@@ -169,9 +238,9 @@ def gone(session: Session, name: str, wanted: Wanted, error: Missing) -> Iterato
     yield from (("", text) for text in history.pod_log(pods[0], wanted.ask()))
 
 
-def uid_of_job(session: Session, name: str) -> str:
-    """Tell which job has a name now; empty when none has."""
+def job_named(session: Session, name: str) -> JobRef | None:
+    """Give the job that a name means now; None when there is none."""
     try:
-        return session.job(name).uid
+        return session.job(name)
     except Missing:
-        return ""
+        return None

@@ -23,7 +23,7 @@ from paceline.objects.faults import forbidden, invalid, required
 from paceline.objects.quantity import is_quantity
 
 NAME = "model-training"
-OUTPUT = "/output"
+INPUT, OUTPUT = "/input", "/output"
 # Frameworks by name: the kind of the job, the container that trains, and the image.
 FRAMEWORKS = {
     "tensorflow": ("TensorFlowTrainingJob", "tensorflow", "tensorflow/tensorflow:2.15.0"),
@@ -136,6 +136,7 @@ def expand(values: Values, release: Release) -> Parts:
                 "name": container,
                 "image": image,
                 "command": ["sh", "-c", literal(values.command)],
+                "env": [{"name": name, "value": literal(text)} for name, text in _told(values).items()],
                 "resources": resources_of(values.cpu, values.memory, values.gpus),
             }
         ]
@@ -165,6 +166,12 @@ def expand(values: Values, release: Release) -> Parts:
         hyperparameters=told,
         results=_results(values, release, claim),
     )
+
+
+def _told(values: Values) -> dict[str, str]:
+    """Give what code and images of the training service look for in their environment."""
+    told = {"GIT_URL": values.git.url} if values.git is not None else {}
+    return told | ({"DEFAULT_REMOTE_VOLUME_PATH": INPUT} if values.data.claim or values.data.secret else {})
 
 
 def _restart(kind: str) -> Any:
