@@ -151,7 +151,6 @@ class Starter:
             env=tuple(env.items()),
             command=command_of(container, env),
             mounts=mounts,
-            etc=self.folders.etc(uid),
             hosts=self.hosts.path(pod),
             message=self.folders.attempt(uid, name, restarts) / MESSAGE,
             message_path=str(container.get("terminationMessagePath") or sandbox.MESSAGE),
@@ -198,13 +197,9 @@ class Starter:
         # Whoever the container runs as may write its last words.
         files.overwrite(launch.message, b"", 0o666)
         self.history.describe(pod)
-        files.make_folder(launch.etc)
-        user = launch.user or sandbox.User(uid=self.host.uid, gid=self.host.gid)
-        files.overwrite(launch.etc / "hostname", f"{launch.hostname}\n".encode())
         if has_own_list(pod):
+            files.make_folder(Path(launch.resolver).parent)
             files.overwrite(Path(launch.resolver), resolver_text(pod, self._name_servers(pod)).encode())
-        files.overwrite(launch.etc / "passwd", sandbox.passwd_text(user).encode())
-        files.overwrite(launch.etc / "group", sandbox.group_text(user).encode())
         for mount in launch.mounts:
             make_sub_path(files, mount, launch.message.parent.parent.name)
         self.hosts.flush()
