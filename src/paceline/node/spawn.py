@@ -16,6 +16,8 @@ PIPE_BYTES = 256 * 1024
 ABOVE = 64
 # A file of the machine up to this size is copied, because a mount costs more; a larger one is mounted.
 COPIED_BYTES = 32 * 1024
+# All that a program begins with the usual answer to; worked out once, before shims are forked.
+SIGNALS = signal.valid_signals()
 # As setns calls the sort of namespace.
 NEW_NETWORK = 0x40000000
 
@@ -75,7 +77,7 @@ def spawn(argv: list[str], ends: list[int], cgroup: Cgroup | None) -> int:
         if cgroup is not None:
             return _spawn_limited(argv, moved, cgroup)
         moves = [(os.POSIX_SPAWN_DUP2, end, fd) for fd, end in enumerate(moved, start=1)]
-        return os.posix_spawn(argv[0], argv, {}, file_actions=moves, setsigdef=signal.valid_signals(), setsigmask=())
+        return os.posix_spawn(argv[0], argv, {}, file_actions=moves, setsigdef=SIGNALS, setsigmask=())
     finally:
         for fd in (*ends, *moved):
             os.close(fd)
@@ -90,7 +92,7 @@ def _spawn_limited(argv: list[str], ends: list[int], cgroup: Cgroup) -> int:
         for fd, end in enumerate(ends, start=1):
             os.dup2(end, fd)
         cgroup.join()
-        for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        for number in SIGNALS - {signal.SIGKILL, signal.SIGSTOP}:
             signal.signal(number, signal.SIG_DFL)
         os.execve(argv[0], argv, {})  # noqa: S606 (no shell is wanted)
     except OSError as error:

@@ -67,21 +67,24 @@ class Starter:
     # None where the agent may not mount anything.
     mounts: Mounts | None = None
 
-    async def start(self, pod: Object, container: Object, restarts: int) -> None:
-        """Start a try of a container and return once its program runs or has failed; Blocked says what is missing."""
+    async def start(self, pod: Object, container: Object, restarts: int, sources: Sources) -> None:
+        """Start a try of a container and return once its program runs or has failed; Blocked says what is missing.
+
+        `sources` is what `prepare` found just before.
+        """
         try:
-            await self._start(pod, container, restarts)
+            await self._start(pod, container, restarts, sources)
         except OSError as error:
             # A full disk, most of all: the pod says so, and is tried again.
             raise Blocked(NOT_CREATED, f"{error.filename or self.folders.root}: {error.strerror or error}") from error
 
-    async def _start(self, pod: Object, container: Object, restarts: int) -> None:
+    async def _start(self, pod: Object, container: Object, restarts: int, sources: Sources) -> None:
         program = self.find_sandbox() if self.host.has_sandbox else ""
         if program is None:
             said = "bubblewrap is not installed, and containers run in its sandbox"
             raise Blocked("SandboxMissing", f"{said}; install it with: {self.host.install_sandbox}")
         self.devices.assign(pod, container)
-        launch = await self.launch(pod, container, restarts)
+        launch = self._launch(pod, container, sources=sources, restarts=restarts)
         around = self._around(launch, program)
         network = await self._network(pod)
         self._fill(pod, launch)
@@ -92,15 +95,16 @@ class Starter:
         await self.world.processes.start(folder)
         self._forget_older(uid_of(pod), str(container["name"]), restarts)
 
-    async def prepare(self, pod: Object) -> None:
+    async def prepare(self, pod: Object) -> Sources:
         """Make what a pod's containers share, before the first of them starts; Blocked says what is missing.
 
-        That is their volumes, and a name.
+        That is their volumes, and a name. Give what was read for it, which the containers are started with.
         """
         machine_name(pod)
         if pod["spec"].get("shareProcessNamespace") and len(containers_of(pod)) > 1:
             raise no_sandbox(SHARED_PROCESSES)
-        shelf = self.shelf(await read_sources(self.cluster, pod, self.tokens))
+        sources = await read_sources(self.cluster, pod, self.tokens)
+        shelf = self.shelf(sources)
         pod = self._with_addresses(pod)
         told: list[str] = []
         for index, spec in mounted(pod):
@@ -114,6 +118,7 @@ class Starter:
                 told.append(f"{error.filename or self.folders.root}: {error.strerror or error}")
         if told:
             raise Blocked(FAILED, "; ".join(told), told=tuple(told))
+        return sources
 
     async def _mount(self, volume: Volume) -> None:
         if volume.mounted is None or volume.source is None or self.mounts is None:
