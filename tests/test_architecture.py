@@ -69,14 +69,22 @@ HOMES = {
     "sqlite3": ("store/sqlite.py", "store/file.py", "store/copies.py"),
     "multiprocessing": ("assembly/",),
     "subprocess": (
-        *("assembly/", "node/launch.py", "node/shim.py", "node/nursery.py"),
+        *("assembly/", "node/launch.py", "node/shim.py", "node/spawn.py", "node/nursery.py"),
         *("porter/git.py", "porter/install.py"),
     ),
 }
 
 # They run beside a container, before and after the rest of the product: nothing of ours is there.
 ALONE = (
-    *("node/launch.py", "node/shim.py", "node/nursery.py", "node/enter.py", "node/output.py", "node/cgroup.py"),
+    *(
+        "node/launch.py",
+        "node/shim.py",
+        "node/nursery.py",
+        "node/enter.py",
+        "node/output.py",
+        "node/cgroup.py",
+        "node/spawn.py",
+    ),
     *("node/plain.py", "trainers/parameter_server.py"),
     "porter/install.py",
 )

@@ -82,10 +82,7 @@ def prepare(world, root, command, *, name="0", held_to=None, **launch):
     world.files.make_folder(etc)
     images = Images(rows=(), workshop=NoWorkshop(), host=HOST, files=world.files)
     environment = images.environment_of({"image": "python"})
-    user = launch.get("user") or sandbox.User(uid=HOST.uid, gid=HOST.gid)
-    texts = {"passwd": sandbox.passwd_text(user), "group": sandbox.group_text(user), "hostname": "box\n", "hosts": HEAD}
-    for file, text in texts.items():
-        world.files.overwrite(etc / file, text.encode())
+    world.files.overwrite(etc / "hosts", HEAD.encode())
     world.files.overwrite(folder / "message", b"", 0o666)
     plan = sandbox.Launch(
         **{
@@ -94,7 +91,6 @@ def prepare(world, root, command, *, name="0", held_to=None, **launch):
             "env": (),
             "command": command,
             "mounts": (),
-            "etc": etc,
             "hosts": etc / "hosts",
             "message": folder / "message",
             **launch,

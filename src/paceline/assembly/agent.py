@@ -28,7 +28,7 @@ from paceline.assembly.keeping import chosen_policy
 from paceline.assembly.keys import last_port
 from paceline.assembly.listen import serve, unix_socket
 from paceline.assembly.listeners import Listeners
-from paceline.assembly.machine import GC_THRESHOLD, OneThread, real_world
+from paceline.assembly.machine import GC_THRESHOLD, OneThread, give_back, real_world
 from paceline.assembly.mapped import chosen_images, chosen_recipes
 from paceline.assembly.mounts import RealMounts
 from paceline.assembly.network import pod_network
@@ -131,6 +131,7 @@ async def _run_agent(settings: Settings) -> None:
         )
         await started.wait()
         group.create_task(_entrances(agent, machine, OpenPorts(address=settings.external_address, group=group)).run())
+        give_back()
         _answer(READY)
 
 

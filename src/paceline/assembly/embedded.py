@@ -21,7 +21,7 @@ from paceline.assembly.keep_agent import keep_agent
 from paceline.assembly.keys import Keys, last_port, prepare_keys
 from paceline.assembly.kinds import define_kinds, live_kinds
 from paceline.assembly.listen import listening_ports, loopback_socket, pods_sockets, serve
-from paceline.assembly.machine import GC_THRESHOLD, OneThread, real_world
+from paceline.assembly.machine import GC_THRESHOLD, OneThread, give_back, real_world
 from paceline.assembly.mark import MarkedLog
 from paceline.assembly.network import Choice, bridge_name, close, prepare
 from paceline.assembly.settings import LOOPBACK, Settings
@@ -77,6 +77,7 @@ async def run_cluster(settings: Settings, world: World, ready: Callable[[], None
                 await define_kinds(cluster)
                 await start_controllers(controllers, cluster, world, volumes=volumes, machine=machine)
                 await agent_is_ready.wait()
+                give_back()
                 say_ready(settings.lock)
                 ready()
     finally:

@@ -52,6 +52,8 @@ class RealMounts:
     async def unmount(self, uid: str) -> None:
         """Take all mounts of a pod away; what cannot be reached any more is let go of."""
         folder = self.root / uid
+        if not folder.exists():
+            return  # It is made before anything is mounted in it; the table of mounts is long where many pods run.
         below = f"{folder}/"
         for place in sorted((each for each in places() if each.startswith(below)), reverse=True):
             code, said = await _run("umount", place, seconds=UNMOUNT_SECONDS)

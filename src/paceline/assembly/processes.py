@@ -24,10 +24,12 @@ class RealProcesses:
         self._mark = mark
         self._nursery: subprocess.Popen[bytes] | None = None
         self._requests: socket.socket | None = None
+        self._boot_id = ""
 
     def boot_id(self) -> str:
-        """Tell which boot of the machine this is."""
-        return shim.boot_id()
+        """Tell which boot of the machine this is; it is the same one for as long as this process lives."""
+        self._boot_id = self._boot_id or shim.boot_id()
+        return self._boot_id
 
     async def start(self, folder: Path) -> None:
         """Start a shim and return once its program runs, or has failed to, or the shim has ended."""

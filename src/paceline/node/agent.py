@@ -41,6 +41,7 @@ from paceline.node.refresh import Refresh
 from paceline.node.register import Registration
 from paceline.node.report import FINAL
 from paceline.node.seen import Plan, Problem, Seen, Try
+from paceline.node.sources import Sources
 from paceline.node.start import Starter
 from paceline.node.stories import Story, part_of, pulled, stories
 from paceline.node.tokens import Tokens
@@ -259,13 +260,16 @@ class Agent:
 
     async def _start(self, pod: Object, plan: Plan) -> dict[str, Problem]:
         """Start what is to be started; give what kept the rest from it."""
+        if not plan.start:
+            return {}
         specs = {str(each["name"]): each for each in containers_of(pod)}
         problems = {}
-        if plan.start and (problem := await self._prepare(pod)):
-            return {start.container: problem for start in plan.start}
+        prepared = await self._prepare(pod)
+        if isinstance(prepared, Problem):
+            return {start.container: prepared for start in plan.start}
         for start in plan.start:
             try:
-                await self._starter.start(pod, specs[start.container], start.restarts)
+                await self._starter.start(pod, specs[start.container], start.restarts, prepared)
             except Blocked as error:
                 problems[start.container] = await self._problem(pod, specs[start.container], error)
                 continue
@@ -274,15 +278,14 @@ class Agent:
                 raise Busy(f"the shim of container {start.container!r} ended before it began; see {folder}")
         return problems
 
-    async def _prepare(self, pod: Object) -> Problem | None:
-        """Make what all containers of a pod need; give what keeps them all from starting."""
+    async def _prepare(self, pod: Object) -> Sources | Problem:
+        """Make what all containers of a pod need; give what they are made from, or what keeps them from starting."""
         try:
-            await self._starter.prepare(pod)
+            return await self._starter.prepare(pod)
         except Blocked as error:
             for said in error.told:
                 await self.recorder.record(pod, error.reason, message=said, is_warning=True)
             return Problem(reason=error.reason, message=str(error), is_of_pod=True)
-        return None
 
     async def _problem(self, pod: Object, container: Object, error: Blocked) -> Problem:
         now = self.world.clock.now()

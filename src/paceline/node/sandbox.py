@@ -12,26 +12,14 @@ from paceline.objects.meta import Object, name_of, namespace_of, uid_of
 from paceline.world import Files
 
 # Read-only from the machine, where they exist: certificates, names, time zone, libraries' paths.
-SHARED_ETC = (
-    "alternatives",
-    "ca-certificates",
-    "crypto-policies",
-    "fonts",
-    "ld.so.cache",
-    "ld.so.conf",
-    "ld.so.conf.d",
-    "localtime",
-    "mime.types",
-    "nsswitch.conf",
-    "pki",
-    "protocols",
-    "resolv.conf",
-    "services",
-    "ssl",
-    "timezone",
+SHARED_ETC = ("alternatives", "ca-certificates", "crypto-policies", "fonts", "ld.so.conf.d", "pki", "ssl")
+# The same for single files, which are copied if they are small: of all that a sandbox is made of, mounts take longest.
+COPIED_ETC = (
+    *("ld.so.cache", "ld.so.conf", "localtime", "mime.types", "nsswitch.conf", "protocols", "services", "timezone"),
 )
-# Files of the pod itself, in the folder that `Launch.etc` names.
-OWN_ETC = ("group", "hostname", "passwd")
+RESOLVER = "/etc/resolv.conf"
+# A word for bubblewrap, or a file that the shim gives it: its `place`, and its `text` or its `source`.
+Word = str | dict[str, str]
 # What root may do in every container. Not among them: making device nodes, which would open none in a sandbox.
 USUAL = tuple(
     f"CAP_{name}"
@@ -75,8 +63,7 @@ class Launch:
     env: tuple[tuple[str, str], ...]
     command: tuple[str, ...]
     mounts: tuple[Mount, ...]
-    # The pod's own /etc files, its hosts file, and the file for the container's last words.
-    etc: Path
+    # The pod's hosts file, and the file for the container's last words.
     hosts: Path
     message: Path
     message_path: str = MESSAGE
@@ -176,14 +163,14 @@ def group_text(user: User) -> str:
     return f"root:x:0:\n{own}nogroup:x:65534:\n"
 
 
-def options(launch: Launch, host: Host) -> tuple[str, ...]:
+def options(launch: Launch, host: Host) -> tuple[Word, ...]:
     """Spell the sandbox. Later options lie over earlier ones, so the user's mounts come last."""
     return tuple(
         word
         for part in (
             _machine(host),
             _views(launch),
-            _etc(launch),
+            _etc(launch, host),
             _memory(),
             _environment(launch, host),
             _openings(launch),
@@ -261,14 +248,18 @@ def _parents(path: str) -> Iterator[str]:
         yield from ("--dir", str(folder))
 
 
-def _etc(launch: Launch) -> Iterator[str]:
+def _etc(launch: Launch, host: Host) -> Iterator[Word]:
     for name in SHARED_ETC:
         yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
-    for name in OWN_ETC:
-        yield from ("--ro-bind", str(launch.etc / name), f"/etc/{name}")
+    for name in COPIED_ETC:
+        yield {"place": f"/etc/{name}", "source": f"/etc/{name}"}
+    user = launch.user or User(uid=host.uid, gid=host.gid)
+    own = {"group": group_text(user), "hostname": f"{launch.hostname}\n", "passwd": passwd_text(user)}
+    for name, text in own.items():
+        yield {"place": f"/etc/{name}", "text": text}
+    # These change while the container runs.
     yield from ("--ro-bind", str(launch.hosts), "/etc/hosts")
-    if launch.resolver:
-        yield from ("--ro-bind-try", launch.resolver, "/etc/resolv.conf")
+    yield from ("--ro-bind-try", launch.resolver or RESOLVER, RESOLVER)
 
 
 def _memory() -> Iterator[str]:

@@ -13,10 +13,10 @@ SIGTERM asks the main process to stop, by the signal its container wants; SIGQUI
 """
 
 import contextlib
-import ctypes
 import fcntl
 import json
 import os
+import resource  # noqa: F401 - what os.wait4 would load anew in every shim
 import select
 import signal
 import time
@@ -26,6 +26,7 @@ from typing import Any
 
 from paceline.node.cgroup import Cgroup
 from paceline.node.output import Log, Stream, now, stamp
+from paceline.node.spawn import NOT_STARTED, Files, filled, join_network, pipe, spawn
 
 INTENT, LOCK, STARTED, LOG, EXIT = "intent.json", "lock", "started.json", "log", "exit.json"
 
@@ -34,17 +35,16 @@ CHUNK = 256 * 1024
 HOLD_SECONDS = 0.5
 # How long a start may take before the agent is told of it all the same.
 START_SECONDS = 2.0
+# How long nothing is looked for while the sandbox is on its way to the program.
+LOOK_SECONDS = 0.002
 RETRY_SECONDS = 0.5
 LEAVE_SECONDS = 5.0
 EXIT_FILE_BYTES = 8 * 1024
 MESSAGE_BYTES = 2048
-NOT_STARTED = 128
 # What has plain.py, where there is no PID namespace, end all that it keeps.
 PLAIN_END = int(signal.SIGQUIT)
-# As setns calls the sort of namespace.
-NEW_NETWORK = 0x40000000
 # What stands between the shim and the program; while one of these runs, the program does not.
-LAUNCHERS = ("bwrap", "setpriv")
+LAUNCHERS = (b"bwrap", b"setpriv")
 
 
 def run(folder: str, ready: int) -> None:
@@ -171,6 +171,7 @@ class Keeper:
         self._status = b""
         self._init_pid = 0
         self._init = -1
+        self._children = -1
         self._bwrap = 0
         self._status_fd = -1
         self._streams: tuple[Stream, ...] = ()
@@ -202,30 +203,21 @@ class Keeper:
 
     def _spawn(self) -> None:
         """Start bubblewrap: options through a file nobody else can read, because they carry the environment."""
-        options = os.memfd_create("options")
-        os.write(options, b"".join(o.encode() + b"\0" for o in self._intent["options"]))
-        os.lseek(options, 0, os.SEEK_SET)
-        out, out_end = _pipe()
-        err, err_end = _pipe()
-        status, status_end = _pipe()
+        out, out_end = pipe()
+        err, err_end = pipe()
+        status, status_end = pipe()
         self._streams = (Stream("stdout", out), Stream("stderr", err))
         self._status_fd = status
-        # Above all numbers that the sandbox is given, so that no move treads on another.
-        ends = [fcntl.fcntl(e, fcntl.F_DUPFD_CLOEXEC, 20) for e in (out_end, err_end, options, status_end)]
-        moves = [(os.POSIX_SPAWN_DUP2, end, fd) for fd, end in enumerate(ends, start=1)]
+        files = Files(first=5)
+        options = filled(files.words(self._intent["options"]))
         program, *arguments = self._intent["argv"]
         argv = [program, *self._intent.get("launcher", ()), "--args", "3", "--json-status-fd", "4", *arguments]
-        network = self._intent.get("network", "")
+        if network := self._intent.get("network"):
+            # The shim goes with it: it talks to nobody, and a fork only to come back would cost milliseconds.
+            join_network(network)
         if self._cgroup:
             self._cgroup.make()
-        if self._cgroup or network:
-            self._bwrap = _spawn_inside(argv, ends, cgroup=self._cgroup, network=network)
-        else:
-            self._bwrap = os.posix_spawn(
-                program, argv, {}, file_actions=moves, setsigdef=signal.valid_signals(), setsigmask=()
-            )
-        for fd in (out_end, err_end, options, status_end, *ends):
-            os.close(fd)
+        self._bwrap = spawn(argv, [out_end, err_end, options, status_end, *files.open], self._cgroup)
 
     def _pump(self) -> None:
         """Move output and pass signals on until bubblewrap has ended."""
@@ -259,8 +251,11 @@ class Keeper:
 
     def _patience(self) -> float | None:
         """Tell for how many milliseconds nothing can be due."""
-        if self._ready >= 0 or self._must_stop:
-            return 2
+        if (self._ready >= 0 or self._must_stop) and self._init_pid:
+            return LOOK_SECONDS * 1000
+        if self._ready >= 0:
+            # Bubblewrap says who its child is, and that is heard.
+            return max(self._deadline - time.monotonic(), LOOK_SECONDS) * 1000
         if self._log.backlog:
             return RETRY_SECONDS * 1000
         return HOLD_SECONDS * 1000 if any(s.rest for s in self._streams) else None
@@ -334,13 +329,30 @@ class Keeper:
 
     def _main(self) -> int:
         """Find the container's main process: the first child of the sandbox's init, once it is the user's program."""
-        if not self._init_pid or start_ticks(self._init_pid) is None:
+        child = self._first_child() if self._init_pid else 0
+        if not child:
             return 0
-        child = first_child(self._init_pid)
+        # Asked every few moments in every start, hence not through Path.
         with contextlib.suppress(OSError):
-            name = Path(f"/proc/{child}/comm").read_text().strip()
+            file = os.open(f"/proc/{child}/comm", os.O_RDONLY | os.O_CLOEXEC)
+            name = os.read(file, 64).strip()
+            os.close(file)
             return 0 if name in LAUNCHERS and time.monotonic() < self._deadline else child
         return 0
+
+    def _first_child(self) -> int:
+        """Find the oldest child of the sandbox's init; 0 while it has none, or is gone."""
+        try:
+            if self._children < 0:
+                path = f"/proc/{self._init_pid}/task/{self._init_pid}/children"
+                self._children = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            pids = os.pread(self._children, 64, 0).split()
+        except FileNotFoundError:
+            # Not every kernel lists children.
+            return first_child(self._init_pid) if start_ticks(self._init_pid) is not None else 0
+        except ProcessLookupError:
+            return 0
+        return int(pids[0]) if pids else 0
 
     def _kill(self) -> None:
         """End everything: with the first process of a PID namespace all others end, whatever they did to hide."""
@@ -408,38 +420,6 @@ class Keeper:
         return True
 
 
-def _spawn_inside(argv: list[str], ends: list[int], *, cgroup: Cgroup | None, network: str) -> int:
-    """Start a program that is under its limits, and in its pod's network, from its first instruction on."""
-    pid = os.fork()
-    if pid:
-        return pid
-    try:
-        signal.set_wakeup_fd(-1)
-        for fd, end in enumerate(ends, start=1):
-            os.dup2(end, fd)
-        if cgroup:
-            cgroup.join()
-        if network:
-            _join_network(network)
-        for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
-            signal.signal(number, signal.SIG_DFL)
-        os.execve(argv[0], argv, {})  # noqa: S606 (no shell is wanted)
-    except OSError as error:
-        os.write(2, f"{error.filename}: {error.strerror}".encode())
-    finally:
-        os._exit(NOT_STARTED)
-
-
-def _join_network(file: str) -> None:
-    """Leave the machine's network for a pod's."""
-    handle = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.setns(handle, NEW_NETWORK) != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), file)
-    os.close(handle)
-
-
 def _reserve_exit_file() -> int:
     """Take the room for the exit record now, because a full disk is no reason to forget how a container ended."""
     fd = os.open(f".{EXIT}", os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -450,20 +430,12 @@ def _reserve_exit_file() -> int:
 
 def _catch_signals() -> int:
     """Turn signals into bytes on a pipe, and let none of them end the shim."""
-    wake, end = _pipe()
+    wake, end = pipe()
     os.set_blocking(end, False)
     signal.set_wakeup_fd(end, warn_on_full_buffer=False)
     for number in (signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, lambda *_: None)
     return wake
-
-
-def _pipe() -> tuple[int, int]:
-    reading, writing = os.pipe2(os.O_CLOEXEC)
-    os.set_blocking(reading, False)
-    with contextlib.suppress(OSError):
-        fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, CHUNK)
-    return reading, writing
 
 
 def _be_spared_by_oom() -> None:

@@ -68,21 +68,24 @@ class Starter:
     # None where the agent may not mount anything.
     mounts: Mounts | None = None
 
-    async def start(self, pod: Object, container: Object, restarts: int) -> None:
-        """Start a try of a container and return once its program runs or has failed; Blocked says what is missing."""
+    async def start(self, pod: Object, container: Object, restarts: int, sources: Sources) -> None:
+        """Start a try of a container and return once its program runs or has failed; Blocked says what is missing.
+
+        `sources` is what `prepare` found just before.
+        """
         try:
-            await self._start(pod, container, restarts)
+            await self._start(pod, container, restarts, sources)
         except OSError as error:
             # A full disk, most of all: the pod says so, and is tried again.
             raise Blocked(NOT_CREATED, f"{error.filename or self.folders.root}: {error.strerror or error}") from error
 
-    async def _start(self, pod: Object, container: Object, restarts: int) -> None:
+    async def _start(self, pod: Object, container: Object, restarts: int, sources: Sources) -> None:
         program = self.find_sandbox() if self.host.has_sandbox else ""
         if program is None:
             said = "bubblewrap is not installed, and containers run in its sandbox"
             raise Blocked("SandboxMissing", f"{said}; install it with: {self.host.install_sandbox}")
         self.devices.assign(pod, container)
-        launch = await self.launch(pod, container, restarts)
+        launch = self._launch(pod, container, sources=sources, restarts=restarts)
         around = self._around(launch, program)
         network = await self._network(pod)
         self._fill(pod, launch)
@@ -93,15 +96,16 @@ class Starter:
         await self.world.processes.start(folder)
         self._forget_older(uid_of(pod), str(container["name"]), restarts)
 
-    async def prepare(self, pod: Object) -> None:
+    async def prepare(self, pod: Object) -> Sources:
         """Make what a pod's containers share, before the first of them starts; Blocked says what is missing.
 
-        That is their volumes, and a name.
+        That is their volumes, and a name. Give what was read for it, which the containers are started with.
         """
         machine_name(pod)
         if pod["spec"].get("shareProcessNamespace") and len(containers_of(pod)) > 1:
             raise no_sandbox(SHARED_PROCESSES)
-        shelf = self.shelf(await read_sources(self.cluster, pod, self.tokens))
+        sources = await read_sources(self.cluster, pod, self.tokens)
+        shelf = self.shelf(sources)
         pod = self._with_addresses(pod)
         told: list[str] = []
         for index, spec in mounted(pod):
@@ -115,6 +119,7 @@ class Starter:
                 told.append(f"{error.filename or self.folders.root}: {error.strerror or error}")
         if told:
             raise Blocked(FAILED, "; ".join(told), told=tuple(told))
+        return sources
 
     async def _mount(self, volume: Volume) -> None:
         if volume.mounted is None or volume.source is None or self.mounts is None:
@@ -152,7 +157,6 @@ class Starter:
             env=tuple(env.items()),
             command=command_of(container, env),
             mounts=mounts,
-            etc=self.folders.etc(uid),
             hosts=self.hosts.path(pod),
             message=self.folders.attempt(uid, name, restarts) / MESSAGE,
             message_path=str(container.get("terminationMessagePath") or sandbox.MESSAGE),
@@ -199,13 +203,9 @@ class Starter:
         # Whoever the container runs as may write its last words.
         files.overwrite(launch.message, b"", 0o666)
         self.history.describe(pod)
-        files.make_folder(launch.etc)
-        user = launch.user or sandbox.User(uid=self.host.uid, gid=self.host.gid)
-        files.overwrite(launch.etc / "hostname", f"{launch.hostname}\n".encode())
         if has_own_list(pod):
+            files.make_folder(Path(launch.resolver).parent)
             files.overwrite(Path(launch.resolver), resolver_text(pod, self._name_servers(pod)).encode())
-        files.overwrite(launch.etc / "passwd", sandbox.passwd_text(user).encode())
-        files.overwrite(launch.etc / "group", sandbox.group_text(user).encode())
         for mount in launch.mounts:
             make_sub_path(files, mount, launch.message.parent.parent.name)
         self.hosts.flush()

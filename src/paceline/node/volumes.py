@@ -160,7 +160,8 @@ def _volume_of(pod: Object, index: int, spec: Mapping[str, Any], shelf: Shelf) -
         return _host_path(str(spec["name"]), wire)
     if any(word in spec for word in MADE_OF_OTHERS):
         # A secret is on no disk.
-        is_memory = "secret" in spec
+        # As a kubelet has it: what may be secret, tokens among it, does not go to the disk.
+        is_memory = "secret" in spec or "projected" in spec
         place = shelf.folders.memory(uid_of(pod), index) if is_memory else own
         return replace(_of_files(pod, place, spec, shelf), is_memory=is_memory)
     if "emptyDir" in spec or len(spec) == 1:

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from paceline.node import output, shim
+from paceline.node import output, shim, spawn
 from paceline.world import Clock, Files, Identity
 
 KILLED, TERMINATED = 137, 143
@@ -174,7 +174,7 @@ class SimProcesses:
         course = live.course
         if course.start_error:
             reason, message = "StartError", course.start_error
-            self.finish(live.folder, shim.NOT_STARTED, reason=reason, message=message)
+            self.finish(live.folder, spawn.NOT_STARTED, reason=reason, message=message)
             return
         self.ledger.append(live.folder)
         if course.output:

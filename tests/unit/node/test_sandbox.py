@@ -30,7 +30,6 @@ PLAIN = Launch(
     env=(("LR", "0.1"),),
     command=("python", "train.py"),
     mounts=(),
-    etc=Path("/agent/etc"),
     hosts=Path("/agent/hosts/1"),
     message=Path("/agent/message"),
 )
@@ -38,7 +37,11 @@ UNPRIVILEGED = replace(HOST, is_root=False, uid=1000, gid=1000)
 
 
 def words(launch, host=HOST):
-    return " ".join(options(launch, host))
+    return " ".join(each if isinstance(each, str) else spelt(**each) for each in options(launch, host))
+
+
+def spelt(place, *, text=None, source=None):
+    return f"{source} as {place}" if text is None else f"{text!r} as {place}"
 
 
 def test_the_root_is_empty_and_writable_so_that_a_mount_can_be_anywhere():
@@ -166,7 +169,9 @@ def test_names_and_last_words_have_their_files():
     said = words(PLAIN)
 
     assert "--ro-bind /agent/hosts/1 /etc/hosts" in said
-    assert "--ro-bind /agent/etc/passwd /etc/passwd" in said
+    assert f"{passwd_text(User(uid=0, gid=0))!r} as /etc/passwd" in said
+    assert "'demo-0\\n' as /etc/hostname" in said
+    assert "/etc/services as /etc/services" in said
     assert "--bind /agent/message /dev/termination-log" in said
     assert "/etc/shadow" not in said
 

@@ -43,7 +43,6 @@ class Place:
             env=(("A", "1"),),
             command=("train",),
             mounts=(),
-            etc=self.folder,
             hosts=self.folder,
             message=self.folder,
             working_dir="/work",
