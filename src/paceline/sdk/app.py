@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from paceline.client.cluster import Collection, Select
 from paceline.client.direct import DirectCluster
-from paceline.errors import Malformed, Missing, NotOffered
+from paceline.errors import Conflict, Malformed, Missing, NotOffered
 from paceline.objects.app_status import AppStatus, RecordStatus
 from paceline.objects.meta import Object, controller_of, name_of, namespace_of, uid_of
 from paceline.sdk.discovery import Kind
@@ -13,6 +13,8 @@ OWN_GROUP, VERSION = "paceline.dev", "v1beta1"
 APPS = Collection(group=OWN_GROUP, version=VERSION, plural="trainingapps")
 RECORDS = Collection(group=OWN_GROUP, version=VERSION, plural="jobrecords")
 KIND = Kind(where=APPS, kind="TrainingApp", singular="trainingapp", short_names=("app", "apps"))
+# How often a change is written anew because the controller was quicker.
+CHANGE_TRIES = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +75,19 @@ class AppRef:
         raise Missing(f"{self} has no revision {number}; there are: {known}")
 
     def change(self, app: Object) -> Object:
-        """Write a changed application over the one it was read as; Conflict when somebody else changed it meanwhile."""
-        return self.cluster.replace(APPS, app)
+        """Write the spec of an application over the one it was read as; Conflict when somebody else changed that.
+
+        Its controller writes to it, too: where only the rest has moved on meanwhile, the spec is written again.
+        """
+        for _ in range(CHANGE_TRIES):
+            try:
+                return self.cluster.replace(APPS, app)
+            except Conflict:
+                now = self.read()
+                if now["metadata"].get("generation") != app["metadata"].get("generation"):
+                    raise
+                app = {**now, "spec": app["spec"]}
+        raise Conflict(f"{self} is written to again and again; try again in a moment")
 
     def stop(self) -> None:
         """End the training and keep everything; it goes on after `resume`."""
