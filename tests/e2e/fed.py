@@ -1,19 +1,18 @@
 """Jobs whose code, data and results are elsewhere, and the servers where they are."""
 
 import json
-import socket
 from pathlib import Path
 from typing import Any
 
+from paceline.assembly.network import recalled
 from paceline.testing.embedded import Embedded, wait_until
 from tests.e2e.manifests import text
 
 
-def own_address() -> str:
-    """Give the machine's own address, which pods can reach: the one it would call an outsider from."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
-        line.connect(("192.0.2.1", 9))
-        return str(line.getsockname()[0])
+def beside_pods(cluster: Embedded) -> str:
+    """Give the address of this machine at which its pods reach it, and nobody else does."""
+    network = recalled(cluster.settings)
+    return (network and network.gateway) or "127.0.0.1"
 
 
 def job(name: str, command: str, **spec: Any) -> dict[str, Any]:

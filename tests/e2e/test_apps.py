@@ -8,7 +8,7 @@ import pytest
 
 from paceline.testing.embedded import Embedded, Ran, wait_until
 from paceline.testing.gitserver import git_server
-from tests.e2e.fed import own_address
+from tests.e2e.fed import beside_pods
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 # The values of the CPU tutorial, put right, and small.
@@ -303,7 +303,7 @@ def test_a_training_that_cannot_be_is_refused_and_nothing_starts(cluster, words,
 
 def test_a_private_repository_is_read_and_its_password_is_nowhere(cluster, tmp_path):
     """S-12, S-28, S-29"""
-    with git_server(tmp_path / "git", host=own_address()) as server:
+    with git_server(tmp_path / "git", host=beside_pods(cluster)) as server:
         server.commit("private/closed", {"hello.txt": "closed and well\n"})
         right, wrong = tmp_path / "right", tmp_path / "wrong"
         right.write_text(server.password)

@@ -8,15 +8,15 @@ from paceline.errors import Unavailable
 from paceline.porter.bucket import Bucket, Where, open_bucket
 from paceline.testing.embedded import Embedded, wait_until
 from paceline.testing.s3server import KEY, KEY_ID, S3Server, s3_server
-from tests.e2e.fed import ended, job, log, own_address, processes_that_show, secret, stages, status, submit
+from tests.e2e.fed import beside_pods, ended, job, log, processes_that_show, secret, stages, status, submit
 
 KEYS = {"accessKeyId": KEY_ID, "accessKeySecret": KEY}
 
 
 @pytest.fixture(scope="module")
-def store():
+def store(cluster: Embedded):
     try:
-        with s3_server(host=own_address()) as running:
+        with s3_server(host=beside_pods(cluster)) as running:
             running.make_bucket("results")
             yield running
     except Unavailable as error:

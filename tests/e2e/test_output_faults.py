@@ -13,7 +13,7 @@ from paceline.errors import Unavailable
 from paceline.porter.bucket import Where, open_bucket
 from paceline.testing.embedded import Embedded, processes_with, wait_until
 from paceline.testing.s3server import KEY, KEY_ID, Front, in_front_of, s3_server
-from tests.e2e.fed import ended, job, own_address, secret, submit
+from tests.e2e.fed import beside_pods, ended, job, secret, submit
 
 SCRIPT = (Path(__file__).parent / "jobs" / "closing.py").read_text()
 KEYS = {"accessKeyId": KEY_ID, "accessKeySecret": KEY}
@@ -21,9 +21,9 @@ JOBS = 3
 
 
 @pytest.fixture(scope="module")
-def front():
+def front(cluster: Embedded):
     try:
-        with s3_server(host=own_address()) as server, in_front_of(server) as running:
+        with s3_server(host=beside_pods(cluster)) as server, in_front_of(server) as running:
             server.make_bucket("results")
             yield running
     except Unavailable as error:

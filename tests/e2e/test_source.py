@@ -9,14 +9,14 @@ import pytest
 
 from paceline.testing.embedded import wait_until
 from paceline.testing.gitserver import GitServer, git_server
-from tests.e2e.fed import ended, job, log, own_address, processes_that_show, secret, stages, submit
+from tests.e2e.fed import beside_pods, ended, job, log, processes_that_show, secret, stages, submit
 from tests.e2e.manifests import text
 from tests.e2e.test_images import wheel
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    with git_server(tmp_path_factory.mktemp("git"), host=own_address()) as running:
+def server(cluster, tmp_path_factory):
+    with git_server(tmp_path_factory.mktemp("git"), host=beside_pods(cluster)) as running:
         yield running
 
 

@@ -13,7 +13,7 @@ from paceline.errors import Unavailable
 from paceline.testing.embedded import Embedded, embedded, leftovers, wait_until
 from paceline.testing.s3server import KEY, KEY_ID, S3Server, s3_server
 from tests.e2e.doors import Door
-from tests.e2e.fed import own_address, secret
+from tests.e2e.fed import beside_pods, secret
 from tests.e2e.manifests import claim, pytorch
 from tests.e2e.running import create, show
 from tests.e2e.watching import condition, curve, environment, folder_of, reaches, status
@@ -115,9 +115,9 @@ def test_several_places_are_shown_as_one(cluster: Embedded) -> None:
 
 
 @pytest.fixture
-def bucket() -> Iterator[S3Server]:
+def bucket(cluster: Embedded) -> Iterator[S3Server]:
     try:
-        with s3_server(host=own_address()) as running:
+        with s3_server(host=beside_pods(cluster)) as running:
             running.make_bucket("curves")
             yield running
     except Unavailable as error:

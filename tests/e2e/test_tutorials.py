@@ -8,7 +8,7 @@ import pytest
 from paceline.testing.embedded import Embedded, paceline_command
 from paceline.testing.gitserver import git_server
 from paceline.trainers import parameter_server
-from tests.e2e.fed import own_address
+from tests.e2e.fed import beside_pods
 
 FOLDER = Path(__file__).parents[2] / "docs" / "tutorials"
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
@@ -46,7 +46,7 @@ def test_the_tutorial_on_code_of_ones_own_is_true(cluster, tmp_path):
     """S-01, S-02, S-06, S-09, S-12, S-36, S-49"""
     bucket = tmp_path / "bucket"
     bucket.mkdir()
-    with git_server(tmp_path / "git", host=own_address()) as server:
+    with git_server(tmp_path / "git", host=beside_pods(cluster)) as server:
         commit = server.commit("code", {"train.py": Path(parameter_server.__file__).read_text()})
         said = read_through(cluster, "service.md", tmp_path, REPO=server.url("code"), BUCKET=str(bucket))
 
