@@ -1,6 +1,7 @@
 """The controllers of our kinds as one process beside any cluster: checked before they start, led by a lease."""
 
 import asyncio
+import contextlib
 import json
 import logging
 import platform
@@ -35,8 +36,9 @@ HOME = "paceline-system"
 LEASE = "paceline-controller"
 # How the embedded cluster signs its version.
 EMBEDDED = "+paceline"
-# A definition is stored a moment before its kind is served.
-SERVED_SECONDS, POLL_SECONDS = 60.0, 0.2
+# A definition is stored a moment before its kind is served: how long we wait for those that we have defined, and for
+# those that somebody else may have defined right before.
+SERVED_SECONDS, KNOWN_SECONDS, POLL_SECONDS = 60.0, 10.0, 0.2
 # How long a token that somebody replaces in time is used before it is read again.
 TOKEN_SECONDS = 60.0
 # Every pod has an address of its own, and nobody counts visits to services.
@@ -91,7 +93,7 @@ async def check(cluster: Cluster, choice: Choice) -> str:
         raise Unavailable(f"{choice.access.server} is an embedded cluster of Paceline: its controllers run already")
     if choice.installs_kinds:
         await _define(cluster)
-    if lacking := await _not_served(cluster):
+    if lacking := await _never_served(cluster, SERVED_SECONDS if choice.installs_kinds else KNOWN_SECONDS):
         named = "our kinds" if len(lacking) == len(own_kinds()) else ", ".join(lacking)
         raise Unavailable(
             f"{choice.access.server} does not know {named}; type: paceline crds | kubectl apply --server-side -f -\n"
@@ -145,9 +147,15 @@ async def _define(cluster: Cluster) -> None:
             f"{who} may not define kinds ({errors.exceptions[0]}); ask an administrator to type: "
             "paceline crds | kubectl apply --server-side -f -"
         ) from errors
-    async with asyncio.timeout(SERVED_SECONDS):
-        while await _not_served(cluster):  # noqa: ASYNC110 - nothing tells when a kind is served
-            await asyncio.sleep(POLL_SECONDS)
+
+
+async def _never_served(cluster: Cluster, seconds: float) -> tuple[str, ...]:
+    """Ask which of our kinds the cluster does not serve although it had time to."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            while await _not_served(cluster):  # noqa: ASYNC110 - nothing tells when a kind is served
+                await asyncio.sleep(POLL_SECONDS)
+    return await _not_served(cluster)
 
 
 async def _not_served(cluster: Cluster) -> tuple[str, ...]:

@@ -62,7 +62,7 @@ def rights() -> tuple[Right, ...]:
         # Of a service's pages nobody is told before they can be reached.
         Right(group="discovery.k8s.io", resources=("endpointslices",), verbs=("list", "watch")),
         # The key by which members start processes in each other, and the tokens of Notebooks.
-        Right(group="", resources=("secrets",), verbs=("create", "get", "patch")),
+        Right(group="", resources=("secrets",), verbs=("create", "patch")),
         Right(group="", resources=("events",), verbs=("create", "get", "patch")),
         Right(group="scheduler.tensorstack.dev", resources=("podgroups",), verbs=("create",)),
     )

@@ -109,11 +109,9 @@ async def _make_launch(hands: Hands, job: Object, seen: Seen) -> None:
     try:
         await hands.cluster.create(SECRETS, manifest)
     except Exists:
-        there = await hands.cluster.get(SECRETS, *key_of(manifest))
+        # Not read first: nobody need let a controller read secrets. What is the same already changes nothing.
         files = {name: manifest["data"][name] for name in launch.files}
-        known = there.get("data") or {}
-        if any(known.get(name) != text for name, text in files.items()):
-            await hands.cluster.patch(SECRETS, key_of(manifest), {"data": files})
+        await hands.cluster.patch(SECRETS, key_of(manifest), {"data": files})
 
 
 async def _make_group(hands: Hands, job: Object, seen: Seen) -> None:
