@@ -69,7 +69,7 @@ HOMES = {
     "sqlite3": ("store/sqlite.py", "store/file.py", "store/copies.py"),
     "multiprocessing": ("assembly/",),
     "subprocess": (
-        *("assembly/", "node/launch.py", "node/shim.py", "node/spawn.py", "node/nursery.py"),
+        *("assembly/", "node/launch.py", "node/shim.py", "node/nursery.py"),
         *("porter/git.py", "porter/install.py"),
     ),
 }

@@ -45,6 +45,7 @@ ELSEWHERE = {
     "node/output.py": "e2e/test_shim.py",  # part of the shim
     "node/plain.py": "e2e/test_no_sandbox.py",  # runs a program without a sandbox, in a process of its own
     "node/shim.py": "e2e/test_shim.py",  # runs beside a container, in a process of its own
+    "node/spawn.py": "e2e/test_shim.py",  # part of the shim
     "store/copies.py": "e2e/test_backup.py",  # copies of the real file
     "store/file.py": "crash/test_sqlite_images.py",  # the real disk
     "store/sqlite.py": "crash/test_sqlite_images.py",  # the real disk
