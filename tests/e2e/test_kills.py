@@ -45,6 +45,10 @@ def dice(request: pytest.FixtureRequest) -> random.Random:
     return random.Random(f"{seed} {request.node.name}")
 
 
+# What lies in the folder of a pod that runs: folders of its container and its try, log, lock, records, message.
+FILES = 8
+
+
 @dataclass(frozen=True, slots=True)
 class Moment:
     """A point of a job's life that can be seen from outside: so many files of its pods, or so many lines printed."""
@@ -61,7 +65,7 @@ class Moment:
 def draw_moment(dice: random.Random, lines: int) -> Moment:
     """Draw a point: one in three while the pods are being made, the others while they print."""
     if dice.random() < 1 / 3:
-        return Moment("files", dice.randrange(25))
+        return Moment("files", dice.randrange(MEMBERS * FILES + 1))
     return Moment("lines", dice.randrange(1, MEMBERS * (lines + 1)))
 
 
