@@ -76,6 +76,7 @@ NOT_WAITED_IN = {
     "node/logs.py": "follows the log of a container; reads only",
     "node/serve.py": "the agent's socket; reads only",
     "node/sessions.py": "opens lines to containers; writes nothing",
+    "node/start.py Starter.launch": "only for commands in containers, as inside.py and sessions.py; writes nothing",
     "node/start.py Starter._mount": "nothing is mounted in a simulated world: e2e/test_network.py",
     "node/start.py Starter._network": "pods have no network of their own in a simulated world",
     "node/stats.py": "measures; writes nothing",
