@@ -5,10 +5,11 @@ import functools
 import logging
 import re
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from paceline.client.cluster import CLAIMS, PODS, VOLUMES, Change, Cluster
 from paceline.client.events import Recorder
@@ -310,7 +311,7 @@ class Agent:
                 continue
             if not self._checks.is_condemned((uid, name, each.restarts)):
                 self._greeted.add(who)
-                self._group.create_task(self._after_start(seen, container, each.restarts))
+                self._beside(self._after_start(seen, container, each.restarts))
 
     async def _after_start(self, seen: Seen, container: Object, restarts: int) -> None:
         name, uid = str(container["name"]), uid_of(seen.pod)
@@ -333,7 +334,7 @@ class Agent:
                 self.queue.add_after(uid, MOMENT.total_seconds())
             elif each.is_held and who is not None and who not in self._followed:
                 self._followed.add(who)
-                self._group.create_task(self._await_end(uid, who))
+                self._beside(self._await_end(uid, who))
 
     async def _await_end(self, uid: str, who: Identity) -> None:
         try:
@@ -357,7 +358,16 @@ class Agent:
         self.pods.observe(written)
         if told := stories(old, plan.status):
             # Beside the work: events are for people, and the next step need not wait for them.
-            self._group.create_task(self._tell(written, told))
+            self._beside(self._tell(written, told))
+
+    def _beside(self, work: Coroutine[Any, Any, None]) -> None:
+        """Begin something beside the work; an agent that is ending begins nothing any more."""
+        try:
+            self._group.create_task(work)
+        except RuntimeError:
+            # Python 3.11 would complain of a coroutine that nobody waits for.
+            work.close()
+            raise
 
     async def _tell(self, pod: Object, told: tuple[Story, ...]) -> None:
         for story in told:
