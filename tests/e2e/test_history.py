@@ -27,7 +27,9 @@ def delete(cluster: Embedded, what: str, name: str) -> None:
 def kept(cluster: Embedded, namespace: str = "default") -> list[dict[str, object]]:
     (node,) = json.loads(cluster.kubectl("get", "nodes", "-o", "json").out)["items"]
     path = f"/api/v1/nodes/{node['metadata']['name']}/proxy/history/{namespace}"
-    items: list[dict[str, object]] = json.loads(cluster.kubectl("get", "--raw", path).out)["items"]
+    # An agent that was just killed answers when the next one is there.
+    said = wait_until("the agent answers", lambda: cluster.kubectl("get", "--raw", path).out)
+    items: list[dict[str, object]] = json.loads(said)["items"]
     return items
 
 
