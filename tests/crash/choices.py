@@ -13,7 +13,7 @@ FROM_THE_START = {next(iter(LIVES)), *(name for name, life in LIVES.items() if l
 # a container, it has not looked yet whether that runs already.
 NEVER, BEFOREHAND = 300, 5
 # Of the writes that last, other than the first from each place, every so-many-th in `make test`.
-PART = 6
+PART = 10
 # Who is killed while its tasks wait in a package.
 HOME = {"store": "control", "control": "controllers", "node": "agent"}
 

@@ -9,7 +9,7 @@ from paceline.testing.simrun import Failed, simulate
 from tests.flow.planted import PLANTS
 
 # In `make test`, which has to end within half an hour; a soak has all of them.
-SOME_EVENTS, EVENTS = 5_000, 10_000
+SOME_EVENTS, EVENTS = 2_500, 10_000
 SEEDS = range(20)
 # Other seeds than above, ten times as many.
 SOAK_SEEDS = range(20, 220)
