@@ -110,6 +110,15 @@ def state_of(pod: dict[str, Any]) -> str:
     return f"{word} {more.get('reason', '')}".strip()
 
 
+def await_alive(crowd: Crowd, names: set[str]) -> None:
+    """Wait until exactly these run, those that crash aside; what else there is, is told."""
+    try:
+        wait_until("these run again", lambda: {who for who, _ in crowd.alive()} - {"crashing"} == names)
+    except AssertionError as error:
+        told = {name: pod["status"] for name, pod in crowd.pods().items()}
+        raise AssertionError(f"{crowd.alive()} {json.dumps(told)}") from error
+
+
 def test_after_a_reboot_pods_go_on_by_their_restart_policy(cluster: Embedded, tmp_path: Path) -> None:
     crowd = Crowd(cluster=cluster, folder=tmp_path)
     tmp_path.chmod(0o777)
@@ -126,7 +135,7 @@ def test_after_a_reboot_pods_go_on_by_their_restart_policy(cluster: Embedded, tm
 
     up_after_reboot(cluster, tmp_path)
 
-    wait_until("two run again", lambda: {who for who, _ in crowd.alive()} - {"crashing"} == {"always", "failure"})
+    await_alive(crowd, {"always", "failure"})
     assert not set().union(*running.values()) & set().union(*crowd.alive().values())
     wait_until("all know it", lambda: [restarts_of(crowd.pods()[name]) for name in names] == [1, 1, 0])
     wait_until(
