@@ -145,7 +145,7 @@ def an_ended_job_stays_beyond_its_time(patch: pytest.MonkeyPatch) -> None:
 # Each with the seed that found it fast when it was last looked for: that one is tried first, which saves minutes.
 _FOUND_BY: dict[Plant, int] = {
     the_disk_answers_before_it_has_synced: 6,
-    nobody_checks_the_revision: 9,
+    nobody_checks_the_revision: 13,
     restarts_are_not_counted: 0,
     ports_are_chosen_without_looking_at_others: 0,
     owners_are_told_apart_by_name: 0,
