@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unprivileged soak check fmt lock bench up kube reference charts recordings conformance node traffic
+.PHONY: help setup demo test unprivileged soak check fmt lock bench up kube reference charts recordings conformance node realjob traffic
 
 # One more than the usual two cores: tests with real programs wait more than they compute.
 WORKERS ?= 3
@@ -47,6 +47,8 @@ bench: setup ## measure, as ratios in one run
 	@PATH=$$(tools/setup kube):$$PATH .venv/bin/python bench/cold_start.py
 	@.venv/bin/python -m bench.start
 	@.venv/bin/python -m bench.node
+	@.venv/bin/python -m bench.gang
+	@.venv/bin/python -m bench.data
 	@.venv/bin/python -m bench.control
 	@.venv/bin/python -m bench.api $(ARGS)
 

@@ -1,6 +1,6 @@
 """Code in and results out, as ratios: a sync over a plain copy, and a start from git over a bare clone.
 
-    .venv/bin/python bench/data.py
+    .venv/bin/python -m bench.data
 
 Everything is local: a folder stands for the bucket, a server on loopback for the repository.
 """
