@@ -246,16 +246,23 @@ def _gone_is_fine(_call: object, _path: str, failure: tuple[type, BaseException,
         raise failure[1]
 
 
-class OneThread:
+class Threads:
+    """A few threads of their own: calls wait for no more than as many others."""
+
+    def __init__(self, name: str, count: int) -> None:
+        self._threads = ThreadPoolExecutor(max_workers=count, thread_name_prefix=name)
+
+    async def run(self, call: Callable[[], T]) -> T:
+        """Run `call` on one of the threads."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+    def close(self) -> None:
+        """End the threads after the calls that wait."""
+        self._threads.shutdown()
+
+
+class OneThread(Threads):
     """One thread of its own, so that calls keep their order."""
 
     def __init__(self, name: str) -> None:
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
-
-    async def run(self, call: Callable[[], T]) -> T:
-        """Run `call` on the thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, call)
-
-    def close(self) -> None:
-        """End the thread after the calls that wait."""
-        self._thread.shutdown()
+        super().__init__(name, 1)

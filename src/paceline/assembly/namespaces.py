@@ -23,7 +23,7 @@ RUN = Path("/run/paceline")
 INSIDE = "eth0"
 NEW_NETWORK = 0x40000000
 BIND, DETACH = 4096, 2
-LINGER_SECONDS = 1.0
+LINGER_SECONDS = 0.25
 LOOK_SECONDS, MOST_LOOKS = 0.001, 50
 # As container runtimes set them: a port below 1024 is nothing special in a network of one's own.
 SETTINGS = (("net/ipv4/ip_unprivileged_port_start", "0"), ("net/ipv4/ping_group_range", "0 2147483647"))

@@ -1,5 +1,6 @@
 """Tell people what happened to an object, as Kubernetes events."""
 
+import asyncio
 import hashlib
 import logging
 
@@ -14,6 +15,7 @@ log = logging.getLogger(__name__)
 MAX_MESSAGE = 1024
 MAX_NAME = 200
 MAX_TRIES = 5
+MAX_AT_ONCE = 100
 # How the life of a pod begins.
 BEGINNING = ("Scheduled", "Pulling", "Pulled", "Created", "Started")
 
@@ -21,10 +23,12 @@ BEGINNING = ("Scheduled", "Pulling", "Pulled", "Created", "Started")
 class Recorder:
     """Records events for one component. The same thing again is counted, also after a restart."""
 
-    def __init__(self, cluster: Cluster, clock: Clock, *, component: str) -> None:
+    def __init__(self, cluster: Cluster, clock: Clock, *, component: str, at_once: int = MAX_AT_ONCE) -> None:
         self._cluster = cluster
         self._clock = clock
         self._component = component
+        # The others wait: where many things happen together, doing them comes before telling of them.
+        self._turn = asyncio.Semaphore(at_once)
 
     async def record(
         self, about: Object, reason: str, *, message: str, is_warning: bool = False, part: str = ""
@@ -32,7 +36,8 @@ class Recorder:
         """Record that something happened to an object, or a part of it; one that cannot be stored is only logged."""
         event = self._event(about, reason, message=message[:MAX_MESSAGE], is_warning=is_warning, part=part)
         try:
-            await self._store(event)
+            async with self._turn:
+                await self._store(event)
         except PacelineError as error:
             # The object matters more than the story about it: its namespace may be going just now.
             said = {"about": name_of(about), "event": reason, "error": str(error)}

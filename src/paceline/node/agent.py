@@ -53,6 +53,8 @@ from paceline.world import Blocking, Identity, World
 log = logging.getLogger(__name__)
 
 WORKERS = 8
+# How many events are on their way at a time.
+EVENTS_AT_ONCE = 2
 # A pass starts containers and looks again; more rounds than a pod has stages mean a bug.
 MAX_ROUNDS = 100
 # What keeps a container from starting is looked at again after half the time it has lasted, within these bounds.
@@ -246,8 +248,12 @@ class Agent:
             for name, ended in plan.record:
                 write_ended(self.world.files, self._folder(seen, name), ended)
             problems |= await self._start(pod, plan)
-        self._leaving.carry_out(self._group, seen, plan)
+        has_asked = self._leaving.carry_out(self._group, seen, plan)
         self._follow(uid, seen.tries)
+        if has_asked:
+            # Others may have to be asked too, and by the next look most have ended: there is one thing less to report.
+            self.queue.add(uid)
+            return
         self._checks.keep(self._group, pod, seen.tries)
         self._greet(seen)
         if self._has_ended(seen, plan):
@@ -401,14 +407,11 @@ class Agent:
         self._follow(uid, held)
         if not held:
             await self._disconnect(uid)
-        if not held and self.world.files.exists(self.folders.pod(uid)):
-            # Elsewhere: what a pod left in its scratch folders may take long to remove. Its own folder last: while that
-            # is there, the rest is looked for.
-            await self.blocking.run(functools.partial(self.world.files.remove, self.folders.memories(uid)))
-            if await self.blocking.run(functools.partial(self._clearing.history.keep, uid)):
-                self._clearing.hint()
-            # What had nothing to keep is still there.
-            await self.blocking.run(functools.partial(self.world.files.remove, self.folders.pod(uid)))
+        if held or not self.world.files.exists(self.folders.pod(uid)):
+            return
+        # Elsewhere: what a pod left in its scratch folders may take long to remove.
+        if await self.blocking.run(functools.partial(self._clearing.history.put_away, uid)):
+            self._clearing.hint()
 
     async def _disconnect(self, uid: str) -> None:
         """Take away the network, the devices and the mounts of a pod in which nothing runs any more."""

@@ -90,6 +90,15 @@ class History:
         """Tell whether the disk is so full that room is needed more than the past."""
         return self.world.files.room(self.folders.root) < LEAST_ROOM
 
+    def put_away(self, uid: str) -> bool:
+        """Keep what a gone pod has said, and remove the rest; tell whether there was anything to keep."""
+        # Its own folder last: while that is there, the rest is looked for.
+        self.world.files.remove(self.folders.memories(uid))
+        is_kept = self.keep(uid)
+        # What had nothing to keep is still there.
+        self.world.files.remove(self.folders.pod(uid))
+        return is_kept
+
     def keep(self, uid: str) -> bool:
         """Put a gone pod's folder, in which nothing runs any more, into the past; False when it has nothing to keep."""
         files, folder = self.world.files, self.folders.pod(uid)

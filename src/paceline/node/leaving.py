@@ -42,10 +42,9 @@ class Leaving:
         told = {name: self._told[who] for name, who in known if who is not None and who in self._told}
         return replace(seen, tries=self._moments.recalled(seen.tries), told=told)
 
-    def carry_out(self, group: asyncio.TaskGroup, seen: Seen, plan: Plan) -> None:
-        """Ask, tell and kill."""
-        for name in plan.ask:
-            self._ask(group, seen, name)
+    def carry_out(self, group: asyncio.TaskGroup, seen: Seen, plan: Plan) -> bool:
+        """Ask, tell and kill; tell whether anybody was asked."""
+        asked = [self._ask(group, seen, name) for name in plan.ask]
         for each in seen.tries.values():
             # Asked by an agent that did not live to see the hook end: asking twice does no harm.
             if each.is_held and each.asked_at and each.started and each.started.identity not in self._asked:
@@ -53,6 +52,7 @@ class Leaving:
         for name in plan.kill:
             self.send(seen.tries[name], signal.SIGQUIT)
         self._set_timers(seen.tries, plan.ends)
+        return any(asked)
 
     def send(self, each: Try, number: int) -> None:
         """Signal a try's shim, if it has said who it is."""
@@ -73,11 +73,11 @@ class Leaving:
             timer.cancel()
         self._kills.clear()
 
-    def _ask(self, group: asyncio.TaskGroup, seen: Seen, name: str) -> None:
+    def _ask(self, group: asyncio.TaskGroup, seen: Seen, name: str) -> bool:
         each, container = seen.tries[name], next(c for c in containers_of(seen.pod) if c["name"] == name)
         who = each.started.identity if each.started else None
         if who is None:
-            return
+            return False
         # First on record: an agent that finds it there and has not asked itself asks again.
         folder = self.folders.attempt(uid_of(seen.pod), name, each.restarts)
         self._moments.note(self.world.files, folder, who, now=self.world.clock.now())
@@ -88,6 +88,7 @@ class Leaving:
             self._tell(each)
         # Beside the work: events are for people, and the next pod need not wait for them.
         group.create_task(self._say(seen, name))
+        return True
 
     async def _say(self, seen: Seen, name: str) -> None:
         why, part = why_stopping(seen, name), part_of(seen.pod, name)

@@ -246,7 +246,9 @@ def _conditions(seen: Seen, containers: tuple[list[Object], list[Object]], phase
         last = old.get(kind, {})
         since = last.get("lastTransitionTime") if last.get("status") == word else None
         said = why if not holds or phase == "Succeeded" else {}
-        old[kind] = {"type": kind, "status": word, "lastTransitionTime": since or to_wire(now), **said}
+        # As the server keeps it: what is the same is not written again.
+        when = {"lastProbeTime": None, "lastTransitionTime": since or to_wire(now)}
+        old[kind] = {"type": kind, "status": word, **when, **said}
     # In the order of a kubelet, which speaks for the scheduler too.
     told = [{**old.pop(kind), **_generation(seen.pod)} for kind in (*ours, "PodScheduled") if kind in old]
     return [*told, *old.values()]

@@ -19,7 +19,7 @@ from paceline.client.events import Recorder
 from paceline.client.local import IN_PROCESS, LocalCluster
 from paceline.client.verbs import Verbs
 from paceline.errors import Busy
-from paceline.node.agent import Agent
+from paceline.node.agent import EVENTS_AT_ONCE, Agent
 from paceline.node.entrances import Entrances, Lead
 from paceline.node.host import Device, Folders, Host, Supply
 from paceline.objects.meta import Object
@@ -245,7 +245,7 @@ class SimCluster:
             cluster=cluster,
             world=world,
             blocking=SimBlocking(),
-            recorder=Recorder(cluster, world.clock, component="paceline-agent"),
+            recorder=Recorder(cluster, world.clock, component="paceline-agent", at_once=EVENTS_AT_ONCE),
             host=HOST,
             folders=Folders(root=ROOT),
             images=(),
