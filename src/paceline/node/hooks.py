@@ -27,13 +27,16 @@ class Hooks:
             await self._tell(pod, container, "PostStart", said)
         return said.is_good
 
-    async def before_stop(self, pod: Object, container: Mapping[str, Any], *, seconds: float) -> None:
+    async def before_stop(self, pod: Object, container: Mapping[str, Any], *, seconds: float) -> Said:
         """Run what precedes the end, for as long as the grace period lasts."""
         try:
             async with asyncio.timeout(seconds):
-                said = await self._run(pod, container, PRE_STOP)
+                return await self._run(pod, container, PRE_STOP)
         except TimeoutError:
-            said = Said(is_good=False, text="it took longer than the grace period")
+            return Said(is_good=False, text="it took longer than the grace period")
+
+    async def tell_of_stop(self, pod: Object, container: Mapping[str, Any], said: Said) -> None:
+        """Tell of what preceded the end, if it failed."""
         if not said.is_good and (said.text or not said.is_unknown):
             await self._tell(pod, container, "PreStop", said)
 

@@ -95,9 +95,10 @@ class Leaving:
         await self.recorder.record(seen.pod, "Killing", message=why, part=part)
 
     async def _take_leave(self, seen: Seen, container: Object, each: Try) -> None:
-        await self.hooks.before_stop(seen.pod, container, seconds=grace_of(seen, str(container["name"])))
+        said = await self.hooks.before_stop(seen.pod, container, seconds=grace_of(seen, str(container["name"])))
         self._tell(each)
         self.on_change(uid_of(seen.pod))
+        await self.hooks.tell_of_stop(seen.pod, container, said)
 
     def _tell(self, each: Try) -> None:
         if each.started and each.started.identity:

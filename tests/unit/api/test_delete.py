@@ -2,6 +2,7 @@
 
 import pytest
 
+from paceline.api.delete import TOGETHER
 from tests.unit.api.client import CONFIG_MAPS, NAMESPACE, PODS, WIDGETS, config_map, pod, widget
 
 
@@ -121,6 +122,21 @@ async def test_a_selection_is_deleted_together(client):
 
     assert [item["metadata"]["name"] for item in said.json["items"]] == ["a", "b"]
     assert [item["metadata"]["name"] for item in (await client.get(CONFIG_MAPS)).json["items"]] == ["c"]
+
+
+async def test_more_than_go_together_are_all_deleted_and_no_more_than_were_asked_for(client):
+    names = [f"many-{number:03}" for number in range(TOGETHER * 2 + 20)]
+    for name in names:
+        await client.post(CONFIG_MAPS, config_map(name))
+
+    first = await client.delete(f"{CONFIG_MAPS}?limit={TOGETHER + 10}")
+    left = [each["metadata"]["name"] for each in (await client.get(CONFIG_MAPS)).json["items"]]
+    rest = await client.delete(CONFIG_MAPS)
+
+    assert [each["metadata"]["name"] for each in first.json["items"]] == names[: TOGETHER + 10]
+    assert left == names[TOGETHER + 10 :]
+    assert [each["metadata"]["name"] for each in rest.json["items"]] == left
+    assert (await client.get(CONFIG_MAPS)).json["items"] == []
 
 
 async def test_the_namespaces_that_a_cluster_needs_stay(client):

@@ -32,6 +32,35 @@ def test_a_pod_runs_and_its_end_is_reported(play, code, phase):
     play(story)
 
 
+class Counted:
+    """A cluster that counts who patches what."""
+
+    def __init__(self, cluster):
+        self._cluster = cluster
+        self.patched = []
+
+    def __getattr__(self, name):
+        return getattr(self._cluster, name)
+
+    async def patch(self, where, key, patch, **how):
+        self.patched.append((where.plural, key[1]))
+        return await self._cluster.patch(where, key, patch, **how)
+
+
+def test_a_pod_is_reported_when_there_is_news_and_not_at_every_look(play):
+    async def story(place):
+        place.cluster = counted = Counted(place.cluster)
+        async with place.agent() as agent:
+            uid = (await place.create())["metadata"]["uid"]
+            await place.phase("Running")
+            for _ in range(5):
+                await agent.reconcile(uid)
+            await asyncio.sleep(1)
+        assert counted.patched.count(("pods", "demo")) == 1
+
+    play(story)
+
+
 def test_a_program_that_is_not_there_was_never_running(play):
     async def story(place):
         place.sim.processes.script = always(Course(start_error="train: not found"))
