@@ -129,7 +129,7 @@ async def test_more_than_go_together_are_all_deleted_and_no_more_than_were_asked
     for name in names:
         await client.post(CONFIG_MAPS, config_map(name))
 
-    first = await client.delete(f"{CONFIG_MAPS}?limit={TOGETHER + 10}")
+    first = await client.delete(CONFIG_MAPS, limit=str(TOGETHER + 10))
     left = [each["metadata"]["name"] for each in (await client.get(CONFIG_MAPS)).json["items"]]
     rest = await client.delete(CONFIG_MAPS)
 
