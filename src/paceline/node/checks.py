@@ -65,7 +65,9 @@ class Checks:
         for attempt, (container, began) in wanted.items():
             if attempt not in self._tasks:
                 self._tallies[attempt] = {}
-                self._tasks[attempt] = group.create_task(self._run(attempt, pod, container, began))
+                self._tasks[attempt] = group.create_task(
+                    self._run(group, attempt, pod, container=container, began=began)
+                )
 
     def forget(self, uid: str) -> None:
         """Stop asking the containers of a pod that is gone."""
@@ -110,7 +112,15 @@ class Checks:
         self._condemned.add(attempt)
         self.on_change(attempt[0])
 
-    async def _run(self, attempt: Attempt, pod: Object, container: Mapping[str, Any], began: datetime) -> None:
+    async def _run(
+        self,
+        group: asyncio.TaskGroup,
+        attempt: Attempt,
+        pod: Object,
+        *,
+        container: Mapping[str, Any],
+        began: datetime,
+    ) -> None:
         probes = {probe.kind: probe for probe in probes_of(container)}
         due = {probe.kind: began + probe.delay for probe in probes.values()}
         tallies = self._tallies[attempt]
@@ -118,21 +128,23 @@ class Checks:
             kind = min(asked, key=lambda each: due[each])
             await asyncio.sleep(max((due[kind] - self.clock.now()).total_seconds(), 0.0))
             said = await self.asking.ask(probes[kind], pod, container, self.address(pod))
+            # Told beside: who is found sick is asked no more, and that it was has to be told all the same.
             if said.is_unknown and said.text:
-                await self._tell(attempt, pod, f"errored and resulted in unknown state: {said.text}", kind=kind)
+                told = f"errored and resulted in unknown state: {said.text}"
+                group.create_task(self._tell(attempt, pod, told, kind=kind))
             elif not said.is_unknown:
-                await self._count(attempt, pod, probes[kind], said)
+                self._count(attempt, probes[kind], said)
+                if not said.is_good:
+                    group.create_task(self._tell(attempt, pod, f"failed: {said.text}", kind=kind))
             due[kind] = self.clock.now() + max(probes[kind].period, timedelta(milliseconds=1))
 
-    async def _count(self, attempt: Attempt, pod: Object, probe: Probe, said: Said) -> None:
+    def _count(self, attempt: Attempt, probe: Probe, said: Said) -> None:
         tallies = self._tallies[attempt]
         before = tallies.get(probe.kind) or first_tally(probe)
         after = tallies[probe.kind] = count(before, probe, is_good=said.is_good)
         has_failed = not said.is_good and after.times >= probe.failures
         if after.verdict != before.verdict or has_failed or (probe.kind == STARTUP and said.is_good):
             self.on_change(attempt[0])
-        if not said.is_good:
-            await self._tell(attempt, pod, f"failed: {said.text}", kind=probe.kind)
 
     async def _tell(self, attempt: Attempt, pod: Object, said: str, *, kind: str) -> None:
         message, part = f"{NAMES[kind]} probe {said}", part_of(pod, attempt[1])
