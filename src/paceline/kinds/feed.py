@@ -7,7 +7,7 @@ Never  knows a framework, or what the program does that runs in our own image.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from paceline.kinds.data import INPUT, OUTPUT, Bucket, Input, Output, Staging
 from paceline.kinds.fed import Fed
@@ -198,38 +198,40 @@ def _source(hold: _Hold, source: Source) -> _Load:
     mounts = [code, {**tools, "readOnly": True}]
     wanted = tuple(word for file in _requirements(source) for word in ("--packages", file))
     into = ("--into", FOLDER, "--tools", TOOLS, *wanted)
-    if source.git is not None:
-        secret = _secret("git", source.git.secret)
-        volumes += secret.volumes
-        words = ("clone", *_repository(source.git), "--commit", pinned(source.git) or hold.site.commit, *into)
-        before = [hold.ours(CLONE, words, code, tools, *secret.mounts)]
-    else:
-        before = [_unpack(hold, source.archive, into, volumes)] if source.archive is not None else []
+    shared: tuple[Free, ...] = (code, tools)
+    if source.cache is not None:
+        volumes.append(_claim(CACHE_VOLUME, source.cache))
+        shared = (*shared, _at(CACHE_VOLUME, CACHE))
+        mounts.append({**_at(CACHE_VOLUME, CACHE), "readOnly": True})
+        into = (*into, "--cache", CACHE)
+    before = []
+    if source.git is not None or source.archive is not None:
+        words, needs = _code(hold, source)
+        volumes += needs.volumes
+        before.append(hold.ours(CLONE, (*words, *into), *shared, *needs.mounts))
     if source.requirements != "":
-        cache: tuple[Free, ...] = ()
-        if source.cache is not None:
-            volumes.append(_claim(CACHE_VOLUME, source.cache))
-            cache = (_at(CACHE_VOLUME, CACHE),)
-            mounts.append({**_at(CACHE_VOLUME, CACHE), "readOnly": True})
-        before.append(_install(hold, source, (code, tools, *cache)))
+        before.append(_install(hold, source, shared))
     return _Load(volumes=tuple(volumes), mounts=tuple(mounts), before=tuple(before))
+
+
+def _code(hold: _Hold, source: Source) -> tuple[tuple[str, ...], _Load]:
+    """Give the words by which the code comes, and what has to be there for them."""
+    if source.git is not None:
+        commit = pinned(source.git) or hold.site.commit
+        return ("clone", *_repository(source.git), "--commit", commit), _secret("git", source.git.secret)
+    archive = cast("Archive", source.archive)
+    name, folder = "paceline-archive", "/paceline-archive"
+    if archive.config_map is not None:
+        volume = {"name": name, "configMap": {"name": archive.config_map}}
+    else:
+        volume = _claim(name, str(archive.claim))
+    words = ("unpack", "--file", f"{folder}/{archive.path}", "--digest", archive.digest)
+    return words, _Load(volumes=(volume,), mounts=({**_at(name, folder), "readOnly": True},))
 
 
 def _repository(git: Git) -> tuple[str, ...]:
     known = ("--secret", f"{SECRETS}/git") if git.secret is not None else ()
     return ("--url", git.url, *(("--revision", git.revision) if git.revision else ()), *known)
-
-
-def _unpack(hold: _Hold, archive: Archive, into: tuple[str, ...], volumes: list[Free]) -> Free:
-    name, folder = "paceline-archive", "/paceline-archive"
-    if archive.config_map is not None:
-        volumes.append({"name": name, "configMap": {"name": archive.config_map}})
-    else:
-        volumes.append({**_claim(name, str(archive.claim))})
-    words = ("unpack", "--file", f"{folder}/{archive.path}", "--digest", archive.digest, *into)
-    return hold.ours(
-        CLONE, words, _at(SOURCE_VOLUME, FOLDER), _at(TOOLS_VOLUME, TOOLS), {**_at(name, folder), "readOnly": True}
-    )
 
 
 def _install(hold: _Hold, source: Source, mounts: tuple[Free, ...]) -> Free:

@@ -70,7 +70,10 @@ class Source(Part, frozen=True, kw_only=True):
     ) = None
     cache: (
         Annotated[
-            ObjectName, about("Claim that keeps installed packages for later jobs. Left out: they go with the pod.")
+            ObjectName,
+            about(
+                "Claim that keeps public code and installed packages for later jobs. Left out: they go with the pod."
+            ),
         ]
         | None
     ) = None

@@ -4,11 +4,11 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from paceline.porter.shelf import keep_pack, packed, use
 from paceline.porter.words import Stopped
 
 COMMIT = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
@@ -52,60 +52,88 @@ def resolve(repository: Repository) -> str:
     raise Stopped(f"git: {repository.url} has no branch or tag {revision}{_there(found)}")
 
 
-def clone(repository: Repository, commit: str, into: Path) -> None:
-    """Bring one commit and nothing of its history; a folder that has it already is left as it is."""
+def clone(repository: Repository, commit: str, into: Path, shelf: Path | None = None) -> None:
+    """Bring one commit and nothing of its history; a folder that has it already is left as it is.
+
+    What lies on the shelf is not asked of the server again. Code that needs a password is not put there.
+    """
     if not COMMIT.fullmatch(commit):
         raise Stopped(f"{commit!r} is no commit; the job's status should have one")
     whole = into / ".git" / WHOLE
     if whole.is_file() and whole.read_text() == commit:
         return
-    for there in into.iterdir():
-        shutil.rmtree(there) if there.is_dir() and not there.is_symlink() else there.unlink()
-    _git(repository, "init", "--quiet", str(into))
-    # Addresses of submodules may be relative to it.
-    _git(repository, "-C", str(into), "remote", "add", "--", "origin", repository.url)
+    pack = packed(shelf, repository.url, commit) if shelf is not None and repository.secret is None else None
+    if pack is None or not _take(repository, commit, into, pack):
+        _fetch(repository, commit, into)
+        if pack is not None:
+            keep_pack(into, pack)
+    if (into / ".gitmodules").exists():
+        _git(repository, "-C", str(into), "submodule", "update", "--quiet", "--init", "--recursive", "--depth=1")
+    whole.write_text(commit)
+    whole.chmod(0o666)
+
+
+def _take(repository: Repository, commit: str, into: Path, pack: Path) -> bool:
+    """Lay out what an earlier job was sent, and say whether it was whole: git computes all names anew."""
+    if not pack.is_file():
+        return False
     try:
-        _git(repository, "-C", str(into), "fetch", "--quiet", "--depth=1", "--", repository.url, commit)
+        _begin(repository, into)
+        _git(repository, "-C", str(into), "index-pack", "--stdin", file=pack)
+        (into / ".git" / "shallow").write_text(f"{commit}\n")
+        _check_out(repository, commit, into)
+    except (Stopped, OSError):
+        return False
+    use(pack)
+    return True
+
+
+def _fetch(repository: Repository, commit: str, into: Path) -> None:
+    _begin(repository, into)
+    fetch = ("-C", str(into), "fetch", "--quiet", "--no-auto-maintenance")
+    try:
+        _git(repository, *fetch, "--no-tags", "--depth=1", "--", repository.url, commit)
     except Stopped:
         # Some servers give single commits to nobody; then all branches and tags are brought.
         spec = ("+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*")
-        _git(repository, "-C", str(into), "fetch", "--quiet", "--", repository.url, *spec)
+        _git(repository, *fetch, "--", repository.url, *spec)
+    _check_out(repository, commit, into)
+
+
+def _begin(repository: Repository, into: Path) -> None:
+    for there in into.iterdir():
+        shutil.rmtree(there) if there.is_dir() and not there.is_symlink() else there.unlink()
+    _git(repository, "init", "--quiet", "--template=", str(into))
+    # Addresses of submodules may be relative to it.
+    _git(repository, "-C", str(into), "config", "remote.origin.url", repository.url)
+
+
+def _check_out(repository: Repository, commit: str, into: Path) -> None:
     _git(repository, "-C", str(into), "-c", "advice.detachedHead=false", "checkout", "--quiet", "--force", commit)
-    if (into / ".gitmodules").exists():
-        _git(repository, "-C", str(into), "submodule", "update", "--quiet", "--init", "--recursive", "--depth=1")
-    open_up(into)
-    whole.write_text(commit)
 
 
-def open_up(folder: Path) -> None:
-    """Let whatever user the command runs as write beside its code."""
-    for root, folders, files in os.walk(folder):
-        for name in (*folders, *files):
-            path = Path(root) / name
-            if not path.is_symlink():
-                mode = path.stat().st_mode
-                path.chmod(mode | (0o777 if path.is_dir() or mode & 0o100 else 0o666))
-
-
-def _git(repository: Repository, *words: str) -> str:
-    """Run git and give what it says; Stopped with its last lines when it fails."""
-    with tempfile.TemporaryDirectory() as home:
-        env = {
-            **os.environ,
-            **SLOW,
-            "HOME": home,
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            "GIT_TERMINAL_PROMPT": "0",
-            "LC_ALL": "C",
-        }
+def _git(repository: Repository, *words: str, file: Path | None = None) -> str:
+    """Run git, which may read a file, and give what it says; Stopped with its last lines when it fails."""
+    env = {
+        **os.environ,
+        **SLOW,
+        # No settings, and no passwords, of whoever we are.
+        "HOME": "/nonexistent",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_TERMINAL_PROMPT": "0",
+        "LC_ALL": "C",
+    }
+    with (file or Path(os.devnull)).open("rb") as given:
         try:
             done = subprocess.run(
                 ["git", *_settings(repository), *words],
                 env=env,
-                stdin=subprocess.DEVNULL,
+                stdin=given,
                 capture_output=True,
                 check=False,
+                # Whatever user the command runs as may write beside its code.
+                umask=0,
             )
         except FileNotFoundError as error:
             raise Stopped("git is not installed; install it with: apt-get install git") from error
@@ -131,6 +159,10 @@ def _settings(repository: Repository) -> list[str]:
         "http.followRedirects": "false",
         "transfer.credentialsInUrl": "die",
         "core.hooksPath": os.devnull,
+        # What comes goes with the pod: after a loss of power it is fetched again.
+        "core.fsync": "none",
+        # One file has all that came, and can be kept.
+        "fetch.unpackLimit": "1",
     }
     if repository.secret is not None:
         parts = urlsplit(repository.url)

@@ -1,10 +1,12 @@
 """`python3 install.py FILE`: install what a requirements file asks for beside the image's own packages.
 
 It runs in the author's image, copied there: nothing but Python is to be had. What the image has already is not
-installed again; the rest goes into a folder that the command finds first. With a cache, the same file is installed
-once for the same interpreter and packages, and found there by later jobs.
+installed again; the rest goes into a folder that the command finds first. With a cache, the same packages are installed
+once for the same interpreter, and found there by later jobs. A file whose every line names an exact version is not even
+asked about again: what it led to is written down.
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -19,6 +21,9 @@ MESSAGE = Path("/dev/termination-log")
 LAST_LINES = 25
 # ` + name==1.0`, ` + name==1.0 (from https://…)` or ` + name @ https://…`: what uv would install.
 SIGN = " + "
+# A line that means the same on every day.
+EXACT = re.compile(r"[A-Za-z0-9._-]+(\[[^\]]*\])?\s*==\s*[^\s;=*]+\s*(;[^#]*?)?(\s--hash=\S+\s*)*")
+OPTION = re.compile(r"\s*(--(extra-)?index-url|--no-index|--find-links|-[if])\b")
 WANTED = re.compile(r"^ \+ (?P<name>[A-Za-z0-9._-]+)(?:==(?P<version>\S+)(?: \(from (?P<from>.+)\))?| @ (?P<at>.+))$")
 
 
@@ -27,31 +32,83 @@ def main() -> int:
     uv, site = TOOLS / "uv", TOOLS / "site"
     if not uv.exists():
         return run("pip", [sys.executable, "-m", "pip", "install", "--target", str(site), "-r", str(file)])[0]
+    if site.is_symlink():
+        # Of a try before this one.
+        site.unlink()
+    note = CACHE / f"known-{key_of(facts_of(file))}" if CACHE.is_dir() and is_exact(file) else None
+    known = read(note) if note is not None else None
+    if known is not None:
+        return settle(known, site, is_there=True)
     code, said = run("uv", [*pip(uv), "--dry-run", "-r", str(file)])
     if code:
         return code
     wanted = sorted(line_of(line) for line in said if line.startswith(SIGN))
-    if site.is_symlink():
-        # Of a try before this one.
-        site.unlink()
+    if wanted and (not CACHE.is_dir() or any(is_local(each) for each in wanted)):
+        code = fill(uv, file, wanted, site)
+        return code or conclude(f"installed {', '.join(wanted)}")
+    place = place_of(wanted)
+    is_there = not wanted or place.exists()
+    if not is_there and (code := fill_cache(uv, file, wanted, place)):
+        return code
+    if note is not None:
+        write(note, wanted)
+    return settle(wanted, site, is_there=is_there)
+
+
+def settle(wanted: list[str], site: Path, *, is_there: bool) -> int:
+    """Let the command find what is in the cache."""
     if not wanted:
         site.mkdir(exist_ok=True)
         return conclude("the image has all that is required")
-    if not CACHE.is_dir() or any(is_local(each) for each in wanted):
-        code = fill(uv, file, wanted, site)
-        return code or conclude(f"installed {', '.join(wanted)}")
-    place = CACHE / f"packages-{key_of(wanted)}"
-    is_there = place.exists()
-    if not is_there:
-        code = fill(uv, file, wanted, beside := CACHE / f".{place.name}.{os.uname().nodename}")
-        if code:
-            return code
-        if place.exists():
-            shutil.rmtree(beside)
-        else:
-            beside.rename(place)
-    site.symlink_to(place)
+    site.symlink_to(place_of(wanted))
     return conclude(f"{'found' if is_there else 'installed'} {', '.join(wanted)}{' in the cache' if is_there else ''}")
+
+
+def fill_cache(uv: Path, file: Path, wanted: list[str], place: Path) -> int:
+    """Install packages into the cache, where they are all or not at all."""
+    beside = CACHE / f".{place.name}.{os.uname().nodename}"
+    if code := fill(uv, file, wanted, beside):
+        return code
+    if place.exists():
+        shutil.rmtree(beside)
+    else:
+        beside.rename(place)
+    return 0
+
+
+def is_exact(file: Path) -> bool:
+    """Tell whether a file means the same packages whenever it is read; what they need themselves stays as it was."""
+    lines = file.read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
+    words = (re.sub(r"(^|\s)#.*", "", line).strip() for line in lines)
+    return all(not line or OPTION.match(line) or EXACT.fullmatch(line) for line in words)
+
+
+def facts_of(file: Path) -> list[object]:
+    """Give all that decides what a file leads to: its text, what the image has, and how the installer is steered."""
+    has = sorted(str(each) for folder in sys.path[1:] for each in Path(folder).glob("*-info"))
+    steering = sorted(each for each in os.environ.items() if each[0].startswith(("PIP_", "UV_")))
+    return [file.read_text(encoding="utf-8"), has, steering]
+
+
+def read(note: Path) -> "list[str] | None":
+    """Read which packages a file led to; None when that is not known, or they are not there any more."""
+    try:
+        wanted = [str(each) for each in json.loads(note.read_text(encoding="utf-8"))]
+    except (OSError, ValueError, TypeError):
+        return None
+    return wanted if not wanted or place_of(wanted).is_dir() else None
+
+
+def write(note: Path, wanted: list[str]) -> None:
+    """Write down which packages a file led to, if the cache is ours to write to."""
+    beside = note.with_name(f".{note.name}.{os.uname().nodename}")
+    with contextlib.suppress(OSError):
+        beside.write_text(json.dumps(wanted), encoding="utf-8")
+        beside.replace(note)
+
+
+def place_of(wanted: list[str]) -> Path:
+    return CACHE / f"packages-{key_of(wanted)}"
 
 
 def fill(uv: Path, file: Path, wanted: list[str], folder: Path) -> int:
@@ -61,11 +118,7 @@ def fill(uv: Path, file: Path, wanted: list[str], folder: Path) -> int:
     text = file.read_text(encoding="utf-8").replace("\\\n", " ")
     if "--hash" in text:
         return run("uv", [*pip(uv), "--require-hashes", "--target", str(folder), "-r", str(file)])[0]
-    options = [
-        line
-        for line in text.splitlines()
-        if re.match(r"\s*(--(extra-)?index-url|--no-index|--find-links|-[if])\b", line)
-    ]
+    options = [line for line in text.splitlines() if OPTION.match(line)]
     # Beside the author's: what its options name may lie relative to it.
     exact = file.with_name(".paceline-exact.txt")
     exact.write_text("\n".join([*options, *wanted, ""]), encoding="utf-8")
@@ -93,9 +146,9 @@ def is_local(requirement: str) -> bool:
     return " @ file:" in requirement
 
 
-def key_of(wanted: list[str]) -> str:
+def key_of(what: "list[object] | list[str]") -> str:
     """Tell sets of packages apart, and interpreters that cannot share them."""
-    facts = [sys.version, sys.executable, os.uname().machine, wanted]
+    facts = [sys.version, sys.executable, os.uname().machine, what]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
 

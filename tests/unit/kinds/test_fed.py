@@ -235,6 +235,17 @@ def test_packages_are_installed_in_the_authors_image_and_not_at_all_if_they_say_
     assert "paceline-install" not in inits(none, commit=COMMIT)
 
 
+def test_a_cache_is_for_the_steps_to_write_and_for_the_command_to_read():
+    job = generic(source={**GIT, "cache": "cached"})
+    steps, spec = inits(job, commit=COMMIT), gang_of(job, commit=COMMIT).members[0].template["spec"]
+    mount = {"name": "paceline-cache", "mountPath": "/paceline-cache"}
+
+    assert all(mount in steps[f"paceline-{name}"]["volumeMounts"] for name in ("clone", "install"))
+    assert {**mount, "readOnly": True} in spec["containers"][0]["volumeMounts"]
+    assert steps["paceline-clone"]["command"][-2:] == ["--cache", "/paceline-cache"]
+    assert "--cache" not in inits(generic(**git()), commit=COMMIT)["paceline-clone"]["command"]
+
+
 @pytest.mark.parametrize(
     "where", [{"configMap": "mine"}, {"claim": "mine", "path": "a/b.tar.gz"}], ids=["map", "claim"]
 )

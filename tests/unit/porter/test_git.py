@@ -1,6 +1,7 @@
 """Code from a real git server: the commit is found out, brought, and no password is anywhere."""
 
 import contextlib
+import os
 import subprocess
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from paceline.porter.git import Repository, clone, resolve
+from paceline.porter.shelf import MOST_PACKS
 from paceline.porter.words import Stopped
 from paceline.testing.gitserver import git_server
 
@@ -211,6 +213,77 @@ def helper_of(repository):
 
 def test_a_password_is_on_no_command_line(server, secret):
     assert not [word for word in helper_of(Repository(url=server.url("x"), secret=secret)) if server.password in word]
+
+
+def brought(repository, commit, into, shelf):
+    into.mkdir()
+    clone(repository, commit, into, shelf)
+    return (into / "train.py").read_text()
+
+
+def test_code_that_an_earlier_job_fetched_is_not_asked_of_the_server_again(server, commits, tmp_path):
+    repository = Repository(url=server.url("open"))
+    brought(repository, commits["v1"], tmp_path / "first", tmp_path)
+    before = len(server.asked)
+
+    assert brought(repository, commits["v1"], tmp_path / "second", tmp_path) == "print(1)\n"
+    assert len(server.asked) == before
+    assert brought(repository, commits["main"], tmp_path / "third", tmp_path) == "print(2)\n"
+    status = subprocess.run(
+        ["git", "-C", str(tmp_path / "second"), "status", "--porcelain"], capture_output=True, check=True
+    )
+    assert status.stdout == b""
+
+
+def cut(pack, _others):
+    pack.write_bytes(pack.read_bytes()[:-30])
+
+
+def another(pack, others):
+    pack.write_bytes(others[0].read_bytes())
+
+
+@pytest.mark.parametrize("spoil", [cut, another], ids=["half of it", "another commit"])
+def test_code_that_was_kept_badly_is_fetched_anew(server, commits, tmp_path, spoil):
+    repository = Repository(url=server.url("open"))
+    brought(repository, commits["v1"], tmp_path / "first", tmp_path)
+    pack = next((tmp_path / "code").iterdir())
+    brought(repository, commits["main"], tmp_path / "other", tmp_path)
+    spoil(pack, [each for each in (tmp_path / "code").iterdir() if each != pack])
+
+    assert brought(repository, commits["v1"], tmp_path / "second", tmp_path) == "print(1)\n"
+    before = len(server.asked)
+    assert brought(repository, commits["v1"], tmp_path / "third", tmp_path) == "print(1)\n"
+    assert len(server.asked) == before
+
+
+@pytest.mark.usefixtures("commits")
+def test_code_that_needs_a_password_is_not_kept_for_others(server, secret, tmp_path):
+    repository = Repository(url=server.url("private/closed"), secret=secret)
+    brought(repository, resolve(repository), tmp_path / "first", tmp_path)
+
+    assert not (tmp_path / "code").exists()
+
+
+def test_only_so_many_commits_are_kept_and_a_shelf_that_takes_none_harms_nobody(server, commits, tmp_path):
+    (tmp_path / "code").mkdir()
+    for index in range(MOST_PACKS):
+        (tmp_path / "code" / str(index)).touch()
+        os.utime(tmp_path / "code" / str(index), (index, index))
+    brought(Repository(url=server.url("open")), commits["v1"], tmp_path / "first", tmp_path)
+
+    kept = {each.name for each in (tmp_path / "code").iterdir()}
+    assert len(kept) == MOST_PACKS
+    assert "0" not in kept
+    assert brought(Repository(url=server.url("open")), commits["v1"], tmp_path / "second", tmp_path / "nowhere")
+
+
+def test_whatever_user_the_command_runs_as_may_write_beside_its_code(server, commits, tmp_path):
+    clone(Repository(url=server.url("open")), commits["v1"], tmp_path)
+
+    assert (tmp_path / "train.py").stat().st_mode & 0o777 == 0o666
+    for folder in ("sub", ".git", ".git/objects"):
+        assert (tmp_path / folder).stat().st_mode & 0o777 == 0o777
 
 
 def files_in(folder: Path):

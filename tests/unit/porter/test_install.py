@@ -82,3 +82,67 @@ def test_a_step_that_is_begun_again_finds_what_it_did_before(pod):
     assert installed(pod, "--find-links wheels\nouter") == "installed outer==1.0"
     assert installed(pod, "--find-links wheels\nouter") == "found outer==1.0 in the cache"
     assert module(pod, "outer") == "x = 1\n"
+
+
+def hide_uv(pod):
+    """Let uv fail, so that whoever asks it is seen."""
+    uv = pod / "tools" / "uv"
+    uv.unlink()
+    uv.write_text("#!/bin/sh\nexit 7\n")
+    uv.chmod(0o755)
+
+
+EXACT = "--find-links wheels\nouter==1.0  # as tested\n"
+
+
+def test_a_file_that_names_exact_versions_is_found_in_the_cache_without_asking_uv(pod):
+    wheel(pod / "code" / "wheels" / "outer-1.0-py3-none-any.whl", "x = 1\n")
+    assert installed(pod, EXACT) == "installed outer==1.0"
+    hide_uv(pod)
+
+    assert installed(pod, EXACT) == "found outer==1.0 in the cache"
+    assert module(pod, "outer") == "x = 1\n"
+
+
+CHANGES = {
+    "another line": lambda _pod: f"{EXACT}# more\n",
+    "packages are gone": lambda pod: shutil.rmtree(next((pod / "cache").glob("packages-*"))) or EXACT,
+    "half a note": lambda pod: next((pod / "cache").glob("known-*")).write_text('["out') and EXACT,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_what_is_not_known_for_certain_is_asked_of_uv(pod, change):
+    wheel(pod / "code" / "wheels" / "outer-1.0-py3-none-any.whl", "x = 1\n")
+    installed(pod, EXACT)
+    text = change(pod)
+
+    assert "outer==1.0" in installed(pod, text)
+    assert module(pod, "outer") == "x = 1\n"
+
+
+INEXACT = (
+    "outer",
+    "outer>=1.0",
+    "outer==1.*",
+    "-r more.txt",
+    "outer @ https://example.org/outer.whl",
+    "./outer",
+    "-e .",
+)
+
+
+@pytest.mark.parametrize("line", INEXACT)
+def test_a_line_that_may_mean_something_else_tomorrow_is_not_exact(tmp_path, line):
+    file = tmp_path / "requirements.txt"
+    file.write_text(f"outer==1.0\n{line}\n")
+    assert not install.is_exact(file)
+
+
+def test_a_lock_file_is_exact(tmp_path):
+    file = tmp_path / "requirements.txt"
+    file.write_text(
+        "--index-url https://example.org/simple\nouter[all] == 1.0 ; python_version >= '3.9' \\\n"
+        "    --hash=sha256:00 \\\n    --hash=sha256:11\n    # via inner\ninner==2.0.post1+cpu\n\n"
+    )
+    assert install.is_exact(file)

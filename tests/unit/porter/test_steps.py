@@ -11,8 +11,9 @@ from hashlib import sha256
 import pytest
 
 from paceline.errors import Unavailable
-from paceline.porter.__main__ import main, pause_for
+from paceline.porter.__main__ import main
 from paceline.porter.bucket import IDENTITY, Where, open_bucket
+from paceline.porter.steps.sync import pause_for
 from paceline.porter.unpack import unpack
 from paceline.porter.words import Stopped, Voice, hidden, read_secret
 from paceline.testing.embedded import wait_until
@@ -96,6 +97,14 @@ def test_a_sidecar_copies_while_it_runs_and_for_the_last_time_when_told_to_end(s
     assert sidecar.returncode == 0
     assert kept.get("late") == b"late"
     assert KEY.encode() not in said
+
+
+@pytest.mark.parametrize("step", ["resolve", "clone", "unpack"])
+def test_a_step_that_needs_no_bucket_loads_none(step):
+    show = f"import sys, paceline.porter.__main__, paceline.porter.steps.{step}; print('obstore' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", show], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "False\n"
 
 
 def test_many_files_are_looked_at_more_rarely():

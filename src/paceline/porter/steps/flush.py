@@ -1,0 +1,46 @@
+"""`flush`: the last copy of results, after which nobody writes any more."""
+
+import argparse
+import threading
+from pathlib import Path
+
+from paceline.porter.bucket import Bucket, open_bucket
+from paceline.porter.steps.input import add_bucket_words, where_of
+from paceline.porter.sync import Sync
+from paceline.porter.words import Stopped, Voice
+
+# How often a last copy is tried, and the pause in between.
+LAST_TRIES, PAUSE_SECONDS = 12, 4.0
+
+
+def add_words(parser: argparse.ArgumentParser) -> None:
+    """Take the words that name a folder of results, whose they are, and where they are kept."""
+    add_bucket_words(parser)
+    parser.add_argument("--from", dest="folder", type=Path, required=True)
+    parser.add_argument("--prefix", required=True)
+    parser.add_argument("--job", required=True)
+
+
+def open_kept(asked: argparse.Namespace, secret: dict[str, str]) -> Bucket:
+    """Open the folder of the bucket where results are kept."""
+    return open_bucket(where_of(asked, secret), asked.prefix)
+
+
+def begin(asked: argparse.Namespace, secret: dict[str, str]) -> Sync:
+    """Begin to copy, with what is there already."""
+    return Sync(root=asked.folder, bucket=open_kept(asked, secret), job=asked.job)
+
+
+def run(asked: argparse.Namespace, secret: dict[str, str], voice: Voice) -> str:
+    """Copy everything, again and again if need be."""
+    waits = threading.Event()
+    for left in reversed(range(LAST_TRIES)):
+        try:
+            sync = begin(asked, secret)
+            return sync.finish().say(sync.bucket.name)
+        except (Stopped, OSError) as error:
+            if not left:
+                raise
+            voice.log(f"{error}; it is tried again")
+            waits.wait(PAUSE_SECONDS)
+    raise AssertionError("the last try returns or raises")

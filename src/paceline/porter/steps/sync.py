@@ -1,0 +1,39 @@
+"""`sync`: results are copied while the command runs, and for the last time when it has ended."""
+
+import argparse
+import signal
+import threading
+from pathlib import Path
+
+from paceline.porter.steps import flush
+from paceline.porter.sync import Sync
+from paceline.porter.words import Stopped, Voice
+
+# That somebody listens to the signal to end; the command's containers start once it is there.
+READY = Path("/tmp/porter-ready")  # noqa: S108 - of a container of our own
+# How long files keep still before they are copied.
+LOOK_SECONDS = 2.0
+# Looking at more files than this takes so long that it is done more rarely.
+MANY = 10_000
+
+add_words = flush.add_words
+
+
+def run(asked: argparse.Namespace, secret: dict[str, str], voice: Voice) -> str:
+    """Copy until we are told to end, and then everything."""
+    told = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: told.set())
+    READY.touch()
+    sync: Sync | None = None
+    while not told.wait(pause_for(sync.count if sync is not None else 0)):
+        try:
+            sync = sync or flush.begin(asked, secret)
+            sync.step()
+        except (Stopped, OSError) as error:
+            voice.log(f"{error}; it is tried again")
+    return flush.run(asked, secret, voice)
+
+
+def pause_for(count: int) -> float:
+    """Give the pause between two looks at so many files: looking is not to take the processor from the command."""
+    return LOOK_SECONDS * max(1.0, count / MANY)
