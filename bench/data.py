@@ -8,6 +8,7 @@ The folder is that of TMPDIR: on a disk that others write to, the disk is what i
 
 import contextlib
 import os
+import re
 import resource
 import shutil
 import statistics
@@ -25,6 +26,7 @@ from paceline.assembly.uv import cache_folder, find_uv
 from paceline.kinds.feed import CACHE, FIND_REQUIREMENTS, TOOLS
 from paceline.porter.bucket import Bucket, Where, open_bucket
 from paceline.porter.sync import SIDE_BY_SIDE, Sync
+from paceline.porter.tools import INSTALLERS
 from paceline.testing.gitserver import GitServer, git_server
 
 ROUNDS = 9
@@ -168,14 +170,16 @@ class Starts:
         requirements = self.place / f"into-{index}" / "requirements.txt"
         into, tools = self.clone(str(index), "--packages", str(requirements), "--cache", str(cache))
         # A pod has these folders at fixed places.
-        here = {f'"{CACHE}"': f'"{cache}"', f'"{TOOLS}"': f'"{tools}"', '"/dev/termination-log"': f'"{tools}/said"'}
-        text = (tools / "install.py").read_text()
-        for fixed, chosen in here.items():
-            text = text.replace(fixed, chosen)
-        (tools / "install.py").write_text(text)
-        find = FIND_REQUIREMENTS.replace(f"{TOOLS}/", f"{tools}/")
+        for file in INSTALLERS:
+            (tools / file.name).write_text(moved(file.read_text(), cache, tools))
+        find = moved(FIND_REQUIREMENTS, cache, tools)
         self.run("sh", "-c", find, "sh", "must", str(requirements), cwd=into)
         assert (tools / "said").read_text().startswith("found" if isinstance(index, int) else "installed")
+
+
+def moved(text: str, cache: Path, tools: Path) -> str:
+    places = {CACHE: cache, TOOLS: tools, "/dev/termination-log": tools / "said"}
+    return re.sub("|".join(places), lambda found: str(places[found[0]]), text)
 
 
 def starts(place: Path) -> None:

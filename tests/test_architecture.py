@@ -86,7 +86,7 @@ ALONE = (
         "node/spawn.py",
     ),
     *("node/plain.py", "trainers/parameter_server.py"),
-    "porter/install.py",
+    *("porter/found.py", "porter/install.py"),
 )
 
 

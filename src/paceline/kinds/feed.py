@@ -42,7 +42,10 @@ WAIT_READY = "i=0; until [ -e /tmp/porter-ready ] || [ $i -ge 600 ]; do i=$((i+1
 # $1: whether there has to be one; the others are where it may lie.
 FIND_REQUIREMENTS = f"""must=$1; shift
 for file in "$@"; do
-  if [ -f "$file" ]; then exec python3 {TOOLS}/install.py "$file"; fi
+  if [ -f "$file" ]; then
+    if [ -d {CACHE} ] && python3 {TOOLS}/found.py "$file"; then exit 0; fi
+    exec python3 {TOOLS}/install.py "$file"
+  fi
 done
 if [ "$must" = must ]; then echo "the code has no file $1" >&2; exit 1; fi
 echo "there is no requirements.txt, so nothing is installed" >/dev/termination-log"""

@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -21,13 +20,13 @@ WHOLE = "paceline-whole"
 REDIRECTED = re.compile(r"The requested URL returned error: 30\d")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Repository:
     """A repository, and the folder with `username` and `password` that opens it."""
 
-    url: str
-    revision: str = ""
-    secret: Path | None = None
+    __slots__ = ("revision", "secret", "url")
+
+    def __init__(self, *, url: str, revision: str = "", secret: Path | None = None) -> None:
+        self.url, self.revision, self.secret = url, revision, secret
 
     @property
     def wanted(self) -> str:

@@ -2,8 +2,8 @@
 
 It runs in the author's image, copied there: nothing but Python is to be had. What the image has already is not
 installed again; the rest goes into a folder that the command finds first. With a cache, the same packages are installed
-once for the same interpreter, and found there by later jobs. A file whose every line names an exact version is not even
-asked about again: what it led to is written down.
+once for the same interpreter, and found there by later jobs; where `found.py` asked for it, what the file led to is
+written down.
 """
 
 import contextlib
@@ -19,11 +19,9 @@ from pathlib import Path
 TOOLS, CACHE = Path("/paceline"), Path("/paceline-cache")
 MESSAGE = Path("/dev/termination-log")
 LAST_LINES = 25
+ALL_THERE = "the image has all that is required"
 # ` + name==1.0`, ` + name==1.0 (from https://…)` or ` + name @ https://…`: what uv would install.
 SIGN = " + "
-# A line that means the same on every day.
-EXACT = re.compile(r"[A-Za-z0-9._-]+(\[[^\]]*\])?\s*==\s*[^\s;=*]+\s*(;[^#]*?)?(\s--hash=\S+\s*)*")
-OPTION = re.compile(r"\s*(--(extra-)?index-url|--no-index|--find-links|-[if])\b")
 WANTED = re.compile(r"^ \+ (?P<name>[A-Za-z0-9._-]+)(?:==(?P<version>\S+)(?: \(from (?P<from>.+)\))?| @ (?P<at>.+))$")
 
 
@@ -32,36 +30,39 @@ def main() -> int:
     uv, site = TOOLS / "uv", TOOLS / "site"
     if not uv.exists():
         return run("pip", [sys.executable, "-m", "pip", "install", "--target", str(site), "-r", str(file)])[0]
-    if site.is_symlink():
-        # Of a try before this one.
-        site.unlink()
-    note = CACHE / f"known-{key_of(facts_of(file))}" if CACHE.is_dir() and is_exact(file) else None
-    known = read(note) if note is not None else None
-    if known is not None:
-        return settle(known, site, is_there=True)
     code, said = run("uv", [*pip(uv), "--dry-run", "-r", str(file)])
     if code:
         return code
     wanted = sorted(line_of(line) for line in said if line.startswith(SIGN))
-    if wanted and (not CACHE.is_dir() or any(is_local(each) for each in wanted)):
-        code = fill(uv, file, wanted, site)
-        return code or conclude(f"installed {', '.join(wanted)}")
-    place = place_of(wanted)
-    is_there = not wanted or place.exists()
-    if not is_there and (code := fill_cache(uv, file, wanted, place)):
-        return code
-    if note is not None:
-        write(note, wanted)
-    return settle(wanted, site, is_there=is_there)
-
-
-def settle(wanted: list[str], site: Path, *, is_there: bool) -> int:
-    """Let the command find what is in the cache."""
+    if site.is_symlink():
+        # Of a try before this one.
+        site.unlink()
     if not wanted:
         site.mkdir(exist_ok=True)
-        return conclude("the image has all that is required")
-    site.symlink_to(place_of(wanted))
-    return conclude(f"{'found' if is_there else 'installed'} {', '.join(wanted)}{' in the cache' if is_there else ''}")
+        return settled("", ALL_THERE, ALL_THERE)
+    if not CACHE.is_dir() or any(is_local(each) for each in wanted):
+        code = fill(uv, file, wanted, site)
+        return code or conclude(f"installed {', '.join(wanted)}")
+    place = CACHE / f"packages-{key_of(wanted)}"
+    is_there = place.exists()
+    if not is_there and (code := fill_cache(uv, file, wanted, place)):
+        return code
+    site.symlink_to(place)
+    found = f"found {', '.join(wanted)} in the cache"
+    return settled(place.name, found, found if is_there else f"installed {', '.join(wanted)}")
+
+
+def settled(place: str, later: str, now: str) -> int:
+    """Say what was done, and write down what a later job is to say that finds the same, if that was asked for."""
+    asked = TOOLS / "note"
+    if asked.exists():
+        note = Path(asked.read_text(encoding="utf-8"))
+        beside = note.with_name(f".{note.name}.{os.uname().nodename}")
+        # The packages are there, whether or not the cache takes a note.
+        with contextlib.suppress(OSError):
+            beside.write_text(f"{place}\n{later}", encoding="utf-8")
+            beside.replace(note)
+    return conclude(now)
 
 
 def fill_cache(uv: Path, file: Path, wanted: list[str], place: Path) -> int:
@@ -76,41 +77,6 @@ def fill_cache(uv: Path, file: Path, wanted: list[str], place: Path) -> int:
     return 0
 
 
-def is_exact(file: Path) -> bool:
-    """Tell whether a file means the same packages whenever it is read; what they need themselves stays as it was."""
-    lines = file.read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
-    words = (re.sub(r"(^|\s)#.*", "", line).strip() for line in lines)
-    return all(not line or OPTION.match(line) or EXACT.fullmatch(line) for line in words)
-
-
-def facts_of(file: Path) -> list[object]:
-    """Give all that decides what a file leads to: its text, what the image has, and how the installer is steered."""
-    has = sorted(str(each) for folder in sys.path[1:] for each in Path(folder).glob("*-info"))
-    steering = sorted(each for each in os.environ.items() if each[0].startswith(("PIP_", "UV_")))
-    return [file.read_text(encoding="utf-8"), has, steering]
-
-
-def read(note: Path) -> "list[str] | None":
-    """Read which packages a file led to; None when that is not known, or they are not there any more."""
-    try:
-        wanted = [str(each) for each in json.loads(note.read_text(encoding="utf-8"))]
-    except (OSError, ValueError, TypeError):
-        return None
-    return wanted if not wanted or place_of(wanted).is_dir() else None
-
-
-def write(note: Path, wanted: list[str]) -> None:
-    """Write down which packages a file led to, if the cache is ours to write to."""
-    beside = note.with_name(f".{note.name}.{os.uname().nodename}")
-    with contextlib.suppress(OSError):
-        beside.write_text(json.dumps(wanted), encoding="utf-8")
-        beside.replace(note)
-
-
-def place_of(wanted: list[str]) -> Path:
-    return CACHE / f"packages-{key_of(wanted)}"
-
-
 def fill(uv: Path, file: Path, wanted: list[str], folder: Path) -> int:
     """Install exactly these packages into a folder, from where the file says they are."""
     shutil.rmtree(folder, ignore_errors=True)
@@ -118,7 +84,11 @@ def fill(uv: Path, file: Path, wanted: list[str], folder: Path) -> int:
     text = file.read_text(encoding="utf-8").replace("\\\n", " ")
     if "--hash" in text:
         return run("uv", [*pip(uv), "--require-hashes", "--target", str(folder), "-r", str(file)])[0]
-    options = [line for line in text.splitlines() if OPTION.match(line)]
+    options = [
+        line
+        for line in text.splitlines()
+        if re.match(r"\s*(--(extra-)?index-url|--no-index|--find-links|-[if])\b", line)
+    ]
     # Beside the author's: what its options name may lie relative to it.
     exact = file.with_name(".paceline-exact.txt")
     exact.write_text("\n".join([*options, *wanted, ""]), encoding="utf-8")
@@ -146,9 +116,9 @@ def is_local(requirement: str) -> bool:
     return " @ file:" in requirement
 
 
-def key_of(what: "list[object] | list[str]") -> str:
+def key_of(wanted: list[str]) -> str:
     """Tell sets of packages apart, and interpreters that cannot share them."""
-    facts = [sys.version, sys.executable, os.uname().machine, what]
+    facts = [sys.version, sys.executable, os.uname().machine, wanted]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from paceline.porter.shelf import shelved
 from paceline.porter.words import Voice
 
-INSTALLER = Path(__file__).with_name("install.py")
+INSTALLERS = tuple(Path(__file__).with_name(name) for name in ("found.py", "install.py"))
 
 
 def add_words(parser: argparse.ArgumentParser) -> None:
@@ -19,10 +19,11 @@ def add_words(parser: argparse.ArgumentParser) -> None:
 
 
 def lay_out(asked: argparse.Namespace, voice: Voice) -> None:
-    """Put the installer and uv into the folder of tools, if the code asks for any packages."""
+    """Put the installers and uv into the folder of tools, if the code asks for any packages."""
     if not any(file.is_file() for file in asked.packages):
         return
-    shutil.copy(INSTALLER, asked.tools)
+    for installer in INSTALLERS:
+        shutil.copy(installer, asked.tools)
     uv = shutil.which("uv")
     if uv is None:
         voice.log("there is no uv here; packages are installed by the image's own pip")

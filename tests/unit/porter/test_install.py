@@ -1,6 +1,7 @@
 """What a requirements file asks for is installed, by a real uv, and no older code is found in a cache."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -10,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from paceline.assembly.uv import cache_folder, find_uv
-from paceline.porter import install
+from paceline.kinds.feed import FIND_REQUIREMENTS
+from paceline.porter import found
+from paceline.porter.tools import INSTALLERS
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -23,11 +26,15 @@ def pod(tmp_path):
     for name in ("tools", "cache", "code"):
         (tmp_path / name).mkdir()
     shutil.copy(uv, tmp_path / "tools" / "uv")
-    text = Path(install.__file__).read_text()
-    for there, here in (("/paceline-cache", "cache"), ("/paceline", "tools"), ("/dev/termination-log", "said")):
-        text = text.replace(f'"{there}"', f'"{tmp_path / here}"')
-    (tmp_path / "install.py").write_text(text)
+    for file in INSTALLERS:
+        (tmp_path / "tools" / file.name).write_text(moved(file.read_text(), tmp_path))
     return tmp_path
+
+
+def moved(text, place):
+    """Let a text speak of the folders of a test."""
+    places = {"/paceline-cache": "cache", "/paceline": "tools", "/dev/termination-log": "said"}
+    return re.sub("|".join(places), lambda found: str(place / places[found[0]]), text)
 
 
 def wheel(file, text):
@@ -46,8 +53,9 @@ def installed(pod, requirements):
     """Install a file as a pod does, and give what is said of it."""
     file = pod / "code" / "requirements.txt"
     file.write_text(f"--no-index\n{requirements}\n")
-    words = [sys.executable, str(pod / "install.py"), str(file)]
-    done = subprocess.run(words, cwd=pod / "code", capture_output=True, text=True, check=False)
+    words = ["sh", "-c", moved(FIND_REQUIREMENTS, pod), "sh", "must", str(file)]
+    env = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    done = subprocess.run(words, cwd=pod / "code", env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return (pod / "said").read_text()
 
@@ -107,7 +115,7 @@ def test_a_file_that_names_exact_versions_is_found_in_the_cache_without_asking_u
 CHANGES = {
     "another line": lambda _pod: f"{EXACT}# more\n",
     "packages are gone": lambda pod: shutil.rmtree(next((pod / "cache").glob("packages-*"))) or EXACT,
-    "half a note": lambda pod: next((pod / "cache").glob("known-*")).write_text('["out') and EXACT,
+    "half a note": lambda pod: next((pod / "cache").glob("known-*")).write_text("packages") and EXACT,
 }
 
 
@@ -133,16 +141,20 @@ INEXACT = (
 
 
 @pytest.mark.parametrize("line", INEXACT)
-def test_a_line_that_may_mean_something_else_tomorrow_is_not_exact(tmp_path, line):
-    file = tmp_path / "requirements.txt"
-    file.write_text(f"outer==1.0\n{line}\n")
-    assert not install.is_exact(file)
+def test_a_line_that_may_mean_something_else_tomorrow_is_not_exact(line):
+    assert not found.is_exact(f"outer==1.0\n{line}\n")
 
 
-def test_a_lock_file_is_exact(tmp_path):
-    file = tmp_path / "requirements.txt"
-    file.write_text(
+def test_a_lock_file_is_exact():
+    assert found.is_exact(
         "--index-url https://example.org/simple\nouter[all] == 1.0 ; python_version >= '3.9' \\\n"
         "    --hash=sha256:00 \\\n    --hash=sha256:11\n    # via inner\ninner==2.0.post1+cpu\n\n"
     )
-    assert install.is_exact(file)
+
+
+def test_what_the_image_has_already_is_known_the_next_time_too(pod):
+    everything = f"pytest=={pytest.__version__}"
+    assert installed(pod, everything) == "the image has all that is required"
+    hide_uv(pod)
+
+    assert installed(pod, everything) == "the image has all that is required"
