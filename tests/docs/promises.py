@@ -196,7 +196,6 @@ LACKING = {
     "T-10": "CPU, network and disk are measured but not held against the kernel's numbers",
     "H-24": "the embedded cluster has one node, so a volume for one node alone is never wanted by two",
     "H-36": "on the embedded cluster `Always` and `IfNotPresent` are the same: an environment follows its requirements",
-    "S-45": "a log of 100 MB was not tried",
     "S-47": "there is no list of result files yet",
     "D-01": "the one replica is called worker-0",
     "D-07": "the signal is chosen in the container, not when it is stopped",

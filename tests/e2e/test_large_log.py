@@ -13,7 +13,7 @@ from tests.e2e.fed import ended, job, submit
 
 LINES, WIDTH = 1_000_000, 105
 # Of a log of 105 MB.
-MOST_GROWTH = 40_000_000
+MOST_GROWTH = 20_000_000
 TALK = f"import sys; [print(str(number).zfill({WIDTH - 1})) for number in range({LINES})]"
 
 
