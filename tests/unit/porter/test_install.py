@@ -49,13 +49,18 @@ def wheel(file, text):
         held.writestr(f"{about}/RECORD", "")
 
 
-def installed(pod, requirements):
-    """Install a file as a pod does, and give what is said of it."""
+def run(pod, requirements, **variables):
+    """Install a file as a pod does."""
     file = pod / "code" / "requirements.txt"
     file.write_text(f"--no-index\n{requirements}\n")
     words = ["sh", "-c", moved(FIND_REQUIREMENTS, pod), "sh", "must", str(file)]
-    env = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    done = subprocess.run(words, cwd=pod / "code", env=env, capture_output=True, text=True, check=False)
+    env = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", **variables}
+    return subprocess.run(words, cwd=pod / "code", env=env, capture_output=True, text=True, check=False)
+
+
+def installed(pod, requirements):
+    """Install a file, and give what is said of it."""
+    done = run(pod, requirements)
     assert done.returncode == 0, done.stdout + done.stderr
     return (pod / "said").read_text()
 
@@ -112,21 +117,36 @@ def test_a_file_that_names_exact_versions_is_found_in_the_cache_without_asking_u
     assert module(pod, "outer") == "x = 1\n"
 
 
+def lose_packages(pod):
+    shutil.rmtree(next((pod / "cache").glob("packages-*")))
+
+
+def halve_note(pod):
+    next((pod / "cache").glob("known-*")).write_text("packages")
+
+
+def change_image(pod):
+    (pod / "more" / "other-1.0.dist-info").mkdir(parents=True)
+    return {"PYTHONPATH": str(pod / "more")}
+
+
 CHANGES = {
-    "another line": lambda _pod: f"{EXACT}# more\n",
-    "packages are gone": lambda pod: shutil.rmtree(next((pod / "cache").glob("packages-*"))) or EXACT,
-    "half a note": lambda pod: next((pod / "cache").glob("known-*")).write_text("packages") and EXACT,
+    "the packages are gone": (lose_packages, EXACT),
+    "half a note": (halve_note, EXACT),
+    "the image has another package": (change_image, EXACT),
+    "packages come from elsewhere": (lambda _: {"PIP_INDEX_URL": "https://example.org/simple"}, EXACT),
+    "another version": (lambda _: {}, EXACT.replace("1.0", "2.0")),
 }
 
 
-@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_what_is_not_known_for_certain_is_asked_of_uv(pod, change):
+@pytest.mark.parametrize(("change", "text"), CHANGES.values(), ids=CHANGES)
+def test_what_is_not_known_for_certain_is_asked_of_uv(pod, change, text):
     wheel(pod / "code" / "wheels" / "outer-1.0-py3-none-any.whl", "x = 1\n")
     installed(pod, EXACT)
-    text = change(pod)
+    variables = change(pod) or {}
+    hide_uv(pod)
 
-    assert "outer==1.0" in installed(pod, text)
-    assert module(pod, "outer") == "x = 1\n"
+    assert run(pod, text, **variables).returncode == 7
 
 
 INEXACT = (
