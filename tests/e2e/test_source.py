@@ -186,7 +186,7 @@ def test_s27_what_cannot_be_right_is_refused_when_it_is_written(cluster):
     assert "use https: https://example.org/team/code.git" in refused.err
 
 
-def test_s15_packages_that_a_job_before_it_installed_are_found_in_the_cache(cluster, server, commits):
+def test_s15_code_and_packages_that_a_job_before_it_brought_are_found_in_the_cache(cluster, server, commits):
     claim = {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -196,6 +196,7 @@ def test_s15_packages_that_a_job_before_it_installed_are_found_in_the_cache(clus
     source = {**git(server, revision=commits["v1"]), "cache": "packages"}
     submit(cluster, claim, job("first", "python3 train.py", source=source))
     first = ended(cluster, "first")
+    asked = len(server.asked)
     submit(cluster, job("second", "python3 train.py", source=source))
     second = ended(cluster, "second")
 
@@ -203,3 +204,4 @@ def test_s15_packages_that_a_job_before_it_installed_are_found_in_the_cache(clus
     assert stages(first)["install"]["message"].startswith("installed tinything==1.0")
     assert stages(second)["install"]["message"] == "found tinything==1.0 in the cache"
     assert log(cluster, second).startswith("tiny and well")
+    assert len(server.asked) == asked
