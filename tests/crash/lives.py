@@ -28,6 +28,7 @@ from tests.crash.fetching import FETCH
 from tests.crash.looking import LOOK_IN
 from tests.crash.manifests import named, template
 from tests.crash.revising import REVISE
+from tests.crash.yielding import GIVE_WAY
 
 GENERIC = Collection(group=GROUP, version=VERSION, plural="genericjobs")
 PYTORCH = Collection(group=GROUP, version=VERSION, plural="pytorchtrainingjobs")
@@ -447,6 +448,7 @@ LIVES = {
         EXPOSE,
         REVISE,
         FETCH,
+        GIVE_WAY,
         Life(
             name="refuse",
             act=refuse,

@@ -163,7 +163,7 @@ PROMISES = {
     "X-11": "In debug mode nothing starts, and one can enter.",
     "X-12": "An elastic job grows and shrinks without failing.",
     "X-13": "All replicas start, or none.",
-    "X-14": "Higher priority goes first.",
+    "X-14": "Higher priority goes first, and who runs gives way to it and is queued again.",
     "X-15": "Job and events name what is lacking.",
     "X-16": "Phases, conditions and exit codes are complete.",
     "X-17": "Use per replica is measured.",
@@ -200,7 +200,6 @@ LACKING = {
     "D-01": "the one replica is called worker-0",
     "D-07": "the signal is chosen in the container, not when it is stopped",
     "D-11": "code has no names of its own",
-    "X-14": "nobody who runs is stopped for somebody more important",
 }
 
 ROW = re.compile(r"\b([THSDX])-(\d\d)\b")

@@ -110,7 +110,8 @@ def _check_binding(pod: Object, binding: Object, target: Target) -> None:
 
 
 def _bound(pod: Object, node: str, binding: Object, *, now: str) -> Object:
-    status = pod.get("status") or {}
+    # It has been promised this node, or another; that is over.
+    status = {name: value for name, value in (pod.get("status") or {}).items() if name != "nominatedNodeName"}
     conditions = [each for each in status.get("conditions") or () if each.get("type") != "PodScheduled"]
     scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
     metadata = dict(pod["metadata"])

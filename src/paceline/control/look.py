@@ -13,6 +13,7 @@ from paceline.objects.gang import Gang, Place, Site
 from paceline.objects.meta import Object, annotations_of, is_deleting, labels_of, name_of, uid_of
 from paceline.objects.status import JobStatus
 from paceline.objects.times import from_wire
+from paceline.plan.marks import mark_of
 from paceline.plan.seen import ContainerSeen, ErrandSeen, PodPhase, PodSeen, Seen
 
 # What containers of ours are called, before and beside the author's.
@@ -134,6 +135,7 @@ def pod_seen(pod: Object) -> PodSeen | None:
         reason=reason,
         message=message,
         stages=tuple(_stage(each) for each in _inits(status) if str(each.get("name")).startswith(STAGE)),
+        gives_way=str((mark_of(pod) or {}).get("message") or ""),
     )
 
 

@@ -9,17 +9,19 @@ from paceline.client.events import Recorder
 from paceline.client.informer import Informer
 from paceline.client.queue import WorkQueue, run
 from paceline.errors import Conflict, Missing
-from paceline.objects.meta import Key, Object, key_of, revision_of
+from paceline.objects.meta import Key, Object, key_of, name_of, namespace_of, revision_of, uid_of
 from paceline.objects.times import to_wire
 from paceline.plan.claimed import lack_of
-from paceline.plan.place import place
+from paceline.plan.marks import MESSAGE, TYPE, is_to_end, new_mark, rest_of
+from paceline.plan.place import Placement, place
+from paceline.plan.preempt import holders_of
 from paceline.plan.room import GangAsk, asks_of, family_of, is_final, rooms_of, waits
 from paceline.world import Chance, Clock
 
 # There is one thing to do: place what waits.
 ALL = "all"
 UNSCHEDULABLE = "Unschedulable"
-WAITING, PLACED, FAMILY = "waiting", "placed", "family"
+WAITING, PLACED, FAMILY, MARKED = "waiting", "placed", "family", "marked"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,6 +47,7 @@ class Scheduler:
         self._pods.cache.index(WAITING, lambda pod: (True,) if waits(pod) else ())
         self._pods.cache.index(PLACED, lambda pod: (True,) if pod["spec"].get("nodeName") and not is_final(pod) else ())
         self._pods.cache.index(FAMILY, lambda pod: (family_of(pod),))
+        self._pods.cache.index(MARKED, lambda pod: (True,) if is_to_end(pod) else ())
 
     async def run(self, synced: asyncio.Event) -> None:
         """Work until cancelled; `synced` is set once every cache has been filled."""
@@ -59,21 +62,68 @@ class Scheduler:
     async def reconcile(self, _all: str) -> None:
         """Place every gang that fits; a gang half bound by a crash is bound on in the next pass."""
         pods = self._pods.cache
+        await self._go_on()
         # A gang whose pods are still being made is not waiting for a node yet; its job says what it lacks.
         families = dict.fromkeys(family_of(pod) for pod in sorted(pods.having(WAITING, word=True), key=key_of))
         near = (pod for family in families for pod in pods.having(FAMILY, family))
         gangs = tuple(gang for gang in asks_of(near) if gang.present >= gang.size)
         if not gangs:
             return
-        rooms = rooms_of(self._nodes.cache.values(), pods.having(PLACED, word=True))
+        placed = pods.having(PLACED, word=True)
+        rooms = rooms_of(self._nodes.cache.values(), placed)
         lacks = self._lacks(gangs, len(rooms))
         # One whose claims have no volumes keeps no room from others.
-        plan = place(tuple(gang for gang in gangs if gang.asks[0].key not in lacks), rooms)
-        seen = {key: pods[key] for key in (*plan.bind, *plan.waits, *lacks)}
+        gangs = tuple(gang for gang in gangs if gang.asks[0].key not in lacks)
+        plan = place(gangs, rooms, holders_of(placed, below=max((gang.rank for gang in gangs), default=0)))
+        seen = {key: pods[key] for key in (*plan.bind, *plan.waits, *lacks, *plan.victims)}
         for key, node in plan.bind.items():
             await self._bind(seen[key], node, plan.warn.get(key, ""))
         for key, why in (*plan.waits.items(), *lacks.items()):
-            await self._say_why(seen[key], why)
+            await self._say_why(seen[key], why, plan.nominate.get(key, ""))
+        # Who they give way to is written down by now.
+        await self._preempt(plan, seen)
+
+    async def _go_on(self) -> None:
+        """End what was marked by an earlier pass, as far as nobody else does."""
+        pods = self._pods.cache
+        families = dict.fromkeys(family_of(pod) for pod in sorted(pods.having(MARKED, word=True), key=key_of))
+        now = self.clock.now()
+        near = [pod for family in families for pod in pods.having(FAMILY, family) if pod["spec"].get("nodeName")]
+        rest, seen = rest_of(near, now), {key_of(pod): pod for pod in near}
+        for key, message in rest.mark.items():
+            await self._mark(seen[key], message)
+        for key in rest.end:
+            await self._end(seen[key])
+        if rest.wake_at is not None:
+            self.queue.add_after(ALL, (rest.wake_at - now).total_seconds())
+
+    async def _preempt(self, plan: Placement, seen: dict[Key, Object]) -> None:
+        """Mark all pods that give way; each job ends its own when it has written down why."""
+        for key, other in plan.victims.items():
+            winner = seen[other]
+            told = f"Preempted by pod {uid_of(winner)} on node {seen[key]['spec']['nodeName']}"
+            if await self._mark(seen[key], f"{MESSAGE} ({namespace_of(winner)}/{name_of(winner)})"):
+                await self.recorder.record(seen[key], "Preempted", message=told)
+
+    async def _mark(self, pod: Object, message: str) -> bool:
+        """Mark a pod as one that gives way; False when it went meanwhile."""
+        others = [each for each in (pod.get("status") or {}).get("conditions") or () if each["type"] != TYPE]
+        patch = {
+            "metadata": {"resourceVersion": revision_of(pod)},
+            "status": {"conditions": [*others, new_mark(message, self.clock.now())]},
+        }
+        try:
+            self._pods.observe(await self.cluster.patch(PODS, key_of(pod), patch, subresource="status"))
+        except Missing:
+            return False
+        return True
+
+    async def _end(self, pod: Object) -> None:
+        try:
+            await self.cluster.delete(PODS, key_of(pod), {"preconditions": {"uid": uid_of(pod)}})
+        except (Missing, Conflict):
+            # It went by itself; the watch tells.
+            return
 
     def _lacks(self, gangs: Iterable[GangAsk], nodes: int) -> dict[Key, str]:
         """Say of all pods of gangs of which one claims what has no volume what that is."""
@@ -103,9 +153,12 @@ class Scheduler:
         if warning:
             await self.recorder.record(pod, "Overcommitted", message=warning, is_warning=True)
 
-    async def _say_why(self, pod: Object, why: str) -> None:
-        key = key_of(pod)
-        if _reason_of(pod) == why:
+    async def _say_why(self, pod: Object, why: str, node: str) -> None:
+        """Say on a pod why it waits, and on which node it will be if others give way to it."""
+        key, nominated = key_of(pod), str((pod.get("status") or {}).get("nominatedNodeName") or "")
+        is_told = _reason_of(pod) == why
+        # While others end, what is free changes with each of them; it has been said that they do.
+        if nominated == node and (is_told or nominated):
             return
         condition = {
             "type": "PodScheduled",
@@ -117,13 +170,14 @@ class Scheduler:
         others = [each for each in (pod.get("status") or {}).get("conditions") or () if each["type"] != "PodScheduled"]
         patch = {
             "metadata": {"resourceVersion": revision_of(pod)},
-            "status": {"conditions": [*others, condition]},
+            "status": {"conditions": [*others, condition], "nominatedNodeName": node or None},
         }
         try:
             self._pods.observe(await self.cluster.patch(PODS, key, patch, subresource="status"))
         except Missing:
             return
-        await self.recorder.record(pod, "FailedScheduling", message=why, is_warning=True)
+        if not is_told:
+            await self.recorder.record(pod, "FailedScheduling", message=why, is_warning=True)
 
     def _changed(self, _change: Change, _old: Object | None, _new: Object | None) -> None:
         self.queue.add(ALL)

@@ -132,6 +132,8 @@ class JobStatus:
     # were: they stop the deadline's clock.
     resumes: int = 0
     paused_seconds: int = 0
+    # Why the job gave its room to somebody more important, until it runs again.
+    preempted: str = ""
     ports: Mapping[str, int] = field(default_factory=dict)
     conditions: tuple[Condition, ...] = ()
     waiting: str = ""
@@ -171,6 +173,7 @@ class JobStatus:
             "restartGranted": self.restart_granted,
             "resumes": self.resumes,
             "pausedSeconds": self.paused_seconds,
+            "preempted": self.preempted,
             "ports": dict(self.ports),
             "waiting": self.waiting,
             "failure": self.failure and self.failure.to_wire(),
@@ -213,6 +216,7 @@ class JobStatus:
             restart_granted=str(wire.get("restartGranted") or ""),
             resumes=int(wire.get("resumes") or 0),
             paused_seconds=int(wire.get("pausedSeconds") or 0),
+            preempted=str(wire.get("preempted") or ""),
             ports=counts(wire.get("ports")),
             conditions=_conditions(wire.get("conditions") or ()),
             waiting=str(wire.get("waiting") or ""),

@@ -27,6 +27,7 @@ from paceline.plan.memory import advice, is_killed_again
 from paceline.plan.news import RESTARTING, births, losses, news
 from paceline.plan.pause import begin_again, is_restart_wanted, pause, resume, stay, suspend, unsuspend
 from paceline.plan.plan import NewPod, Plan, Tell
+from paceline.plan.requeue import PREEMPTED, give_way, giving_way, requeue
 from paceline.plan.resolve import NOT_FOUND, Unfound, resolve
 from paceline.plan.restart import Verdict, failed_first, held_until, is_of_all, judge, restarted
 from paceline.plan.seen import PodSeen, Seen
@@ -49,15 +50,16 @@ def _next(seen: Seen, now: datetime) -> Plan:
     tries = tries_of(seen)
     status = seen.status.but(observed_generation=seen.generation)
     if status.phase.is_final:
-        return expire(seen, clean_up(seen, tries, with_tasks(status, tries), now), now)
-    if status.phase is Phase.PAUSED:
-        return stay(seen, status, tries, now) if seen.is_paused else resume(seen, status, now)
-    if is_true(status, SUSPENDED):
-        return stay(seen, status, tries, now) if seen.is_suspended else unsuspend(seen, status, now)
+        cleaned = clean_up(seen, tries, with_tasks(status, tries), now)
+        return expire(seen, give_way(seen, cleaned), now)
+    if held := _on_hold(seen, status, tries, now):
+        return held
     verdict = judge(seen, tries)
     if rule := holding(seen.gang.success, verdict.done):
         remark = f"; {seen.gang.remark}" if seen.gang.remark else ""
         return _succeed(seen, tries, now, f"{say_success(rule)}{remark}")
+    if giving_way(tries):
+        return _with(requeue(seen, status, tries), before=births(seen, tries))
     if loss := _lost(seen, verdict) or _late(seen, status, tries, now):
         return _fail(seen, tries, now, loss)
     if held := _held(seen, status, tries, now):
@@ -70,6 +72,15 @@ def _next(seen: Seen, now: datetime) -> Plan:
     if found is not None:
         return found
     return _with(_go_on(seen, tries, now), after=losses(seen, verdict))
+
+
+def _on_hold(seen: Seen, status: JobStatus, tries: tuple[Try, ...], now: datetime) -> Plan | None:
+    """Leave a job alone that is paused or suspended, until it is wanted back."""
+    if status.phase is Phase.PAUSED:
+        return stay(seen, status, tries, now) if seen.is_paused else resume(seen, status, now)
+    if is_true(status, SUSPENDED):
+        return stay(seen, status, tries, now) if seen.is_suspended else unsuspend(seen, status, now)
+    return None
 
 
 def _held(seen: Seen, status: JobStatus, tries: tuple[Try, ...], now: datetime) -> Plan | None:
@@ -134,7 +145,7 @@ def _failure(seen: Seen, cause: Try) -> Failure:
 def _succeed(seen: Seen, tries: tuple[Try, ...], now: datetime, message: str) -> Plan:
     status = _started(_observed(seen, tries), tries, now)
     status = ended(status, Phase.SUCCEEDED, now, reason=Phase.SUCCEEDED.value, message=message)
-    status = status.but(phase=Phase.SUCCEEDED, completion_time=now, start_after=None, failure=None)
+    status = status.but(phase=Phase.SUCCEEDED, completion_time=now, start_after=None, failure=None, preempted="")
     told = Tell(reason="Succeeded", message=message)
     return _with(clean_up(seen, tries, status, now), before=births(seen, tries), after=(told,))
 
@@ -143,7 +154,7 @@ def _fail(seen: Seen, tries: tuple[Try, ...], now: datetime, loss: _Loss) -> Pla
     status = _started(_observed(seen, tries), tries, now)
     status = _with_failures(seen, status, tries, now, cause=loss.cause)
     status = ended(status, Phase.FAILED, now, reason=loss.reason, message=loss.message)
-    status = status.but(phase=Phase.FAILED, completion_time=now, start_after=None)
+    status = status.but(phase=Phase.FAILED, completion_time=now, start_after=None, preempted="")
     told = Tell(reason=loss.reason, message=loss.message, is_warning=True)
     return _with(clean_up(seen, tries, status, now), before=births(seen, tries), after=(told,))
 
@@ -238,6 +249,7 @@ def _hold(
     if all(each.has_started for each in tries):
         failed = sum(each.has_failed for each in tries)
         message = f"{len(tries) - failed} of {len(tries)} pods run" if failed else "all pods run"
+        status = status.but(preempted="")
         return put(status, Condition(type=RUNNING, status=True, reason=NONE, message=message, since=now))
     waiting = _why(status, tries, old)
     is_running = status.phase is Phase.RUNNING
@@ -256,8 +268,16 @@ def _why(status: JobStatus, tries: tuple[Try, ...], old: tuple[PodSeen, ...]) ->
         return Waiting(reason=RESTARTING, text=text)
     if old:
         pods = "1 pod of an older try has" if len(old) == 1 else f"{len(old)} pods of an older try have"
-        return Waiting(reason=RESTARTING, text=f"{pods} not ended yet")
-    return why_waiting(tries)
+        return _after(status, Waiting(reason=RESTARTING, text=f"{pods} not ended yet"))
+    return _after(status, why_waiting(tries))
+
+
+def _after(status: JobStatus, waiting: Waiting | None) -> Waiting | None:
+    """Say first of a job that gave its room away that it did."""
+    if not status.preempted:
+        return waiting
+    said = f"; {waiting.text}" if waiting else ""
+    return Waiting(reason=waiting.reason if waiting else PREEMPTED, text=f"{status.preempted}{said}")
 
 
 def _with(plan: Plan, *, before: tuple[Tell, ...] = (), after: tuple[Tell, ...] = ()) -> Plan:

@@ -3,6 +3,7 @@
 from paceline.objects.status import JobStatus, Phase, ReplicaPhase
 from paceline.plan.conditions import INITIALIZED, RUNNING, is_true
 from paceline.plan.plan import Tell
+from paceline.plan.requeue import PREEMPTED
 from paceline.plan.restart import Verdict, why_lost
 from paceline.plan.seen import Seen
 from paceline.plan.tries import Try
@@ -28,8 +29,9 @@ def news(before: JobStatus, status: JobStatus) -> tuple[Tell, ...]:
     if status.phase is Phase.RUNNING and before.phase is not Phase.RUNNING:
         told.append(Tell(reason="Running", message=_how_many(status)))
     then, here = before.condition(RUNNING), status.condition(RUNNING)
-    # Why a job is tried again was told when that was decided.
-    is_new = here is not None and here.reason != RESTARTING and (then is None or then.reason != here.reason)
+    # Why a job is tried again, or gave its room away, was told when that was decided.
+    is_news = here is not None and here.reason not in (RESTARTING, PREEMPTED)
+    is_new = here is not None and is_news and (then is None or then.reason != here.reason)
     if status.waiting and here is not None and is_new:
         told.append(Tell(reason=here.reason, message=status.waiting, is_warning=True))
     return tuple(told)

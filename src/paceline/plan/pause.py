@@ -19,7 +19,9 @@ def pause(seen: Seen, status: JobStatus, tries: tuple[Try, ...], now: datetime) 
     message = "the job is paused; set spec.runMode.pause.enabled to false to go on"
     status = put(status, Condition(type=PAUSED, status=True, reason=NONE, message=message, since=now))
     status = put(status, Condition(type=RUNNING, status=False, reason=Phase.PAUSED.value, message=message, since=now))
-    status = with_tasks(status, tries).but(phase=Phase.PAUSED, waiting="", start_after=None, running_time=None)
+    status = with_tasks(status, tries).but(
+        phase=Phase.PAUSED, waiting="", preempted="", start_after=None, running_time=None
+    )
     going, wake_at = leave(seen, now)
     return Plan(status=status, delete=going, wake_at=wake_at, tell=(Tell(reason="Paused", message=message),))
 
@@ -49,6 +51,7 @@ def suspend(seen: Seen, status: JobStatus, tries: tuple[Try, ...], now: datetime
     status = with_tasks(put(status, held), tries).but(
         phase=Phase.PENDING,
         waiting=ON_HOLD,
+        preempted="",
         start_after=None,
         start_time=None,
         running_time=None,

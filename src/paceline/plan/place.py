@@ -5,8 +5,9 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from paceline.objects.meta import Key
-from paceline.plan.room import PODS, PORT, Amounts, Ask, GangAsk, Room, add
-from paceline.plan.wishes import objection
+from paceline.plan.fit import Fit, fit_of, is_enough, refusal, short_of
+from paceline.plan.preempt import GIVES_WAY, Holder, make_way, say_no_way
+from paceline.plan.room import PODS, PORT, Amounts, GangAsk, Room, add
 
 # On one machine CPUs are shared: everything becomes slower, nothing breaks. Memory and devices are never shared.
 SHARED = frozenset({"cpu"})
@@ -21,33 +22,70 @@ class Placement:
     bind: Mapping[Key, str] = field(default_factory=dict)
     waits: Mapping[Key, str] = field(default_factory=dict)
     warn: Mapping[Key, str] = field(default_factory=dict)
+    # Where pods will be when others have given way, and these others, each with a pod that it gives way to.
+    nominate: Mapping[Key, str] = field(default_factory=dict)
+    victims: Mapping[Key, Key] = field(default_factory=dict)
 
 
-def place(gangs: tuple[GangAsk, ...], rooms: tuple[Room, ...], *, shared: frozenset[str] = SHARED) -> Placement:
+def place(
+    gangs: tuple[GangAsk, ...],
+    rooms: tuple[Room, ...],
+    holders: tuple[Holder, ...] = (),
+    *,
+    shared: frozenset[str] = SHARED,
+) -> Placement:
     """Place gangs, each whole or not at all, by priority and then by age.
 
     A gang that waits for resources keeps them from those behind it, so that a large one is not passed over for ever.
-    One that can never fit keeps nothing from anybody.
+    One that can never fit keeps nothing from anybody. Less important holders give way where that makes room.
     """
     bind: dict[Key, str] = {}
-    waits: dict[Key, str] = {}
     warn: dict[Key, str] = {}
-    kept: dict[str, str] = {}
+    turn = _Turn(rooms=rooms, holders=holders, shared=shared)
     for gang in sorted(gangs, key=lambda each: (-each.priority, each.since, each.name)):
-        if said := _not_yet(gang, kept):
-            waits |= dict.fromkeys(_keys(gang), said)
+        if said := _not_yet(gang, turn.kept):
+            turn.waits |= dict.fromkeys(_keys(gang), said)
             continue
-        fit = _fit(gang, rooms, shared)
+        fit = fit_of(gang, turn.rooms, shared)
+        if not is_enough(gang, fit):
+            turn.wait(gang)
+            continue
         if fit.stuck is not None:
-            said, lacking = _lack(gang, rooms, shared)
-            waits |= {key: said for key in _keys(gang) if key not in fit.nodes or not _is_enough(gang, fit)}
-            if not _is_enough(gang, fit):
-                kept |= dict.fromkeys(lacking, gang.name)
-                continue
-        rooms = fit.rooms
+            said, _ = _lack(gang, turn.rooms, shared)
+            turn.waits |= {key: said for key in _keys(gang) if key not in fit.nodes}
+        turn.rooms = fit.rooms
         bind |= fit.nodes
         warn |= _warnings(gang, fit, shared)
-    return Placement(bind=bind, waits=waits, warn=warn)
+    return Placement(bind=bind, waits=turn.waits, warn=warn, nominate=turn.nominate, victims=turn.victims)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Turn:
+    """What is left for the next gang, and what those before it have come to."""
+
+    rooms: tuple[Room, ...]
+    holders: tuple[Holder, ...]
+    shared: frozenset[str]
+    waits: dict[Key, str] = field(default_factory=dict)
+    # Resources that somebody waits for, and who.
+    kept: dict[str, str] = field(default_factory=dict)
+    nominate: dict[Key, str] = field(default_factory=dict)
+    victims: dict[Key, Key] = field(default_factory=dict)
+
+    def wait(self, gang: GangAsk) -> None:
+        """Let a gang wait, for others to give way if that helps."""
+        said, lacking = _lack(gang, self.rooms, self.shared)
+        way = make_way(gang, self.rooms, self.holders, self.shared)
+        more = GIVES_WAY if way else say_no_way(gang)
+        self.waits |= dict.fromkeys(_keys(gang), f"{said}. {more}" if more else said)
+        self.kept |= dict.fromkeys(lacking, gang.name)
+        if way is None:
+            return
+        self.rooms = way.rooms
+        self.nominate |= way.nodes
+        for victim in way.victims:
+            self.victims |= dict.fromkeys(victim.pods, gang.asks[0].key)
+        self.holders = tuple(replace(each, is_leaving=True) if each in way.victims else each for each in self.holders)
 
 
 def _keys(gang: GangAsk) -> tuple[Key, ...]:
@@ -63,59 +101,17 @@ def _not_yet(gang: GangAsk, kept: Mapping[str, str]) -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Fit:
-    """How far the pods of one gang find nodes, what is left then, and the first pod that finds none."""
-
-    nodes: Mapping[Key, str]
-    rooms: tuple[Room, ...]
-    stuck: Ask | None = None
-
-
-def _is_enough(gang: GangAsk, fit: _Fit) -> bool:
-    """Tell whether a gang, of which not all pods find a node, may start or grow with those that do."""
-    return bool(fit.nodes) and gang.placed + len(fit.nodes) >= gang.size
-
-
-def _fit(gang: GangAsk, rooms: tuple[Room, ...], shared: frozenset[str]) -> _Fit:
-    nodes: dict[Key, str] = {}
-    left = {room.node: room for room in rooms}
-    for ask in gang.asks:
-        room = next((each for each in left.values() if _has_room(each, ask, shared)), None)
-        if room is None:
-            return _Fit(nodes=nodes, rooms=tuple(left.values()), stuck=ask)
-        nodes[ask.key] = room.node
-        left[room.node] = replace(room, used=add(room.used, ask.requests))
-    return _Fit(nodes=nodes, rooms=tuple(left.values()))
-
-
-def _has_room(room: Room, ask: Ask, shared: frozenset[str]) -> bool:
-    return _matches(room, ask) and not _short(room, ask.requests, shared)
-
-
-def _matches(room: Room, ask: Ask) -> bool:
-    return not _objection(room, ask)
-
-
-def _objection(room: Room, ask: Ask) -> str:
-    return objection(ask.wishes, node=room.node, labels=room.labels, taints=room.taints)
-
-
-def _short(room: Room, needs: Amounts, shared: frozenset[str]) -> list[str]:
-    return [name for name, amount in needs.items() if name not in shared and amount > room.free(name)]
-
-
 def _lack(gang: GangAsk, rooms: tuple[Room, ...], shared: frozenset[str]) -> tuple[str, frozenset[str]]:
     """Say what a gang lacks, and which resources it may keep from others."""
     if not rooms:
         return "no node is ready", frozenset()
-    homeless = [ask for ask in gang.asks if not any(_matches(room, ask) for room in rooms)]
+    homeless = [ask for ask in gang.asks if all(refusal(room, ask) for room in rooms)]
     if homeless:
-        return _objection(rooms[0], homeless[0]), frozenset()
+        return refusal(rooms[0], homeless[0]), frozenset()
     empty = tuple(replace(room, used={}) for room in rooms)
-    is_possible = _fit(gang, empty, shared).stuck is None
+    is_possible = fit_of(gang, empty, shared).stuck is None
     total, needs = _together(rooms), _needs(gang)
-    lacking = [name for name in _short(total, needs, shared) if not name.startswith(PORT)]
+    lacking = [name for name in short_of(total, needs, shared) if not name.startswith(PORT)]
     lacking = lacking or _short_for_one(gang, rooms, shared)
     said = ", ".join(_say(name, needs[name], total, len(rooms)) for name in lacking)
     ever = "" if is_possible else "; it can never run here"
@@ -126,9 +122,9 @@ def _lack(gang: GangAsk, rooms: tuple[Room, ...], shared: frozenset[str]) -> tup
 
 def _short_for_one(gang: GangAsk, rooms: tuple[Room, ...], shared: frozenset[str]) -> list[str]:
     """Name what single nodes lack for the pod that finds none, when all nodes together would have enough."""
-    fit = _fit(gang, rooms, shared)
+    fit = fit_of(gang, rooms, shared)
     requests = fit.stuck.requests if fit.stuck else {}
-    return sorted({name for room in fit.rooms for name in _short(room, requests, shared)})
+    return sorted({name for room in fit.rooms for name in short_of(room, requests, shared)})
 
 
 def _together(rooms: tuple[Room, ...]) -> Room:
@@ -159,7 +155,7 @@ def _insufficient(name: str) -> str:
     return "Too many pods" if name == PODS else f"Insufficient {name}"
 
 
-def _warnings(gang: GangAsk, fit: _Fit, shared: frozenset[str]) -> dict[Key, str]:
+def _warnings(gang: GangAsk, fit: Fit, shared: frozenset[str]) -> dict[Key, str]:
     warnings: dict[Key, str] = {}
     for room in fit.rooms:
         for name in sorted(shared):

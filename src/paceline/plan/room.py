@@ -42,6 +42,10 @@ class GangAsk:
     placed: int = 0
     since: str = ""
     priority: int = 0
+    # Which pods are one job's; Kubernetes' own number alone, and whether less important ones may be stopped for it.
+    family: str = ""
+    rank: int = 0
+    preempts: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +146,9 @@ def _gangs(family: list[Object]) -> Iterable[GangAsk]:
             placed=len({_place(pod) for pod in family if _attempt(pod) >= attempt and not waits(pod)}),
             since=min(str(pod["metadata"].get("creationTimestamp", "")) for pod in members),
             priority=min(_priority(pod) for pod in members),
+            family=family_of(first),
+            rank=min(rank_of(pod) for pod in members),
+            preempts=all(pod["spec"].get("preemptionPolicy") != "Never" for pod in members),
         )
 
 
@@ -152,9 +159,13 @@ def _ask(pod: Object) -> Ask:
 
 def _priority(pod: Object) -> int:
     """Tell who goes first: Kubernetes' own number, and among equals that of the job's queue."""
+    return rank_of(pod) * QUEUE_STEPS + _number(annotations_of(pod).get(labels.QUEUE_PRIORITY), otherwise=0)
+
+
+def rank_of(pod: Object) -> int:
+    """Tell how important a pod is by Kubernetes' own number: that of its priority class."""
     said = pod["spec"].get("priority")
-    own = said if isinstance(said, int) else 0
-    return own * QUEUE_STEPS + _number(annotations_of(pod).get(labels.QUEUE_PRIORITY), otherwise=0)
+    return said if isinstance(said, int) else 0
 
 
 def family_of(pod: Object) -> str:

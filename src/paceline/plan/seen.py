@@ -55,6 +55,8 @@ class PodSeen:
     message: str = ""
     # What runs before and beside the author's containers, in its order.
     stages: tuple[ContainerSeen, ...] = ()
+    # Why it gives way to somebody more important, if it does.
+    gives_way: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,6 +33,8 @@ class Try:
     message: str = ""
     # What runs before and beside the author's containers.
     stages: tuple[ContainerSeen, ...] = ()
+    # Why its pod gives way to somebody more important, if it does.
+    gives_way: str = ""
 
     @property
     def has_failed(self) -> bool:
@@ -127,6 +129,7 @@ def _from_pod(pod: PodSeen, place: Place, attempt: int) -> Try:
         reason=pod.reason,
         message=pod.message,
         stages=pod.stages,
+        gives_way=pod.gives_way,
     )
 
 

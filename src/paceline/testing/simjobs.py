@@ -9,6 +9,11 @@ from paceline.kinds import catalog
 from paceline.kinds.kind import GROUP, VERSION
 from paceline.objects.meta import Object
 
+# The classes that every cluster has.
+RANKS = ("system-cluster-critical", "system-node-critical")
+# Kinds whose members begin anew together.
+WHOLE = ("PyTorchTrainingJob", "MPIJob", "DeepSpeedJob", "ColossalAIJob")
+
 Dice = random.Random
 Spec = dict[str, Any]
 
@@ -23,12 +28,27 @@ def a_job(name: str, dice: Dice) -> Object:
         spec["suspend"] = True
     if dice.random() < 0.1:
         spec["scheduler"] = {"t9kScheduler": {"queue": dice.choice(("low", "high")), "priority": dice.randrange(3)}}
+    _rank(kind, spec, dice)
     return {
         "apiVersion": f"{GROUP}/{VERSION}",
         "kind": kind,
         "metadata": {"name": name, "namespace": "default"},
         "spec": spec,
     }
+
+
+def _rank(kind: str, spec: Spec, dice: Dice) -> None:
+    """Make a job's pods more important than most, or so large that others must wait or give way."""
+    replicas = spec.get("replicaSpecs") or [spec["worker"]]
+    asked = {"priorityClassName": dice.choice(RANKS)} if dice.random() < 0.3 else {}
+    # A member of another kind that is deleted while all wait, and never tried again, leaves the others waiting.
+    is_large = kind in WHOLE and "elastic" not in spec and dice.random() < 0.5
+    for replica in replicas:
+        pod = replica["template"]["spec"]
+        pod |= asked
+        if is_large:
+            size = f"{5 * 1024 // sum(each['replicas'] for each in replicas)}Mi"
+            pod["containers"][0]["resources"] = {"requests": {"memory": size}}
 
 
 def where(job: Object) -> Collection:

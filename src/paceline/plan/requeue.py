@@ -1,0 +1,46 @@
+"""A job that gives way to somebody more important waits for room again; no restart is counted."""
+
+from dataclasses import replace
+
+from paceline.objects.status import JobStatus, Phase, ReplicaPhase
+from paceline.plan.cleanup import unfinished
+from paceline.plan.plan import Plan, Tell
+from paceline.plan.restart import is_of_all
+from paceline.plan.seen import Seen
+from paceline.plan.tasks import with_tasks
+from paceline.plan.tries import Try, tries_of
+
+PREEMPTED = "Preempted"
+
+
+def giving_way(tries: tuple[Try, ...]) -> tuple[Try, ...]:
+    """Find the tries whose pods give way; one that has succeeded has nothing to lose."""
+    return tuple(each for each in tries if each.gives_way and each.phase is not ReplicaPhase.SUCCEEDED)
+
+
+def requeue(seen: Seen, status: JobStatus, tries: tuple[Try, ...]) -> Plan:
+    """Write down that the next try waits for room, and end the pods of this one: all, or those that go."""
+    going = giving_way(tries)
+    is_whole = is_of_all(seen.gang, going)
+    if is_whole:
+        status = status.but(attempt=status.attempt + 1, resumes=status.resumes + 1)
+    else:
+        releases = {str(each.place): status.releases.get(str(each.place), 0) + 1 for each in going}
+        status = status.but(releases={**status.releases, **releases})
+    left = [each for each in tries if each not in going and each.phase is not ReplicaPhase.SUCCEEDED]
+    if status.phase is Phase.RUNNING and (is_whole or not left):
+        status = status.but(phase=Phase.PENDING)
+    why = going[0].gives_way
+    status = status.but(preempted=why, waiting=why)
+    status = with_tasks(status, tries_of(seen, status))
+    what = "all members" if is_whole else ", ".join(str(each.place) for each in going)
+    names = {each.name for each in going}
+    ended = unfinished(tuple(pod for pod in seen.pods if is_whole or pod.name in names))
+    told = Tell(reason=PREEMPTED, message=f"{why}; {what} wait for room again, and no restart is counted")
+    return Plan(status=status, delete=ended, tell=(told,))
+
+
+def give_way(seen: Seen, plan: Plan) -> Plan:
+    """End pods that run on after the end of their job, and hold room that somebody more important wants."""
+    going = unfinished(tuple(pod for pod in seen.pods if pod.gives_way and pod.name not in plan.delete))
+    return replace(plan, delete=(*plan.delete, *going))
