@@ -148,7 +148,7 @@ PROMISES = {
     "D-02": "An image of somebody else's finds data, runs its command, and its results are kept.",
     "D-04": "A deleted worker comes back, and a stopped application is revived.",
     "D-05": "Logs of all, of a role and of one; all together by time, with their source.",
-    "D-07": "Workers are stopped before their servers, by the signal that a container asks for.",
+    "D-07": "Workers are stopped before their servers, by the signal that a container asks for or that is chosen then.",
     "D-11": "A volume is named instead of written out.",
     "X-01": "TF_CONFIG is right for every role.",
     "X-02": "Four ranks reduce together, with torchrun and without.",
@@ -198,7 +198,6 @@ LACKING = {
     "H-36": "on the embedded cluster `Always` and `IfNotPresent` are the same: an environment follows its requirements",
     "S-47": "there is no list of result files yet",
     "D-01": "the one replica is called worker-0",
-    "D-07": "the signal is chosen in the container, not when it is stopped",
     "D-11": "code has no names of its own",
 }
 

@@ -63,6 +63,29 @@ def test_a_job_is_stopped_and_started_again(cluster: Embedded) -> None:
     assert becomes(cluster, "naps", "Running", attempt=2)["backoffCount"] == 0
 
 
+SAYS_WHICH = (
+    "import signal, sys\n"
+    "def told(number, _): print('asked by', signal.Signals(number).name, flush=True); sys.exit(0)\n"
+    "for number in (signal.SIGINT, signal.SIGTERM): signal.signal(number, told)\n"
+    "print('up', flush=True)\n"
+    "while True: signal.pause()"
+)
+
+
+def test_d07_whoever_stops_a_job_chooses_the_signal(cluster: Embedded) -> None:
+    submit(cluster, generic("asked", command=["python", "-c", SAYS_WHICH]))
+    becomes(cluster, "asked", "Running")
+    wait_until("it is up", lambda: "up" in cluster.paceline("logs", "asked").out)
+
+    wrong = cluster.paceline("stop", "asked", "--signal", "INTR")
+    stopped = cluster.paceline("stop", "asked", "--signal", "int")
+
+    assert wrong.code != 0
+    assert "did you mean INT?" in wrong.err
+    assert (stopped.code, stopped.out) == (0, "genericjob/asked stopped\n"), stopped.err
+    assert "asked by SIGINT" in cluster.paceline("logs", "asked").out
+
+
 def test_a_job_is_run_once_more_under_the_next_name(cluster: Embedded) -> None:
     submit(cluster, generic("short", command=["true"]))
     becomes(cluster, "short", "Succeeded")

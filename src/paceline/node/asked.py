@@ -19,10 +19,10 @@ class Asked:
 
     _moments: dict[Identity, datetime] = field(default_factory=dict)
 
-    def note(self, files: Files, folder: Path, who: Identity, *, now: datetime) -> None:
-        """Put it on record, if there is room; the next agent asks again where there is not."""
+    def note(self, files: Files, folder: Path, who: Identity, *, now: datetime, number: int | None = None) -> None:
+        """Put it on record, with a signal if somebody chose one, if there is room; else the next agent asks again."""
         try:
-            write_asked(files, folder, now)
+            write_asked(files, folder, now, number)
         except OSError as error:
             self._moments[who] = now
             log.warning("not on record that a container is to stop", extra={"folder": str(folder), "error": str(error)})

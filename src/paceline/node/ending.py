@@ -8,7 +8,8 @@ from typing import Any
 
 from paceline.node.greeting import PRE_STOP, has_hook
 from paceline.node.seen import Plan, Seen, Try
-from paceline.objects.meta import Object
+from paceline.objects import labels
+from paceline.objects.meta import Object, annotations_of
 from paceline.objects.times import from_wire
 
 DEFAULT_GRACE_SECONDS = 30
@@ -22,10 +23,24 @@ OVERDUE = "Pod was active on the node longer than the specified deadline"
 def stop_signal(container: Mapping[str, Any]) -> int:
     """Give the signal by which a container is asked to stop: `lifecycle.stopSignal`, such as SIGINT, or SIGTERM."""
     word = str((container.get("lifecycle") or {}).get("stopSignal") or "SIGTERM")
+    number = _number_of(word)
+    return signal.SIGTERM.value if number is None else number
+
+
+def chosen_signal(pod: Object, name: str) -> int | None:
+    """Give the signal that somebody chose for a pod's main containers when it was stopped; None for their own."""
+    word = annotations_of(pod).get(labels.STOP_SIGNAL, "")
+    return _number_of(word) if word and name not in sidecars_of(pod) else None
+
+
+def _number_of(word: str) -> int | None:
+    """Read a signal's name; None for one that this system does not have."""
     name = re.split(r"[-+]", word)[0]
+    if name not in signal.Signals.__members__:
+        return None
     # Those for real time are counted from the first or back from the last: SIGRTMIN+3.
-    number = signal.Signals[name].value if name in signal.Signals.__members__ else signal.SIGTERM.value
-    return number + int(word.removeprefix(name) or 0)
+    step = word.removeprefix(name) or "0"
+    return signal.Signals[name].value + int(step) if re.fullmatch(r"[-+]?\d{1,2}", step) else None
 
 
 def is_sidecar(container: Mapping[str, Any]) -> bool:

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from paceline.client.events import Recorder
 from paceline.node.asked import Asked
-from paceline.node.ending import grace_of
+from paceline.node.ending import chosen_signal, grace_of
 from paceline.node.greeting import PRE_STOP, hook_of
 from paceline.node.hooks import Hooks
 from paceline.node.host import Folders
@@ -80,7 +80,8 @@ class Leaving:
             return False
         # First on record: an agent that finds it there and has not asked itself asks again.
         folder = self.folders.attempt(uid_of(seen.pod), name, each.restarts)
-        self._moments.note(self.world.files, folder, who, now=self.world.clock.now())
+        number = chosen_signal(seen.pod, name)
+        self._moments.note(self.world.files, folder, who, now=self.world.clock.now(), number=number)
         if hook_of(container, PRE_STOP):
             self._asked.add(who)
             group.create_task(self._take_leave(seen, container, each))

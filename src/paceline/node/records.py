@@ -11,8 +11,9 @@ from paceline.node.seen import Ended, Started, Try
 from paceline.objects.times import from_wire, to_wire_micro
 from paceline.world import Files, Identity, Processes
 
-# When the container was asked to stop; written by the agent, so that the next one need not ask again.
-ASKED = "asked"
+# When the container was asked to stop, and perhaps by which signal; written by the agent, so that the next one need not
+# ask again.
+ASKED = shim.ASKED
 # That the hook after the start has run; without it, the next agent runs it again.
 HOOKED = "hooked"
 # The program's last words, for the pod's status.
@@ -81,9 +82,13 @@ def write_ended(files: Files, folder: Path, ended: Ended) -> None:
     files.write(folder / shim.EXIT, shim.encode(record))
 
 
-def write_asked(files: Files, folder: Path, now: datetime) -> None:
-    """Remember that a container was asked to stop; a power cut ends the container anyway."""
-    files.overwrite(folder / ASKED, to_wire_micro(now).encode(), 0o600)
+def write_asked(files: Files, folder: Path, now: datetime, number: int | None = None) -> None:
+    """Remember that a container was asked to stop, and by which signal if not its own, for its shim to read.
+
+    A power cut ends the container anyway.
+    """
+    words = [to_wire_micro(now), *([] if number is None else [str(number)])]
+    files.overwrite(folder / ASKED, " ".join(words).encode(), 0o600)
 
 
 def write_hooked(files: Files, folder: Path) -> None:
@@ -94,7 +99,7 @@ def write_hooked(files: Files, folder: Path) -> None:
 
 def _read_asked(files: Files, folder: Path) -> datetime | None:
     try:
-        return from_wire(files.read(folder / ASKED).decode())
+        return from_wire(files.read(folder / ASKED).decode().split()[0])
     except (FileNotFoundError, ValueError):
         return None
 

@@ -29,6 +29,8 @@ from paceline.node.output import Log, Stream, now, stamp
 from paceline.node.spawn import NOT_STARTED, Files, filled, join_network, pipe, spawn
 
 INTENT, LOCK, STARTED, LOG, EXIT = "intent.json", "lock", "started.json", "log", "exit.json"
+# Written by the agent when it asks for the end: the moment, and the number of a signal if somebody chose one.
+ASKED = "asked"
 
 CHUNK = 256 * 1024
 # A line that has not ended is shown after this long, so that progress bars move.
@@ -269,7 +271,7 @@ class Keeper:
         elif self._must_stop and (main := self._main()):
             self._must_stop = False
             with contextlib.suppress(ProcessLookupError):
-                os.kill(main, self._intent.get("stopSignal") or signal.SIGTERM)
+                os.kill(main, _chosen_signal() or self._intent.get("stopSignal") or signal.SIGTERM)
         if self._log.backlog:
             self._log.retry()
         for stream in self._streams:
@@ -436,6 +438,13 @@ def _catch_signals() -> int:
     for number in (signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, lambda *_: None)
     return wake
+
+
+def _chosen_signal() -> int:
+    """Read which signal was chosen when the container was asked to stop; 0 for its own."""
+    with contextlib.suppress(OSError, ValueError):
+        return int((Path(ASKED).read_text().split()[1:] or ["0"])[0])
+    return 0
 
 
 def _be_spared_by_oom() -> None:

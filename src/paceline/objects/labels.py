@@ -20,6 +20,8 @@ ATTEMPT = "paceline.dev/attempt"
 GANG_SIZE = "paceline.dev/gang-size"
 # Asks for a restart of a job: each new text means one (annotation of the job).
 RESTART = "paceline.dev/restart"
+# By which signal a pod's main containers are asked to stop, whatever their own is: SIGINT (annotation of the pod).
+STOP_SIGNAL = "paceline.dev/stop-signal"
 # Of which job this one is a copy, when it was run once more (annotation of the job).
 COPY_OF = "paceline.dev/copy-of"
 # Who goes first among jobs that wait for the same queue, from 0 to 100 (annotation).

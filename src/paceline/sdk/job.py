@@ -8,7 +8,7 @@ from paceline.client.cluster import EVENTS, PODS, Select
 from paceline.client.direct import DirectCluster
 from paceline.errors import Missing, NotOffered
 from paceline.objects import labels
-from paceline.objects.meta import Object, controller_of, revision_of, uid_of
+from paceline.objects.meta import Object, controller_of, key_of, revision_of, uid_of
 from paceline.objects.status import JobStatus, Phase
 from paceline.sdk.dial import Dial
 from paceline.sdk.discovery import Kind
@@ -19,6 +19,7 @@ from paceline.sdk.lines import whole_lines
 from paceline.sdk.members import MemberPod, last_tries, leader_place, member_pods, no_log, previous_tries
 from paceline.sdk.merging import within
 from paceline.sdk.sources import LogAsk
+from paceline.sdk.stopping import has_processes, is_ours
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +133,22 @@ class JobRef:
     def pause(self) -> None:
         """End the job's processes and keep the job; `resume` starts them again."""
         self._set_paused(is_paused=True)
+
+    def choose_signal(self, word: str) -> None:
+        """Have the job's processes asked to stop by this signal, such as SIGINT, when they are next stopped.
+
+        NotOffered where another kubelet than ours runs them: it knows only the signal of the image or the container.
+        """
+        select = Select(namespace=self.namespace, labels=f"{labels.OWNER_NAME}={self.name}")
+        pods = [pod for pod in self.cluster.list(PODS, select).items if has_processes(pod)]
+        if any(not is_ours(pod) for pod in pods):
+            raise NotOffered(
+                f"the pods of {self} are run by another kubelet, which stops containers by their own signal only; set "
+                "lifecycle.stopSignal in the job's template, or leave --signal out"
+            )
+        change = {"metadata": {"annotations": {labels.STOP_SIGNAL: word}}}
+        for pod in pods:
+            self.cluster.patch(PODS, key_of(pod), change)
 
     def resume(self) -> None:
         """Let a paused job run on."""

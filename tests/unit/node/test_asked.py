@@ -5,8 +5,9 @@ import os
 from pathlib import Path
 
 from paceline.node.asked import Asked
-from paceline.node.records import ASKED
-from paceline.testing.world import SimFiles
+from paceline.node.records import ASKED, read_try
+from paceline.objects.times import to_wire_micro
+from paceline.testing.world import SimFiles, sim_world
 from tests.unit.node.pods import NOW, ago, done, running
 
 FOLDER = Path("/agent/pods/u/containers/main/0")
@@ -28,6 +29,17 @@ def test_it_is_on_record_where_there_is_room_and_nowhere_else():
 
     assert files.exists(FOLDER / ASKED)
     assert asked.recalled({"main": running()})["main"].asked_at is None
+
+
+def test_d07_the_signal_that_somebody_chose_is_on_record_for_the_shim():
+    sim, asked = sim_world(1), Asked()
+    files = sim.files
+    files.make_folder(FOLDER)
+
+    asked.note(files, FOLDER, WHO, now=NOW, number=2)
+
+    assert files.read(FOLDER / ASKED).decode().split() == [to_wire_micro(NOW), "2"]
+    assert read_try(files, sim.processes, FOLDER).asked_at == NOW
 
 
 def test_on_a_full_disk_it_is_remembered_until_the_container_has_ended():

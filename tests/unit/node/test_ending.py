@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from paceline.node.decide import decide
-from paceline.node.ending import stop_signal
+from paceline.node.ending import chosen_signal, stop_signal
 from paceline.node.report import pod_status
 from tests.unit.node.pods import NOW, ago, container, deleted, done, pod, running, seen
 
@@ -198,3 +198,22 @@ SIGNALS = {
 @pytest.mark.parametrize(("lifecycle", "number"), SIGNALS.values(), ids=SIGNALS)
 def test_d07_a_container_is_asked_to_stop_by_the_signal_it_wants(lifecycle, number):
     assert stop_signal(container(lifecycle=lifecycle)) == number
+
+
+CHOSEN = {
+    "nobody": (None, "main", None),
+    "somebody": ("SIGINT", "main", signal.SIGINT),
+    "somebody, for real time": ("SIGRTMIN+3", "main", signal.SIGRTMIN + 3),
+    "one of another system": ("SIGNOSUCH", "main", None),
+    "no number at all": ("SIGINT+x", "main", None),
+    "somebody, but a sidecar has its own": ("SIGINT", "beside", None),
+}
+
+
+@pytest.mark.parametrize(("word", "name", "number"), CHOSEN.values(), ids=CHOSEN)
+def test_d07_the_signal_is_chosen_when_a_pod_is_stopped_by(word, name, number):
+    chosen = {} if word is None else {"paceline.dev/stop-signal": word}
+    beside = {"name": "beside", "restartPolicy": "Always"}
+    stopped = {"metadata": {"annotations": chosen}, "spec": {"initContainers": [beside], "containers": []}}
+
+    assert chosen_signal(stopped, name) == number

@@ -7,25 +7,33 @@ from paceline.cli.output import out, say_hint
 from paceline.cli.reach import Reach, reaches_cluster
 from paceline.cli.sessions import session as session_with
 from paceline.cli.targets import meant
+from paceline.sdk.stopping import signal_named
 
 
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @click.option("--no-wait", is_flag=True, help="Do not wait until the processes have ended.")
+@click.option("--signal", "word", metavar="SIGNAL", default="", help="Ask by this signal, such as INT. Default: TERM.")
 @reaches_cluster
-def command(*, reach: Reach, names: tuple[str, ...], no_wait: bool) -> int:
+def command(*, reach: Reach, names: tuple[str, ...], no_wait: bool, word: str) -> int:
     r"""End the processes of a job or application, and keep it.
 
-    Processes are asked to end, and killed after their grace period. Logs and files stay. The same as paceline pause,
-    but it waits until everything has ended.
+    Processes are asked to end, workers before the servers that they talk to, and killed after their grace period. Logs
+    and files stay. The same as paceline pause, but it waits until everything has ended.
+
+    A signal can be chosen on the embedded cluster; elsewhere it is lifecycle.stopSignal of the container alone.
 
     \b
     paceline stop digits
+    paceline stop digits --signal INT
     paceline restart digits
     """
+    name = signal_named(word) if word else ""
     with session_with(reach) as session:
         stopped = [meant(session, name) for name in names]
         for each in stopped:
+            if each.job is not None and name:
+                each.job.choose_signal(name)
             if each.app is not None:
                 each.app.stop()
             elif each.job is not None:

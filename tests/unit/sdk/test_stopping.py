@@ -1,0 +1,34 @@
+"""Which signal is meant, and whether there is anybody who would send it."""
+
+import pytest
+
+from paceline.errors import Invalid
+from paceline.sdk.stopping import has_processes, is_ours, signal_named
+
+WORDS = {"int": "SIGINT", "SIGINT": "SIGINT", "Term": "SIGTERM", "USR1": "SIGUSR1", "sigkill": "SIGKILL"}
+
+
+@pytest.mark.parametrize(("word", "name"), WORDS.items())
+def test_d07_a_signal_is_named_as_people_write_it(word, name):
+    assert signal_named(word) == name
+
+
+@pytest.mark.parametrize(("word", "hint"), {"INTR": "did you mean INT?", "9": "such as INT", "": "such as INT"}.items())
+def test_d07_what_is_no_signal_is_refused_with_one_that_is(word, hint):
+    with pytest.raises(Invalid, match=hint.replace("?", r"\?")):
+        signal_named(word)
+
+
+def pod(phase, *ids):
+    return {"status": {"phase": phase, "containerStatuses": [{"containerID": each} if each else {} for each in ids]}}
+
+
+def test_d07_our_own_agent_alone_sends_the_signal_that_was_chosen():
+    assert is_ours(pod("Running", "paceline://uid/main/0", ""))
+    assert not is_ours(pod("Running", "containerd://abc"))
+    assert is_ours({})
+
+
+def test_d07_pods_that_have_ended_have_nobody_to_be_asked():
+    assert has_processes(pod("Running"))
+    assert not has_processes(pod("Failed"))
