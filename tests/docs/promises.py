@@ -193,7 +193,6 @@ CONSOLE = {
 CONSOLE_ALONE = {"S-16": "a card on the page of the console"}
 # What is not there, or is not shown by any test.
 LACKING = {
-    "T-10": "CPU, network and disk are measured but not held against the kernel's numbers",
     "H-24": "the embedded cluster has one node, so a volume for one node alone is never wanted by two",
     "H-36": "on the embedded cluster `Always` and `IfNotPresent` are the same: an environment follows its requirements",
     "S-47": "there is no list of result files yet",

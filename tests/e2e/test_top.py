@@ -1,7 +1,10 @@
 """What pods and nodes use, as `kubectl top` shows it."""
 
+import json
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -58,6 +61,92 @@ def is_python(pid: int) -> bool:
 
 def rss(pid: int) -> int:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def summary_of(home: Embedded, name: str) -> dict[str, Any]:
+    """Read what the node tells of a pod, in a kubelet's words."""
+    node = home.kubectl("get", "nodes", "-o", "jsonpath={.items[0].metadata.name}").out
+    told = json.loads(home.kubectl("get", "--raw", f"/api/v1/nodes/{node}/proxy/stats/summary").out)
+    found = [each for each in told["pods"] if each["podRef"]["name"] == name]
+    return dict(found[0]) if found else {}
+
+
+def between(home: Embedded, name: str, kernel: Callable[[], int], told: Callable[[dict[str, Any]], int]) -> None:
+    """See that what is told of a pod lies between what the kernel says before and after, give or take ten percent."""
+    before = kernel()
+    known = summary_of(home, name)["containers"][0]["cpu"]["time"]
+
+    def newer() -> dict[str, Any]:
+        now = summary_of(home, name)
+        return now if now["containers"][0]["cpu"]["time"] > known else {}
+
+    # The look after the next one was begun after the first number was read.
+    wait_until("it is measured again", newer)
+    known = summary_of(home, name)["containers"][0]["cpu"]["time"]
+    value = told(wait_until("and once more", newer))
+    after = kernel()
+
+    assert 0 < before * 0.9 <= value <= after * 1.1
+
+
+def test_x17_processor_time_is_what_the_kernel_says(home: Embedded) -> None:
+    """T-10: the scheduler's own nanoseconds, which are not the ticks that we read."""
+    words = ("exec", "busy", "-c", "main", "--", "sh", "-c", "cat /proc/[0-9]*/schedstat")
+
+    def scheduled() -> int:
+        return sum(int(line.split()[0]) for line in home.kubectl(*words).out.splitlines())
+
+    between(home, "busy", scheduled, lambda told: main_of(told)["cpu"]["usageCoreNanoSeconds"])
+
+
+def main_of(told: dict[str, Any]) -> dict[str, Any]:
+    return next(each for each in told["containers"] if each["name"] == "main")
+
+
+WRITES = (
+    "import os, signal\n"
+    "file = os.open('/scratch/made', os.O_CREAT | os.O_WRONLY)\n"
+    "os.write(file, b'x' * (32 * 2**20)); os.fsync(file); print('written', flush=True); signal.pause()"
+)
+SERVES = (
+    "import http.server, os\n"
+    "open('/scratch/made', 'wb').write(b'x' * (4 * 2**20)); os.chdir('/scratch')\n"
+    "http.server.ThreadingHTTPServer(('', 8000), http.server.SimpleHTTPRequestHandler).serve_forever()"
+)
+
+
+def with_scratch(name: str, script: str) -> dict[str, Any]:
+    mount = [{"name": "scratch", "mountPath": "/scratch"}]
+    made = pod(name, {"name": "main", "command": ["python", "-c", script], "volumeMounts": mount})
+    made["spec"]["volumes"] = [{"name": "scratch", "emptyDir": {}}]
+    return made
+
+
+def test_x17_what_is_written_is_what_the_kernel_says(home: Embedded) -> None:
+    """T-10: the bytes that a program has written, and waited for."""
+    assert home.kubectl("create", "-f", "-", stdin=text(with_scratch("writes", WRITES))).code == 0
+    wait_until("it has written", lambda: "written" in home.kubectl("logs", "writes").out)
+    wait_until("it is measured", lambda: summary_of(home, "writes"))
+
+    between(home, "writes", lambda: 32 * 2**20, lambda told: main_of(told)["disk"]["writeBytes"])
+    assert home.kubectl("delete", "pod", "writes", "--now").code == 0
+
+
+def test_x17_what_is_sent_is_what_the_kernel_says(home: Embedded) -> None:
+    """T-10: the counter of the pod's own interface, as the pod itself sees it."""
+    assert home.kubectl("create", "-f", "-", stdin=text(with_scratch("serves", SERVES))).code == 0
+    path = "/api/v1/namespaces/default/pods/serves:8000/proxy/made"
+    wait_until("it serves", lambda: len(home.kubectl("get", "--raw", path).out) == 4 * 2**20)
+    wait_until("it is measured", lambda: summary_of(home, "serves"))
+
+    def sent() -> int:
+        lines = home.kubectl("exec", "serves", "--", "cat", "/proc/net/dev").out.splitlines()[2:]
+        (count,) = [line.partition(":")[2].split()[8] for line in lines if not line.strip().startswith("lo:")]
+        return int(count)
+
+    assert sent() > 4 * 2**20
+    between(home, "serves", sent, lambda told: told["network"]["txBytes"])
+    assert home.kubectl("delete", "pod", "serves", "--now").code == 0
 
 
 def test_containers_are_told_apart(home: Embedded) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from paceline.node.stats import Measured, Use
+from paceline.node.stats import Measured, Moved, Use
 from paceline.world import Identity
 
 KIB = 1024
@@ -67,7 +67,47 @@ def _use(pids: list[int], table: Mapping[int, Process], up: float) -> Use:
         cpu_seconds=sum(table[pid].ticks for pid in pids) / second,
         memory_bytes=_memory(pids),
         age_seconds=up - table[pids[0]].began / second,
+        disk=_disk(pids),
+        network=_network(pids),
     )
+
+
+def _disk(pids: Iterable[int]) -> Moved | None:
+    """Add up what processes had read from disks and written to them; who has ended counts for its parent."""
+    found = [moved for pid in pids if (moved := _io(pid))]
+    if not found:
+        return None
+    return Moved(received=sum(read for read, _ in found), sent=sum(written for _, written in found))
+
+
+def _io(pid: int) -> tuple[int, int] | None:
+    try:
+        lines = Path(f"/proc/{pid}/io").read_text().splitlines()
+    except OSError:
+        return None
+    told = {name: int(number) for name, _, number in (line.partition(": ") for line in lines)}
+    # What was taken back before it reached a disk was not written.
+    return told["read_bytes"], told["write_bytes"] - told["cancelled_write_bytes"]
+
+
+def _network(pids: Iterable[int]) -> Moved | None:
+    """Read the interface of the network that a container's processes are in; None when it is the machine's."""
+    try:
+        ours = os.readlink("/proc/self/ns/net")  # noqa: PTH115 - no path, but a name
+    except OSError:
+        return None
+    for pid in pids:
+        try:
+            if os.readlink(f"/proc/{pid}/ns/net") == ours:  # noqa: PTH115 - no path, but a name
+                continue
+            lines = Path(f"/proc/{pid}/net/dev").read_text().splitlines()[2:]
+        except OSError:
+            continue
+        counts = {name.strip(): rest.split() for name, _, rest in (line.partition(":") for line in lines)}
+        for name, count in counts.items():
+            if name != "lo":
+                return Moved(name=name, received=int(count[0]), sent=int(count[8]))
+    return None
 
 
 def _memory(pids: Iterable[int]) -> int:

@@ -25,6 +25,16 @@ NANO = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """Bytes that came in and went out so far."""
+
+    received: int
+    sent: int
+    # Over which interface.
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
     """What something has used so far, and has now."""
 
@@ -32,6 +42,10 @@ class Use:
     memory_bytes: int
     # For how long it has been there.
     age_seconds: float
+    # What was read from disks and written to them; None where nobody may know.
+    disk: Moved | None = None
+    # What came and went over the network of its pod; None where it has none of its own.
+    network: Moved | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +125,8 @@ class Stats:
             return None
         about = {"name": name_of(pod), "namespace": namespace_of(pod), "uid": uid_of(pod)}
         volumes = self.filling.of(pod) if self.filling else []
-        return {"podRef": about, "containers": containers, **({"volume": volumes} if volumes else {})}
+        more = {**_network(running, last), **({"volume": volumes} if volumes else {})}
+        return {"podRef": about, "containers": containers, **more}
 
     def _told(self, last: Sample, pick: Callable[[Measured], Use | None]) -> Object:
         now = pick(last.measured)
@@ -125,10 +140,12 @@ class Stats:
                 used, seconds = now.cpu_seconds - before.cpu_seconds, last.moment - sample.moment
                 break
         cores = max(used, 0.0) / seconds if seconds > 0 else 0.0
+        so_far = {"usageNanoCores": int(cores * NANO), "usageCoreNanoSeconds": int(now.cpu_seconds * NANO)}
         return {
-            "cpu": {"time": to_wire(last.at), "usageNanoCores": int(cores * NANO)},
+            "cpu": {"time": to_wire(last.at), **so_far},
             "memory": {"time": to_wire(last.at), "workingSetBytes": now.memory_bytes},
             "windowSeconds": round(seconds, 3),
+            **_disk(now.disk, last),
         }
 
     def _running(self, pod: Object) -> tuple[tuple[str, Identity], ...]:
@@ -139,6 +156,23 @@ class Stats:
             for name, each in tries.items()
             if each.started and each.started.identity and each.ended is None and each.is_held
         )
+
+
+def _disk(moved: Moved | None, last: Sample) -> Object:
+    """Tell what was read and written; a kubelet leaves that to others."""
+    if moved is None:
+        return {}
+    return {"disk": {"time": to_wire(last.at), "readBytes": moved.received, "writeBytes": moved.sent}}
+
+
+def _network(running: tuple[tuple[str, Identity], ...], last: Sample) -> Object:
+    """Tell what came and went over a pod's own network; its containers share it."""
+    seen = (last.measured.containers[who].network for _, who in running if who in last.measured.containers)
+    moved = next((each for each in seen if each is not None), None)
+    if moved is None:
+        return {}
+    bytes_of = {"name": moved.name, "rxBytes": moved.received, "txBytes": moved.sent}
+    return {"network": {"time": to_wire(last.at), **bytes_of, "interfaces": [bytes_of]}}
 
 
 def _container(who: Identity, measured: Measured) -> Use | None:

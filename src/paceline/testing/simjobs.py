@@ -40,9 +40,9 @@ def a_job(name: str, dice: Dice) -> Object:
 def _rank(kind: str, spec: Spec, dice: Dice) -> None:
     """Make a job's pods more important than most, or so large that others must wait or give way."""
     replicas = spec.get("replicaSpecs") or [spec["worker"]]
-    asked = {"priorityClassName": dice.choice(RANKS)} if dice.random() < 0.3 else {}
+    asked = {"priorityClassName": dice.choice(RANKS)} if dice.random() < 0.5 else {}
     # A member of another kind that is deleted while all wait, and never tried again, leaves the others waiting.
-    is_large = kind in WHOLE and "elastic" not in spec and dice.random() < 0.5
+    is_large = kind in WHOLE and "elastic" not in spec and dice.random() < 0.8
     for replica in replicas:
         pod = replica["template"]["spec"]
         pod |= asked

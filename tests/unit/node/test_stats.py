@@ -3,7 +3,7 @@
 import pytest
 
 from paceline.node import shim
-from paceline.node.stats import Measured, Use
+from paceline.node.stats import Measured, Moved, Use
 from paceline.testing.world import sim_world
 from tests.unit.node.pods import UID, container, pod
 from tests.unit.node.test_serve import FOLDERS, ask, kubelet_over
@@ -102,3 +102,25 @@ async def test_the_summary_is_asked_for_as_of_a_kubelet(place):
     assert code == 200
     assert f'"workingSetBytes": {9 * MIB}'.encode() in body
     assert f'"workingSetBytes": {3 * MIB}'.encode() in body
+
+
+async def test_x17_disk_and_network_are_told_where_they_are_known(place):
+    await place.look(cpu=1.0, age=4.0)
+    (unknown,) = place.app.stats.summary()["pods"]
+    own = Use(
+        cpu_seconds=2.0,
+        memory_bytes=MIB,
+        age_seconds=8.0,
+        disk=Moved(received=1, sent=2),
+        network=Moved(name="eth0", received=3, sent=4),
+    )
+    place.app.stats.measure = lambda shims: Measured(containers=dict.fromkeys(shims, own), node=own)
+    await place.look(cpu=2.0, age=8.0)
+    (known,) = place.app.stats.summary()["pods"]
+
+    assert "network" not in unknown
+    assert "disk" not in unknown["containers"][0]
+    told = known["containers"][0]
+    assert (told["disk"]["readBytes"], told["disk"]["writeBytes"]) == (1, 2)
+    assert told["cpu"]["usageCoreNanoSeconds"] == 2_000_000_000
+    assert known["network"]["interfaces"] == [{"name": "eth0", "rxBytes": 3, "txBytes": 4}]
