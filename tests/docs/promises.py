@@ -144,7 +144,7 @@ PROMISES = {
     "S-52": "A stopped training goes on, and one that ended runs once more.",
     "S-53": "Deleting asks first; the objects go and the files stay.",
     "S-54": "What was freed serves those who wait.",
-    "D-01": "One replica has one TensorBoard.",
+    "D-01": "One replica is shown without a number, and has one TensorBoard.",
     "D-02": "An image of somebody else's finds data, runs its command, and its results are kept.",
     "D-04": "A deleted worker comes back, and a stopped application is revived.",
     "D-05": "Logs of all, of a role and of one; all together by time, with their source.",
@@ -196,7 +196,7 @@ LACKING = {
     "H-24": "the embedded cluster has one node, so a volume for one node alone is never wanted by two",
     "H-36": "on the embedded cluster `Always` and `IfNotPresent` are the same: an environment follows its requirements",
     "S-47": "there is no list of result files yet",
-    "D-01": "the one replica is called worker-0",
+    "D-01": "the pod and the result folder of the one replica end in worker-0; its row in the status does not",
     "D-11": "code has no names of its own",
 }
 

@@ -82,21 +82,24 @@ def resources(session: Session, ref: AppRef, job: JobRef | None, *, now: datetim
             rows = [(name_of(each), *cells(each), age(created_of(each), now)) for each in found]
             yield title, (*header, "AGE"), rows
     if job is not None:
-        yield "v1beta1/Job", ("NAME", "DESIRED", "SUCCESSFUL", "AGE"), member_rows(job, now)
+        yield "v1beta1/Job", ("NAME", "DESIRED", "SUCCESSFUL", "AGE"), member_rows(job.read(), now)
     if mine.pods:
         rows = [(name_of(pod), *pod_cells(pod), age(created_of(pod), now)) for pod in mine.pods]
         yield "v1/Pod(related)", ("NAME", "READY", "STATUS", "RESTARTS", "AGE"), rows
 
 
-def member_rows(job: JobRef, now: datetime) -> list[Row]:
-    """Give one row per member: what is wanted of it, and whether it has succeeded."""
-    read = job.read()
-    since = age(created_of(read), now)
+def member_rows(job: Object, now: datetime) -> list[Row]:
+    """Give one row per member: what is wanted of it, and whether it has succeeded; who is alone needs no number."""
+    since, tasks = age(created_of(job), now), job_status(job).tasks
+    members = [
+        (str(task.get("type")), index, replica)
+        for task in tasks
+        for index, replica in enumerate(task.get("replicas") or ())
+    ]
     rows: list[Row] = []
-    for task in job_status(read).tasks:
-        for index, replica in enumerate(task.get("replicas") or ()):
-            done = replica.get("phase") == ReplicaPhase.SUCCEEDED.value
-            rows.append((f"{task.get('type')}-{index}", "1", str(int(done)), since))
+    for role, index, replica in members:
+        done = replica.get("phase") == ReplicaPhase.SUCCEEDED.value
+        rows.append((role if len(members) == 1 else f"{role}-{index}", "1", str(int(done)), since))
     return rows
 
 
