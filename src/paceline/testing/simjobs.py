@@ -18,8 +18,8 @@ Dice = random.Random
 Spec = dict[str, Any]
 
 
-def a_job(name: str, dice: Dice) -> Object:
-    """Write a job of some kind."""
+def a_job(name: str, dice: Dice, *, ranked: bool = False) -> Object:
+    """Write a job of some kind; where they are ranked, some are more important or larger than others."""
     kind = dice.choice(tuple(_SPECS))
     spec = _SPECS[kind](dice)
     if limits := _limits(dice):
@@ -28,7 +28,8 @@ def a_job(name: str, dice: Dice) -> Object:
         spec["suspend"] = True
     if dice.random() < 0.1:
         spec["scheduler"] = {"t9kScheduler": {"queue": dice.choice(("low", "high")), "priority": dice.randrange(3)}}
-    _rank(kind, spec, dice)
+    if ranked:
+        _rank(kind, spec, dice)
     return {
         "apiVersion": f"{GROUP}/{VERSION}",
         "kind": kind,

@@ -25,6 +25,8 @@ from paceline.testing.simloop import run_simulated
 from paceline.testing.wire import Weather
 
 NAMES = ("ant", "bee", "cat", "dog", "eel")
+# In every so-many-th run jobs are more important than others, and have to wait for room or give way.
+RANKED = 5
 EXITS = (0, 0, 0, 0, 0, 1, 137, 138, 143)
 # After the faults have stopped, everything must have come to rest within this time.
 REST_SECONDS = 900.0
@@ -169,7 +171,7 @@ class Run:
 
     async def _submit(self) -> None:
         name = self.dice.choice(NAMES)
-        await self._ask(a_job(name, self.dice))
+        await self._ask(a_job(name, self.dice, ranked=self.seed % RANKED == RANKED - 1))
 
     async def _delete(self) -> None:
         job = self._some_job()
