@@ -229,11 +229,31 @@ def assert_read_back(crowd: Crowd, pods: dict[str, dict[str, Any]]) -> None:
         assert_counted(said.out, starts[-1].ticks, is_over=True)
 
 
+def strangers(cluster: Embedded) -> list[str]:
+    """The processes beside control, agent and nursery; an agent that has started nothing yet has no nursery."""
+    found = [words for pid in leftovers(cluster.home) if (words := words_of(pid))]
+    for known in ("paceline.assembly.control", "paceline.assembly.agent", "nursery.py"):
+        mine = next((words for words in found if known in words), None)
+        if mine is not None:
+            found.remove(mine)
+    return found
+
+
+def words_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except OSError:
+        return ""
+
+
 def assert_nothing_left(crowd: Crowd) -> None:
     """With the pods go their processes, keepers, folders and networks; of the agents only the last has a nursery."""
     cluster = crowd.cluster
     crowd.delete("--all", wait="true")
     folder, network = cluster.settings.agent / "pods", RUN / bridge_name(cluster.home)
     wait_until("no folder is left", lambda: not list(folder.iterdir()))
-    wait_until("no process is left", lambda: len(leftovers(cluster.home)) == len(("control", "agent", "nursery")))
+    try:
+        wait_until("no process is left", lambda: not strangers(cluster))
+    except AssertionError as error:
+        raise AssertionError(strangers(cluster)) from error
     assert not network.exists() or not list(network.iterdir())
