@@ -5,9 +5,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
+from paceline.assembly.controllers import Following
 from paceline.assembly.machine import real_world
 from paceline.client.cluster import CLAIMS, PODS, SECRETS, SERVICES, SLICES, Collection
 from paceline.client.events import Recorder
+from paceline.client.informer import Informer
 from paceline.control.boards import Boards
 from paceline.control.jobs import Jobs
 from paceline.control.services import Services
@@ -30,13 +32,18 @@ async def controlled(subject: Subject) -> AsyncIterator[None]:
     """Run the controllers, and nothing else that a cluster has."""
     world, cluster = real_world(), subject.cluster
     recorder = Recorder(cluster, world.clock, component="test")
-    jobs = Jobs(cluster=cluster, clock=world.clock, chance=world.chance, recorder=recorder, shares_network=False)
+    pods = Informer(cluster, PODS, chance=world.chance)
+    jobs = Jobs(
+        cluster=cluster, clock=world.clock, chance=world.chance, recorder=recorder, pods=pods, shares_network=False
+    )
     boards = Boards(cluster=cluster, chance=world.chance, recorder=recorder, jobs=jobs.informers)
     services = Services(
         cluster=cluster, clock=world.clock, chance=world.chance, recorder=recorder, token=world.ids.secret
     )
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(each.run(asyncio.Event())) for each in (jobs, boards, services)]
+        tasks = [
+            group.create_task(each.run(asyncio.Event())) for each in (Following(informer=pods), jobs, boards, services)
+        ]
         yield
         for task in tasks:
             task.cancel()

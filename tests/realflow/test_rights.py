@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from paceline.assembly.controller import HOME, Choice, check, look_after
+from paceline.assembly.controllers import Following
 from paceline.assembly.installation import ACCOUNT, controller_manifests
 from paceline.assembly.rights import lease_rights, rights
 from paceline.client.access import Access
-from paceline.client.cluster import ACCOUNTS, Collection
+from paceline.client.cluster import ACCOUNTS, PODS, Collection
 from paceline.client.direct import DirectCluster
+from paceline.client.informer import Informer
 from paceline.client.kubeconfig import load
 from paceline.client.verbs import Verbs
 from paceline.control.endpoints import Endpoints
@@ -138,12 +140,13 @@ def test_the_granted_rights_are_enough_and_all_of_them_are_used(real: RealKube) 
             tap, said = Tap(mine), []
             choice = Choice(access=access)
             await check(Verbs(mine), choice)
-            endpoints = Endpoints(cluster=stage.people, chance=stage.world.chance)
+            pods = Informer(stage.people, PODS, chance=stage.world.chance)
+            endpoints = Endpoints(cluster=stage.people, chance=stage.world.chance, pods=pods)
 
             async def work(_told: asyncio.Event) -> None:
                 await look_after(tap, stage.world, choice, said.append)
 
-            async with beside(endpoints.run), beside(work):
+            async with beside(Following(informer=pods).run), beside(endpoints.run), beside(work):
                 await everything(stage)
         return tap
 

@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
+from paceline.assembly.controllers import Following
 from paceline.client.cluster import PODS, SECRETS, SERVICES
+from paceline.client.informer import Informer
 from paceline.control.endpoints import Endpoints
 from paceline.objects.meta import Object, name_of, uid_of
 from tests.realflow.player import Exit, attempt_of, ends_well, place_of, runs_on
@@ -225,9 +227,10 @@ def test_a_member_that_lacks_memory_again_is_not_tried_for_ever(opens: OpenTrans
 def test_a_tensorboard_and_a_notebook_are_made_once_and_said_to_be_ready(opens: OpenTransport) -> None:
     async def act(stage: Stage) -> None:
         await stage.claim("mnist")
-        endpoints = Endpoints(cluster=stage.people, chance=stage.world.chance)
+        pods = Informer(stage.people, PODS, chance=stage.world.chance)
+        endpoints = Endpoints(cluster=stage.people, chance=stage.world.chance, pods=pods)
         # What a cluster has of its own: whoever leads services to their pods.
-        async with beside(endpoints.run):
+        async with beside(Following(informer=pods).run), beside(endpoints.run):
             for each in (tensorboard(name="curves"), notebook(name="desk")):
                 made = await stage.submit(each, each["metadata"]["name"])
                 ready = await stage.becomes(made, "Running")

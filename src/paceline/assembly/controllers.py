@@ -12,14 +12,17 @@ from paceline.assembly.trainers import shipped_trainer
 from paceline.client.cluster import (
     ENDPOINTS,
     NAMESPACES,
+    PODS,
     PRIORITY_CLASSES,
     SERVICES,
     SLICES,
     STORAGE_CLASSES,
     Cluster,
     Collection,
+    Select,
 )
 from paceline.client.events import Recorder
+from paceline.client.informer import Informer
 from paceline.control.accounts import Accounts
 from paceline.control.apps import Apps
 from paceline.control.boards import Boards
@@ -155,6 +158,20 @@ class Controller(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Following:
+    """Follows a collection once for all controllers that look at it."""
+
+    informer: Informer
+
+    async def run(self, synced: asyncio.Event) -> None:
+        """Follow it until cancelled; `synced` is set once all of it has been seen."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.informer.run())
+            await self.informer.has_synced.wait()
+            synced.set()
+
+
 async def start_controllers(
     group: asyncio.TaskGroup,
     cluster: Cluster,
@@ -164,15 +181,18 @@ async def start_controllers(
     machine: Machine = ANY_MACHINE,
 ) -> None:
     """Start every controller of the embedded cluster and wait until each has seen the cluster once."""
+    pods = Informer(cluster, PODS, chance=world.chance)
     scheduler = Scheduler(
         cluster=cluster,
         clock=world.clock,
         chance=world.chance,
+        pods=pods,
         recorder=Recorder(cluster, world.clock, component="paceline-scheduler"),
     )
     claims = Claims(
         cluster=cluster,
         chance=world.chance,
+        pods=pods,
         recorder=Recorder(cluster, world.clock, component="persistentvolume-controller"),
         root=volumes,
     )
@@ -183,17 +203,24 @@ async def start_controllers(
     )
     namespaces = Namespaces(cluster=cluster, chance=world.chance)
     accounts = Accounts(cluster=cluster, chance=world.chance, authority=machine.authority)
-    endpoints = Endpoints(cluster=cluster, chance=world.chance)
-    own = own_controllers(cluster, world, machine=machine)
+    endpoints = Endpoints(cluster=cluster, chance=world.chance, pods=pods)
+    own = own_controllers(cluster, world, machine=machine, pods=pods)
     await start(group, (*own, scheduler, claims, owners, namespaces, accounts, endpoints))
 
 
 def own_controllers(
-    cluster: Cluster, world: World, *, machine: Machine = ANY_MACHINE, namespace: str = ""
+    cluster: Cluster,
+    world: World,
+    *,
+    machine: Machine = ANY_MACHINE,
+    namespace: str = "",
+    pods: Informer | None = None,
 ) -> tuple[Controller, ...]:
     """Make the controllers that any cluster needs for our kinds; everything else a real one has of its own."""
+    pods = pods or Informer(cluster, PODS, select=Select(namespace=namespace), chance=world.chance)
     jobs = Jobs(
         cluster=cluster,
+        pods=pods,
         clock=world.clock,
         chance=world.chance,
         recorder=Recorder(cluster, world.clock, component="paceline-controller"),
@@ -212,7 +239,7 @@ def own_controllers(
         jobs=jobs.informers,
         trainer=shipped_trainer,
     )
-    return (jobs, *_windows(cluster, world, jobs=jobs, machine=machine), apps)
+    return (Following(informer=pods), jobs, *_windows(cluster, world, jobs=jobs, machine=machine), apps)
 
 
 async def start(group: asyncio.TaskGroup, controllers: Iterable[Controller]) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
-from paceline.client.cluster import CLAIMS, PODS, STORAGE_CLASSES, VOLUMES, Change, Cluster
+from paceline.client.cluster import CLAIMS, STORAGE_CLASSES, VOLUMES, Change, Cluster
 from paceline.client.events import Recorder
 from paceline.client.informer import Informer
 from paceline.client.queue import WorkQueue, run
@@ -50,13 +50,14 @@ class Claims:
     cluster: Cluster
     chance: Chance
     recorder: Recorder
+    # Run by whoever made it, as others look at pods too.
+    pods: Informer
     # Where the folders of claims are to lie.
     root: PurePosixPath
     queue: WorkQueue[Work] = field(init=False)
     _claims: Informer = field(init=False)
     _volumes: Informer = field(init=False)
     _classes: Informer = field(init=False)
-    _pods: Informer = field(init=False)
 
     def __post_init__(self) -> None:
         """Set up the caches; nothing runs before `run`."""
@@ -64,15 +65,15 @@ class Claims:
         self._claims = Informer(self.cluster, CLAIMS, chance=self.chance, on_change=self._claim_changed)
         self._volumes = Informer(self.cluster, VOLUMES, chance=self.chance, on_change=self._volume_changed)
         self._classes = Informer(self.cluster, STORAGE_CLASSES, chance=self.chance, on_change=self._class_changed)
-        self._pods = Informer(self.cluster, PODS, chance=self.chance, on_change=self._pod_changed)
+        self.pods.cache.listen(self._pod_changed)
 
     async def run(self, synced: asyncio.Event) -> None:
         """Work until cancelled; `synced` is set once every cache has been filled."""
-        informers = (self._volumes, self._classes, self._pods, self._claims)
+        informers = (self._volumes, self._classes, self._claims)
         async with asyncio.TaskGroup() as group:
             for informer in informers:
                 group.create_task(informer.run())
-            for informer in informers:
+            for informer in (*informers, self.pods):
                 await informer.has_synced.wait()
             synced.set()
             # One at a time: the next choice must see what the last one took.
@@ -88,7 +89,7 @@ class Claims:
             elif sort == VOLUME:
                 await self._see_to_volume(self._volumes.cache.get(key))
             else:
-                await self._see_to_pod(self._pods.cache.get(key))
+                await self._see_to_pod(self.pods.cache.get(key))
         except Missing:
             return
 
@@ -194,7 +195,7 @@ class Claims:
 
     async def _let_go(self, claim: Object) -> None:
         """Let a claim go that no pod on a node uses; the end of the last of them brings it back here."""
-        if not any(is_used(claim, pod) for pod in self._pods.cache.values()):
+        if not any(is_used(claim, pod) for pod in self.pods.cache.values()):
             await self._unprotect(CLAIMS, claim, PROTECTION)
 
     async def _unprotect(self, where: Any, obj: Object, finalizer: str) -> None:
@@ -242,7 +243,7 @@ class Claims:
                     continue
 
     def _is_wanted(self, claim: Object) -> bool:
-        pods = (pod for pod in self._pods.cache.values() if namespace_of(pod) == namespace_of(claim))
+        pods = (pod for pod in self.pods.cache.values() if namespace_of(pod) == namespace_of(claim))
         return any(name_of(claim) in claims_used(pod) for pod in pods)
 
     def _claim_changed(self, _change: Change, old: Object | None, new: Object | None) -> None:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from paceline.client.cluster import ENDPOINTS, PODS, SERVICES, SLICES, Change, Cluster, Collection, Select
+from paceline.client.cluster import ENDPOINTS, SERVICES, SLICES, Change, Cluster, Collection, Select
 from paceline.client.informer import Informer
 from paceline.client.queue import WorkQueue, run
 from paceline.errors import Exists, Forbidden, Missing
@@ -32,9 +32,10 @@ class Endpoints:
 
     cluster: Cluster
     chance: Chance
+    # Run by whoever made it, as others look at pods too.
+    pods: Informer
     queue: WorkQueue[Key] = field(init=False)
     _services: Informer = field(init=False)
-    _pods: Informer = field(init=False)
     # Only those that are written here are followed.
     _endpoints: Informer = field(init=False)
     _slices: Informer = field(init=False)
@@ -43,7 +44,7 @@ class Endpoints:
         """Set up the caches; nothing runs before `run`."""
         self.queue = WorkQueue(self.chance)
         self._services = Informer(self.cluster, SERVICES, chance=self.chance, on_change=self._service_changed)
-        self._pods = Informer(self.cluster, PODS, chance=self.chance, on_change=self._pod_changed)
+        self.pods.cache.listen(self._pod_changed)
         old, new = (Select(labels=f"{label}={MANAGER}") for label in (OLD_MANAGED_BY, MANAGED_BY))
         self._endpoints = Informer(
             self.cluster, ENDPOINTS, select=old, chance=self.chance, on_change=self._endpoints_changed
@@ -51,16 +52,16 @@ class Endpoints:
         self._slices = Informer(self.cluster, SLICES, select=new, chance=self.chance, on_change=self._slice_changed)
         # So that a change costs as much as it changes, however many services and pods there are.
         self._services.cache.index(SELECTOR, lambda service: label_words(service, selector_of(service))[:1])
-        self._pods.cache.index(LABEL, lambda pod: label_words(pod, labels_of(pod)))
+        self.pods.cache.index(LABEL, lambda pod: label_words(pod, labels_of(pod)))
         self._slices.cache.index(SERVICE, lambda piece: (_service_of(piece),))
 
     async def run(self, synced: asyncio.Event) -> None:
         """Work until cancelled; `synced` is set once every cache has been filled."""
-        informers = (self._services, self._pods, self._endpoints, self._slices)
+        informers = (self._services, self._endpoints, self._slices)
         async with asyncio.TaskGroup() as group:
             for informer in informers:
                 group.create_task(informer.run())
-            for informer in informers:
+            for informer in (*informers, self.pods):
                 await informer.has_synced.wait()
             synced.set()
             await run(self.queue, self.reconcile, workers=1)
@@ -88,7 +89,7 @@ class Endpoints:
 
     def _pods_like(self, service: Object) -> tuple[Object, ...]:
         """Give the pods that have the rarest of the labels by which a service selects, in the order of their names."""
-        cache, words = self._pods.cache, label_words(service, selector_of(service))
+        cache, words = self.pods.cache, label_words(service, selector_of(service))
         rarest = min(words, key=lambda word: cache.count(LABEL, word))
         return tuple(sorted(cache.having(LABEL, rarest), key=key_of))
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from paceline.client.cache import Handler
-from paceline.client.cluster import PODS, Change, Cluster, Collection, Select
+from paceline.client.cluster import Change, Cluster, Collection, Select
 from paceline.client.events import Recorder
 from paceline.client.informer import Informer
 from paceline.client.queue import WorkQueue, run
@@ -53,6 +53,8 @@ class Jobs:
     clock: Clock
     chance: Chance
     recorder: Recorder
+    # Of the same namespaces; run by whoever made it, as others look at pods too.
+    pods: Informer
     # The one namespace whose jobs are looked after; all of them when it is empty.
     namespace: str = ""
     # Whether members share one network, so that every job needs ports of its own (design: hostNetwork, no privilege).
@@ -65,7 +67,6 @@ class Jobs:
     queue: WorkQueue[JobKey] = field(init=False)
     _plurals: dict[tuple[str, str], str] = field(init=False)
     _jobs: dict[str, Informer] = field(init=False)
-    _pods: Informer = field(init=False)
     _last_lines: LastLines = field(init=False)
     _readings: Readings = field(init=False, default_factory=Readings)
     # Jobs that may hold ports; those of them that do not any more are found out when ports are given.
@@ -82,7 +83,7 @@ class Jobs:
         self._jobs = {
             kind.plural: self._informer(collection_of(kind), self._job_changed(kind.plural)) for kind in catalog.KINDS
         }
-        self._pods = self._informer(PODS, self._pod_changed)
+        self.pods.cache.listen(self._pod_changed)
         self._last_lines = LastLines(cluster=self.cluster, chance=self.chance, on_found=self.queue.add)
 
     def _informer(self, where: Collection, on_change: Handler) -> Informer:
@@ -97,9 +98,9 @@ class Jobs:
     async def run(self, synced: asyncio.Event) -> None:
         """Work until cancelled; `synced` is set once every cache has been filled."""
         async with asyncio.TaskGroup() as group:
-            for informer in (*self._jobs.values(), self._pods):
+            for informer in self._jobs.values():
                 group.create_task(informer.run())
-            for informer in (*self._jobs.values(), self._pods):
+            for informer in (*self._jobs.values(), self.pods):
                 await informer.has_synced.wait()
             group.create_task(self._last_lines.run())
             synced.set()
@@ -137,7 +138,7 @@ class Jobs:
         self._hindrances.pop(key, None)
         self._jobs[plural].observe(done.job)
         for pod in done.made:
-            self._pods.observe(pod)
+            self.pods.observe(pod)
         self._last_lines.forget(key)
         if plan.read is not None:
             self._last_lines.ask(key, plan.read)
@@ -150,7 +151,7 @@ class Jobs:
         try:
             reading = self._readings.of(key, job)
             ported = self._with_ports(key, kind, job, reading=reading)
-            return look(ported, reading, self._pods.owned(uid_of(job)), last_lines=self._last_lines.of(key))
+            return look(ported, reading, self.pods.owned(uid_of(job)), last_lines=self._last_lines.of(key))
         except Invalid as error:
             await self._refuse(collection_of(kind), job, error)
         except Malformed as error:
@@ -216,7 +217,7 @@ class Jobs:
         return frozenset(taken.union(*(chosen.values() for chosen in self._promised.values())))
 
     def _has_live_pods(self, job: Object) -> bool:
-        pods = self._pods.owned(uid_of(job))
+        pods = self.pods.owned(uid_of(job))
         return any((pod.get("status") or {}).get("phase") in UNDER_WAY for pod in pods)
 
     async def _refuse(self, where: Collection, job: Object, error: Invalid) -> None:

@@ -32,36 +32,37 @@ class Scheduler:
     clock: Clock
     chance: Chance
     recorder: Recorder
+    # Run by whoever made it, as others look at pods too.
+    pods: Informer
     queue: WorkQueue[str] = field(init=False)
-    _pods: Informer = field(init=False)
     _nodes: Informer = field(init=False)
     _claims: Informer = field(init=False)
 
     def __post_init__(self) -> None:
         """Set up the caches; nothing runs before `run`."""
         self.queue = WorkQueue(self.chance)
-        self._pods = Informer(self.cluster, PODS, chance=self.chance, on_change=self._changed)
+        self.pods.cache.listen(self._changed)
         self._nodes = Informer(self.cluster, NODES, chance=self.chance, on_change=self._changed)
         self._claims = Informer(self.cluster, CLAIMS, chance=self.chance, on_change=self._changed)
         # So that a pass costs nothing for the many pods that have ended.
-        self._pods.cache.index(WAITING, lambda pod: (True,) if waits(pod) else ())
-        self._pods.cache.index(PLACED, lambda pod: (True,) if pod["spec"].get("nodeName") and not is_final(pod) else ())
-        self._pods.cache.index(FAMILY, lambda pod: (family_of(pod),))
-        self._pods.cache.index(MARKED, lambda pod: (True,) if is_to_end(pod) else ())
+        self.pods.cache.index(WAITING, lambda pod: (True,) if waits(pod) else ())
+        self.pods.cache.index(PLACED, lambda pod: (True,) if pod["spec"].get("nodeName") and not is_final(pod) else ())
+        self.pods.cache.index(FAMILY, lambda pod: (family_of(pod),))
+        self.pods.cache.index(MARKED, lambda pod: (True,) if is_to_end(pod) else ())
 
     async def run(self, synced: asyncio.Event) -> None:
         """Work until cancelled; `synced` is set once every cache has been filled."""
         async with asyncio.TaskGroup() as group:
-            for informer in (self._claims, self._pods, self._nodes):
+            for informer in (self._claims, self._nodes):
                 group.create_task(informer.run())
-            for informer in (self._claims, self._pods, self._nodes):
+            for informer in (self._claims, self.pods, self._nodes):
                 await informer.has_synced.wait()
             synced.set()
             await run(self.queue, self.reconcile, workers=1)
 
     async def reconcile(self, _all: str) -> None:
         """Place every gang that fits; a gang half bound by a crash is bound on in the next pass."""
-        pods = self._pods.cache
+        pods = self.pods.cache
         await self._go_on()
         # A gang whose pods are still being made is not waiting for a node yet; its job says what it lacks.
         families = dict.fromkeys(family_of(pod) for pod in sorted(pods.having(WAITING, word=True), key=key_of))
@@ -85,7 +86,7 @@ class Scheduler:
 
     async def _go_on(self) -> None:
         """End what was marked by an earlier pass, as far as nobody else does."""
-        pods = self._pods.cache
+        pods = self.pods.cache
         families = dict.fromkeys(family_of(pod) for pod in sorted(pods.having(MARKED, word=True), key=key_of))
         now = self.clock.now()
         near = [pod for family in families for pod in pods.having(FAMILY, family) if pod["spec"].get("nodeName")]
@@ -113,7 +114,7 @@ class Scheduler:
             "status": {"conditions": [*others, new_mark(message, self.clock.now())]},
         }
         try:
-            self._pods.observe(await self.cluster.patch(PODS, key_of(pod), patch, subresource="status"))
+            self.pods.observe(await self.cluster.patch(PODS, key_of(pod), patch, subresource="status"))
         except Missing:
             return False
         return True
@@ -130,7 +131,7 @@ class Scheduler:
         lacks: dict[Key, str] = {}
         for gang in gangs:
             keys = [ask.key for ask in gang.asks]
-            said = next(filter(None, (lack_of(self._pods.cache[key], self._claims.cache) for key in keys)), "")
+            said = next(filter(None, (lack_of(self.pods.cache[key], self._claims.cache) for key in keys)), "")
             if said:
                 lacks |= dict.fromkeys(keys, f"0/{nodes} nodes are available: {said}")
         return lacks
@@ -145,7 +146,7 @@ class Scheduler:
         }
         try:
             await self.cluster.post(PODS.path(*key, "binding"), binding)
-            self._pods.observe(await self.cluster.get(PODS, *key))
+            self.pods.observe(await self.cluster.get(PODS, *key))
         except (Missing, Conflict):
             # The pod went, or was bound by an earlier pass whose answer got lost: the watch tells which.
             return
@@ -173,7 +174,7 @@ class Scheduler:
             "status": {"conditions": [*others, condition], "nominatedNodeName": node or None},
         }
         try:
-            self._pods.observe(await self.cluster.patch(PODS, key, patch, subresource="status"))
+            self.pods.observe(await self.cluster.patch(PODS, key, patch, subresource="status"))
         except Missing:
             return
         if not is_told:

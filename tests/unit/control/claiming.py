@@ -11,6 +11,7 @@ from paceline.api.server import Server
 from paceline.assembly.kinds import fixed_kinds
 from paceline.client.cluster import CLAIMS, EVENTS, NAMESPACES, PODS, STORAGE_CLASSES, VOLUMES, Cluster, Select
 from paceline.client.events import Recorder
+from paceline.client.informer import Informer
 from paceline.client.local import IN_PROCESS, LocalCluster
 from paceline.control.claims import Claims
 from paceline.errors import Missing
@@ -101,17 +102,20 @@ async def make_place():
         async with LocalCluster(make_app(server), token="secret") as cluster:
             namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
             await cluster.create(NAMESPACES, namespace)
+            pods = Informer(cluster, PODS, chance=sim.chance)
             claims = Claims(
                 cluster=cluster,
+                pods=pods,
                 chance=sim.chance,
                 recorder=Recorder(cluster, sim.clock, component="test"),
                 root=PurePosixPath("/volumes"),
             )
             synced = asyncio.Event()
-            working = group.create_task(claims.run(synced))
+            working = group.create_task(pods.run()), group.create_task(claims.run(synced))
             await synced.wait()
             yield Place(cluster=cluster)
-            working.cancel()
+            for each in working:
+                each.cancel()
         writing.cancel()
         await store.close()
 
