@@ -13,7 +13,7 @@ FROM_THE_START = {next(iter(LIVES)), *(name for name, life in LIVES.items() if l
 # a container, it has not looked yet whether that runs already.
 NEVER, BEFOREHAND = 300, 5
 # Of the writes that last, other than the first from each place, every so-many-th in `make test`.
-PART = 10
+PART = 30
 # Who is killed while its tasks wait in a package.
 HOME = {"store": "control", "control": "controllers", "node": "agent"}
 
@@ -44,8 +44,7 @@ def every_state(life: str, component: str) -> Iterator[Crash]:
     """Before and after the first write from each place in the code, and after a part of all that last.
 
     A soak goes through all of them. What the control plane asks of itself lasts once its log has it, and a file that is
-    only overwritten may be lost
-    anyway: such writes are gone through once per place, in control/ with the controllers as a process of their own.
+    only overwritten may be lost anyway: such writes are gone through once per place, in control/ with the controllers as a process of their own.
     """
     earlier = list(LIVES)[: list(LIVES).index(life)]
     seen = {place_of(write) for name in earlier for write in alone(name, component).writes}

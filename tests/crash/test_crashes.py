@@ -21,7 +21,7 @@ from tests.crash.lives import LIVES
 from tests.crash.replay import check
 
 # Of the long lists, every so-many-th in `make test`; a soak goes through all of them.
-STRIDE = 90
+STRIDE = 150
 
 pytestmark = pytest.mark.timeout(300)
 

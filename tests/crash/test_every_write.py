@@ -54,13 +54,13 @@ ELSEWHERE = {
 SPOILT = "flow/test_apps.py: a status that nobody can read"
 # Writes at which nobody is killed yet, and why.
 NOT_KILLED_AT = {
-    "control/apps.py:123 self.recorder.record": SPOILT,
-    "control/jobs.py:158 self.recorder.record": SPOILT,
-    "control/services.py:153 self.recorder.record": SPOILT,
-    "control/carry_out.py:114 hands.cluster.patch": "of a job that comes back in another size",
-    "control/carry_out.py:122 hands.cluster.create": "only clusters with T9k's scheduler have PodGroups",
-    "control/jobs.py:176 self.recorder.record": "our own server has no policies: realflow/test_trouble.py",
-    "control/carry_out.py:144 hands.cluster.create": "the sidecar that a claim is for has a hook, and nothing runs "
+    "control/apps.py reconcile self.recorder.record": SPOILT,
+    "control/jobs.py _look self.recorder.record": SPOILT,
+    "control/services.py reconcile self.recorder.record": SPOILT,
+    "control/carry_out.py _make_launch hands.cluster.patch": "of a job that comes back in another size",
+    "control/carry_out.py _make_group hands.cluster.create": "only clusters with T9k's scheduler have PodGroups",
+    "control/jobs.py _hinder self.recorder.record": "our own server has no policies: realflow/test_trouble.py",
+    "control/carry_out.py _make_claims hands.cluster.create": "the sidecar that a claim is for has a hook, and nothing runs "
     "commands in a simulated container: e2e/test_output_faults.py",
 }
 # Coroutines that no life waits in, and why.
@@ -98,6 +98,7 @@ class Place:
     """A write as it stands in the code: the statement's lines, and what the seam sees when it is made."""
 
     file: str
+    function: str
     line: int
     first: int
     last: int
@@ -105,7 +106,7 @@ class Place:
     seen: list[str]
 
     def __str__(self):
-        return f"{self.file}:{self.line} {self.text}"
+        return f"{self.file} {self.function} {self.text}"
 
     def is_at(self, site: Site, call: str) -> bool:
         return site.file == self.file and self.first <= site.line <= self.last and verb_of(call) in self.seen
@@ -125,12 +126,14 @@ def trees():
 @cache
 def places():
     return tuple(
-        place for file, tree in trees().items() if file not in ELSEWHERE for place in places_in(file, tree, (1, 1))
+        place for file, tree in trees().items() if file not in ELSEWHERE for place in places_in(file, tree, (1, 1), "")
     )
 
 
-def places_in(file, node, lines) -> Iterator[Place]:
-    """Every write below a node; `lines` are those of the statement it is part of."""
+def places_in(file, node, lines, function) -> Iterator[Place]:
+    """Every write below a node; `lines` are those of the statement it is part of, in a function of this name."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        function = node.name
     if isinstance(node, ast.stmt):
         body = getattr(node, "body", None)
         lines = (node.lineno, max(node.lineno, body[0].lineno - 1) if body else node.end_lineno)
@@ -139,6 +142,7 @@ def places_in(file, node, lines) -> Iterator[Place]:
         if node.attr in asked:
             yield Place(
                 file=file,
+                function=function,
                 line=node.lineno,
                 first=lines[0],
                 last=lines[1],
@@ -146,7 +150,7 @@ def places_in(file, node, lines) -> Iterator[Place]:
                 seen=asked[node.attr],
             )
     for child in ast.iter_child_nodes(node):
-        yield from places_in(file, child, lines)
+        yield from places_in(file, child, lines, function)
 
 
 def name_of(node):

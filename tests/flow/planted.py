@@ -145,7 +145,7 @@ def an_ended_job_stays_beyond_its_time(patch: pytest.MonkeyPatch) -> None:
 # Each with the seed that found it fast when it was last looked for: that one is tried first, which saves minutes.
 _FOUND_BY: dict[Plant, int] = {
     the_disk_answers_before_it_has_synced: 6,
-    nobody_checks_the_revision: 13,
+    nobody_checks_the_revision: 3,
     restarts_are_not_counted: 0,
     ports_are_chosen_without_looking_at_others: 0,
     owners_are_told_apart_by_name: 0,
@@ -156,9 +156,9 @@ _FOUND_BY: dict[Plant, int] = {
     the_agent_does_not_look_for_what_it_left_behind: 1,
     a_commit_that_failed_is_not_looked_for: 2,
     work_that_failed_is_not_tried_again: 3,
-    a_pause_forgets_how_often_a_job_was_tried: 0,
+    a_pause_forgets_how_often_a_job_was_tried: 4,
     nobody_clears_away_what_owners_leave: 0,
-    an_ended_job_keeps_its_pods: 0,
+    an_ended_job_keeps_its_pods: 5,
     an_ended_job_stays_beyond_its_time: 5,
 }
 PLANTS: dict[str, tuple[Plant, int]] = {
