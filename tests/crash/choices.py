@@ -44,7 +44,8 @@ def every_state(life: str, component: str) -> Iterator[Crash]:
     """Before and after the first write from each place in the code, and after a part of all that last.
 
     A soak goes through all of them. What the control plane asks of itself lasts once its log has it, and a file that is
-    only overwritten may be lost anyway: such writes are gone through once per place, in control/ with the controllers as a process of their own.
+    only overwritten may be lost anyway: such writes are gone through once per place, in control/ with the controllers
+    as a process of their own.
     """
     earlier = list(LIVES)[: list(LIVES).index(life)]
     seen = {place_of(write) for name in earlier for write in alone(name, component).writes}

@@ -60,8 +60,8 @@ NOT_KILLED_AT = {
     "control/carry_out.py _make_launch hands.cluster.patch": "of a job that comes back in another size",
     "control/carry_out.py _make_group hands.cluster.create": "only clusters with T9k's scheduler have PodGroups",
     "control/jobs.py _hinder self.recorder.record": "our own server has no policies: realflow/test_trouble.py",
-    "control/carry_out.py _make_claims hands.cluster.create": "the sidecar that a claim is for has a hook, and nothing runs "
-    "commands in a simulated container: e2e/test_output_faults.py",
+    "control/carry_out.py _make_claims hands.cluster.create": "the sidecar that a claim is for has a hook, and nothing "
+    "runs commands in a simulated container: e2e/test_output_faults.py",
 }
 # Coroutines that no life waits in, and why.
 NOT_WAITED_IN = {
