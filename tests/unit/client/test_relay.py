@@ -6,8 +6,9 @@ import contextlib
 import pytest
 from websockets.asyncio.server import serve
 
-from paceline.client.relay import Passing, Place, join, kept, pass_on
+from paceline.client.relay import Passing, join, kept, pass_on
 from paceline.client.transport import Unreached
+from paceline.client.wire import Place
 
 HOST = ("Host", "cluster.test")
 
