@@ -163,9 +163,8 @@ class Connection(asyncio.Protocol):
         """Hang up at once: a polite end of TLS would wait for a server that may not notice."""
         self._transport.abort()
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin."""
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - for the types alone
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
