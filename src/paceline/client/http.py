@@ -98,11 +98,13 @@ class HttpTransport:
         try:
             where = urlsplit(self._base)
             port = where.port or PORTS[where.scheme]
-            place = Place(socket=self._socket, address=where.hostname or "", port=port)
-        except (KeyError, ValueError) as error:
+            place = Place(socket=self._socket, address=_host(where.hostname), port=port)
+        except KeyError as error:
+            raise Unavailable(
+                f"{self._base} is not a URL that can be reached: it begins with neither http nor https"
+            ) from error
+        except ValueError as error:
             raise Unavailable(f"{self._base} is not a URL that can be reached: {error}") from error
-        if not place.address:
-            raise Unavailable(f"{self._base} is not a URL that can be reached: it names no host")
         self._prefix = where.path.rstrip("/")
         self._host = where.netloc.rpartition("@")[2]
         self._pool = Pool(place, self._tls, self._server_name)
@@ -130,6 +132,13 @@ class HttpCluster(Verbs):
     async def close(self) -> None:
         """Hang up all connections."""
         await self._http.close()
+
+
+def _host(name: str | None) -> str:
+    """Give a host as names are resolved; ValueError when it cannot be one."""
+    if not name:
+        raise ValueError("it names no host")
+    return name.encode("idna").decode("ascii")
 
 
 async def _in_time(connection: Connection, silence_seconds: float | None) -> bytes:

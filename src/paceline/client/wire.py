@@ -231,8 +231,9 @@ class Connection(asyncio.Protocol):
         self._tell()
 
     def on_body(self, body: bytes) -> None:
-        """Hold a piece of the body until it is read."""
+        """Hold a piece of the body until it is read; where none may be, more of it may follow."""
         if self._is_whole:
+            self._is_kept = False
             return
         self._idle = 0
         self._held += len(body)

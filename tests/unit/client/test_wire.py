@@ -196,45 +196,52 @@ def test_what_is_no_body_has_a_bound(run, first, more):
         run(main())
 
 
-def test_what_nobody_asked_for_does_not_become_the_next_answer(run):
-    evil = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
-    script = Script(OK + evil, OK)
+EVIL = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
+TOO_MUCH = {
+    "a second answer": ("GET", OK + EVIL, (200, b"ok")),
+    "half a second answer": ("GET", OK + EVIL[:20], (200, b"ok")),
+    "garbage": ("GET", OK + b"\r\n\x00", (200, b"ok")),
+    "a body behind a head alone": ("HEAD", b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + EVIL, (200, b"")),
+    "a body where none may be": ("GET", b"HTTP/1.1 204 No Content\r\n\r\n" + EVIL, (204, b"")),
+}
+
+
+@pytest.mark.parametrize(("method", "said", "read"), TOO_MUCH.values(), ids=TOO_MUCH)
+def test_what_nobody_asked_for_does_not_become_the_next_answer(run, method, said, read):
+    script = Script(said, OK)
 
     async def main():
         async with pooled(script) as pool:
-            assert await ask(pool) == (200, b"ok")
-            assert await ask(pool) == (200, b"ok")
+            assert await ask(pool, method) == read
+            assert await ask(pool, "POST") == (200, b"ok")
 
     run(main())
     assert script.connections == 2
 
 
-def test_what_comes_while_nobody_asks_ends_the_connection(run):
-    script = Script(OK, OK)
+def test_what_comes_while_nobody_asks_ends_the_connection(run, monkeypatch):
+    monkeypatch.setattr("paceline.client.pool.KEEP_SECONDS", 1000.0)
+    is_answered, over, connections = asyncio.Event(), asyncio.Event(), []
 
     async def talks_on(reader, writer):
-        script.connections += 1
+        connections.append(writer)
         await reader.readuntil(b"\r\n\r\n")
         writer.write(OK)
-        await writer.drain()
-        go_on = events[script.connections - 1]
-        await go_on.wait()
+        await is_answered.wait()
         writer.write(b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n")
-        # Hung up on, whatever it is.
+        # Hung up on at once, whatever it is.
         assert await reader.read() == b""
         over.set()
-
-    events, over = [asyncio.Event(), asyncio.Event()], asyncio.Event()
 
     async def main():
         async with pooled(talks_on) as pool:
             assert await ask(pool, "POST") == (200, b"ok")
-            events[0].set()
+            is_answered.set()
             await over.wait()
             assert await ask(pool, "POST") == (200, b"ok")
 
     run(main())
-    assert script.connections == 2
+    assert len(connections) == 2
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE"])
@@ -429,6 +436,7 @@ WRONG = {
     "no host": "https://",
     "a port beyond all": "https://localhost:70000",
     "half an address": "https://[::1",
+    "a host that cannot be one": "https://a..b",
 }
 
 
