@@ -59,7 +59,7 @@ async def test_a_request_and_its_answer_arrive_as_they_were_sent():
 
     first, *lines = heads[0].strip().split("\r\n")
     assert first == "PUT /a%2Fb?c=%20 HTTP/1.1"
-    assert {"Host: cluster.test", "X-A: 1", "Content-Length: 4"} <= set(lines)
+    assert {"Host: cluster.test", "X-A: 1", "Content-Length: 4", "Connection: close"} <= set(lines)
     assert not [line for line in lines if line.lower().startswith(("user-agent", "accept", "content-type"))]
     assert heads[1] == b"data"
     assert caller.got[0]["status"] == 201
