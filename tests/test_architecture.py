@@ -47,15 +47,13 @@ PURE = ("objects/", "kinds/", "plan/", "node/decide.py", "node/outside.py", "err
 IMPURE = {
     *("asyncio", "concurrent", "multiprocessing", "select", "selectors", "signal", "subprocess", "threading"),
     *("logging", "os", "random", "secrets", "shutil", "tempfile", "time"),
-    *("aiohttp", "http", "socket", "sqlite3", "ssl", "urllib.request", "uvicorn"),
+    *("http", "httptools", "socket", "sqlite3", "ssl", "urllib.request", "uvicorn"),
 }
 
 # Third parties, and doors to the machine, each with its home. A third party without a row has none.
 HOMES = {
-    "aiohttp": ("client/",),
-    "multidict": ("client/",),
     "websockets": ("client/",),
-    "yarl": ("client/",),
+    "httptools": ("client/wire.py",),
     "click": ("cli/",),
     "rich": ("cli/",),
     "cryptography": ("assembly/",),

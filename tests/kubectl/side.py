@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from paceline.kinds import catalog
-from paceline.objects.builtin import builtin_components
+from paceline.objects.builtin.served import builtin_components
 from paceline.testing.embedded import wait_until
 from tests.kubectl.normal import normal
 from tests.kubectl.recordings import Said

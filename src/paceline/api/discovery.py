@@ -10,7 +10,7 @@ from paceline.api.definitions import LiveKinds
 from paceline.api.exchange import JSON, Answer, Request, answer
 from paceline.api.gate import PUBLIC
 from paceline.api.refusal import no_such_path, not_acceptable, nowhere
-from paceline.objects.builtin import kubernetes_version
+from paceline.objects.builtin.served import kubernetes_version
 from paceline.objects.definition import version_rank
 from paceline.objects.meta import Object
 from paceline.objects.scheme import Resource, Scheme

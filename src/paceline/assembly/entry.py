@@ -12,7 +12,7 @@ import struct
 from dataclasses import dataclass, field
 from functools import partial
 
-from paceline.client.relay import Place
+from paceline.client.wire import Place
 from paceline.errors import Unavailable
 from paceline.node.entrances import Lead
 

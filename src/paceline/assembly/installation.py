@@ -6,7 +6,7 @@ from typing import Any
 from paceline.assembly.controller import HOME, LEASE
 from paceline.assembly.rights import Right, lease_rights, rights
 from paceline.kinds import catalog
-from paceline.objects.builtin import builtin_components
+from paceline.objects.builtin.served import builtin_components
 from paceline.objects.meta import Object
 
 ACCOUNT = "paceline-controller"

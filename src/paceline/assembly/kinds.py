@@ -1,15 +1,14 @@
 """What the embedded API server serves: the built-in kinds, and our own by way of their definitions."""
 
-import asyncio
 from collections.abc import Mapping
-from functools import cache, partial
+from functools import cache
 
 from paceline.api.definitions import LiveKinds
 from paceline.client.cluster import CRDS, Cluster
 from paceline.errors import Missing
 from paceline.kinds import catalog
 from paceline.objects import definition_rules
-from paceline.objects.builtin import builtin_components, builtin_resources
+from paceline.objects.builtin.served import builtin_components, builtin_resources
 from paceline.objects.definition import Known
 from paceline.objects.meta import Object, name_of
 from paceline.objects.scheme import Scheme
@@ -55,18 +54,14 @@ def fixed_kinds(store: Store) -> LiveKinds:
 
 async def define_kinds(cluster: Cluster) -> None:
     """Store the definitions of our own kinds, each that is missing or was made by another Paceline."""
-    writes = []
     for known in own_kinds().values():
         wanted = known.definition
         # One at a time: together they would be most of what this process ever holds.
         there = await _find(cluster, name_of(wanted))
         if there is None:
-            writes.append(partial(cluster.create, CRDS, {part: wanted[part] for part in _WRITTEN}))
+            await cluster.create(CRDS, {part: wanted[part] for part in _WRITTEN})
         elif there["spec"] != wanted["spec"]:
-            writes.append(partial(cluster.replace, CRDS, {**there, "spec": wanted["spec"]}))
-    async with asyncio.TaskGroup() as group:
-        for write in writes:
-            group.create_task(write())
+            await cluster.replace(CRDS, {**there, "spec": wanted["spec"]})
 
 
 async def _find(cluster: Cluster, name: str) -> Object | None:

@@ -8,10 +8,11 @@ from urllib.parse import quote
 
 from paceline.client.access import Access
 from paceline.client.http import HttpTransport
-from paceline.client.relay import Passing, Place, Receive, Send, join, kept, pass_on
+from paceline.client.relay import Passing, Receive, Send, join, kept, pass_on
 from paceline.client.requests import Request, stream
 from paceline.client.responses import read_object
 from paceline.client.transport import Unreached
+from paceline.client.wire import Place
 from paceline.errors import Busy, Malformed
 from paceline.objects.meta import Object, name_of
 from paceline.world import Chance

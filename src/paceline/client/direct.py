@@ -5,7 +5,7 @@ import select
 import socket
 import ssl
 from collections.abc import Callable, Generator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -16,8 +16,8 @@ from paceline.client.access import Access
 from paceline.client.cluster import Collection, Happened, Page, PatchType, Select
 from paceline.client.requests import Request, Response
 from paceline.client.tls import tls_context
-from paceline.client.transport import Unreached
-from paceline.errors import Expired, Unavailable
+from paceline.client.transport import Unreached, reaching
+from paceline.errors import Expired
 from paceline.objects.meta import Object
 
 ANSWER_SECONDS = 60.0
@@ -197,19 +197,8 @@ class DirectCluster:
         if self._is_cut:
             raise Unreached(f"{self._access.server}: this side has hung up")
 
-    @contextmanager
-    def _reaching(self) -> Generator[None, None, None]:
-        """Translate everything that can go wrong on the way."""
-        server = self._access.server
-        try:
-            yield
-        except ssl.SSLError as error:
-            said = f"{server} cannot be trusted: {error}; is this the right kubeconfig?"
-            raise Unavailable(said) from error
-        except TimeoutError as error:
-            raise Unreached(f"{server} does not answer in time") from error
-        except (OSError, http.client.HTTPException) as error:
-            raise Unreached(f"{server} does not answer: {error}") from error
+    def _reaching(self) -> AbstractContextManager[None]:
+        return reaching(self._access.server, http.client.HTTPException)
 
 
 class _NamedConnection(http.client.HTTPSConnection):

@@ -1,33 +1,30 @@
-"""A cluster reached over the network, or over a socket file: the home of aiohttp."""
+"""A cluster reached over the network, or over a socket file."""
 
 import asyncio
-import ssl
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
-
-import aiohttp
-from yarl import URL
+from urllib.parse import urlsplit
 
 from paceline.client.access import Access
-from paceline.client.requests import Pairs, Request, Response
+from paceline.client.pool import Pool
+from paceline.client.requests import Request, Response
 from paceline.client.responses import error_of
 from paceline.client.retry import Backoff
 from paceline.client.tls import tls_context
-from paceline.client.transport import Unreached
+from paceline.client.transport import Unreached, reaching
 from paceline.client.verbs import OnWarning, Verbs, log_warning
+from paceline.client.wire import Connection, Place, head_of
 from paceline.errors import Unavailable
 from paceline.world import Chance
 
 MAX_TRIES = 4
-MAX_CONNECTIONS = 256
-CONNECT_SECONDS = 10.0
 ANSWER_SECONDS = 60.0
-# Shorter than any server's own patience (uvicorn: 5 s), so that a write rarely meets a closed connection.
-KEEP_ALIVE_SECONDS = 4.0
 AGAIN = Backoff(first_seconds=0.1, most_seconds=1.0)
+PORTS = {"http": 80, "https": 443}
+# Methods whose empty body is said to be empty.
+WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 
 # Gives the token to send with a request: some are short-lived, and somebody puts a new one in place in time.
 Bearer = Callable[[], str]
@@ -42,10 +39,12 @@ class HttpTransport:
         self._base = access.server
         self._chance = chance
         self._socket = socket
-        self._server_name = access.tls_server_name or None
+        self._server_name = access.tls_server_name
         self._bearer = bearer or (lambda: access.token)
         self._tls = tls_context(access)
-        self._session: aiohttp.ClientSession | None = None
+        self._pool: Pool | None = None
+        self._prefix = ""
+        self._host = ""
 
     async def send(self, request: Request) -> Response:
         """Give the whole answer; only reading is tried again when nothing answers."""
@@ -62,75 +61,54 @@ class HttpTransport:
 
     async def stream(self, request: Request) -> AsyncGenerator[bytes, None]:
         """Give the body as it comes; a status that says failure is raised."""
-        patience = aiohttp.ClientTimeout(sock_connect=CONNECT_SECONDS, sock_read=request.silence_seconds)
-        async with self._answer(request, patience) as answer:
-            if answer.status >= 400:
-                raise error_of(await _whole(answer))
-            try:
-                async for chunk in answer.content.iter_any():
+        pool, silence = self._pool or self._open(), request.silence_seconds
+        asked = pool.exchange(request.method, self._bytes_of(request), silence_seconds=silence)
+        with reaching(self._base):
+            async with asked as connection:
+                if (await connection.head()).status >= 400:
+                    async with asyncio.timeout(silence):
+                        answer = await _whole(connection)
+                    raise error_of(answer)
+                while chunk := await _in_time(connection, silence):
                     yield chunk
-            finally:
-                _hang_up(answer)
 
     async def close(self) -> None:
         """Hang up all connections."""
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        if self._pool is not None:
+            await self._pool.close()
+            self._pool = None
 
     async def _send_once(self, request: Request) -> Response:
-        patience = aiohttp.ClientTimeout(total=ANSWER_SECONDS, sock_connect=CONNECT_SECONDS)
-        async with self._answer(request, patience) as answer:
-            return await _whole(answer)
+        pool = self._pool or self._open()
+        data = self._bytes_of(request)
+        with reaching(self._base):
+            async with asyncio.timeout(ANSWER_SECONDS), pool.exchange(request.method, data) as connection:
+                return await _whole(connection)
 
-    @asynccontextmanager
-    async def _answer(
-        self, request: Request, patience: aiohttp.ClientTimeout
-    ) -> AsyncGenerator[aiohttp.ClientResponse, None]:
-        """Send a request and translate everything that can go wrong on the way."""
-        session = self._session = self._session or self._open()
-        try:
-            # aiohttp itself resends a PUT or DELETE once when a kept connection turns out to be closed.
-            # Both are safe: the second of two meets Conflict or Missing. POST and PATCH go out once.
-            async with session.request(
-                request.method,
-                URL(self._base + request.target, encoded=True),
-                headers=(*request.headers, *self._authorization()),
-                data=request.body or None,
-                timeout=patience,
-                server_hostname=self._server_name,
-                allow_redirects=False,
-            ) as answer:
-                yield answer
-        except (aiohttp.ClientSSLError, ssl.SSLError) as error:
-            said = f"{self._base} cannot be trusted: {error}; is this the right kubeconfig?"
-            raise Unavailable(said) from error
-        except aiohttp.InvalidURL as error:
-            raise Unavailable(f"{self._base} is not a URL that can be reached: {error}") from error
-        except TimeoutError as error:
-            raise Unreached(f"{self._base} does not answer in time") from error
-        except aiohttp.ClientError as error:
-            raise Unreached(f"{self._base} does not answer: {error}") from error
-
-    def _open(self) -> aiohttp.ClientSession:
+    def _bytes_of(self, request: Request) -> bytes:
         # Compressing for a neighbour costs more than it saves.
-        headers = {"User-Agent": "paceline", "Accept-Encoding": "identity"}
-        connector = self._unix() if self._socket else self._tcp()
-        return aiohttp.ClientSession(connector=connector, headers=headers, auto_decompress=False)
+        own = [("Host", self._host), ("User-Agent", "paceline"), ("Accept-Encoding", "identity")]
+        if token := self._bearer():
+            own.append(("Authorization", f"Bearer {token}"))
+        if request.body or request.method in WITH_BODY:
+            own.append(("Content-Length", str(len(request.body))))
+        return head_of(request.method, self._prefix + request.target, (*own, *request.headers)) + request.body
 
-    def _authorization(self) -> Pairs:
-        token = self._bearer()
-        return (("Authorization", f"Bearer {token}"),) if token else ()
-
-    def _unix(self) -> aiohttp.BaseConnector:
-        return aiohttp.UnixConnector(path=str(self._socket), limit=MAX_CONNECTIONS)
-
-    def _tcp(self) -> aiohttp.BaseConnector:
-        return aiohttp.TCPConnector(
-            ssl=self._tls if self._tls is not None else True,
-            limit=MAX_CONNECTIONS,
-            keepalive_timeout=KEEP_ALIVE_SECONDS,
-        )
+    def _open(self) -> Pool:
+        try:
+            where = urlsplit(self._base)
+            port = where.port or PORTS[where.scheme]
+            place = Place(socket=self._socket, address=_host(where.hostname), port=port)
+        except KeyError as error:
+            raise Unavailable(
+                f"{self._base} is not a URL that can be reached: it begins with neither http nor https"
+            ) from error
+        except ValueError as error:
+            raise Unavailable(f"{self._base} is not a URL that can be reached: {error}") from error
+        self._prefix = where.path.rstrip("/")
+        self._host = where.netloc.rpartition("@")[2]
+        self._pool = Pool(place, self._tls, self._server_name)
+        return self._pool
 
 
 class HttpCluster(Verbs):
@@ -156,13 +134,19 @@ class HttpCluster(Verbs):
         await self._http.close()
 
 
-def _hang_up(answer: aiohttp.ClientResponse) -> None:
-    """Cut a stream that has not ended; a polite end of TLS would wait for a server that may not notice."""
-    if answer.connection is not None and answer.connection.transport is not None:
-        answer.connection.transport.abort()
+def _host(name: str | None) -> str:
+    """Give a host as names are resolved; ValueError when it cannot be one."""
+    if not name:
+        raise ValueError("it names no host")
+    return name.encode("idna").decode("ascii")
 
 
-async def _whole(answer: aiohttp.ClientResponse) -> Response:
-    body = await answer.read()
-    headers = tuple((name.lower(), value) for name, value in answer.headers.items())
-    return Response(status=answer.status, headers=headers, body=body)
+async def _in_time(connection: Connection, silence_seconds: float | None) -> bytes:
+    async with asyncio.timeout(silence_seconds):
+        return await connection.piece()
+
+
+async def _whole(connection: Connection) -> Response:
+    head = await connection.head()
+    headers = tuple((name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in head.headers)
+    return Response(status=head.status, headers=headers, body=await connection.body())

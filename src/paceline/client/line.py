@@ -5,7 +5,6 @@ Neither touches the socket: OpenSSL must not be read and written by two threads 
 
 import asyncio
 import json
-import ssl
 import threading
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import CancelledError
@@ -20,8 +19,7 @@ from paceline.client.access import Access
 from paceline.client.requests import Pairs, Response
 from paceline.client.responses import error_of, error_of_status
 from paceline.client.tls import tls_context
-from paceline.client.transport import Unreached
-from paceline.errors import Unavailable
+from paceline.client.transport import Unreached, reaching
 from paceline.objects.meta import Object
 
 STDIN, STDOUT, STDERR, ERROR, RESIZE, CLOSE = 0, 1, 2, 3, 4, 255
@@ -128,17 +126,19 @@ def open_line(access: Access, path: str, query: Pairs) -> Line:
     """Open a line to a path; what the server says instead is raised as the error that it is."""
     hand = Hand()
     try:
-        return Line(hand.do(_connect(access, f"{path}?{urlencode(query)}")), hand)
-    except InvalidStatus as error:
+        with reaching(access.server, InvalidHandshake):
+            return Line(hand.do(_connected(access, f"{path}?{urlencode(query)}")), hand)
+    except BaseException:
         hand.stop()
+        raise
+
+
+async def _connected(access: Access, path: str) -> ClientConnection:
+    try:
+        return await _connect(access, path)
+    except InvalidStatus as error:
         answer = error.response
         raise error_of(Response(status=answer.status_code, body=bytes(answer.body or b""))) from error
-    except ssl.SSLError as error:
-        hand.stop()
-        raise Unavailable(f"{access.server} cannot be trusted: {error}; is this the right kubeconfig?") from error
-    except (OSError, InvalidHandshake) as error:
-        hand.stop()
-        raise Unreached(f"{access.server} does not answer: {error}") from error
 
 
 async def _connect(access: Access, path: str) -> ClientConnection:

@@ -6,28 +6,23 @@ how the answer travels.
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import aiohttp
-from multidict import CIMultiDict
 from websockets.asyncio.client import ClientConnection, connect, unix_connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
-from yarl import URL
 
 from paceline.client.transport import Unreached
+from paceline.client.wire import CONNECT_SECONDS, Connection, Place, dial, head_of
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Headers = tuple[tuple[str, str], ...]
 
-CONNECT_SECONDS = 10.0
 CLOSE_SECONDS = 2.0
-MAX_PIECES = 4
 # One message of a WebSocket is held whole: notebooks send outputs of some megabytes.
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 NORMAL, GOING_AWAY, BROKEN = 1000, 1001, 1011
@@ -48,8 +43,6 @@ HOP_BY_HOP = frozenset(
         "upgrade",
     }
 )
-# aiohttp would add these where the caller did not send them.
-_NOT_BY_ITSELF = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,19 +61,6 @@ class Passing:
         return next((value for name, value in self.headers if name.lower() == "host"), "localhost")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where a server listens: a socket file, or an address and a port."""
-
-    socket: Path | None = None
-    address: str = ""
-    port: int = 0
-    is_tls: bool = False
-
-    def __str__(self) -> str:
-        return str(self.socket) if self.socket else f"{self.address}:{self.port}"
-
-
 def kept(headers: Iterable[tuple[str, str]]) -> Headers:
     """Leave out the headers that concern one connection only, those that `Connection` names among them."""
     listed = tuple(headers)
@@ -92,15 +72,23 @@ def kept(headers: Iterable[tuple[str, str]]) -> Headers:
 
 async def pass_on(place: Place, passing: Passing, receive: Receive, send: Send) -> None:
     """Pass one HTTP request on until it is answered or the client is gone; Unreached when nothing answers."""
-    body = _Body(receive)
-    async with asyncio.TaskGroup() as group:
-        answering = group.create_task(_answer(place, passing, body, send))
-        listening = group.create_task(body.listen())
-        await asyncio.wait((answering, listening), return_when=asyncio.FIRST_COMPLETED)
-        answering.cancel()
-        listening.cancel()
-    if not answering.cancelled() and (error := answering.result()) is not None:
-        raise error
+    try:
+        # A connection each: behind an address that a pod had there may be another one by now.
+        connection = await dial(place, _trusting() if place.is_tls else None)
+    except OSError as error:
+        raise _unreached(place, error) from error
+    try:
+        connection.ask(_head(passing), method=passing.method)
+        async with asyncio.TaskGroup() as group:
+            answering = group.create_task(_pass_back(connection, send))
+            asking = group.create_task(_pass_there(connection, passing, receive))
+            await asyncio.wait((answering, asking), return_when=asyncio.FIRST_COMPLETED)
+            answering.cancel()
+            asking.cancel()
+    finally:
+        connection.abort()
+    if not answering.cancelled() and (broken := answering.result()) is not None:
+        raise _unreached(place, broken) from broken
 
 
 async def join(place: Place, passing: Passing, receive: Receive, send: Send) -> None:
@@ -111,10 +99,8 @@ async def join(place: Place, passing: Passing, receive: Receive, send: Send) -> 
         answer = refused.response
         await deny(send, answer.status_code, kept(answer.headers.raw_items()), bytes(answer.body or b""))
         return
-    except TimeoutError as error:
-        raise Unreached(f"dial tcp {place}: i/o timeout") from error
     except (OSError, InvalidHandshake) as error:
-        raise Unreached(f"dial tcp {place}: connect: {_why(error)}") from error
+        raise _unreached(place, error) from error
     async with other:
         # A server refuses to send to a client that has just left; the other side is then only hung up.
         with suppress(OSError):
@@ -130,80 +116,48 @@ async def deny(send: Send, code: int, headers: Headers, body: bytes) -> None:
         await send({"type": "websocket.http.response.body", "body": body})
 
 
-class _Body:
-    """What a client sends, piece by piece, and whether it is still there."""
-
-    def __init__(self, receive: Receive) -> None:
-        self._receive = receive
-        self._pieces: asyncio.Queue[bytes | None] = asyncio.Queue(MAX_PIECES)
-
-    async def listen(self) -> None:
-        """Take pieces until the client is gone."""
-        while True:
-            message = await self._receive()
-            if message["type"] == "http.disconnect":
-                return
-            if piece := message.get("body", b""):
-                await self._pieces.put(piece)
-            if not message.get("more_body", False):
-                await self._pieces.put(None)
-
-    async def pieces(self) -> AsyncIterator[bytes]:
-        """Give the pieces to the end of the body."""
-        while (piece := await self._pieces.get()) is not None:
-            yield piece
+async def _pass_there(connection: Connection, passing: Passing, receive: Receive) -> None:
+    """Pass the body on piece by piece, until the client is gone."""
+    is_wanted, is_chunked = _has_body(passing), not _lengths(passing)
+    while (message := await receive())["type"] != "http.disconnect":
+        if is_wanted and (piece := message.get("body", b"")):
+            await connection.write(b"%x\r\n%b\r\n" % (len(piece), piece) if is_chunked else piece)
+        if not message.get("more_body", False):
+            if is_wanted and is_chunked:
+                await connection.write(b"0\r\n\r\n")
+            is_wanted = False
 
 
-async def _answer(place: Place, passing: Passing, body: _Body, send: Send) -> Unreached | None:
-    """Send the request, then its answer; give back what went wrong, if only to leave the answer unfinished."""
-    patience = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
-    async with _session(place) as session:
-        try:
-            async with session.request(
-                passing.method,
-                _url(place, passing),
-                headers=CIMultiDict(passing.headers),
-                data=body.pieces() if _has_body(passing) else None,
-                timeout=patience,
-                ssl=_trusting() if place.is_tls else True,
-                allow_redirects=False,
-                skip_auto_headers=_NOT_BY_ITSELF,
-            ) as answer:
-                await _pass_back(answer, send)
-        except TimeoutError:
-            return Unreached(f"dial tcp {place}: i/o timeout")
-        except (aiohttp.ClientError, OSError) as error:
-            return Unreached(f"dial tcp {place}: connect: {_why(error)}")
+async def _pass_back(connection: Connection, send: Send) -> OSError | None:
+    """Pass the answer back; give what went wrong, if only to leave the answer unfinished."""
+    try:
+        head = await connection.head()
+        raw = ((name.decode("latin-1"), value.decode("latin-1")) for name, value in head.headers)
+        headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in kept(raw)]
+        await send({"type": "http.response.start", "status": head.status, "headers": headers})
+        while piece := await connection.piece():
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+    except OSError as error:
+        return error
     return None
 
 
-async def _pass_back(answer: aiohttp.ClientResponse, send: Send) -> None:
-    raw = ((name.decode("latin-1"), value.decode("latin-1")) for name, value in answer.raw_headers)
-    headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in kept(raw)]
-    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    async for chunk in answer.content.iter_any():
-        await send({"type": "http.response.body", "body": chunk, "more_body": True})
-    await send({"type": "http.response.body", "body": b""})
+def _head(passing: Passing) -> bytes:
+    own = [("Connection", "close")]
+    if all(name.lower() != "host" for name, _ in passing.headers):
+        own.append(("Host", passing.host))
+    if _has_body(passing) and not _lengths(passing):
+        own.append(("Transfer-Encoding", "chunked"))
+    return head_of(passing.method, passing.target, (*passing.headers, *own))
 
 
-def _session(place: Place) -> aiohttp.ClientSession:
-    # A connection each: behind an address that a pod had there may be another one by now.
-    connector: aiohttp.BaseConnector
-    if place.socket:
-        connector = aiohttp.UnixConnector(path=str(place.socket), force_close=True)
-    else:
-        connector = aiohttp.TCPConnector(force_close=True)
-    return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False)
-
-
-def _url(place: Place, passing: Passing) -> URL:
-    scheme = "https" if place.is_tls else "http"
-    where = "node-agent" if place.socket else f"{place.address}:{place.port}"
-    return URL(f"{scheme}://{where}{passing.target}", encoded=True)
+def _lengths(passing: Passing) -> list[str]:
+    return [value for name, value in passing.headers if name.lower() == "content-length"]
 
 
 def _has_body(passing: Passing) -> bool:
-    lengths = [value for name, value in passing.headers if name.lower() == "content-length"]
+    lengths = _lengths(passing)
     return lengths != ["0"] and (bool(lengths) or passing.method in {"POST", "PUT", "PATCH"})
 
 
@@ -274,10 +228,11 @@ def _trusting() -> ssl.SSLContext:
     return context
 
 
-def _why(error: Exception) -> str:
-    number = getattr(error, "os_error", error)
-    if isinstance(number, ConnectionRefusedError):
+def _unreached(place: Place, error: Exception) -> Unreached:
+    if isinstance(error, TimeoutError):
+        return Unreached(f"dial tcp {place}: i/o timeout")
+    if isinstance(error, ConnectionRefusedError):
         # The event loop has words of its own for it.
-        return "connection refused"
-    said = getattr(number, "strerror", None) or str(error) or type(error).__name__
-    return str(said).lower()
+        return Unreached(f"dial tcp {place}: connect: connection refused")
+    said = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return Unreached(f"dial tcp {place}: connect: {str(said).lower()}")

@@ -1,14 +1,30 @@
 """What carries requests: the small contract under the verbs, and its one error of its own."""
 
-from collections.abc import AsyncGenerator
+import ssl
+from collections.abc import AsyncGenerator, Generator
+from contextlib import contextmanager
 from typing import Protocol
 
 from paceline.client.requests import Request, Response
-from paceline.errors import Busy
+from paceline.errors import Busy, Unavailable
 
 
 class Unreached(Busy):
     """Nothing answered: the server does not run, or the way to it is cut."""
+
+
+@contextmanager
+def reaching(server: str, *others: type[Exception]) -> Generator[None, None, None]:
+    """Translate everything that can go wrong on the way to a server, `others` being the words of a library."""
+    unreached: tuple[type[Exception], ...] = (OSError, *others)
+    try:
+        yield
+    except ssl.SSLError as error:
+        raise Unavailable(f"{server} cannot be trusted: {error}; is this the right kubeconfig?") from error
+    except TimeoutError as error:
+        raise Unreached(f"{server} does not answer in time") from error
+    except unreached as error:
+        raise Unreached(f"{server} does not answer: {error}") from error
 
 
 class Transport(Protocol):

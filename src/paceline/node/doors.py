@@ -13,8 +13,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from paceline.client.relay import Passing, Place, Receive, Send, join, kept, pass_on
+from paceline.client.relay import Passing, Receive, Send, join, kept, pass_on
 from paceline.client.transport import Unreached
+from paceline.client.wire import Place
 from paceline.errors import Busy, Malformed, Missing
 from paceline.node.host import Folders
 from paceline.node.look import containers_of, tries_of

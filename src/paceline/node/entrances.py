@@ -14,7 +14,7 @@ from paceline.client.cluster import SERVICES, Change, Cluster, Select
 from paceline.client.events import Recorder
 from paceline.client.informer import Informer
 from paceline.client.queue import WorkQueue, run
-from paceline.client.relay import Place
+from paceline.client.wire import Place
 from paceline.errors import Missing, Unavailable
 from paceline.node.outside import (
     Entrance,

@@ -7,7 +7,7 @@ from paceline.client.direct import DirectCluster
 from paceline.errors import Busy, Missing, Unavailable
 from paceline.kinds import catalog
 from paceline.kinds.kind import VERSION
-from paceline.objects.builtin import builtin_components
+from paceline.objects.builtin.served import builtin_components
 
 _SERVED_SECONDS = 30.0
 _POLL_SECONDS = 0.05

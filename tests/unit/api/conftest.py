@@ -9,7 +9,7 @@ from paceline.api.definitions import LiveKinds
 from paceline.api.gate import Gate, hashed
 from paceline.api.server import Server
 from paceline.api.visits import Visits
-from paceline.objects.builtin import builtin_components, builtin_resources
+from paceline.objects.builtin.served import builtin_components, builtin_resources
 from paceline.objects.faults import not_found
 from paceline.objects.scheme import Column, Resource, Scheme
 from paceline.store.limits import Limits

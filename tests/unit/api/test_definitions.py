@@ -6,7 +6,7 @@ from paceline.api.app import make_app
 from paceline.api.definitions import LiveKinds
 from paceline.api.gate import Gate, hashed
 from paceline.api.server import Server
-from paceline.objects.builtin import builtin_components, builtin_resources
+from paceline.objects.builtin.served import builtin_components, builtin_resources
 from paceline.objects.scheme import Scheme
 from tests.unit.api.client import HOST, MERGE, TABLE, TOKEN, Client
 from tests.unit.api.definitions import CRDS, LAMPS, conditions, definition, lamp, version

@@ -11,7 +11,7 @@ from paceline.api.definitions import LiveKinds
 from paceline.api.gate import Gate, hashed
 from paceline.api.server import Server
 from paceline.api.tokens import AccountTokens
-from paceline.objects.builtin import builtin_components, builtin_resources
+from paceline.objects.builtin.served import builtin_components, builtin_resources
 from paceline.objects.scheme import Scheme
 from tests.unit.api.client import CONFIG_MAPS, HOST, NAMESPACE, PODS, TOKEN, WIDGETS, Client
 from tests.unit.api.conftest import WIDGET

@@ -8,7 +8,7 @@ import pytest
 
 from paceline.assembly import entry
 from paceline.assembly.entry import OpenPorts
-from paceline.client.relay import Place
+from paceline.client.wire import Place
 from paceline.errors import Unavailable
 
 HERE = "127.0.0.9"

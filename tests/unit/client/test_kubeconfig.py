@@ -205,7 +205,7 @@ def test_json_is_read_without_yaml():
 
 def test_a_command_that_has_its_access_starts_quickly():
     """What a cold start cannot afford is not imported."""
-    heavy = ("aiohttp", "asyncio", "yaml", "msgspec", "jsonschema_rs", "cryptography", "logging")
+    heavy = ("httptools", "asyncio", "yaml", "msgspec", "jsonschema_rs", "cryptography", "logging")
     program = (
         "import sys, paceline.client.direct, paceline.client.access;"
         f"print([name for name in {heavy} if name in sys.modules])"

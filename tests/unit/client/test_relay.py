@@ -6,8 +6,10 @@ import contextlib
 import pytest
 from websockets.asyncio.server import serve
 
-from paceline.client.relay import Passing, Place, join, kept, pass_on
+from paceline.client.relay import Passing, join, kept, pass_on
 from paceline.client.transport import Unreached
+from paceline.client.wire import Place
+from tests.unit.client.serving import server
 
 HOST = ("Host", "cluster.test")
 
@@ -37,23 +39,6 @@ class Caller:
                 await self.news.wait()
 
 
-@contextlib.asynccontextmanager
-async def server(answer):
-    """A server on loopback that answers every connection as a test says."""
-    finished = asyncio.Event()
-
-    async def meet(reader, writer):
-        try:
-            await answer(reader, writer)
-        finally:
-            writer.close()
-            finished.set()
-
-    listening = await asyncio.start_server(meet, "127.0.0.1", 0)
-    async with listening:
-        yield Place(address="127.0.0.1", port=listening.sockets[0].getsockname()[1]), finished
-
-
 def piece(body, *, more=False):
     return {"type": "http.request", "body": body, "more_body": more}
 
@@ -74,7 +59,7 @@ async def test_a_request_and_its_answer_arrive_as_they_were_sent():
 
     first, *lines = heads[0].strip().split("\r\n")
     assert first == "PUT /a%2Fb?c=%20 HTTP/1.1"
-    assert {"Host: cluster.test", "X-A: 1", "Content-Length: 4"} <= set(lines)
+    assert {"Host: cluster.test", "X-A: 1", "Content-Length: 4", "Connection: close"} <= set(lines)
     assert not [line for line in lines if line.lower().startswith(("user-agent", "accept", "content-type"))]
     assert heads[1] == b"data"
     assert caller.got[0]["status"] == 201
@@ -131,6 +116,53 @@ async def test_an_answer_that_breaks_off_is_not_ended():
 
     assert caller.body == b"one"
     assert all(each.get("more_body", True) for each in caller.got)
+
+
+async def test_a_body_without_a_length_is_passed_on_as_it_comes():
+    heads, bodies = [], []
+
+    async def answer(reader, writer):
+        heads.append((await reader.readuntil(b"\r\n\r\n")).decode())
+        bodies.append(await reader.readuntil(b"2\r\nda\r\n"))
+        caller.inbox.put_nowait(piece(b"ta"))
+        bodies.append(await reader.readuntil(b"2\r\nta\r\n0\r\n\r\n"))
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        await writer.drain()
+
+    caller = Caller(piece(b"da", more=True))
+    async with server(answer) as (place, _):
+        await pass_on(place, Passing(method="POST", target="/", headers=(HOST,)), caller.inbox.get, caller.send)
+
+    assert "Transfer-Encoding: chunked" in heads[0]
+    assert caller.body == b"ok"
+
+
+async def test_an_answer_that_does_not_wait_for_the_body_is_passed_back():
+    async def answer(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno")
+        await writer.drain()
+
+    caller = Caller(piece(b"da", more=True))
+    passing = Passing(method="PUT", target="/", headers=(HOST, ("Content-Length", "1000000")))
+    async with server(answer) as (place, _):
+        await pass_on(place, passing, caller.inbox.get, caller.send)
+
+    assert (caller.got[0]["status"], caller.body) == (413, b"no")
+
+
+async def test_the_head_alone_is_passed_back_with_its_length():
+    async def answer(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+        await reader.read()
+
+    caller = Caller(piece(b""))
+    async with server(answer) as (place, _):
+        await pass_on(place, Passing(method="HEAD", target="/", headers=(HOST,)), caller.inbox.get, caller.send)
+
+    assert (b"content-length", b"1000") in caller.got[0]["headers"]
+    assert caller.got[-1] == {"type": "http.response.body", "body": b""}
 
 
 @pytest.mark.parametrize("relay", [pass_on, join])

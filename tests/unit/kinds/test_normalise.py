@@ -7,7 +7,7 @@ import pytest
 
 from paceline.kinds import catalog
 from paceline.kinds.draft import Draft, Move, Today
-from paceline.objects.builtin import builtin_components
+from paceline.objects.builtin.served import builtin_components
 from paceline.objects.gang import CleanUp, Place, RestartPolicy
 from tests.unit.kinds.manifests import container_of, gang_of, generic, mpi, pytorch, replica, template, tensorflow
 from tests.unit.kinds.oldshapes import (

@@ -10,7 +10,7 @@ import pytest
 from paceline.kinds import catalog
 from paceline.kinds.fields import POD_TEMPLATE
 from paceline.kinds.schema import object_schema, spec_schema, structural
-from paceline.objects.builtin import builtin_components
+from paceline.objects.builtin.served import builtin_components
 from tests.unit.kinds.manifests import generic, pytorch, replica
 from tests.unit.kinds.test_decode import EXAMPLES
 

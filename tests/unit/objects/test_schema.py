@@ -3,7 +3,7 @@
 import jsonschema_rs
 import pytest
 
-from paceline.objects.builtin import builtin_components
+from paceline.objects.builtin.served import builtin_components
 from paceline.objects.schema import META, QUANTITY, REF, Shapes, as_json_schema, prune, reachable, reference_of
 
 COMPONENTS = {

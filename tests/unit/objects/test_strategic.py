@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from paceline.objects.builtin import builtin_components
+from paceline.objects.builtin.served import builtin_components
 from paceline.objects.patch import Unfit
 from paceline.objects.strategic import Strategic
 
