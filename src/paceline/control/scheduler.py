@@ -21,6 +21,8 @@ from paceline.world import Chance, Clock
 # There is one thing to do: place what waits.
 ALL = "all"
 UNSCHEDULABLE = "Unschedulable"
+# How many pods are bound at a time.
+TOGETHER = 50
 WAITING, PLACED, FAMILY, MARKED = "waiting", "placed", "family", "marked"
 
 
@@ -77,8 +79,7 @@ class Scheduler:
         gangs = tuple(gang for gang in gangs if gang.asks[0].key not in lacks)
         plan = place(gangs, rooms, holders_of(placed, below=max((gang.rank for gang in gangs), default=0)))
         seen = {key: pods[key] for key in (*plan.bind, *plan.waits, *lacks, *plan.victims)}
-        for key, node in plan.bind.items():
-            await self._bind(seen[key], node, plan.warn.get(key, ""))
+        await self._bind_all(plan, seen)
         for key, why in (*plan.waits.items(), *lacks.items()):
             await self._say_why(seen[key], why, plan.nominate.get(key, ""))
         # Who they give way to is written down by now.
@@ -136,7 +137,27 @@ class Scheduler:
                 lacks |= dict.fromkeys(keys, f"0/{nodes} nodes are available: {said}")
         return lacks
 
-    async def _bind(self, pod: Object, node: str, warning: str) -> None:
+    async def _bind_all(self, plan: Placement, seen: dict[Key, Object]) -> None:
+        """Bind what is placed, some at a time, and tell of it when all may start."""
+        bound: list[Key] = []
+        keys = tuple(plan.bind)
+        for start in range(0, len(keys), TOGETHER):
+            several = keys[start : start + TOGETHER]
+            done = await asyncio.gather(
+                *(self._bind(seen[key], plan.bind[key]) for key in several), return_exceptions=True
+            )
+            for error in done:
+                if isinstance(error, BaseException):
+                    raise error
+            bound += [key for key, is_bound in zip(several, done, strict=True) if is_bound]
+        for key in bound:
+            told = f"Successfully assigned {key[0]}/{key[1]} to {plan.bind[key]}"
+            await self.recorder.record(seen[key], "Scheduled", message=told)
+            if warning := plan.warn.get(key):
+                await self.recorder.record(seen[key], "Overcommitted", message=warning, is_warning=True)
+
+    async def _bind(self, pod: Object, node: str) -> bool:
+        """Bind one pod; False when somebody else was faster, or it went."""
         key = key_of(pod)
         binding = {
             "apiVersion": "v1",
@@ -149,10 +170,8 @@ class Scheduler:
             self.pods.observe(await self.cluster.get(PODS, *key))
         except (Missing, Conflict):
             # The pod went, or was bound by an earlier pass whose answer got lost: the watch tells which.
-            return
-        await self.recorder.record(pod, "Scheduled", message=f"Successfully assigned {key[0]}/{key[1]} to {node}")
-        if warning:
-            await self.recorder.record(pod, "Overcommitted", message=warning, is_warning=True)
+            return False
+        return True
 
     async def _say_why(self, pod: Object, why: str, node: str) -> None:
         """Say on a pod why it waits, and on which node it will be if others give way to it."""
