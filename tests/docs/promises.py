@@ -136,7 +136,7 @@ PROMISES = {
     "S-44": "The last lines within these moments.",
     "S-45": "A log becomes a file.",
     "S-46": "Workers train on parts of the data and meet at the servers.",
-    "S-47": "What is for TensorBoard is no log.",
+    "S-47": "What is written to files is no log; files are listed by themselves.",
     "S-48": "The training is done when the last worker is.",
     "S-49": "Results are seen with the tools of their storage.",
     "S-50": "Results of every worker are safe before the end, also after failure, stop and kill.",
@@ -195,7 +195,6 @@ CONSOLE_ALONE = {"S-16": "a card on the page of the console"}
 LACKING = {
     "H-24": "the embedded cluster has one node, so a volume for one node alone is never wanted by two",
     "H-36": "on the embedded cluster `Always` and `IfNotPresent` are the same: an environment follows its requirements",
-    "S-47": "there is no list of result files yet",
     "D-01": "the pod and the result folder of the one replica end in worker-0; its row in the status does not",
     "D-11": "code has no names of its own",
 }

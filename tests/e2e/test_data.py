@@ -1,16 +1,20 @@
 """Data in and results out on a real cluster: folders, claims and a real S3 server."""
 
 import json
+from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from paceline.errors import Unavailable
+from paceline.objects.labels import OWNER_NAME
 from paceline.porter.bucket import Bucket, Where, open_bucket
 from paceline.testing.embedded import Embedded, wait_until
 from paceline.testing.s3server import KEY, KEY_ID, S3Server, s3_server
 from tests.e2e.fed import beside_pods, ended, job, log, processes_that_show, secret, stages, status, submit
 
 KEYS = {"accessKeyId": KEY_ID, "accessKeySecret": KEY}
+BOTH = ["a.txt", "b.txt"]
 
 
 @pytest.fixture(scope="module")
@@ -124,6 +128,9 @@ def test_s51_what_a_stopped_job_left_is_kept_too(cluster, store, known):
 
     assert cluster.paceline("stop", "stopped").code == 0
     wait_until("its last words are there", lambda: files(there).get("worker-0/b.txt") == b"last\n")
+    pods = ("get", "pods", "-l", f"{OWNER_NAME}=stopped", "-o", "name")
+    wait_until("its pods are gone", lambda: not cluster.kubectl(*pods).out)
+    wait_until("both are listed", lambda: [each["name"] for each in results(cluster, "stopped")["items"]] == BOTH)
 
 
 def test_a_bucket_that_refuses_is_said_before_the_command_runs(cluster, store):
@@ -164,6 +171,73 @@ def test_no_key_of_a_bucket_is_in_what_people_and_commands_see(cluster, store, k
     assert not processes_that_show(KEY)
 
 
+def results(cluster: Embedded, name: str) -> dict[str, Any]:
+    listed = cluster.paceline("results", name, "-o", "json")
+    assert listed.code == 0, listed.err
+    found: dict[str, Any] = json.loads(listed.out)
+    return found
+
+
+def test_s47_logs_hold_what_was_printed_and_results_are_listed_apart_also_when_the_job_is_gone(cluster, store, known):
+    event = r"\012\000\377\001brain.Event:2"
+    command = (
+        f"mkdir /output/logs; printf '{event}' >'/output/logs/events.out.tfevents 0'; echo printed; "
+        "until [ -e /output/go ]; do sleep 0.1; done; printf weights >'/output/模型 .bin'"
+    )
+    submit(cluster, job("apart", command, output={"bucket": bucket(store, "runs", secret=known)}))
+    wait_until("a file is listed while the command runs", lambda: results(cluster, "apart")["items"])
+    pod = status(cluster, "apart")["tasks"][0]["replicas"][0]["name"]
+    assert cluster.kubectl("exec", pod, "-c", "main", "--", "touch", "/output/go").code == 0
+
+    assert ended(cluster, "apart")["phase"] == "Succeeded"
+
+    wanted = {"go": 0, "logs/events.out.tfevents 0": 17, "模型 .bin": 7}
+    listed = results(cluster, "apart")
+    check_listed(listed, wanted)
+    assert cluster.paceline("logs", "apart").out == "printed\n"
+    assert "brain.Event" not in cluster.kubectl("logs", pod, "--all-containers").out
+    assert files(opened(store, "runs/apart"))["worker-0/logs/events.out.tfevents 0"] == b"\n\0\xff\1brain.Event:2"
+    assert KEY not in json.dumps(listed)
+    shown = cluster.paceline("results", "apart")
+    assert shown.out.splitlines()[0].split() == ["MEMBER", "SIZE", "TIME", "NAME"]
+    assert "worker-0: 3 files, 24 bytes, are in s3://results/runs/apart/worker-0" in shown.err
+
+    assert cluster.paceline("delete", "apart", "--yes").code == 0
+    gone = wait_until("its pods are in the past", lambda: gone_results(cluster, "apart"))
+    assert gone == listed
+    assert cluster.paceline("logs", "apart").out == "printed\n"
+
+
+def gone_results(cluster: Embedded, name: str) -> dict[str, Any] | None:
+    is_gone = not json.loads(cluster.kubectl("get", "pods", "-l", f"{OWNER_NAME}={name}", "-o", "json").out)["items"]
+    listed = cluster.paceline("results", name, "-o", "json")
+    return json.loads(listed.out) if is_gone and listed.code == 0 else None
+
+
+def check_listed(listed: dict[str, Any], wanted: dict[str, int]) -> None:
+    assert {(each["member"], each["name"]): each["size"] for each in listed["items"]} == {
+        ("worker-0", name): size for name, size in wanted.items()
+    }
+    for each in listed["items"]:
+        age = datetime.now(UTC) - datetime.fromisoformat(each["time"])
+        assert abs(age.total_seconds()) < 300, each
+    said = f"{len(wanted)} files, {sum(wanted.values())} bytes, are in s3://results/runs/apart/worker-0"
+    assert listed["members"] == [{"member": "worker-0", "message": said}]
+
+
+def test_s47_a_job_that_keeps_nothing_is_told_what_to_do(cluster):
+    submit(cluster, job("nowhere", "true"))
+
+    refused = cluster.paceline("results", "nowhere")
+
+    assert (refused.code, refused.out) == (1, "")
+    assert "genericjob/nowhere keeps no results, because it has no spec.output; name a bucket" in refused.err
+    assert ended(cluster, "nowhere")["phase"] == "Succeeded"
+    assert cluster.paceline("delete", "nowhere", "--yes").code == 0
+    said = "nowhere is gone, and kept no results in a bucket"
+    wait_until("it is told apart from a job that never was", lambda: said in cluster.paceline("results", "nowhere").err)
+
+
 def test_x31_results_on_a_claim_stay_when_the_job_goes(cluster):
     claim = {
         "apiVersion": "v1",
@@ -174,6 +248,7 @@ def test_x31_results_on_a_claim_stay_when_the_job_goes(cluster):
     writes = job("writes", "echo kept >/output/a.txt", output={"claim": "shared", "path": "runs"})
     submit(cluster, claim, writes)
     assert ended(cluster, "writes")["phase"] == "Succeeded"
+    assert [(each["name"], each["size"]) for each in results(cluster, "writes")["items"]] == [("a.txt", 5)]
     assert cluster.kubectl("delete", "genericjob", "writes").code == 0
     submit(cluster, job("reads", "cat /input/writes/worker-0/a.txt", input={"claim": "shared", "path": "runs"}))
 
@@ -197,3 +272,4 @@ def test_s50_what_a_pod_left_that_was_deleted_by_force_is_copied_by_another(clus
     assert found["phase"] == "Failed"
     assert files(opened(store, "runs/forced")) == {"worker-0/a.txt": b"closed\n"}
     assert "flush-worker-0" in cluster.kubectl("get", "pods", "-L", "paceline.dev/errand").out
+    assert [(each["name"], each["size"]) for each in results(cluster, "forced")["items"]] == [("a.txt", 7)]

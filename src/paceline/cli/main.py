@@ -20,6 +20,7 @@ VERBS = {
     "get": ("get", "List jobs, or objects of any kind."),
     "describe": ("describe", "Show one job in full: replicas, conditions, events, failure."),
     "logs": ("logs", "Print or follow the log of a job."),
+    "results": ("results", "List the files that a job has left in its output."),
     "tensorboard": ("tensorboard", "Show the curves of a job or application in your browser."),
     "exec": ("exec", "Run a command in a job's container, and end as it ends."),
     "top": ("top", "Show what jobs, pods or nodes use right now."),

@@ -16,7 +16,7 @@ from paceline.kinds.hyperparameters import Hyperparameters, flags_of, variables_
 from paceline.kinds.runmode import RunMode, is_debug
 from paceline.kinds.source import FOLDER, USUAL_REQUIREMENTS, Archive, Git, Source, pinned, working_dir
 from paceline.kinds.template import each_container, literal, with_env
-from paceline.objects.gang import Gang, Keeping, Member, Place, Site
+from paceline.objects.gang import KEEPER, Gang, Keeping, Member, Place, Site
 
 # Where the program of ours lives that does the work in the pods; on the embedded cluster it is Paceline itself.
 IMAGE = "paceline/porter:0.1.0"
@@ -26,9 +26,7 @@ TOOLS, CACHE, SECRETS = "/paceline", "/paceline-cache", "/paceline-secrets"
 PACKAGES = f"{TOOLS}/site"
 SOURCE_VOLUME, TOOLS_VOLUME, CACHE_VOLUME = "paceline-source", "paceline-tools", "paceline-cache"
 INPUT_VOLUME, OUTPUT_VOLUME = "paceline-input", "paceline-output"
-CLONE, INSTALL, BRING, RESTORE, KEEP = (
-    f"paceline-{each}" for each in ("clone", "install", "input", "restore", "output")
-)
+CLONE, INSTALL, BRING, RESTORE = (f"paceline-{each}" for each in ("clone", "install", "input", "restore"))
 # In which container the command runs, where a pod has several.
 TRAINING = ("pytorch", "python", "tensorflow", "xgboost")
 # What a sidecar has for its last copy, after the command has had its own time to end.
@@ -297,10 +295,10 @@ def _bucket_output(hold: _Hold, bucket: Bucket, staging: Staging) -> _Load:
     words = (*_bucket(bucket, "output"), *own)
     restore = hold.ours(RESTORE, ("restore", *words), mount, *secret.mounts)
     beside = {"restartPolicy": "Always", "lifecycle": {"postStart": {"exec": {"command": ["sh", "-c", WAIT_READY]}}}}
-    keep = hold.ours(KEEP, ("sync", *words), mount, *secret.mounts, **beside)
+    keep = hold.ours(KEEPER, ("sync", *words), mount, *secret.mounts, **beside)
     flush = hold.ours("flush", ("flush", *words), mount, *secret.mounts)
     keeping = Keeping(
-        container=KEEP,
+        container=KEEPER,
         flush=hold.pod(flush, (volume, *secret.volumes)) if is_claim else None,
         claim=_claim_spec(staging) if is_claim else None,
     )

@@ -41,6 +41,10 @@ class Place:
         return f"{self.role}-{self.index}"
 
 
+# The sidecar that copies a member's output, and what the errand that copies the rest is called, before the place.
+KEEPER, FLUSH = "paceline-output", "flush-"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keeping:
     """How a member's output gets to where it is kept: by a sidecar of its pod, or by a pod of its own afterwards."""

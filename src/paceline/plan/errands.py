@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from paceline.objects.gang import Gang
+from paceline.objects.gang import FLUSH, Gang
 from paceline.objects.status import JobStatus
 from paceline.plan.plan import NewErrand
 from paceline.plan.restart import pause_after
 from paceline.plan.seen import ErrandSeen, PodPhase, Seen
-from paceline.plan.tries import FLUSH
 
 RESOLVE = "resolve"
 

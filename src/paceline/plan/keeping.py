@@ -7,7 +7,7 @@ cut short, a pod of its own copies the rest from the claim that the output lies 
 from dataclasses import dataclass
 from datetime import datetime
 
-from paceline.objects.gang import CleanUp, Member
+from paceline.objects.gang import FLUSH, CleanUp, Member
 from paceline.objects.status import JobStatus, Phase, ReplicaPhase
 from paceline.objects.times import from_wire, to_wire, to_wire_micro
 from paceline.plan.cleanup import clean_up
@@ -17,7 +17,7 @@ from paceline.plan.errands import counted, step_of
 from paceline.plan.plan import NewErrand, Plan, Tell
 from paceline.plan.seen import Seen
 from paceline.plan.tasks import with_tasks
-from paceline.plan.tries import FLUSH, Try, tries_of
+from paceline.plan.tries import Try, tries_of
 
 KEEPING = "KeepingOutput"
 LOST = "OutputIncomplete"

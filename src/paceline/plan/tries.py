@@ -8,15 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from paceline.objects.gang import Member, Place
+from paceline.objects.gang import FLUSH, Member, Place
 from paceline.objects.status import JobStatus, ReplicaPhase
 from paceline.plan.seen import ContainerSeen, PodPhase, PodSeen, Seen
 
 DELETED_REASON = "Deleted"
 # What Kubernetes says of a container that used more memory than it may.
 MEMORY_KILL = "OOMKilled"
-# What the errand is called that copies a member's output, before the name of its place.
-FLUSH = "flush-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

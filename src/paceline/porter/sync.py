@@ -7,7 +7,7 @@ not listed is copied once more, to the same name.
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -97,12 +97,15 @@ class Sync:
     root: Path
     bucket: Bucket
     job: str
+    # Hears of every list that is written.
+    tell: Callable[[Manifest], None] = lambda _: None
     manifest: Manifest = field(init=False)
     _before: Look | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         """Begin with what is there already."""
         self.manifest = read_manifest(self.bucket.get(MANIFEST), self.job)
+        self.tell(self.manifest)
 
     @property
     def count(self) -> int:
@@ -122,7 +125,7 @@ class Sync:
         closed = self._copy(look, tuple(due(look, self.manifest, None)), is_running=False)
         again = look_at(self.root)
         if left := [name for name in due(again, self.manifest, None) if name not in closed]:
-            raise Stopped(f"{left[0]} changed while it was copied")
+            raise Stopped(f"the file {left[0]} changed while it was copied")
         self.manifest = replace(self.manifest, refused={**again.refused, **closed}, is_complete=True)
         self.bucket.put(MANIFEST, self.manifest.to_json())
         return self.manifest
@@ -147,6 +150,7 @@ class Sync:
         self.manifest = replace(self.manifest, files=kept, refused={**look.refused, **closed})
         if is_new:
             self.bucket.put(MANIFEST, self.manifest.to_json())
+            self.tell(self.manifest)
         if failed is not None:
             raise failed
         return closed

@@ -32,6 +32,7 @@ class PastPod:
     gone_at: str
     # When its logs were removed; empty while they are kept.
     pruned_at: str
+    labels: Mapping[str, str]
     # None when it does not say which member of a job it was.
     member: MemberPod | None
 
@@ -90,7 +91,8 @@ def _path(node: str, namespace: str) -> str:
 
 def _read(node: str, told: Mapping[str, Any]) -> PastPod:
     owner: Mapping[str, Any] = told.get("owner") or {}
-    as_pod: Object = {"metadata": {"name": told["pod"], "labels": told.get("labels") or {}}}
+    labels: Mapping[str, str] = told.get("labels") or {}
+    as_pod: Object = {"metadata": {"name": told["pod"], "labels": labels}}
     return PastPod(
         node=node,
         namespace=str(told["namespace"]),
@@ -100,5 +102,6 @@ def _read(node: str, told: Mapping[str, Any]) -> PastPod:
         owner=str(owner.get("uid") or ""),
         gone_at=str(told["goneAt"]),
         pruned_at=str(told.get("prunedAt") or ""),
+        labels=labels,
         member=member_pod(as_pod),
     )

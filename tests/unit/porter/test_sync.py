@@ -79,6 +79,19 @@ def test_a_large_file_is_copied_whole(root, bucket):
     assert bucket.get("big") == data
 
 
+def test_a_file_is_told_when_the_list_that_names_it_is_written_and_not_before(root, bucket):
+    told = []
+    full = Sync(root=root, bucket=Counting(bucket, room=1), job="job-1", tell=told.append)
+    (root / "a").write_text("a")
+    with pytest.raises(NotReached):
+        full.finish()
+    assert [list(each.files) for each in told] == [[]]
+
+    Sync(root=root, bucket=bucket, job="job-1", tell=told.append).finish()
+
+    assert [list(each.files) for each in told[1:]] == [[], ["a"]]
+
+
 def test_what_is_there_is_not_copied_again(root, bucket):
     (root / "a").write_text("a")
     sync(root, bucket).finish()

@@ -20,6 +20,7 @@ JOBS = f"{GROUP}/v1beta1/namespaces/default/pytorchtrainingjobs"
 PODS = "/api/v1/namespaces/default/pods"
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 SECRETS = "/api/v1/namespaces/default/secrets"
+NODES = "/api/v1/nodes"
 ANSWERS = {
     GROUP: {"name": "batch.tensorstack.dev", "preferredVersion": {"groupVersion": "batch.tensorstack.dev/v1beta1"}},
     f"{GROUP}/v1beta1": {
@@ -54,7 +55,7 @@ ANSWERS = {
 
 
 class Stage:
-    """Objects by path, whoever watches them, and logs by pod, each a list of takes: pieces, then the end."""
+    """Objects by path, whoever watches them, and logs by pod, a list of takes: pieces and the end, or a refusal."""
 
     def __init__(self):
         self.objects = {}
@@ -134,7 +135,7 @@ class Handler(BaseHTTPRequestHandler):
             self._watch(url.path, query["resourceVersion"])
         elif url.path in ANSWERS:
             self._json(ANSWERS[url.path])
-        elif url.path in (JOBS, PODS, CLAIMS, SECRETS):
+        elif url.path in (JOBS, PODS, CLAIMS, SECRETS, NODES):
             with self.stage.lock:
                 self._json(self.stage.list(url.path))
         else:
@@ -199,6 +200,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def _log(self, pod):
         takes = self.stage.logs[pod]
+        if takes and isinstance(takes[0], str):
+            self._refuse(404, "NotFound", takes.pop(0))
+            return
         self._begin()
         for piece in takes.pop(0) if takes else []:
             if isinstance(piece, bytes):

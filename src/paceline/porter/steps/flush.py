@@ -6,7 +6,8 @@ from pathlib import Path
 
 from paceline.porter.bucket import Bucket, open_bucket
 from paceline.porter.steps.input import add_bucket_words, where_of
-from paceline.porter.sync import Sync
+from paceline.porter.sync import Manifest, Sync
+from paceline.porter.telling import Teller
 from paceline.porter.words import Stopped, Voice
 
 # How often a last copy is tried, and the pause in between.
@@ -26,21 +27,32 @@ def open_kept(asked: argparse.Namespace, secret: dict[str, str]) -> Bucket:
     return open_bucket(where_of(asked, secret), asked.prefix)
 
 
-def begin(asked: argparse.Namespace, secret: dict[str, str]) -> Sync:
+def begin(asked: argparse.Namespace, secret: dict[str, str], teller: Teller) -> Sync:
     """Begin to copy, with what is there already."""
-    return Sync(root=asked.folder, bucket=open_kept(asked, secret), job=asked.job)
+    bucket = open_kept(asked, secret)
+
+    def tell(manifest: Manifest) -> None:
+        teller.reach(bucket.name)
+        teller.tell((name, kept.stamp) for name, kept in manifest.files.items())
+
+    return Sync(root=asked.folder, bucket=bucket, job=asked.job, tell=tell)
 
 
 def run(asked: argparse.Namespace, secret: dict[str, str], voice: Voice) -> str:
     """Copy everything, again and again if need be."""
+    return finish(asked, secret, Teller(voice))
+
+
+def finish(asked: argparse.Namespace, secret: dict[str, str], teller: Teller) -> str:
+    """Copy everything, and give the sentence that says so; what was told before is not told again."""
     waits = threading.Event()
     for left in reversed(range(LAST_TRIES)):
         try:
-            sync = begin(asked, secret)
+            sync = begin(asked, secret, teller)
             return sync.finish().say(sync.bucket.name)
         except (Stopped, OSError) as error:
             if not left:
                 raise
-            voice.log(f"{error}; it is tried again")
+            teller.stumble(error)
             waits.wait(PAUSE_SECONDS)
     raise AssertionError("the last try returns or raises")

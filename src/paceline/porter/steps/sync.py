@@ -7,6 +7,7 @@ from pathlib import Path
 
 from paceline.porter.steps import flush
 from paceline.porter.sync import Sync
+from paceline.porter.telling import Teller
 from paceline.porter.words import Stopped, Voice
 
 # That somebody listens to the signal to end; the command's containers start once it is there.
@@ -25,13 +26,15 @@ def run(asked: argparse.Namespace, secret: dict[str, str], voice: Voice) -> str:
     signal.signal(signal.SIGTERM, lambda *_: told.set())
     READY.touch()
     sync: Sync | None = None
+    teller = Teller(voice)
     while not told.wait(pause_for(sync.count if sync is not None else 0)):
         try:
-            sync = sync or flush.begin(asked, secret)
+            sync = sync or flush.begin(asked, secret, teller)
             sync.step()
+            teller.reach(sync.bucket.name)
         except (Stopped, OSError) as error:
-            voice.log(f"{error}; it is tried again")
-    return flush.run(asked, secret, voice)
+            teller.stumble(error)
+    return flush.finish(asked, secret, teller)
 
 
 def pause_for(count: int) -> float:
