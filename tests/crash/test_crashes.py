@@ -23,7 +23,7 @@ from tests.crash.replay import check
 # Of the long lists, every so-many-th in `make test`; a soak goes through all of them.
 STRIDE = 150
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(900)
 
 in_every_life = pytest.mark.parametrize("life", LIVES)
 every_component = pytest.mark.parametrize("component", COMPONENTS)

@@ -21,7 +21,7 @@ from tests.crash.lives import LIVES
 TESTS = Path(__file__).parents[1]
 
 # The first test lives all lives.
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(900)
 
 # What a write is asked of, in the words of the code, and the calls that write; each with what the seam sees of it.
 WRITES = {

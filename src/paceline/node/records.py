@@ -99,7 +99,7 @@ def write_hooked(files: Files, folder: Path) -> None:
 
 def _read_asked(files: Files, folder: Path) -> datetime | None:
     try:
-        return from_wire(files.read(folder / ASKED).decode().split()[0])
+        return from_wire(files.read(folder / ASKED).decode().partition(" ")[0])
     except (FileNotFoundError, ValueError):
         return None
 

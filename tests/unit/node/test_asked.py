@@ -42,6 +42,14 @@ def test_d07_the_signal_that_somebody_chose_is_on_record_for_the_shim():
     assert read_try(files, sim.processes, FOLDER).asked_at == NOW
 
 
+def test_a_record_that_a_full_disk_left_empty_is_none():
+    sim = sim_world(1)
+    sim.files.make_folder(FOLDER)
+    sim.files.overwrite(FOLDER / ASKED, b"")
+
+    assert read_try(sim.files, sim.processes, FOLDER).asked_at is None
+
+
 def test_on_a_full_disk_it_is_remembered_until_the_container_has_ended():
     asked = Asked()
 
