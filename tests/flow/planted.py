@@ -148,7 +148,7 @@ _FOUND_BY: dict[Plant, int] = {
     nobody_checks_the_revision: 3,
     restarts_are_not_counted: 0,
     ports_are_chosen_without_looking_at_others: 0,
-    owners_are_told_apart_by_name: 0,
+    owners_are_told_apart_by_name: 3,
     a_failed_job_is_taken_up_again: 1,
     new_tries_do_not_wait_for_old_ones: 1,
     a_job_is_announced_again_and_again: 0,
