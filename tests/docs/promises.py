@@ -149,7 +149,7 @@ PROMISES = {
     "D-04": "A deleted worker comes back, and a stopped application is revived.",
     "D-05": "Logs of all, of a role and of one; all together by time, with their source.",
     "D-07": "Workers are stopped before their servers, by the signal that a container asks for or that is chosen then.",
-    "D-11": "A volume is named instead of written out.",
+    "D-11": "Data and code have names, and a training says these instead of writing them out.",
     "X-01": "TF_CONFIG is right for every role.",
     "X-02": "Four ranks reduce together, with torchrun and without.",
     "X-03": "A master that is late is waited for.",
@@ -196,7 +196,6 @@ LACKING = {
     "H-24": "the embedded cluster has one node, so a volume for one node alone is never wanted by two",
     "H-36": "on the embedded cluster `Always` and `IfNotPresent` are the same: an environment follows its requirements",
     "D-01": "the pod and the result folder of the one replica end in worker-0; its row in the status does not",
-    "D-11": "code has no names of its own",
 }
 
 ROW = re.compile(r"\b([THSDX])-(\d\d)\b")

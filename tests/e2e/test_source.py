@@ -3,6 +3,8 @@
 import base64
 import hashlib
 import io
+import json
+import re
 import tarfile
 
 import pytest
@@ -115,6 +117,52 @@ def test_s28_a_password_is_in_no_process_while_it_is_used(cluster, server):
     assert gits
     assert shown == []
     assert ended(cluster, "watched")["phase"] == "Succeeded"
+
+
+def ask(cluster, *words: str, code: int = 0):
+    ran = cluster.paceline(*words)
+    assert ran.code == code, (words, ran)
+    return ran
+
+
+def commit_of(cluster, job: str) -> str:
+    return json.loads(cluster.kubectl("get", "genericjob", job, "-o", "json").out)["status"]["source"]["commit"]
+
+
+def test_d11_a_training_names_its_code_and_data_instead_of_writing_them_out(cluster, server, commits, tmp_path):
+    (tmp_path / "seen.txt").write_text("from the volume\n")
+    ask(cluster, "volume", "create", "photos", "--dir", str(tmp_path))
+    made = ask(cluster, "code", "create", "mnist", "--git", server.url("open"), "--revision", "v1")
+    assert made.out == "code/mnist created\n"
+    assert "exists already" in ask(cluster, "code", "create", "mnist", "--git", server.url("lost"), code=1).err
+    listed = rf"^mnist +{re.escape(server.url('open'))} +v1 +<none> +<none> "
+    assert re.search(listed, ask(cluster, "code", "list").out, re.MULTILINE)
+
+    command = ("--command", "python3 train.py && cat /input/seen.txt", "--data", "photos", "by-name")
+    trained = ask(cluster, "train", "--code", "mnist", *command)
+    assert "tiny and well" in trained.out
+    assert "from the volume" in trained.out
+    assert commit_of(cluster, "by-name-1") == commits["v1"]
+
+    ask(cluster, "train", "--code", "mnist", "--revision", "main", "--update", *command)
+    assert commit_of(cluster, "by-name-2") == commits["main"], "what is told beside the name comes first"
+
+    meant = ask(cluster, "train", "--code", "mnits", "--command", "true", "other", code=1).err
+    assert 'no code named \'mnits\' in namespace \'default\'; did you mean "mnist"?' in meant
+    ask(cluster, "code", "delete", "-y", "mnist")
+    assert "No code found" in ask(cluster, "code", "list").err
+    assert ask(cluster, "rerun", "by-name").code == 0, "an application keeps the code that it was made with"
+
+
+@pytest.mark.usefixtures("commits")
+def test_d11_named_code_is_opened_by_the_secret_that_it_names(cluster, server):
+    submit(cluster, secret("opener", username=server.user, password=server.password))
+    ask(cluster, "code", "create", "closed", "--git", server.url("private/closed"), "--secret", "opener")
+
+    trained = ask(cluster, "train", "--code", "closed", "--command", "sh hello.sh", "by-secret")
+
+    assert "closed and well" in trained.out
+    assert server.password not in cluster.kubectl("get", "configmaps,trainingapps,genericjobs", "-o", "yaml").out
 
 
 BAD = {

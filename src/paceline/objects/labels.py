@@ -37,3 +37,5 @@ REVISION = "paceline.dev/revision"
 # By which name people know a claim or the secret of a bucket that holds data (label); where it is (annotation).
 VOLUME = "paceline.dev/volume"
 LOCATION = "paceline.dev/location"
+# By which name people know a config map that says where code is (label).
+CODE = "paceline.dev/code"

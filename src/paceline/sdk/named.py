@@ -6,13 +6,13 @@ from dataclasses import dataclass, field, replace
 
 from paceline.client.cluster import CLAIMS, SECRETS, VOLUMES, Select
 from paceline.client.direct import DirectCluster
-from paceline.errors import Exists, Invalid, Missing, PacelineError
+from paceline.errors import Exists, Invalid, PacelineError
 from paceline.kinds import data
-from paceline.objects.faults import did_you_mean, invalid, required
+from paceline.objects.faults import invalid
 from paceline.objects.labels import LOCATION, VOLUME
 from paceline.objects.meta import Object, annotations_of, labels_of, name_of
-from paceline.objects.names import better_name, label_problem
 from paceline.objects.quantity import parse
+from paceline.sdk.naming import check_new, pick
 
 # A folder has no size of its own; a claim must ask for one.
 FOLDER_SIZE = "1Ti"
@@ -63,13 +63,7 @@ class Volumes:
 
     def named(self, name: str) -> Volume:
         """Find a volume; Missing suggests a close one."""
-        there = self.all()
-        for each in there:
-            if each.name == name:
-                return each
-        known = [each.name for each in there]
-        hint = did_you_mean(name, known).removeprefix(", ") or f"there are: {', '.join(known) or 'none'}"
-        raise Missing(f"there is no volume named {name!r} in namespace {self.namespace!r}; {hint}")
+        return pick(name, self.all(), what="volume", namespace=self.namespace)
 
     def create_folder(self, name: str, path: str) -> Volume:
         """Give a folder of the machine a name."""
@@ -166,12 +160,7 @@ class Volumes:
             raise Exists(f"volume {name}, or another claim of that name, exists already") from error
 
     def _check(self, name: str) -> None:
-        if not name:
-            raise Invalid((required("name", "give the volume a name, such as tfoss"),))
-        if wrong := label_problem(name):
-            raise Invalid((invalid("name", name, f"{wrong}{better_name(name)}"),))
-        if any(each.name == name for each in self.all()):
-            raise Exists(f"volume {name} exists already; `paceline volume list` shows it")
+        check_new(name, self.all(), what="volume")
 
     def _found(self) -> Iterator[Volume]:
         ours = Select(namespace=self.namespace, labels=VOLUME)

@@ -24,6 +24,8 @@ IMPORTS = re.compile(r"^\s*(?:import|from)\s+(torch|tensorflow|keras)\b", re.MUL
 BY_IMPORT = {"torch": "pytorch", "tensorflow": "tensorflow", "keras": "keras"}
 # Stands for a digest while nothing is packed yet.
 NO_DIGEST = f"sha256:{'0' * 64}"
+# Stands for the address of code while its name is not looked up yet.
+NO_URL = "https://example.org/looked-up-later.git"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +45,8 @@ class Plan:
     values: Mapping[str, Any]
     # The script or folder on this machine, if the code is not in a repository.
     path: str = ""
+    # The name of the code, if it is known by one: what it stands for is looked up in the cluster.
+    code: str = ""
     git_user: str = ""
     password: str = field(default="", repr=False)
     data: Mapping[str, str] = field(default_factory=dict)
@@ -63,12 +67,19 @@ class Plan:
         told = {**self.values, **({"data": dict(self.data)} if self.data else {})}
         return render(self.name, TEMPLATE, merged(TEMPLATE.defaults(), told))
 
+    def with_code(self, saved: Mapping[str, str]) -> Self:
+        """Give the same with the code that its name stands for; what was told beside the name comes first."""
+        told = {name: text for name, text in self.values["git"].items() if text}
+        return self.but(values={**self.values, "git": {**saved, **told}})
+
     def check(self) -> None:
         """Refuse what cannot be run before anything is sent or started."""
         plan = self
         if self.path:
             archive = {"digest": NO_DIGEST, "configMap": "checked-later"}
             plan = self.but(values={**self.values, "archive": archive})
+        if self.code:
+            plan = self.with_code({"url": NO_URL})
         check(plan.app())
 
 

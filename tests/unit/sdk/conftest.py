@@ -20,6 +20,7 @@ JOBS = f"{GROUP}/v1beta1/namespaces/default/pytorchtrainingjobs"
 PODS = "/api/v1/namespaces/default/pods"
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 SECRETS = "/api/v1/namespaces/default/secrets"
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 NODES = "/api/v1/nodes"
 ANSWERS = {
     GROUP: {"name": "batch.tensorstack.dev", "preferredVersion": {"groupVersion": "batch.tensorstack.dev/v1beta1"}},
@@ -135,7 +136,7 @@ class Handler(BaseHTTPRequestHandler):
             self._watch(url.path, query["resourceVersion"])
         elif url.path in ANSWERS:
             self._json(ANSWERS[url.path])
-        elif url.path in (JOBS, PODS, CLAIMS, SECRETS, NODES):
+        elif url.path in (JOBS, PODS, CLAIMS, SECRETS, CONFIG_MAPS, NODES):
             with self.stage.lock:
                 self._json(self.stage.list(url.path))
         else:

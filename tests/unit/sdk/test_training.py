@@ -1,18 +1,34 @@
 """What a training needs is made before it, is never somebody else's, and is taken back when it is refused."""
 
 import pytest
-from tests.unit.sdk.conftest import SECRETS
+from tests.unit.sdk.conftest import CONFIG_MAPS, SECRETS
 
-from paceline.errors import Exists, PacelineError
+from paceline.errors import Exists, Invalid, PacelineError
 from paceline.objects.labels import APP
 from paceline.sdk.training import Plan, give_source, submit
-
-CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 
 
 def plan():
     git = {"url": "https://example.org/code.git", "revision": "", "directory": ""}
     return Plan(name="mnist", values={"git": git, "command": "true"}, git_user="me", password="correct-horse")
+
+
+def named(**told):
+    return Plan(name="mnist", code="mine", values={"git": {"url": "", "revision": "", **told}, "command": "true"})
+
+
+def test_what_is_told_beside_a_name_of_code_comes_first():
+    saved = {"url": "https://example.org/code.git", "revision": "v1", "directory": "train", "secret": "keys"}
+
+    assert named().with_code(saved).values["git"] == saved
+    assert named(revision="main").with_code(saved).values["git"] == {**saved, "revision": "main"}
+
+
+def test_a_training_with_named_code_is_checked_before_the_name_is_looked_up():
+    named().check()
+
+    with pytest.raises(Invalid, match="a branch, a tag or a full commit"):
+        named(revision="--upload-pack=x").check()
 
 
 def there(stage, **labels):

@@ -29,6 +29,7 @@ class Asked:
 @click.command()
 @click.argument("words", nargs=-1, metavar="[SCRIPT|FOLDER] [NAME]")
 @click.option("--git", default="", metavar="URL", help="Repository with the code, http or https.")
+@click.option("--code", default="", metavar="CODE", help="The same by name: see `paceline code`.")
 @click.option("--revision", default="", help="Branch, tag or commit of it.")
 @click.option("--directory", default="", help="Folder of it in which the command runs.")
 @click.option("--git-user", default="", help="User of a private repository.")
@@ -51,14 +52,16 @@ def command(*, reach: Reach, **told: Any) -> int:
     r"""Train with your own code, from a repository or from here.
 
     The code is fetched, its requirements.txt is installed, and the command runs in its folder, in every replica. Data
-    lie at /input, and what is written to /output is kept. Without --git, the script and the Python files beside it are
-    sent along, or a whole folder.
+    lie at /input, and what is written to /output is kept. Without --git and --code, the script and the Python files
+    beside it are sent along, or a whole folder.
 
     \b
     paceline train train.py --workers 2
     paceline train --git https://example.org/team/code.git --command 'python3 train.py' --data none mnist
     """
-    asked = sort_out(told["words"], has_git=bool(told["git"]))
+    if told["git"] and told["code"]:
+        raise Malformed(f"--code {told['code']} says already where the code is; leave --git out, or --code")
+    asked = sort_out(told["words"], has_git=bool(told["git"] or told["code"]))
     plan = plan_of(asked, told)
     plan.check()
     if reach.is_embedded:
@@ -68,7 +71,8 @@ def command(*, reach: Reach, **told: Any) -> int:
     with session_with(reach) as session:
         if not told["update"] and session.app(asked.name) is not None:
             raise Exists(TAKEN.format(name=asked.name))
-        told_plan = with_data(session, plan, told["data"], is_local=reach.is_embedded)
+        # Code first: a folder gets a volume of its own, which nobody wants if there is no such code.
+        told_plan = with_data(session, with_code(session, plan), told["data"], is_local=reach.is_embedded)
         app = create(session, give_source(session, told_plan), is_update=told["update"])
         out().line(f"app/{asked.name} {app}")
         if told["detach"]:
@@ -83,10 +87,10 @@ def sort_out(words: tuple[str, ...], *, has_git: bool) -> Asked:
     """Tell the script from the name."""
     if has_git:
         if len(words) != 1:
-            raise Malformed("with --git, say one thing more: the NAME of the application, such as mnist")
+            raise Malformed("with --git or --code, say one thing more: the NAME of the application, such as mnist")
         return Asked(name=lowered(words[0]))
     if not words or len(words) > 2:
-        raise Malformed("say which script or folder to train with, or --git URL; such as: paceline train train.py")
+        raise Malformed("say which script or folder to train with, --git or --code; such as: paceline train train.py")
     name = words[1] if len(words) > 1 else name_from(words[0])
     return Asked(name=lowered(name), path=words[0])
 
@@ -119,9 +123,10 @@ def plan_of(asked: Asked, told: dict[str, Any]) -> Plan:
         "hyperparameters": dict(param(each) for each in told["params"]),
         **{name: told[name] for name in ("cpu", "memory") if told[name]},
     }
-    if told["git"]:
+    if not asked.path:
         values["git"] = {"url": told["git"], "revision": told["revision"], "directory": told["directory"]}
-    return Plan(name=asked.name, values=values, path=asked.path, git_user=told["git_user"], password=password(told))
+    source = {"path": asked.path, "code": told["code"], "git_user": told["git_user"], "password": password(told)}
+    return Plan(name=asked.name, values=values, **source)
 
 
 def password(told: dict[str, Any]) -> str:
@@ -139,6 +144,15 @@ def param(text: str) -> tuple[str, str]:
     if not sign or not name:
         raise Malformed(f"--param {text!r}: write NAME=VALUE, such as lr=0.001")
     return name, value
+
+
+def with_code(session: Session, plan: Plan) -> Plan:
+    """Find the code that is meant by its name."""
+    from paceline.sdk.codes import Codes
+
+    if not plan.code:
+        return plan
+    return plan.with_code(Codes(cluster=session.cluster, namespace=session.namespace).named(plan.code).values)
 
 
 def with_data(session: Session, plan: Plan, data: str, *, is_local: bool) -> Plan:

@@ -1,0 +1,36 @@
+"""Code by name on the command line: what cannot be is refused before anything is started."""
+
+import pytest
+
+from paceline.cli.main import main
+
+URL = "https://example.org/team/mnist.git"
+CREATE = ("code", "create", "mnist")
+TRAIN = ("train", "--command", "true")
+REFUSED = {
+    "no address": (CREATE, "Missing option '--git'"),
+    "a password in the address": (
+        (*CREATE, "--git", "https://me:hunter22@example.org/a.git"),
+        "put them into a secret and name it in --secret",
+    ),
+    "ssh": ((*CREATE, "--git", "git@example.org:a/b.git"), "use https: https://example.org/a/b.git"),
+    "a folder elsewhere": ((*CREATE, "--git", URL, "--directory", "/etc"), "--directory: '/etc'"),
+    "code by name and by address": ((*TRAIN, "--git", URL, "--code", "mnist", "n"), "--code mnist says already"),
+    "a training without a name": ((*TRAIN, "--code", "mnist"), "the NAME of the application"),
+    "a training without a command": (("train", "--code", "mnist", "n"), "say what runs"),
+    "an option for a revision": ((*TRAIN, "--code", "mnist", "--revision=--x", "n"), "a full commit"),
+}
+
+
+@pytest.mark.parametrize(("words", "said"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_is_refused_and_nothing_is_started(words, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("PACELINE_HOME", str(tmp_path))
+    monkeypatch.delenv("PACELINE_KUBECONFIG", raising=False)
+
+    code = main(words)
+
+    err = capsys.readouterr().err
+    assert code == 2, err
+    assert said in err
+    assert "hunter22" not in err
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,86 @@
+"""Code by name: found by it, never with a password in it, and never in place of somebody else's config map."""
+
+import pytest
+from tests.unit.sdk.conftest import CONFIG_MAPS
+
+from paceline.errors import Exists, Invalid, Missing
+from paceline.sdk.codes import Code, Codes
+
+URL = "https://example.org/team/mnist.git"
+
+
+@pytest.fixture
+def codes(session):
+    return Codes(cluster=session.cluster, namespace="default")
+
+
+def test_code_is_found_by_its_name_with_all_that_was_saved(codes):
+    saved = {"url": URL, "revision": "v1", "directory": "train", "secret": "team-git"}
+    codes.create(Code(name="mnist", **saved))
+    codes.create(Code(name="cifar", url=URL))
+
+    assert [each.name for each in codes.all()] == ["cifar", "mnist"]
+    assert codes.named("mnist").values == saved
+    assert codes.named("cifar").values == {"url": URL, "revision": "", "directory": "", "secret": ""}
+
+
+def test_code_is_a_config_map_with_its_name_as_label(stage, codes):
+    codes.create(Code(name="mnist", url=URL, revision="v1"))
+
+    made = stage.objects[CONFIG_MAPS, "mnist"]
+    assert made["metadata"]["labels"] == {"paceline.dev/code": "mnist"}
+    assert made["data"] == {"url": URL, "revision": "v1"}
+
+
+def test_an_unknown_name_is_said_with_the_one_that_was_probably_meant(codes):
+    with pytest.raises(Missing, match="no code named 'mnist' in namespace 'default'; there are: none"):
+        codes.named("mnist")
+    codes.create(Code(name="mnist", url=URL))
+
+    with pytest.raises(Missing, match='did you mean "mnist"'):
+        codes.named("mnits")
+    with pytest.raises(Missing, match="there are: mnist"):
+        codes.named("speech")
+
+
+BAD = {
+    "a password in the address": ({"url": "https://me:hunter22@example.org/a.git"}, "--git", "name it in --secret"),
+    "ssh": ({"url": "git@example.org:team/code.git"}, "--git", "use https: https://example.org/team/code.git"),
+    "no address": ({"url": ""}, "--git", "begins with https://"),
+    "an option for a revision": ({"revision": "--upload-pack=x"}, "--revision", "a full commit"),
+    "a folder elsewhere": ({"directory": "../other"}, "--directory", "without .."),
+    "what cannot be a secret": ({"secret": "Team_Git"}, "--secret", "lower case"),
+    "what cannot be a name": ({"name": "My_Code"}, "name", 'did you mean "my-code"'),
+    "no name": ({"name": ""}, "name", "give the code a name"),
+}
+
+
+@pytest.mark.parametrize(("told", "option", "said"), BAD.values(), ids=BAD)
+def test_code_that_cannot_be_is_refused_by_its_option_and_no_password_is_shown(stage, codes, told, option, said):
+    with pytest.raises(Invalid) as caught:
+        codes.create(Code(**{"name": "mnist", "url": URL, **told}))
+
+    assert [fault.path for fault in caught.value.faults] == [option]
+    assert said in str(caught.value)
+    assert "hunter22" not in str(caught.value)
+    assert stage.objects == {}
+
+
+def test_a_name_that_is_taken_stays_as_it_is(stage, codes):
+    codes.create(Code(name="mnist", url=URL))
+    stage.put(CONFIG_MAPS, {"metadata": {"name": "settings", "labels": {"paceline.dev/code": "other"}}})
+
+    with pytest.raises(Exists, match="`paceline code list` shows it"):
+        codes.create(Code(name="mnist", url="https://example.org/other.git"))
+    with pytest.raises(Exists, match="code settings, or another config map of that name"):
+        codes.create(Code(name="settings", url=URL))
+    assert codes.named("mnist").url == URL
+
+
+def test_deleted_code_is_gone_and_nothing_else(stage, codes):
+    for name in ("mnist", "cifar"):
+        codes.create(Code(name=name, url=URL))
+
+    codes.delete(codes.named("mnist"))
+
+    assert set(stage.objects) == {(CONFIG_MAPS, "cifar")}
