@@ -220,7 +220,7 @@ def code(tmp_path) -> Path:
 
 
 def test_a_script_is_trained_on_several_workers_with_data_in_and_results_out(cluster, code, tmp_path):
-    """S-09, S-11, S-13, S-23, S-24, S-34"""
+    """S-09, S-11, S-13, S-23, S-24, S-34, D-11"""
     bucket = tmp_path / "bucket"
     (bucket / "a").mkdir(parents=True)
     (bucket / "a" / "b.txt").write_text("data")

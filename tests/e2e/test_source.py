@@ -148,7 +148,7 @@ def test_d11_a_training_names_its_code_and_data_instead_of_writing_them_out(clus
     assert commit_of(cluster, "by-name-2") == commits["main"], "what is told beside the name comes first"
 
     meant = ask(cluster, "train", "--code", "mnits", "--command", "true", "other", code=1).err
-    assert 'no code named \'mnits\' in namespace \'default\'; did you mean "mnist"?' in meant
+    assert "no code named 'mnits' in namespace 'default'; did you mean \"mnist\"?" in meant
     ask(cluster, "code", "delete", "-y", "mnist")
     assert "No code found" in ask(cluster, "code", "list").err
     assert ask(cluster, "rerun", "by-name").code == 0, "an application keeps the code that it was made with"
