@@ -3,6 +3,7 @@
 import pytest
 
 from paceline.cli.main import main
+from paceline.testing.embedded import folder_for_cluster
 
 URL = "https://example.org/team/mnist.git"
 CREATE = ("code", "create", "mnist")
@@ -22,15 +23,22 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("words", "said"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_is_refused_and_nothing_is_started(words, said, tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("PACELINE_HOME", str(tmp_path))
-    monkeypatch.delenv("PACELINE_KUBECONFIG", raising=False)
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A folder from which nothing runs on, also when a test finds that something was started."""
+    with folder_for_cluster(home=tmp_path / "home") as cluster:
+        cluster.home.mkdir()
+        monkeypatch.setenv("PACELINE_HOME", str(cluster.home))
+        monkeypatch.delenv("PACELINE_KUBECONFIG", raising=False)
+        yield cluster.home
 
+
+@pytest.mark.parametrize(("words", "said"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_is_refused_and_nothing_is_started(words, said, home, capsys):
     code = main(words)
 
     err = capsys.readouterr().err
     assert code == 2, err
     assert said in err
     assert "hunter22" not in err
-    assert list(tmp_path.iterdir()) == []
+    assert list(home.iterdir()) == []
