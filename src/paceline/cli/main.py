@@ -33,7 +33,7 @@ VERBS = {
     "controller": ("controller", "Look after the jobs of a Kubernetes cluster."),
     "crds": ("crds", "Print what a Kubernetes cluster must know of our kinds."),
     "train": ("train", "Train with your own code, from a repository or from here."),
-    "code": ("code", "Create, list and delete code by name: repositories, each with a revision and a folder."),
+    "code": ("code", "Create, list and delete code by name: repositories and revisions."),
     "volume": ("volume", "Create, list and delete volumes by name: folders, claims, buckets."),
     "install": ("install", "Make an application of a template and values, and run it."),
     "upgrade": ("upgrade", "Change values of an application; the next revision runs."),

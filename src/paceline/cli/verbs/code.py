@@ -1,5 +1,7 @@
 """`paceline code`: repositories by name, with the revision and folder that are meant."""
 
+from typing import Any
+
 import click
 
 from paceline.assembly.clock import RealClock
@@ -16,7 +18,7 @@ from paceline.sdk.facts import created_of
 
 @click.group()
 def command() -> None:
-    r"""Create, list and delete code by name: repositories, each with a revision and a folder.
+    r"""Create, list and delete code by name: repositories and revisions.
 
     \b
     paceline code create mnist --git https://example.org/team/mnist.git --revision v1.2
@@ -32,7 +34,7 @@ def command() -> None:
 @click.option("--directory", default="", help="Folder of it in which the command runs.")
 @click.option("--secret", default="", help="Secret with username and password, if it is private.")
 @reaches_cluster
-def create(*, reach: Reach, **told: str) -> int:
+def create(*, reach: Reach, **told: Any) -> int:
     """Give a repository a name.
 
     A password is not part of it: put user and password into a secret, with the keys username and password, and name
