@@ -150,8 +150,10 @@ def test_d11_a_training_names_its_code_and_data_instead_of_writing_them_out(clus
     meant = ask(cluster, "train", "--code", "mnits", "--command", "true", "other", code=1).err
     assert "no code named 'mnits' in namespace 'default'; did you mean \"mnist\"?" in meant
     ask(cluster, "code", "delete", "-y", "mnist")
-    assert "No code found" in ask(cluster, "code", "list").err
-    assert ask(cluster, "rerun", "by-name").code == 0, "an application keeps the code that it was made with"
+    assert "mnist" not in ask(cluster, "code", "list").out
+    ask(cluster, "rerun", "by-name")
+    wait_until("its next job is there", lambda: cluster.kubectl("get", "genericjob", "by-name-3").code == 0)
+    assert ended(cluster, "by-name-3")["source"]["commit"] == commits["main"], "it keeps the code that it was made with"
 
 
 @pytest.mark.usefixtures("commits")
