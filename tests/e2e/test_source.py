@@ -147,8 +147,12 @@ def test_d11_a_training_names_its_code_and_data_instead_of_writing_them_out(clus
     ask(cluster, "train", "--code", "mnist", "--revision", "main", "--update", *command)
     assert commit_of(cluster, "by-name-2") == commits["main"], "what is told beside the name comes first"
 
-    meant = ask(cluster, "train", "--code", "mnits", "--command", "true", "other", code=1).err
+    folder = tmp_path / "unnamed"
+    folder.mkdir()
+    words = ("--command", "true", "--data", str(folder), "other")
+    meant = ask(cluster, "train", "--code", "mnits", *words, code=1).err
     assert "no code named 'mnits' in namespace 'default'; did you mean \"mnist\"?" in meant
+    assert str(folder) not in ask(cluster, "volume", "list").out, "nothing is made for it"
     ask(cluster, "code", "delete", "-y", "mnist")
     assert "mnist" not in ask(cluster, "code", "list").out
     ask(cluster, "rerun", "by-name")
