@@ -20,6 +20,7 @@ JOBS = f"{GROUP}/v1beta1/namespaces/default/pytorchtrainingjobs"
 PODS = "/api/v1/namespaces/default/pods"
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 SECRETS = "/api/v1/namespaces/default/secrets"
+EVENTS = "/api/v1/namespaces/default/events"
 ANSWERS = {
     GROUP: {"name": "batch.tensorstack.dev", "preferredVersion": {"groupVersion": "batch.tensorstack.dev/v1beta1"}},
     f"{GROUP}/v1beta1": {
@@ -134,7 +135,7 @@ class Handler(BaseHTTPRequestHandler):
             self._watch(url.path, query["resourceVersion"])
         elif url.path in ANSWERS:
             self._json(ANSWERS[url.path])
-        elif url.path in (JOBS, PODS, CLAIMS, SECRETS):
+        elif url.path in (JOBS, PODS, CLAIMS, SECRETS, EVENTS):
             with self.stage.lock:
                 self._json(self.stage.list(url.path))
         else:
