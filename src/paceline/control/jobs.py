@@ -16,7 +16,7 @@ from paceline.control.look import Reading, Readings, look
 from paceline.errors import Invalid, Malformed, Missing, PacelineError
 from paceline.kinds import catalog
 from paceline.kinds.kind import GROUP, VERSION, JobKind, no_ports
-from paceline.objects.foreign import foreign
+from paceline.objects.foreign import counts, foreign
 from paceline.objects.meta import Object, controller_of, is_deleting, key_of, uid_of
 from paceline.objects.status import JobStatus, Phase
 from paceline.plan.conditions import hindered, refused
@@ -155,9 +155,12 @@ class Jobs:
         except Invalid as error:
             await self._refuse(collection_of(kind), job, error)
         except Malformed as error:
-            # Whoever wrote it must mend it; what runs goes on.
-            await self.recorder.record(job, "Unreadable", message=str(error), is_warning=True)
+            await self._say_unreadable(job, error)
         return None
+
+    async def _say_unreadable(self, job: Object, error: Malformed) -> None:
+        """Say on the job what nobody can read; whoever wrote it must mend it, and what runs goes on."""
+        await self.recorder.record(job, "Unreadable", message=str(error), is_warning=True)
 
     def _decide(self, key: JobKey, seen: Seen) -> Plan:
         """Decide, and say in the status what the cluster has refused of the last plan."""
@@ -177,20 +180,17 @@ class Jobs:
         await self.recorder.record(job, "Refused", message=why, is_warning=True)
         self.queue.add(key)
 
-    @foreign
     def _with_ports(self, key: JobKey, kind: JobKind, job: Object, *, reading: Reading) -> Object:
         """Give a job as if its ports were written down, which happens with its next status, before a member is made."""
-        status = job.get("status") or {}
-        known: Mapping[str, int] = status.get("ports") or {}
-        # Once chosen, ports stay, and only an elastic job may come to need more of them.
-        if kind.ports is no_ports or (known and "elastic" not in job["spec"]):
-            self._promised.pop(key, None)
-            return job
-        usual = reading.usual_ports()
+        known = _written(job)
+        usual = {} if kind.ports is no_ports else reading.usual_ports()
         missing = tuple(name for name in usual if name not in known)
         if not missing:
             self._promised.pop(key, None)
             return job
+        # Once chosen, ports stay, and only an elastic job may come to need more of them.
+        if known and "elastic" not in job["spec"]:
+            raise Malformed(f"somebody wrote what cannot be read: status.ports lacks {', '.join(missing)}")
         # What was promised stays so when the write has failed: it may have happened all the same.
         if not self._promised.get(key, {}).keys() >= set(missing):
             if self.shares_network or catalog.is_on_host(job):
@@ -200,7 +200,7 @@ class Jobs:
                 chosen = {name: usual[name] for name in missing}
             self._promised[key] = chosen
         chosen = {name: self._promised[key][name] for name in missing}
-        return {**job, "status": {**status, "ports": {**known, **chosen}}}
+        return {**job, "status": {**(job.get("status") or {}), "ports": {**known, **chosen}}}
 
     def _taken(self) -> frozenset[int]:
         """Collect the ports of all jobs that may still have processes."""
@@ -222,7 +222,11 @@ class Jobs:
 
     async def _refuse(self, where: Collection, job: Object, error: Invalid) -> None:
         """Say on the job itself what is wrong with it; its author must change it."""
-        status = JobStatus.from_wire(job.get("status") or {})
+        try:
+            status = JobStatus.from_wire(job.get("status") or {})
+        except Malformed as unread:
+            await self._say_unreadable(job, unread)
+            return
         seen = int(job["metadata"].get("generation", 1))
         after = refused(status, str(error), self.clock.now()).but(observed_generation=seen)
         if after == status:
@@ -255,6 +259,12 @@ class Jobs:
                 self._holders.add(key)
             is_under_way = new is not None and (new.get("status") or {}).get("phase") in UNDER_WAY
             self.queue.add_after(key, START_TOGETHER_SECONDS if is_under_way else END_TOGETHER_SECONDS)
+
+
+@foreign
+def _written(job: Object) -> Mapping[str, int]:
+    """Read the ports that are written down on a job; Malformed when nobody can."""
+    return counts((job.get("status") or {}).get("ports"))
 
 
 def _ports(status: Object) -> Iterable[int]:

@@ -89,9 +89,12 @@ class Readings:
         self._known.pop(key, None)
 
 
-@foreign
 def look(job: Object, reading: Reading, pods: tuple[Object, ...], *, last_lines: Mapping[str, tuple[str, ...]]) -> Seen:
-    """Put together what a job says, its status and its pods; Invalid when the job breaks a rule of its kind."""
+    """Put together what a job says, its status and its pods.
+
+    Invalid when the job breaks a rule of its kind, Malformed when nobody can read what others wrote on it or its pods.
+    What goes wrong in between is a bug of ours: a spec without faults can be expanded.
+    """
     status = JobStatus.from_wire(job.get("status") or {})
     commit = status.source.get("commit", "")
     site, gang = reading.expanded(status.ports, is_resumed=status.resumes > 0, commit=commit)
@@ -101,7 +104,7 @@ def look(job: Object, reading: Reading, pods: tuple[Object, ...], *, last_lines:
         pods=tuple(seen for pod in pods if (seen := pod_seen(pod)) is not None),
         status=status,
         errands=tuple(errand for pod in pods if (errand := errand_seen(pod)) is not None),
-        generation=int(job["metadata"].get("generation", 1)),
+        generation=_generation(job),
         is_paused=reading.is_paused(),
         is_suspended=catalog.is_suspended(job),
         created_at=_created_at(job),
@@ -110,11 +113,18 @@ def look(job: Object, reading: Reading, pods: tuple[Object, ...], *, last_lines:
     )
 
 
+@foreign
+def _generation(job: Object) -> int:
+    return int(job["metadata"].get("generation", 1))
+
+
+@foreign
 def _created_at(job: Object) -> datetime | None:
     told = job["metadata"].get("creationTimestamp")
     return from_wire(told) if told else None
 
 
+@foreign
 def pod_seen(pod: Object) -> PodSeen | None:
     """Read one pod of a job; None for a pod that does not say which member it is."""
     told = labels_of(pod)
@@ -139,6 +149,7 @@ def pod_seen(pod: Object) -> PodSeen | None:
     )
 
 
+@foreign
 def errand_seen(pod: Object) -> ErrandSeen | None:
     """Read one pod that does something for the whole job; None for any other."""
     told = labels_of(pod)

@@ -156,9 +156,13 @@ class Services:
             pause = (plan.wake_at - self.clock.now()).total_seconds()
             self.queue.add_after(key, max(pause, 0.0))
 
-    @foreign
     def _look(self, service: Object) -> ServiceSeen:
-        window = catalog.expand_service(service)
+        # Not among what may be misread: a spec without faults can be expanded, or the kind is broken.
+        return self._around(service, catalog.expand_service(service))
+
+    @foreign
+    def _around(self, service: Object, window: Window) -> ServiceSeen:
+        """Read what others wrote on a service and on what is its own; Malformed when nobody can."""
         doors = [door for door in self._doors.owned(uid_of(service)) if name_of(door) == window.service]
         reached = {uid for door in doors for way in self._ways.owned(uid_of(door)) for uid in led_to(way)}
         pods = self._pods.owned(uid_of(service))

@@ -35,14 +35,18 @@ from paceline.plan.shared_memory import shared_memory_advice
 from paceline.plan.success import holding, is_hopeless, say, say_success
 from paceline.plan.tasks import with_tasks
 from paceline.plan.tries import Try, older_pods, tries_of
+from paceline.plan.unrun import say_remade, unrun, without
 from paceline.plan.waiting import Waiting, failure_of, say_failure, why_waiting
 
 
 def decide(seen: Seen, now: datetime) -> Plan:
     """Choose the next step for one job."""
     seen = with_releases(seen)
+    gone = unrun(seen)
+    seen = without(seen, gone)
     plan = finish(seen, now) if seen.status.ending else hold_back(seen, _next(seen, now), now)
-    return with_last_lines(seen, with_size(seen, plan))
+    plan = with_last_lines(seen, with_size(seen, plan))
+    return plan if plan.status.phase.is_final else _with(plan, before=say_remade(gone))
 
 
 def _next(seen: Seen, now: datetime) -> Plan:

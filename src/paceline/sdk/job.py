@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from paceline.client.cluster import EVENTS, PODS, Select
 from paceline.client.direct import DirectCluster
-from paceline.errors import Missing, NotOffered
+from paceline.errors import Missing, NotOffered, Unavailable
 from paceline.objects import labels
 from paceline.objects.meta import Object, controller_of, key_of, revision_of, uid_of
 from paceline.objects.status import JobStatus, Phase
@@ -19,7 +19,10 @@ from paceline.sdk.lines import whole_lines
 from paceline.sdk.members import MemberPod, last_tries, leader_place, member_pods, no_log, previous_tries
 from paceline.sdk.merging import within
 from paceline.sdk.sources import LogAsk
-from paceline.sdk.stopping import has_processes, is_ours
+from paceline.sdk.stopping import MARGIN_SECONDS, has_processes, is_ours, seconds_to_stop
+
+# What the controller says of a job that it leaves alone, since nobody can read it.
+UNREADABLE = "Unreadable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,9 +52,12 @@ class JobRef:
 
     def pods(self) -> tuple[MemberPod, ...]:
         """Read the job's pods: every try of every member that is still kept."""
+        return member_pods(self._own_pods())
+
+    def _own_pods(self) -> tuple[Object, ...]:
         select = Select(namespace=self.namespace, labels=f"{labels.OWNER_NAME}={self.name}")
         found = self.cluster.list(PODS, select).items
-        return member_pods(pod for pod in found if (controller_of(pod) or {}).get("uid") == self.uid)
+        return tuple(pod for pod in found if (controller_of(pod) or {}).get("uid") == self.uid)
 
     def happenings(self) -> tuple[Object, ...]:
         """Read the events recorded on the job and on its pods, oldest first."""
@@ -85,6 +91,30 @@ class JobRef:
                     pods = event.pods
             if is_paused and pods is not None and all(pod.is_final for pod in pods):
                 return
+
+    def wait_stopped(self, margin: float = MARGIN_SECONDS) -> None:
+        """Wait for a job that was told to pause, as long as its pods may take; Unavailable says why it does not stop.
+
+        A job that has ended but for its results is waited for until they are safe.
+        """
+        while True:
+            try:
+                return self.wait_quiet(seconds_to_stop(self._own_pods(), margin))
+            except TimeoutError:
+                if not self.status().ending:
+                    why = self._why_not_stopped()
+                    raise Unavailable(
+                        f"{self} does not stop{': ' + why if why else ''}; `paceline delete {self.kind.singular}/"
+                        f"{self.name}` removes it with its pods"
+                    ) from None
+
+    def _why_not_stopped(self) -> str:
+        """Say what keeps a job from being looked after, as far as somebody has said it."""
+        status = self.status()
+        if status.phase is Phase.UNKNOWN and status.waiting:
+            return status.waiting
+        told = [event for event in self.happenings() if event.get("reason") == UNREADABLE]
+        return str(told[-1].get("message") or "") if told else status.waiting
 
     def _news(self, timeout: float | None) -> Generator[Event, None, None]:
         with Feed(self.dial) as feed:

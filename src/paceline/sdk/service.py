@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 from paceline.client.cluster import PODS, Select
 from paceline.client.direct import DirectCluster
+from paceline.errors import Malformed
 from paceline.objects.labels import OPENED_AT, OWNER_KIND, OWNER_NAME
 from paceline.objects.meta import Object
 from paceline.objects.service_status import ServicePhase, ServiceStatus, Trait
@@ -44,5 +45,8 @@ class ServiceRef:
 
 
 def is_at_rest(service: Object) -> bool:
-    """Tell whether a TensorBoard or Notebook has no pod and gets none by itself."""
-    return ServiceStatus.from_wire(service.get("status") or {}).phase is ServicePhase.PAUSED
+    """Tell whether a TensorBoard or Notebook has no pod and gets none by itself; one nobody can read may have one."""
+    try:
+        return ServiceStatus.from_wire(service.get("status") or {}).phase is ServicePhase.PAUSED
+    except Malformed:
+        return False

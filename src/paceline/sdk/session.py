@@ -174,11 +174,13 @@ class Session(Reader):
                             is_gone=changed.happened.change is Change.DELETED,
                         )
 
-    def wait_gone(self, kind: Kind, obj: Object) -> None:
-        """Wait until an object that was read is there no more."""
+    def wait_gone(self, kind: Kind, obj: Object, timeout: float | None = None) -> None:
+        """Wait until an object that was read is there no more; TimeoutError after `timeout`."""
         select = Select(namespace=namespace_of(obj), fields=f"metadata.name={name_of(obj)}")
         known = {name_of(obj): obj}
         with Feed(self.dial) as feed:
+            if timeout is not None:
+                feed.after(timeout, TimeoutError(f"{kind.singular}/{name_of(obj)} is there after {timeout:g} s"))
             feed.start(watching(kind.where, select), f"watch {name_of(obj)}")
             while uid_of(known.get(name_of(obj), {})) == uid_of(obj):
                 item = feed.take()

@@ -1,7 +1,8 @@
-"""By which signal processes are asked to stop, chosen by whoever stops them."""
+"""By which signal processes are asked to stop, chosen by whoever stops them, and how long that may take."""
 
 import difflib
 import signal
+from collections.abc import Iterable
 
 from paceline.errors import Fault, Invalid
 from paceline.objects.meta import Object
@@ -9,6 +10,10 @@ from paceline.objects.meta import Object
 # What our own node agent writes before the ids of containers.
 OURS = "paceline://"
 FINAL = ("Succeeded", "Failed")
+# What Kubernetes gives a pod that names no grace period of its own.
+GRACE_SECONDS = 30
+# For whoever has to be told, and has to tell, on a machine with much to do.
+MARGIN_SECONDS = 60.0
 
 
 def signal_named(word: str) -> str:
@@ -25,6 +30,17 @@ def signal_named(word: str) -> str:
 def has_processes(pod: Object) -> bool:
     """Tell whether there may be processes of a pod to be stopped."""
     return (pod.get("status") or {}).get("phase") not in FINAL
+
+
+def seconds_to_stop(pods: Iterable[Object], margin: float = MARGIN_SECONDS) -> float:
+    """Say after how long pods that were told to end should have; those that serve the others end after them."""
+    graces = [_grace(pod) for pod in pods if has_processes(pod)]
+    return 2 * max(graces, default=0) + margin
+
+
+def _grace(pod: Object) -> int:
+    told = (pod.get("spec") or {}).get("terminationGracePeriodSeconds")
+    return GRACE_SECONDS if told is None else int(told)
 
 
 def is_ours(pod: Object) -> bool:

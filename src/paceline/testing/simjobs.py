@@ -11,8 +11,6 @@ from paceline.objects.meta import Object
 
 # The classes that every cluster has.
 RANKS = ("system-cluster-critical", "system-node-critical")
-# Kinds whose members begin anew together.
-WHOLE = ("PyTorchTrainingJob", "MPIJob", "DeepSpeedJob", "ColossalAIJob")
 
 Dice = random.Random
 Spec = dict[str, Any]
@@ -29,7 +27,7 @@ def a_job(name: str, dice: Dice, *, ranked: bool = False) -> Object:
     if dice.random() < 0.1:
         spec["scheduler"] = {"t9kScheduler": {"queue": dice.choice(("low", "high")), "priority": dice.randrange(3)}}
     if ranked:
-        _rank(kind, spec, dice)
+        _rank(spec, dice)
     return {
         "apiVersion": f"{GROUP}/{VERSION}",
         "kind": kind,
@@ -38,12 +36,11 @@ def a_job(name: str, dice: Dice, *, ranked: bool = False) -> Object:
     }
 
 
-def _rank(kind: str, spec: Spec, dice: Dice) -> None:
+def _rank(spec: Spec, dice: Dice) -> None:
     """Make a job's pods more important than most, or so large that others must wait or give way."""
     replicas = spec.get("replicaSpecs") or [spec["worker"]]
     asked = {"priorityClassName": dice.choice(RANKS)} if dice.random() < 0.5 else {}
-    # A member of another kind that is deleted while all wait, and never tried again, leaves the others waiting.
-    is_large = kind in WHOLE and "elastic" not in spec and dice.random() < 0.8
+    is_large = "elastic" not in spec and dice.random() < 0.8
     for replica in replicas:
         pod = replica["template"]["spec"]
         pod |= asked

@@ -1,10 +1,15 @@
 """What a pod's status tells of its stages, and an errand's of its outcome."""
 
+import dataclasses
+
 import pytest
 
-from paceline.control.look import errand_seen, pod_seen
+from paceline.control.look import Reading, errand_seen, look, pod_seen
+from paceline.errors import Malformed
+from paceline.kinds import catalog
 from paceline.objects import labels
 from paceline.plan.seen import PodPhase
+from tests.unit.kinds.manifests import generic
 
 OUTPUT = {"name": "paceline-output", "image": "i", "restartPolicy": "Always"}
 CLONE = {"name": "paceline-clone", "image": "i"}
@@ -84,3 +89,42 @@ def test_other_pods_and_pods_that_go_are_no_errands():
     assert errand_seen(pod()) is None
     assert errand_seen(going) is None
     assert pod_seen(errand()) is None
+
+
+def looked(*pods, **status):
+    job = generic(name="demo")
+    job["metadata"] |= {"namespace": "d", "uid": "u", "generation": 1}
+    job["status"] = status
+    return look(job, Reading(job=job), pods, last_lines={})
+
+
+SPOILT = {
+    "a status": lambda: looked(attempt="many"),
+    "a pod's phase": lambda: looked(pod(phase="Dreaming")),
+    "when a pod goes": lambda: looked(_leaving(pod())),
+    "an errand's end": lambda: looked(pod(told={labels.ERRAND: "flush-worker-0"}, containerStatuses=["over"])),
+}
+
+
+def _leaving(leaves):
+    return {**leaves, "metadata": {**leaves["metadata"], "deletionTimestamp": "soon"}}
+
+
+@pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
+def test_what_others_wrote_and_nobody_can_read_is_said(spoil):
+    with pytest.raises(Malformed, match="somebody wrote what cannot be read"):
+        spoil()
+
+
+@pytest.mark.parametrize("bug", [KeyError("master"), TypeError("no"), AttributeError("x"), ValueError("y")])
+def test_a_bug_in_a_kind_is_blamed_on_nobody_else(bug, monkeypatch):
+    """A kind that cannot expand what it found no fault in is broken; whoever wrote the job can do nothing about it."""
+
+    def expand(_spec, _site):
+        raise bug
+
+    kinds = [dataclasses.replace(each, expand=expand) for each in catalog.KINDS if each.kind == "GenericJob"]
+    monkeypatch.setattr(catalog, "KINDS", tuple(kinds))
+
+    with pytest.raises(type(bug)):
+        looked()

@@ -22,6 +22,7 @@ CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 SECRETS = "/api/v1/namespaces/default/secrets"
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 NODES = "/api/v1/nodes"
+EVENTS = "/api/v1/namespaces/default/events"
 ANSWERS = {
     GROUP: {"name": "batch.tensorstack.dev", "preferredVersion": {"groupVersion": "batch.tensorstack.dev/v1beta1"}},
     f"{GROUP}/v1beta1": {
@@ -136,7 +137,7 @@ class Handler(BaseHTTPRequestHandler):
             self._watch(url.path, query["resourceVersion"])
         elif url.path in ANSWERS:
             self._json(ANSWERS[url.path])
-        elif url.path in (JOBS, PODS, CLAIMS, SECRETS, CONFIG_MAPS, NODES):
+        elif url.path in (JOBS, PODS, CLAIMS, SECRETS, CONFIG_MAPS, NODES, EVENTS):
             with self.stage.lock:
                 self._json(self.stage.list(url.path))
         else:

@@ -1,9 +1,12 @@
 """Submitting, finding and ending jobs through a session."""
 
-import pytest
-from tests.unit.sdk.conftest import CLAIMS, JOBS, PODS
+import threading
 
-from paceline.errors import Exists, Invalid, Malformed, Missing, NotOffered
+import pytest
+from tests.unit.sdk.conftest import CLAIMS, EVENTS, JOBS, PODS
+
+from paceline.cli.verbs.down import stop_all
+from paceline.errors import Exists, Invalid, Malformed, Missing, NotOffered, Unavailable
 from paceline.sdk.document import Document
 from paceline.sdk.manifest import read_text
 
@@ -160,6 +163,68 @@ def test_a_job_is_quiet_when_paused_and_its_pods_have_ended(stage, session, job_
     ref.wait_quiet(timeout=10)
 
 
+def told(reason, message, uid="uid-1"):
+    return {"metadata": {"name": reason.lower()}, "reason": reason, "message": message, "involvedObject": {"uid": uid}}
+
+
+def running(stage, job, pod):
+    """A job that is told to stop, and runs on."""
+    stage.put(JOBS, job)
+    stage.put(PODS, {**pod, "spec": {"terminationGracePeriodSeconds": 0}})
+
+
+UNSTOPPED = {
+    "since nobody can read its status": ({"attempt": "many"}, (), "cannot be read: invalid literal"),
+    "since nobody can read it, as was told": ({}, (told("Unreadable", "it lacks 'x'"),), "stop: it lacks 'x'; "),
+    "for a reason it gives": ({"waiting": "the node is away"}, (), "stop: the node is away; "),
+    "and nobody knows why": ({}, (told("Unreadable", "no", uid="uid-2"),), "does not stop; "),
+}
+
+
+@pytest.mark.parametrize("case", UNSTOPPED.values(), ids=UNSTOPPED)
+def test_a_job_that_does_not_stop(stage, session, job_object, pod_object, case):
+    status, events, why = case
+    running(stage, job_object(phase="Running", **status), pod_object(phase="Running"))
+    for event in events:
+        stage.put(EVENTS, event)
+
+    with pytest.raises(Unavailable) as said:
+        session.job("digits").wait_stopped(margin=0.1)
+    assert why in str(said.value)
+    assert str(said.value).startswith("pytorchtrainingjob/digits does not stop")
+    assert "`paceline delete pytorchtrainingjob/digits` removes it" in str(said.value)
+
+
+def test_a_job_whose_results_are_being_copied_is_waited_for(stage, session, job_object, pod_object):
+    ending = {"phase": "Succeeded", "reason": "Succeeded", "message": "done", "time": "2030-01-01T00:00:00Z"}
+    running(stage, job_object(phase="Running", ending=ending), pod_object(phase="Running"))
+    over = threading.Timer(0.5, stage.put, (JOBS, job_object(phase="Succeeded")))
+    over.start()
+
+    session.job("digits").wait_stopped(margin=0.1)
+    over.join()
+
+
+def test_all_that_does_not_stop_is_named_at_once_and_the_cluster_is_not_stopped(
+    stage, session, job_object, pod_object, capsys
+):
+    running(stage, job_object(phase="Running"), pod_object(phase="Running"))
+    stage.put(JOBS, job_object(name="other", uid="uid-2"))
+
+    with pytest.raises(Unavailable) as said:
+        stop_all(session, [session.job("digits"), session.job("other")], margin=0.1)
+    lines = str(said.value).splitlines()
+    assert [line.partition(" ")[0] for line in lines] == [
+        "pytorchtrainingjob/digits",
+        "pytorchtrainingjob/other",
+        "the",
+    ]
+    assert all("`paceline down --keep-jobs` lets it run on" in line for line in lines[:2])
+    assert lines[2] == "the cluster has not been stopped"
+    assert len(stage.patched) == 2
+    assert "stopping pytorchtrainingjob/other" in capsys.readouterr().err
+
+
 def test_gone_is_gone_also_when_the_name_is_taken_again(stage, session, job_object):
     stage.put(JOBS, job_object())
     kind, old = session.kinds.named("pj"), stage.objects[JOBS, "digits"]
@@ -168,6 +233,13 @@ def test_gone_is_gone_also_when_the_name_is_taken_again(stage, session, job_obje
 
     stage.put(JOBS, job_object(uid="uid-2"))
     session.wait_gone(kind, old)
+
+
+def test_what_does_not_go_is_not_waited_for_longer_than_was_said(stage, session, job_object):
+    stage.put(JOBS, job_object())
+
+    with pytest.raises(TimeoutError):
+        session.wait_gone(session.kinds.named("pj"), stage.objects[JOBS, "digits"], timeout=0.1)
 
 
 def test_a_watch_gives_what_is_there_and_then_every_change(stage, session, job_object):

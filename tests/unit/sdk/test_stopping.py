@@ -3,7 +3,7 @@
 import pytest
 
 from paceline.errors import Invalid
-from paceline.sdk.stopping import has_processes, is_ours, signal_named
+from paceline.sdk.stopping import has_processes, is_ours, seconds_to_stop, signal_named
 
 WORDS = {"int": "SIGINT", "SIGINT": "SIGINT", "Term": "SIGTERM", "USR1": "SIGUSR1", "sigkill": "SIGKILL"}
 
@@ -32,3 +32,13 @@ def test_d07_our_own_agent_alone_sends_the_signal_that_was_chosen():
 def test_d07_pods_that_have_ended_have_nobody_to_be_asked():
     assert has_processes(pod("Running"))
     assert not has_processes(pod("Failed"))
+
+
+def test_pods_may_take_their_grace_period_twice_since_servers_end_after_those_they_serve():
+    def lives(phase, grace=None):
+        return {"spec": {"terminationGracePeriodSeconds": grace}, **pod(phase)}
+
+    assert seconds_to_stop([lives("Running", 5), lives("Failed", 600)], margin=10) == 20
+    assert seconds_to_stop([lives("Running")], margin=10) == 70
+    assert seconds_to_stop([lives("Running", 0)], margin=10) == 10
+    assert seconds_to_stop([], margin=10) == 10

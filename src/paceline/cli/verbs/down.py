@@ -8,11 +8,12 @@ from paceline.cli.output import err, out, say_error
 from paceline.cli.prompts import can_ask, choose
 from paceline.cli.reach import Reach, settings
 from paceline.cli.sessions import session as session_with
-from paceline.errors import PacelineError
+from paceline.errors import PacelineError, Unavailable
 from paceline.sdk.facts import is_running as job_runs
 from paceline.sdk.job import JobRef
 from paceline.sdk.service import ServiceRef, is_at_rest
 from paceline.sdk.session import Session
+from paceline.sdk.stopping import MARGIN_SECONDS, seconds_to_stop
 
 Ref = JobRef | ServiceRef
 
@@ -104,15 +105,28 @@ def ask(running: list[Ref]) -> str | None:
     return choose(f"{told}.", choices, CANCEL)
 
 
-def stop_all(session: Session, running: list[Ref]) -> None:
-    """Stop everything, then wait until nothing of it has a process."""
+def stop_all(session: Session, running: list[Ref], margin: float = MARGIN_SECONDS) -> None:
+    """Stop everything, then wait until nothing of it has a process; Unavailable names all that does not stop."""
     for ref in running:
         ref.pause()
-    pods = session.kinds.named("pods")
+    unstopped = []
     for ref in running:
         err().line(f"stopping {ref} …", "dim")
-        if isinstance(ref, JobRef):
-            ref.wait_quiet()
-        else:
-            for pod in ref.pods():
-                session.wait_gone(pods, pod)
+        try:
+            _wait_stopped(session, ref, margin)
+        except Unavailable as error:
+            unstopped.append(f"{error}, and `paceline down --keep-jobs` lets it run on without the cluster")
+    if unstopped:
+        raise Unavailable("\n".join((*unstopped, "the cluster has not been stopped")))
+
+
+def _wait_stopped(session: Session, ref: Ref, margin: float) -> None:
+    if isinstance(ref, JobRef):
+        ref.wait_stopped(margin)
+        return
+    pods = ref.pods()
+    for pod in pods:
+        try:
+            session.wait_gone(session.kinds.named("pods"), pod, seconds_to_stop(pods, margin))
+        except TimeoutError as error:
+            raise Unavailable(f"{ref} does not stop; `paceline delete {ref}` removes it with its pod") from error

@@ -7,6 +7,7 @@ from paceline.cli.output import out, say_hint
 from paceline.cli.reach import Reach, reaches_cluster
 from paceline.cli.sessions import session as session_with
 from paceline.cli.targets import meant
+from paceline.errors import Unavailable
 from paceline.sdk.stopping import signal_named
 
 
@@ -38,10 +39,16 @@ def command(*, reach: Reach, names: tuple[str, ...], no_wait: bool, word: str) -
                 each.app.stop()
             elif each.job is not None:
                 each.job.pause()
+        unstopped = []
         for each in stopped:
-            if each.job is not None and not no_wait:
-                each.job.wait_quiet()
-            out().line(f"{each} {'stopping' if no_wait else 'stopped'}")
+            try:
+                if each.job is not None and not no_wait:
+                    each.job.wait_stopped()
+                out().line(f"{each} {'stopping' if no_wait else 'stopped'}")
+            except Unavailable as error:
+                unstopped.append(str(error))
+        if unstopped:
+            raise Unavailable("\n".join(unstopped))
     first = names[0]
     say_hint(f"paceline restart {first} starts it again; paceline delete {first} removes it")
     return failures.OK

@@ -1,0 +1,49 @@
+"""Pods that somebody deleted before anything of their gang ran: they are made again, which is no restart.
+
+Such a pod says nothing about its program, so no policy is asked and no restart is counted. Without it the others would
+wait for ever, since a gang gets room only as a whole.
+"""
+
+from dataclasses import replace
+
+from paceline.objects.gang import RestartScope
+from paceline.objects.status import Phase, ReplicaPhase
+from paceline.plan.conditions import SUSPENDED, is_true
+from paceline.plan.plan import Tell
+from paceline.plan.seen import Seen
+from paceline.plan.tries import Try, tries_of
+
+REMADE = "Remade"
+
+
+def unrun(seen: Seen) -> tuple[Try, ...]:
+    """Find the tries whose pods are gone, where nothing of the gang has run as far as anybody knows."""
+    status = seen.status
+    # Whoever is ended by us went before it ran for a reason; in a gang that begins anew together, all are judged.
+    is_held = status.phase.is_final or status.phase is Phase.PAUSED or is_true(status, SUSPENDED) or status.ending
+    if is_held or seen.gang.scope is RestartScope.GANG:
+        return ()
+    rows = (row for task in status.tasks for row in task.get("replicas") or ())
+    waited = {row["name"] for row in rows if row.get("phase") == ReplicaPhase.PENDING.value}
+    tries = tries_of(seen)
+    gone = tuple(each for each in tries if each.phase is ReplicaPhase.DELETED and each.name in waited)
+    return () if any(each.has_started for each in tries if each not in gone) else gone
+
+
+def without(seen: Seen, gone: tuple[Try, ...]) -> Seen:
+    """Count the places that tries have left: whoever is made there next is a new try, with its own name."""
+    releases = dict(seen.status.releases)
+    for each in gone:
+        releases[str(each.place)] = releases.get(str(each.place), 0) + 1
+    return replace(seen, status=seen.status.but(releases=releases))
+
+
+def say_remade(gone: tuple[Try, ...]) -> tuple[Tell, ...]:
+    """Tell of every pod that is made again, and that it costs nothing."""
+    return tuple(
+        Tell(
+            reason=REMADE,
+            message=f"pod {each.name} was deleted before it ran; {each.place} is made again, and no restart is counted",
+        )
+        for each in gone
+    )
