@@ -2,9 +2,12 @@
 
 from typing import Any
 
-from paceline.objects.meta import Object
+from paceline.objects.meta import Object, uid_of
+from paceline.testing.processes import Course, Intent
 from paceline.testing.simcluster import SimCluster
-from tests.flow.test_rules import TORCHRUN, end, live, pods_of, read, reasons, submit, until
+from tests.flow.life import phase_becomes
+from tests.flow.test_kinds import where
+from tests.flow.test_rules import TORCHRUN, change, end, live, pods_of, read, reasons, submit, until
 from tests.unit.kinds.manifests import pytorch
 
 
@@ -57,5 +60,37 @@ def test_a_worker_that_is_lost_for_good_is_told_and_the_others_go_on() -> None:
         now = (await read(cluster, job))["status"]
         assert (now["phase"], now["elastic"]) == ("Running", {"currentReplicas": 2, "expectedReplicas": 3})
         assert (await reasons(cluster)).count("ReplicaLost") == 1
+
+    live(act)
+
+
+def copying(intent: Intent) -> Course:
+    """Members run until they are told to end; the sidecars beside them are killed in the midst of their last copy."""
+    words = intent["argv"]
+    if "restore" in words or "flush" in words:
+        return Course(seconds=1, message="2 files")
+    return Course(on_term=None) if "sync" in words else Course(seconds=1_000_000)
+
+
+def test_what_a_member_wrote_that_shrinking_removed_is_copied_before_the_job_ends() -> None:
+    job = elastic(2, output={"bucket": {"url": "s3://results/runs"}})
+
+    async def act(cluster: SimCluster) -> None:
+        cluster.sim.processes.script = copying
+        await submit(cluster, job)
+        await run(cluster, job, "worker-0", "worker-1")
+        await change(cluster, job, {"elastic": {"expectedReplicas": 1}})
+
+        async def has_gone() -> bool:
+            return set(await pods_of(cluster)) == {"worker-0"}
+
+        await until(has_gone)
+        assert (await read(cluster, job))["status"]["left"] == ["worker-1"]
+        uid = uid_of((await pods_of(cluster))["worker-0"])
+        (main,) = [each for each in cluster.sim.processes.running() if uid in each.parts and "main" in each.parts]
+        cluster.sim.processes.finish(main, 0)
+        over = await phase_becomes(cluster, where(job), "demo", "Succeeded")
+        assert "left" not in over["status"]
+        assert {"flush-worker-0", "flush-worker-1"} <= set(await pods_of(cluster))
 
     live(act)

@@ -55,14 +55,17 @@ class Reading:
             self._is_paused = catalog.is_paused(self.job)
         return self._is_paused
 
-    def expanded(self, ports: Mapping[str, int], *, is_resumed: bool, commit: str) -> tuple[Site, Gang]:
-        """Remove the framework; Invalid when the job breaks a rule of its kind."""
+    def expanded(self, status: JobStatus) -> tuple[Site, Gang]:
+        """Remove the framework, given how far the job is; Invalid when it breaks a rule of its kind."""
         if not self._is_checked and (faults := catalog.faults(self.job)):
             raise Invalid(faults)
         self._is_checked = True
-        known = self._expanded
-        if known is None or (known[0].ports, known[0].is_resumed, known[0].commit) != (ports, is_resumed, commit):
-            known = self._expanded = catalog.expand(self.job, ports, is_resumed=is_resumed, commit=commit)
+        known, is_resumed, commit = self._expanded, status.resumes > 0, status.source.get("commit", "")
+        told = (status.ports, is_resumed, commit, status.left)
+        if known is None or (known[0].ports, known[0].is_resumed, known[0].commit, known[0].left) != told:
+            known = self._expanded = catalog.expand(
+                self.job, status.ports, is_resumed=is_resumed, commit=commit, left=status.left
+            )
         return known
 
 
@@ -96,8 +99,7 @@ def look(job: Object, reading: Reading, pods: tuple[Object, ...], *, last_lines:
     What goes wrong in between is a bug of ours: a spec without faults can be expanded.
     """
     status = JobStatus.from_wire(job.get("status") or {})
-    commit = status.source.get("commit", "")
-    site, gang = reading.expanded(status.ports, is_resumed=status.resumes > 0, commit=commit)
+    site, gang = reading.expanded(status)
     return Seen(
         site=site,
         gang=gang,

@@ -47,7 +47,7 @@ from paceline.kinds.schedule import queue_of
 from paceline.kinds.schema import Schema, object_schema
 from paceline.kinds.template import claims_in
 from paceline.objects.faults import did_you_mean, invalid, not_found, required, unsupported
-from paceline.objects.gang import Gang, Site
+from paceline.objects.gang import Gang, Place, Site
 from paceline.objects.meta import Object, name_of, namespace_of, uid_of
 from paceline.objects.names import MAX_LABEL, better_name, label_problem, service_problem
 from paceline.objects.scheme import Lookup, Resource, no_warnings
@@ -190,7 +190,14 @@ def _service_name_faults(obj: Object, kind: ServiceKind) -> tuple[Fault, ...]:
     return ()
 
 
-def expand(obj: Object, ports: Mapping[str, int], *, is_resumed: bool = False, commit: str = "") -> tuple[Site, Gang]:
+def expand(
+    obj: Object,
+    ports: Mapping[str, int],
+    *,
+    is_resumed: bool = False,
+    commit: str = "",
+    left: tuple[Place, ...] = (),
+) -> tuple[Site, Gang]:
     """Remove the framework from a job without faults; `commit` is what its code was found to have."""
     kind, spec = read(obj)
     site = Site(
@@ -200,6 +207,7 @@ def expand(obj: Object, ports: Mapping[str, int], *, is_resumed: bool = False, c
         ports=ports,
         is_resumed=is_resumed,
         commit=commit,
+        left=left,
     )
     queue, priority = queue_of(getattr(spec, "scheduler", None))
     policy = getattr(spec, "run_policy", None)

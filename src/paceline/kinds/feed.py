@@ -5,7 +5,7 @@ Out    the same gang, whose pods fetch the code, bring the data and carry the re
 Never  knows a framework, or what the program does that runs in our own image.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -103,13 +103,23 @@ def feed(gang: Gang, spec: Fed, site: Site) -> Gang:
         told = (gang.leader,) if gang.launch is not None else tuple(each.place for each in members)
         members = tuple(_valued(each, spec.hyperparameters, site) if each.place in told else each for each in members)
     remark = NOTHING_KEPT if spec.source is not None and spec.output is None else ""
-    gang = replace(gang, members=members, remark=remark)
+    gang = replace(gang, members=members, remark=remark, left=tuple(_left(gang, spec, site)))
     if spec.source is None or spec.source.git is None:
         return gang
     if commit := pinned(spec.source.git) or site.commit:
         return replace(gang, commit=commit)
     hold = _Hold(site=site, place=gang.leader, template=gang.member(gang.leader).template)
     return replace(gang, resolve=_resolve(hold, spec.source.git))
+
+
+def _left(gang: Gang, spec: Fed, site: Site) -> Iterator[Member]:
+    """Give those who left when the job shrank, as far as their output is copied; they are like those who stay."""
+    members = {each.place: each for each in gang.members}
+    for place in site.left:
+        like = next((each for each in gang.members if each.place.role == place.role), gang.members[0])
+        keeping = spec.output and _output(_Hold(site=site, place=place, template=like.template), spec.output).keeping
+        if keeping and place not in members:
+            yield replace(like, place=place, keeping=keeping)
 
 
 def _fed(member: Member, spec: Fed, site: Site) -> Member:

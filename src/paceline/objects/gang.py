@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 
 class RestartPolicy(StrEnum):
@@ -39,6 +39,12 @@ class Place:
 
     def __str__(self) -> str:
         return f"{self.role}-{self.index}"
+
+    @classmethod
+    def named(cls, name: str) -> Self:
+        """Find the place that is written so; ValueError when it is none."""
+        role, _, index = name.rpartition("-")
+        return cls(role, int(index))
 
 
 # The sidecar that copies a member's output, and what the errand that copies the rest is called, before the place.
@@ -109,6 +115,8 @@ class Gang:
     commit: str = ""
     # What its author should know when it has succeeded.
     remark: str = ""
+    # Who left when the job shrank, and may have output that is not copied yet; they have no pods any more.
+    left: tuple[Member, ...] = ()
     # The queue its pods wait in, and who goes first there; no queue means the cluster's own order.
     queue: str = ""
     priority: int = 0
@@ -134,6 +142,8 @@ class Site:
     is_resumed: bool = False
     # The commit that all members have the code of, once it is known.
     commit: str = ""
+    # The places that were left when the job shrank, and may have output that is not copied yet.
+    left: tuple[Place, ...] = ()
 
     def pod(self, place: Place, attempt: int = 0) -> str:
         """Name the pod of one attempt; later attempts carry their number."""

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 from paceline.objects.fact import Fact
 from paceline.objects.foreign import counts, foreign
+from paceline.objects.gang import Place
 from paceline.objects.times import from_wire, to_wire, to_wire_micro
 
 
@@ -116,6 +117,8 @@ class JobStatus:
     member_attempts: Mapping[str, int] = field(default_factory=dict)
     # How often a place was given up when the job shrank: whoever comes back there has a new name.
     releases: Mapping[str, int] = field(default_factory=dict)
+    # Places that were left when the job shrank, whose output is not known to be copied.
+    left: tuple[Place, ...] = ()
     backoff_count: int = 0
     role_restarts: Mapping[str, int] = field(default_factory=dict)
     # Nothing is made before this moment: the pause after a failure.
@@ -164,6 +167,7 @@ class JobStatus:
         optional: dict[str, Any] = {
             "memberAttempts": dict(self.member_attempts),
             "releases": dict(self.releases),
+            "left": [str(place) for place in self.left],
             "roleRestarts": dict(self.role_restarts),
             "startAfter": self.start_after and to_wire_micro(self.start_after),
             "startTime": self.start_time and to_wire(self.start_time),
@@ -207,6 +211,7 @@ class JobStatus:
             member_attempts=counts(wire.get("memberAttempts")),
             backoff_count=int(wire.get("backoffCount") or 0),
             releases=counts(wire.get("releases")),
+            left=tuple(Place.named(name) for name in wire.get("left") or ()),
             role_restarts=counts(wire.get("roleRestarts")),
             start_after=_moment(wire, "startAfter"),
             start_time=_moment(wire, "startTime"),

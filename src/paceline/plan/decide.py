@@ -22,6 +22,7 @@ from paceline.plan.elastic import is_new_meeting, is_resized, is_too_small, is_u
 from paceline.plan.expiry import expire
 from paceline.plan.keeping import finish, hold_back
 from paceline.plan.last_lines import with_last_lines
+from paceline.plan.left import with_left
 from paceline.plan.memory import REASON as OUT_OF_MEMORY
 from paceline.plan.memory import advice, is_killed_again
 from paceline.plan.news import RESTARTING, births, losses, news
@@ -41,7 +42,7 @@ from paceline.plan.waiting import Waiting, failure_of, say_failure, why_waiting
 
 def decide(seen: Seen, now: datetime) -> Plan:
     """Choose the next step for one job."""
-    seen = with_releases(seen)
+    seen = with_releases(with_left(seen))
     gone = unrun(seen)
     seen = without(seen, gone)
     plan = finish(seen, now) if seen.status.ending else hold_back(seen, _next(seen, now), now)

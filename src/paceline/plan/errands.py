@@ -44,7 +44,8 @@ def counted(status: JobStatus, name: str) -> JobStatus:
 
 def template_of(gang: Gang, name: str) -> Mapping[str, Any]:
     """Find the pod that an errand is done by; KeyError when the gang has no such errand."""
-    known = {f"{FLUSH}{each.place}": each.keeping.flush for each in gang.members if each.keeping is not None}
+    every = (*gang.members, *gang.left)
+    known = {f"{FLUSH}{each.place}": each.keeping.flush for each in every if each.keeping is not None}
     found = {RESOLVE: gang.resolve, **known}[name]
     if found is None:
         raise KeyError(name)

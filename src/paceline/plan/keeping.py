@@ -7,7 +7,7 @@ cut short, a pod of its own copies the rest from the claim that the output lies 
 from dataclasses import dataclass
 from datetime import datetime
 
-from paceline.objects.gang import FLUSH, CleanUp, Member
+from paceline.objects.gang import FLUSH, CleanUp, Member, Place
 from paceline.objects.status import JobStatus, Phase, ReplicaPhase
 from paceline.objects.times import from_wire, to_wire, to_wire_micro
 from paceline.plan.cleanup import clean_up
@@ -81,7 +81,7 @@ def finish(seen: Seen, now: datetime) -> Plan:
     cleaned = clean_up(seen, tries, final, now)
     if rest.is_over:
         told = Tell(reason=ending["reason"], message=f"{message}{lost}", is_warning=phase is Phase.FAILED or bool(lost))
-        over = final.but(completion_time=now)
+        over = final.but(completion_time=now, left=())
         return Plan(status=over, delete=cleaned.delete, tell=(told,), wake_at=now if cleaned.wake_at else None)
     for name in rest.count:
         status = counted(status, name)
@@ -101,15 +101,33 @@ def _rest(seen: Seen, status: JobStatus, now: datetime) -> _Rest:
     for each in tries_of(seen, status):
         if each.place in members and not _is_kept(members[each.place], each):
             rest = _with(rest, _rest_of(seen, status, members[each.place], tried=each, now=now))
+    for place in status.left:
+        rest = _with(rest, _rest_at(seen, status, place, now))
     return rest
 
 
+def _rest_at(seen: Seen, status: JobStatus, place: Place, now: datetime) -> _Rest:
+    """Tell what is left to be done for a place that was left when the job shrank."""
+    if leaving := next((pod for pod in seen.pods if pod.place == place and not pod.phase.is_final), None):
+        return _Rest(waits=(f"pod {leaving.name} copies its output",))
+    member = next((each for each in seen.gang.left if each.place == place), None)
+    if member is None:
+        # It left in this very pass; the next one knows how its output is copied.
+        return _Rest(waits=(f"the output of {place} is being copied",), wake_at=now)
+    return _copy(seen, status, member, now)
+
+
 def _rest_of(seen: Seen, status: JobStatus, member: Member, *, tried: Try, now: datetime) -> _Rest:
-    place = str(member.place)
     if tried.phase in (ReplicaPhase.PENDING, ReplicaPhase.RUNNING, ReplicaPhase.UNKNOWN):
         return _Rest(waits=(f"pod {tried.name} copies its output",)) if _goes(seen, status) else _Rest()
     if not tried.attempt and not _has_begun(member, tried):
         return _Rest()
+    return _copy(seen, status, member, now)
+
+
+def _copy(seen: Seen, status: JobStatus, member: Member, now: datetime) -> _Rest:
+    """Have a pod of its own copy what a member's sidecar did not, if anything outlives the member's pod."""
+    place = str(member.place)
     if member.keeping is None or member.keeping.flush is None:
         return _Rest(lost=(place,))
     name = f"{FLUSH}{place}"

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import random
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -21,6 +21,7 @@ from paceline.client.verbs import Verbs
 from paceline.errors import Busy
 from paceline.node.agent import EVENTS_AT_ONCE, Agent
 from paceline.node.entrances import Entrances, Lead
+from paceline.node.execute import Order
 from paceline.node.host import Device, Folders, Host, Supply
 from paceline.objects.meta import Object
 from paceline.store.limits import DEFAULTS, Limits
@@ -70,6 +71,35 @@ class NoLogs:
     async def stats(self) -> Object:
         """Refuse."""
         raise Busy("simulated containers use nothing")
+
+
+class SimCommand:
+    """A command in a container that has nothing to say and ends well at once, as hooks do that go well."""
+
+    async def output(self) -> AsyncGenerator[tuple[int, bytes], None]:
+        """Give nothing."""
+        for nothing in ():
+            yield nothing
+
+    async def write(self, data: bytes) -> None:
+        """Read nothing."""
+
+    def end_input(self) -> None:
+        """Read nothing."""
+
+    def resize(self, width: int, height: int) -> None:
+        """Have no terminal."""
+
+    async def code(self) -> int:
+        """End well."""
+        return 0
+
+    def close(self) -> None:
+        """Have ended already."""
+
+
+async def _run(_order: Order) -> SimCommand:
+    return SimCommand()
 
 
 class SimPorts:
@@ -250,6 +280,7 @@ class SimCluster:
             folders=Folders(root=ROOT),
             images=(),
             find_sandbox=lambda: "/usr/bin/bwrap",
+            command=_run,
         )
         # The ports of a process that was killed are free again.
         self.ports = SimPorts()

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from paceline.objects.gang import Place
 from paceline.objects.status import Condition, ConditionType, Failure, JobStatus, Phase
 
 NOW = datetime(2030, 1, 1, 12, 30, tzinfo=UTC)
@@ -42,6 +43,7 @@ FULL = JobStatus(
     tensorboard={"action": "NOP", "ready": True},
     source={"commit": "0" * 40},
     errands={"resolve": 1},
+    left=(Place("worker", 2),),
     ending={"phase": "Succeeded", "reason": "Succeeded", "message": "done", "time": "2030-01-01T00:00:00.000000Z"},
 )
 
@@ -104,6 +106,7 @@ def test_the_wire_form_is_t9ks_and_what_it_leaves_out():
         "tensorboard": {"action": "NOP", "ready": True},
         "source": {"commit": "0" * 40},
         "errands": {"resolve": 1},
+        "left": ["worker-2"],
         "ending": {
             "phase": "Succeeded",
             "reason": "Succeeded",
