@@ -78,8 +78,9 @@ class SimCommand:
 
     async def output(self) -> AsyncGenerator[tuple[int, bytes], None]:
         """Give nothing."""
-        for nothing in ():
-            yield nothing
+        nothing: tuple[tuple[int, bytes], ...] = ()
+        for piece in nothing:
+            yield piece
 
     async def write(self, data: bytes) -> None:
         """Read nothing."""
