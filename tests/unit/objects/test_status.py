@@ -9,6 +9,7 @@ from paceline.objects.status import Condition, ConditionType, Failure, JobStatus
 
 NOW = datetime(2030, 1, 1, 12, 30, tzinfo=UTC)
 
+ENDING = {"phase": "Succeeded", "reason": "Succeeded", "message": "done", "time": "2030-01-01T00:00:00.000000Z"}
 FULL = JobStatus(
     phase=Phase.RUNNING,
     observed_generation=2,
@@ -44,7 +45,7 @@ FULL = JobStatus(
     source={"commit": "0" * 40},
     errands={"resolve": 1},
     left=(Place("worker", 2),),
-    ending={"phase": "Succeeded", "reason": "Succeeded", "message": "done", "time": "2030-01-01T00:00:00.000000Z"},
+    ending=ENDING,
 )
 
 STATUSES = {
@@ -107,12 +108,7 @@ def test_the_wire_form_is_t9ks_and_what_it_leaves_out():
         "source": {"commit": "0" * 40},
         "errands": {"resolve": 1},
         "left": ["worker-2"],
-        "ending": {
-            "phase": "Succeeded",
-            "reason": "Succeeded",
-            "message": "done",
-            "time": "2030-01-01T00:00:00.000000Z",
-        },
+        "ending": ENDING,
     }
 
 
