@@ -63,6 +63,15 @@ def on_terminal(cluster: Embedded, *args: str, typed: str) -> Ran:
     return Ran(code=process.wait(timeout=60), out=said, err="")
 
 
+def test_a_cluster_that_nobody_uses_has_not_loaded_what_checks_jobs(cluster: Embedded) -> None:
+    def is_loaded() -> bool:
+        return "jsonschema_rs" in Path(f"/proc/{cluster.control_pid}/maps").read_text()
+
+    assert not is_loaded()
+    Counting(cluster=cluster, lines=1).submit()
+    assert is_loaded()
+
+
 def test_down_refuses_when_jobs_run_and_nobody_can_be_asked(cluster: Embedded, job: Counting) -> None:
     job.submit()
     running = job.wait_running()

@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
+from paceline.api.definitions_check import definition_faults
 from paceline.assembly.kinds import own_kinds
 from paceline.client.cluster import CRDS, Collection
 from paceline.errors import Invalid
 from paceline.kinds.kind import GROUP, VERSION
+from paceline.objects.definition import Known
 from paceline.objects.meta import Object, revision_of
 from paceline.testing.processes import Course
 from paceline.testing.simcluster import SimCluster
@@ -84,6 +86,23 @@ def test_a_start_that_finds_its_definitions_writes_none() -> None:
         await ended(cluster)
 
     run_simulated(1, main())
+
+
+def test_our_definitions_are_stored_as_they_are_written() -> None:
+    """Only then are they known for our own: not tried, not held twice, and not sent again at the next start."""
+
+    async def main() -> None:
+        cluster = await started(SimCluster(seed=1, defines=True))
+        stored = {name: each["spec"] for name, each in (await definitions(cluster)).items()}
+        assert stored == {each.definition["metadata"]["name"]: each.definition["spec"] for each in own_kinds().values()}
+        await ended(cluster)
+
+    run_simulated(1, main())
+
+
+@pytest.mark.parametrize("known", own_kinds().values(), ids=lambda known: known.resource.kind)
+def test_our_definitions_work_for_a_start_does_not_try_them(known: Known) -> None:
+    assert definition_faults(known.definition) == ()
 
 
 def test_a_definition_of_another_paceline_is_replaced() -> None:

@@ -52,6 +52,12 @@ class LiveKinds:
         stored = self._store.get(f"{PREFIX}-/{resource.plural}.{resource.group}")
         return None if stored is None else self._reading(stored)[1]
 
+    def is_authors(self, definition: Object) -> bool:
+        """Tell whether a definition says what its author, who is in this program, says."""
+        spec = definition["spec"]
+        author = self._known.get((spec["group"], spec["names"]["kind"]))
+        return author is not None and author.definition["spec"] == spec
+
     def _reading(self, stored: Stored) -> tuple[int, Object]:
         before = self._read.get(stored.key)
         if before is not None and before[0] == stored.revision:
@@ -60,10 +66,9 @@ class LiveKinds:
 
     def _shared(self, definition: Object) -> Object:
         """Let a definition that says what its author says be one with the author's: the schemas are large."""
-        spec = definition["spec"]
-        author = self._known.get((spec["group"], spec["names"]["kind"]))
-        if author is not None and author.definition["spec"] == spec:
-            definition["spec"] = author.definition["spec"]
+        if self.is_authors(definition):
+            spec = definition["spec"]
+            definition["spec"] = self._known[spec["group"], spec["names"]["kind"]].definition["spec"]
         return definition
 
     def _look(self) -> None:

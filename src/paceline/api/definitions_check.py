@@ -5,26 +5,21 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
-from jsonschema_rs import Draft7Validator
-from jsonschema_rs import ValidationError as Unusable
-
 from paceline.api.patterns import usable
 from paceline.api.validate import faults_of
+from paceline.api.validator import Validator, compiled
 from paceline.errors import Fault
 from paceline.objects import definition as crd
 from paceline.objects.definition_rules import part_path
 from paceline.objects.faults import invalid
 from paceline.objects.meta import Object
 from paceline.objects.schema import Shapes, as_json_schema, prune
-from paceline.objects.scheme import Resource
 
 NOTHING: Mapping[str, Any] = {}
 
 
-def definition_faults(resource: Resource, obj: Object) -> tuple[Fault, ...]:
-    """Find what is wrong with the schemas of a definition; nothing in an object of another kind."""
-    if not resource.is_builtin or resource.kind != crd.KIND:
-        return ()
+def definition_faults(obj: Object) -> tuple[Fault, ...]:
+    """Find what is wrong with the schemas of a definition."""
     versions = crd.versions_of(obj)
     found: list[Fault] = []
     for index, version in enumerate(versions):
@@ -37,7 +32,7 @@ def definition_faults(resource: Resource, obj: Object) -> tuple[Fault, ...]:
 def _faults(schema: Mapping[str, Any], path: str) -> Iterator[Fault]:
     try:
         _validator(schema)
-    except (Unusable, ValueError) as error:
+    except ValueError as error:
         yield invalid(path, "schema", f"cannot be used: {_first_line(error)}")
         return
     yield from _default_faults(schema, path)
@@ -66,8 +61,8 @@ def _default_fault(schema: Mapping[str, Any], path: str) -> Iterator[Fault]:
             yield invalid(path, value, "must not have unknown fields")
 
 
-def _validator(schema: Mapping[str, Any]) -> Draft7Validator:
-    return Draft7Validator(usable(as_json_schema(schema, NOTHING)), validate_formats=True)
+def _validator(schema: Mapping[str, Any]) -> Validator:
+    return compiled(usable(as_json_schema(schema, NOTHING)))
 
 
 def _first_line(error: Exception) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from jsonschema_rs import Draft7Validator
+from paceline.api.validator import compiled
 
 
 def usable(schema: Any) -> Any:
@@ -22,7 +22,7 @@ def usable(schema: Any) -> Any:
 @lru_cache(maxsize=1024)
 def _is_taken(pattern: str) -> bool:
     try:
-        Draft7Validator({"pattern": pattern})
+        compiled({"pattern": pattern})
     except ValueError:
         return False
     return True

@@ -5,9 +5,8 @@ from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jsonschema_rs import Draft7Validator, ValidationError
-
 from paceline.api.patterns import usable
+from paceline.api.validator import Broken, Validator, compiled
 from paceline.objects.faults import FieldFault, Problem, invalid, required, unsupported
 from paceline.objects.meta import Object
 from paceline.objects.quantity import RULE, is_quantity
@@ -62,7 +61,7 @@ class Validators:
     def __init__(self, components: Mapping[str, Any]) -> None:
         self._components = components
         # By kind, hence as many as there are; of a kind that was defined anew, the newer one.
-        self._made: dict[tuple[str, str, str], tuple[Resource, Draft7Validator]] = {}
+        self._made: dict[tuple[str, str, str], tuple[Resource, Validator]] = {}
 
     def faults(self, resource: Resource, obj: Object) -> tuple[FieldFault, ...]:
         """Find everything in an object that its schema does not allow."""
@@ -76,7 +75,7 @@ class Validators:
                 break
         return tuple(sorted(found, key=lambda fault: fault.path))
 
-    def _validator(self, resource: Resource) -> Draft7Validator:
+    def _validator(self, resource: Resource) -> Validator:
         key = (resource.group, resource.version, resource.kind)
         made = self._made.get(key)
         if made is None or made[0] is not resource:
@@ -85,12 +84,11 @@ class Validators:
                 parts.append({"properties": {"metadata": {"$ref": REF + META}}})
             schema = as_json_schema({"allOf": parts}, self._components)
             schema = usable(schema) if resource.is_structural else schema
-            compiled = Draft7Validator(schema, validate_formats=True, formats=_OWN_FORMATS)
-            self._made[key] = made = (resource, compiled)
+            self._made[key] = made = (resource, compiled(schema, _OWN_FORMATS))
         return made[1]
 
 
-def faults_of(error: ValidationError, *, is_defined: bool = False) -> Iterator[FieldFault]:
+def faults_of(error: Broken, *, is_defined: bool = False) -> Iterator[FieldFault]:
     """Say what a validator found; of a kind that a definition has brought, as Kubernetes says it of those."""
     kind, said = error.kind.name, error.kind.as_dict()
     path = spell(error.instance_path)
@@ -111,7 +109,7 @@ def faults_of(error: ValidationError, *, is_defined: bool = False) -> Iterator[F
             yield _bound_fault(error, kind, said)
 
 
-def _bound_fault(error: ValidationError, kind: str, said: Mapping[str, Any]) -> FieldFault:
+def _bound_fault(error: Broken, kind: str, said: Mapping[str, Any]) -> FieldFault:
     path, value = spell(error.instance_path), error.instance
     if kind == "maxLength":
         return FieldFault(path, value, f"may not be more than {said['limit']} bytes", Problem.TOO_LONG)
@@ -141,9 +139,7 @@ def _format_fault(path: str, value: Any, form: str, *, is_defined: bool) -> Fiel
     return invalid(path, value, _FORMATS.get(form, f"must be of the form {form}"))
 
 
-def _closest(
-    error: ValidationError, branches: list[list[ValidationError]], *, is_defined: bool
-) -> Iterator[FieldFault]:
+def _closest(error: Broken, branches: list[list[Broken]], *, is_defined: bool) -> Iterator[FieldFault]:
     """Say what would be right for the value: all types that may stand here, or what one branch lacks."""
     path, valid = spell(error.instance_path), sum(not branch for branch in branches)
     types = [

@@ -16,7 +16,7 @@ from pathlib import Path
 import uvloop
 
 from paceline.assembly.commands import Commands
-from paceline.assembly.daemon import recall
+from paceline.assembly.daemon import last_port, recall
 from paceline.assembly.declared import chosen_devices
 from paceline.assembly.devices import find_supplies
 from paceline.assembly.entry import OpenPorts
@@ -25,7 +25,6 @@ from paceline.assembly.hold import READY, hold
 from paceline.assembly.host import find_sandbox, look_at_host
 from paceline.assembly.journal import known, say_to_stderr
 from paceline.assembly.keeping import chosen_policy
-from paceline.assembly.keys import last_port
 from paceline.assembly.listen import serve, unix_socket
 from paceline.assembly.listeners import Listeners
 from paceline.assembly.machine import GC_THRESHOLD, OneThread, Threads, give_back, real_world

@@ -105,6 +105,15 @@ def recall(home: Path) -> Settings:
     )
 
 
+def last_port(settings: Settings) -> int:
+    """Give the port of the last start, or 0: a kubeconfig somebody copied should go on working."""
+    try:
+        config = json.loads(settings.kubeconfig.read_text())
+        return int(config["clusters"][0]["cluster"]["server"].rpartition(":")[2])
+    except (OSError, ValueError, KeyError, IndexError):
+        return 0
+
+
 def _see_off(process: subprocess.Popen[bytes], *, patience: float) -> None:
     try:
         process.wait(patience)

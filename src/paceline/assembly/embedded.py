@@ -16,9 +16,10 @@ from paceline.api.gate import Gate
 from paceline.api.tokens import AccountTokens
 from paceline.api.visits import Visits
 from paceline.assembly.controllers import Machine, make_basics, start_controllers, tell_of_api
+from paceline.assembly.daemon import last_port
 from paceline.assembly.hold import hold, say_ready
 from paceline.assembly.keep_agent import keep_agent
-from paceline.assembly.keys import Keys, last_port, prepare_keys
+from paceline.assembly.keys import Keys, prepare_keys
 from paceline.assembly.kinds import define_kinds, live_kinds
 from paceline.assembly.listen import listening_ports, loopback_socket, pods_sockets, serve
 from paceline.assembly.machine import GC_THRESHOLD, OneThread, give_back, real_world

@@ -76,15 +76,6 @@ def _signing(path: Path, world: World) -> bytes:
     return path.read_bytes()
 
 
-def last_port(settings: Settings) -> int:
-    """Give the port of the last start, or 0: a kubeconfig somebody copied should go on working."""
-    try:
-        config = json.loads(settings.kubeconfig.read_text())
-        return int(config["clusters"][0]["cluster"]["server"].rpartition(":")[2])
-    except (OSError, ValueError, KeyError, IndexError):
-        return 0
-
-
 def _token_in(path: Path) -> str:
     try:
         return str(json.loads(path.read_text())["users"][0]["user"]["token"])

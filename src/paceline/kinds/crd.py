@@ -36,7 +36,8 @@ def crd(kind: Kind, components: Mapping[str, Any], written: dict[str, Schema] | 
                 "listKind": f"{kind.kind}List",
                 "plural": kind.plural,
                 "singular": kind.singular or kind.kind.lower(),
-                "shortNames": list(kind.short_names),
+                # As it is stored: an empty list would make the definition another one at every start.
+                **({"shortNames": list(kind.short_names)} if kind.short_names else {}),
                 "categories": ["all", "paceline"],
             },
             "versions": [version],
