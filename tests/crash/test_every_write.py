@@ -55,19 +55,20 @@ SPOILT = "flow/test_apps.py: a status that nobody can read"
 # Writes at which nobody is killed yet, and why.
 NOT_KILLED_AT = {
     "control/apps.py reconcile self.recorder.record": SPOILT,
-    "control/jobs.py _look self.recorder.record": SPOILT,
+    "control/jobs.py _say_unreadable self.recorder.record": SPOILT,
     "control/services.py reconcile self.recorder.record": SPOILT,
     "control/carry_out.py _make_launch hands.cluster.patch": "of a job that comes back in another size",
     "control/carry_out.py _make_group hands.cluster.create": "only clusters with T9k's scheduler have PodGroups",
     "control/jobs.py _hinder self.recorder.record": "our own server has no policies: realflow/test_trouble.py",
-    "control/carry_out.py _make_claims hands.cluster.create": "the sidecar that a claim is for has a hook, and nothing "
-    "runs commands in a simulated container: e2e/test_output_faults.py",
+    "control/carry_out.py _make_claims hands.cluster.create": "no life here has its output copied: "
+    "flow/test_elastic.py, e2e/test_output_faults.py",
 }
 # Coroutines that no life waits in, and why.
 NOT_WAITED_IN = {
     "control/carry_out.py _make_claims": "as NOT_KILLED_AT",
     "control/carry_out.py _make_group": "as NOT_KILLED_AT",
     "control/jobs.py Jobs._hinder": "as NOT_KILLED_AT",
+    "control/jobs.py Jobs._say_unreadable": "as NOT_KILLED_AT",
     "control/leader.py": "as ELSEWHERE",
     "node/agent.py Agent._disconnect": "pods have no network of their own in a simulated world",
     "node/asking.py Asking.ask": "as _connect",
@@ -77,7 +78,7 @@ NOT_WAITED_IN = {
     "node/doors.py": "passes requests on to pods; writes nothing",
     "node/entrances.py Entrances.lead": "nobody calls in a simulated world; writes nothing",
     "node/filling.py": "measures; writes nothing",
-    "node/inside.py": "nothing runs commands in a simulated container; writes nothing",
+    "node/inside.py": "no life here runs commands in its containers; writes nothing",
     "node/logs.py": "follows the log of a container; reads only",
     "node/serve.py": "the agent's socket; reads only",
     "node/sessions.py": "opens lines to containers; writes nothing",

@@ -4,7 +4,7 @@ from typing import Any
 
 from paceline.objects.meta import Object, uid_of
 from paceline.testing.processes import Course, Intent
-from paceline.testing.simcluster import SimCluster
+from paceline.testing.simcluster import SimCluster, run_well
 from tests.flow.life import phase_becomes
 from tests.flow.test_kinds import where
 from tests.flow.test_rules import TORCHRUN, change, end, live, pods_of, read, reasons, submit, until
@@ -77,6 +77,9 @@ def test_what_a_member_wrote_that_shrinking_removed_is_copied_before_the_job_end
 
     async def act(cluster: SimCluster) -> None:
         cluster.sim.processes.script = copying
+        cluster.command = run_well
+        await cluster.kill_agent()
+        cluster.start_agent()
         await submit(cluster, job)
         await run(cluster, job, "worker-0", "worker-1")
         await change(cluster, job, {"elastic": {"expectedReplicas": 1}})

@@ -21,7 +21,7 @@ from paceline.client.verbs import Verbs
 from paceline.errors import Busy
 from paceline.node.agent import EVENTS_AT_ONCE, Agent
 from paceline.node.entrances import Entrances, Lead
-from paceline.node.execute import Order
+from paceline.node.execute import Order, Run
 from paceline.node.host import Device, Folders, Host, Supply
 from paceline.objects.meta import Object
 from paceline.store.limits import DEFAULTS, Limits
@@ -99,7 +99,8 @@ class SimCommand:
         """Have ended already."""
 
 
-async def _run(_order: Order) -> SimCommand:
+async def run_well(_order: Order) -> SimCommand:
+    """Run a command that goes well."""
     return SimCommand()
 
 
@@ -161,6 +162,8 @@ class SimCluster:
     # What the agent listens at for callers from outside.
     ports: SimPorts = field(default_factory=SimPorts)
     # Set while the store is open, for checks that look at it directly.
+    # What runs commands in containers; nothing does, unless a test wants it to before the agent starts.
+    command: Run | None = None
     store: Store | None = None
 
     def __post_init__(self) -> None:
@@ -281,7 +284,7 @@ class SimCluster:
             folders=Folders(root=ROOT),
             images=(),
             find_sandbox=lambda: "/usr/bin/bwrap",
-            command=_run,
+            command=self.command,
         )
         # The ports of a process that was killed are free again.
         self.ports = SimPorts()
