@@ -78,7 +78,7 @@ NOT_WAITED_IN = {
     "node/doors.py": "passes requests on to pods; writes nothing",
     "node/entrances.py Entrances.lead": "nobody calls in a simulated world; writes nothing",
     "node/filling.py": "measures; writes nothing",
-    "node/inside.py": "no life here runs commands in its containers; writes nothing",
+    "node/inside.py": "nothing runs commands in a simulated container; writes nothing",
     "node/logs.py": "follows the log of a container; reads only",
     "node/serve.py": "the agent's socket; reads only",
     "node/sessions.py": "opens lines to containers; writes nothing",
