@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Iterator
 
-from paceline.cli.reach import Reach
+from paceline.cli.reach import Reach, settings
 from paceline.sdk.session import Session
 
 
@@ -12,4 +12,16 @@ def session(reach: Reach) -> Iterator[Session]:
     """Connect for the length of a block."""
     number = reach.number()
     with Session(number.dial, reach.namespace or number.namespace) as opened, reach.hinting():
+        yield opened
+
+
+@contextlib.contextmanager
+def session_started(reach: Reach) -> Iterator[Session]:
+    """Connect for the length of a block; the embedded cluster, if that is meant, is started when it does not run."""
+    if reach.is_embedded:
+        # Only here: commands that start nothing need not load it.
+        from paceline.cli.start import ensure_running
+
+        ensure_running(settings())
+    with session(reach) as opened:
         yield opened

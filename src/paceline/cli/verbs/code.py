@@ -8,8 +8,9 @@ from paceline.assembly.clock import RealClock
 from paceline.cli import failures
 from paceline.cli.output import err, out, say_hint
 from paceline.cli.prompts import can_ask, confirm
-from paceline.cli.reach import Reach, reaches_cluster, settings
+from paceline.cli.reach import Reach, reaches_cluster
 from paceline.cli.sessions import session as session_with
+from paceline.cli.sessions import session_started
 from paceline.cli.table import table
 from paceline.cli.times import age
 from paceline.sdk.codes import Code, Codes
@@ -42,11 +43,7 @@ def create(*, reach: Reach, **told: Any) -> int:
     """
     code = Code(**told)
     code.check()
-    if reach.is_embedded:
-        from paceline.cli.start import ensure_running
-
-        ensure_running(settings())
-    with session_with(reach) as session:
+    with session_started(reach) as session:
         Codes(cluster=session.cluster, namespace=session.namespace).create(code)
     out().line(f"code/{code.name} created")
     say_hint(f"paceline train --code {code.name} … trains with it")

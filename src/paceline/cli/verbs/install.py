@@ -4,8 +4,8 @@ import click
 
 from paceline.cli import failures
 from paceline.cli.output import out, say_hint
-from paceline.cli.reach import Reach, reaches_cluster, settings
-from paceline.cli.sessions import session as session_with
+from paceline.cli.reach import Reach, reaches_cluster
+from paceline.cli.sessions import session_started
 from paceline.cli.values import takes_values
 from paceline.errors import Exists
 from paceline.kinds.templates.shelf import find
@@ -40,11 +40,7 @@ def command(*, reach: Reach, name: str, template: str, given: Given, **manner: b
 
         print_plan(app, namespace=reach.namespace, is_full=manner["debug"])
         return failures.OK
-    if reach.is_embedded:
-        from paceline.cli.start import ensure_running
-
-        ensure_running(settings())
-    with session_with(reach) as session:
+    with session_started(reach) as session:
         placed: Object = {**app, "metadata": {**app["metadata"], "namespace": session.namespace}}
         try:
             made = session.cluster.create(APPS, placed)

@@ -11,9 +11,9 @@ from paceline.cli.ending import say_ending
 from paceline.cli.interrupts import Interrupts
 from paceline.cli.output import err, out, say_hint
 from paceline.cli.prompts import can_ask, choose
-from paceline.cli.reach import Reach, reaches_cluster, settings
+from paceline.cli.reach import Reach, reaches_cluster
 from paceline.cli.screen import Screen
-from paceline.cli.sessions import session as session_with
+from paceline.cli.sessions import session_started
 from paceline.cli.watchful import Watcher
 from paceline.errors import Exists
 from paceline.objects.meta import Object
@@ -59,11 +59,7 @@ def run(reach: Reach, files: tuple[str, ...], manner: Manner) -> int:
     documents = tuple(document for path in files for document in read_file(path))
     if reach.namespace:
         documents = tuple(with_namespace(each, reach.namespace, is_chosen=True) for each in documents)
-    if reach.is_embedded:
-        from paceline.cli.start import ensure_running
-
-        ensure_running(settings())
-    with session_with(reach) as session:
+    with session_started(reach) as session:
         if manner.replace:
             remove_old(session, documents)
         jobs = create(session, documents)

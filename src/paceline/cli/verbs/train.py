@@ -8,8 +8,8 @@ import click
 
 from paceline.cli import failures
 from paceline.cli.output import err, out, say_hint
-from paceline.cli.reach import Reach, reaches_cluster, settings
-from paceline.cli.sessions import session as session_with
+from paceline.cli.reach import Reach, reaches_cluster
+from paceline.cli.sessions import session_started
 from paceline.errors import Exists, Malformed
 from paceline.sdk.session import Session
 from paceline.sdk.training import Plan, framework_of, give_source, name_from, revise, submit, wait_job
@@ -64,11 +64,7 @@ def command(*, reach: Reach, **told: Any) -> int:
     asked = sort_out(told["words"], has_git=bool(told["git"] or told["code"]))
     plan = plan_of(asked, told)
     plan.check()
-    if reach.is_embedded:
-        from paceline.cli.start import ensure_running
-
-        ensure_running(settings())
-    with session_with(reach) as session:
+    with session_started(reach) as session:
         if not told["update"] and session.app(asked.name) is not None:
             raise Exists(TAKEN.format(name=asked.name))
         # Code first: a folder gets a volume of its own, which nobody wants if there is no such code.

@@ -10,8 +10,9 @@ from paceline.assembly.clock import RealClock
 from paceline.cli import failures
 from paceline.cli.output import err, out, say_hint
 from paceline.cli.prompts import can_ask, confirm
-from paceline.cli.reach import Reach, reaches_cluster, settings
+from paceline.cli.reach import Reach, reaches_cluster
 from paceline.cli.sessions import session as session_with
+from paceline.cli.sessions import session_started
 from paceline.cli.table import table
 from paceline.cli.times import age
 from paceline.errors import Malformed
@@ -54,11 +55,7 @@ def create(*, reach: Reach, name: str, **told: Any) -> int:
         raise Malformed("say what the volume is, by one of --dir, --size and --bucket")
     if told["folder"] and reach.is_embedded and told["folder"].startswith("/") and not Path(told["folder"]).is_dir():
         raise Malformed(f"--dir {told['folder']}: there is no such folder on this machine")
-    if reach.is_embedded:
-        from paceline.cli.start import ensure_running
-
-        ensure_running(settings())
-    with session_with(reach) as session:
+    with session_started(reach) as session:
         volumes = Volumes(cluster=session.cluster, namespace=session.namespace)
         if told["folder"]:
             made = volumes.create_folder(name, told["folder"])
