@@ -133,8 +133,8 @@ def test_s51_what_a_stopped_job_left_is_kept_too(cluster, store, known):
     wait_until("both are listed", lambda: [each["name"] for each in results(cluster, "stopped")["items"]] == BOTH)
 
 
-def test_a_bucket_that_refuses_is_said_before_the_command_runs(cluster, store):
-    spec = {"output": {"bucket": {"url": "s3://nobucket/x", "endpoint": store.address, "secret": "keys"}}}
+def test_a_bucket_that_refuses_is_said_before_the_command_runs(cluster, store, known):
+    spec = {"output": {"bucket": {"url": "s3://nobucket/x", "endpoint": store.address, "secret": known}}}
     submit(cluster, job("refused", "echo ran", **spec))
 
     found = ended(cluster, "refused")

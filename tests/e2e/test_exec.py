@@ -1,5 +1,6 @@
 """Commands in running containers, asked for by the clients that people have."""
 
+import contextlib
 import shutil
 import subprocess
 import sys
@@ -241,4 +242,9 @@ def kubectl() -> str:
 def inside(mark: str) -> set[int]:
     """The processes that name the mark in a namespace other than ours."""
     here = Path("/proc/self/ns/pid").readlink()
-    return {pid for pid, _ in processes_with(mark) if Path(f"/proc/{pid}/ns/pid").readlink() != here}
+    found = set()
+    for pid, _ in processes_with(mark):
+        with contextlib.suppress(OSError):  # It ended after it was found.
+            if Path(f"/proc/{pid}/ns/pid").readlink() != here:
+                found.add(pid)
+    return found
