@@ -18,13 +18,13 @@ from tests.e2e.running import make_pod, run_pod, shell, show, told, waits_for
 UV = find_uv(cache_folder(os.environ), os.environ.get("PATH"))
 
 
-def wheel(folder: Path, name: str, text: str) -> None:
+def wheel(folder: Path, name: str, text: str, version: str = "1.0") -> None:
     """Write a package of one module, so that nothing need be fetched from anywhere."""
     folder.mkdir(exist_ok=True)
-    info = f"{name}-1.0.dist-info"
+    info = f"{name}-{version}.dist-info"
     contents = {
         f"{name}.py": text,
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
         f"{info}/entry_points.txt": f"[console_scripts]\n{name}-say = {name}:say\n",
     }
@@ -33,7 +33,7 @@ def wheel(folder: Path, name: str, text: str) -> None:
         for path, data in contents.items()
     ]
     contents[f"{info}/RECORD"] = "\n".join([*records, f"{info}/RECORD,,"]) + "\n"
-    with zipfile.ZipFile(folder / f"{name}-1.0-py3-none-any.whl", "w") as archive:
+    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as archive:
         for path, data in contents.items():
             archive.writestr(path, data)
 
@@ -45,8 +45,14 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("no uv: type `make test`, or tools/setup uv")
     root = tmp_path_factory.mktemp("images")
     wheel(root / "wheels", "tinything", "def say():\n    print('tiny and well')\n")
-    for name, package in (("tiny", "tinything==1.0"), ("lost", "nowherething==9.9")):
-        (root / f"{name}.txt").write_text(f"--no-index\n--find-links {root / 'wheels'}\n{package}\n")
+    wheel(root / "moving", "tinything", "def say():\n    print('as it was')\n")
+    wants = {
+        "tiny": ("tinything==1.0", "wheels"),
+        "lost": ("nowherething==9.9", "wheels"),
+        "open": ("tinything", "moving"),
+    }
+    for name, (package, folder) in wants.items():
+        (root / f"{name}.txt").write_text(f"--no-index\n--find-links {root / folder}\n{package}\n")
     return root
 
 
@@ -57,7 +63,7 @@ def variables(place: Path, uv: Path | str = "") -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def cluster(place: Path) -> Iterator[Embedded]:
-    rows = [f"acme/{name}={place / name}.txt" for name in ("tiny", "lost")]
+    rows = [f"acme/{name}={place / name}.txt" for name in ("tiny", "lost", "open")]
     with embedded(*(word for row in rows for word in ("--image", row)), env=variables(place)) as running:
         yield running
 
@@ -91,6 +97,33 @@ def test_what_must_not_be_pulled_is_not_built(cluster: Embedded, place: Path) ->
     make_pod(cluster, "proud", container("acme/lost", imagePullPolicy="Never"))
 
     assert f"paceline image build {place / 'lost.txt'}" in waits_for(cluster, "proud", "ErrImageNeverPull")
+
+
+def test_h36_always_has_newer_packages_looked_for_and_if_not_present_does_not(cluster: Embedded, place: Path) -> None:
+    def said(name: str, policy: str) -> list[str]:
+        return run_pod(cluster, name, container("acme/open:1", imagePullPolicy=policy))
+
+    # Built by another process: the agent has not looked yet.
+    assert cluster.paceline("image", "build", str(place / "open.txt")).code == 0
+    wheel(place / "moving", "tinything", "def say():\n    print('as it is now')\n", version="2.0")
+
+    assert said("calm", "IfNotPresent") == ["as it was"]
+    assert said("eager", "Always") == ["as it is now"]
+    assert said("after", "IfNotPresent") == ["as it is now"]
+    assert "NotRenewed" not in cluster.kubectl("get", "events").out
+
+
+def test_h36_without_an_index_always_uses_what_is_there_and_says_so(place: Path) -> None:
+    wheel(place / "going", "tinything", "def say():\n    print('still here')\n")
+    wanted = place / "gone.txt"
+    wanted.write_text(f"--no-index\n--find-links {place / 'going'}\ntinything\n")
+    with embedded("--image", f"acme/gone={wanted}", env=variables(place)) as cluster:
+        assert cluster.paceline("image", "build", str(wanted)).code == 0
+        shutil.rmtree(place / "going")
+
+        assert run_pod(cluster, "offline", container("acme/gone")) == ["still here"]
+
+        assert "what was built before is used" in told(cluster, "offline", "NotRenewed")
 
 
 def test_an_environment_in_use_is_not_removed(cluster: Embedded, place: Path) -> None:

@@ -20,7 +20,7 @@ from paceline.assembly.uv import cache_folder, find_uv, how_to_get, variables
 from paceline.errors import PacelineError, Unavailable
 
 # What an environment says of itself; its time of change is that of the last use.
-ABOUT, LOCK_FILE = "paceline.json", "requirements.lock"
+ABOUT, LOCK_FILE, WANTED = "paceline.json", "requirements.lock", "requirements.txt"
 LAST_LINES, LAST_BYTES = 12, 1500
 LOOK_SECONDS = 0.2
 # With what uv leads the eye.
@@ -48,8 +48,18 @@ class Environments:
         return self.cache / "envs"
 
     def folder(self, recipe: Recipe) -> Path:
-        """Give the place of an environment, built or not."""
-        return self.root / recipe.title
+        """Give the place of an environment, built or not; of several builds of the same, that of the newest."""
+        last = self._last_number(recipe)
+        return self.root / (f"{recipe.title}-{last}" if last > 1 else recipe.title)
+
+    def next_folder(self, recipe: Recipe) -> Path:
+        """Give the place of the next build of the same requirements: containers may run in the last one."""
+        return self.root / f"{recipe.title}-{self._last_number(recipe) + 1}"
+
+    def _last_number(self, recipe: Recipe) -> int:
+        """Count builds of the same requirements: the first has no number in its name."""
+        ends = (path.name.removeprefix(f"{recipe.title}-") for path in self.root.glob(f"{recipe.title}-*"))
+        return max((int(end) for end in ends if end.isdecimal()), default=1)
 
     def uv(self) -> str:
         """Find uv; Unavailable says how to get it."""
@@ -71,6 +81,8 @@ class Build:
 
     place: Environments
     recipe: Recipe
+    # Whether one that is there is built anew once there are newer packages for it.
+    is_renewal: bool = False
     # Told of every step, in a few words.
     say: Callable[[str], None] = lambda _line: None
     _stopped: threading.Event = field(default_factory=threading.Event, init=False)
@@ -79,15 +91,19 @@ class Build:
 
     def run(self) -> Path:
         """Build it unless it is there, and give its folder; NotBuilt or Unavailable say why it is not."""
-        folder = self.place.folder(self.recipe)
-        if folder.exists():
-            return folder
-        uv = self.place.uv()
+        there = self.place.folder(self.recipe)
+        is_there = there.exists()
+        if is_there and not self.is_renewal:
+            return there
+        folder, uv = self.place.next_folder(self.recipe) if is_there else there, self.place.uv()
         try:
             self.place.root.mkdir(parents=True, exist_ok=True)
             with self._lock(folder) as lock:
                 # Somebody else may have been quicker.
                 if not folder.exists():
+                    if is_there and not self._finds_newer(uv, there, lock):
+                        self.say("there are none")
+                        return there
                     self._make(uv, folder, lock)
         except OSError as error:
             raise NotBuilt(f"environment {self.recipe.name}: {error}") from error
@@ -100,13 +116,21 @@ class Build:
             if self._process is not None and self._process.poll() is None:
                 os.killpg(self._process.pid, signal.SIGKILL)
 
+    def _finds_newer(self, uv: str, there: Path, lock: int) -> bool:
+        """Tell whether the requirements would bring other packages today than are there."""
+        self.say("looking for newer packages")
+        into = ("--python", str(there / "bin" / "python"))
+        ask = ("--dry-run", "--upgrade", "--refresh", *into, *_index_of(there), "-r", str(there / WANTED))
+        told = self._uv(lock, uv, "pip", "install", *ask, more=PATIENCE, is_quiet=True)
+        return any(line.lstrip().startswith("+ ") for line in told)
+
     def _make(self, uv: str, folder: Path, lock: int) -> None:
         beside = folder.with_name(f".{folder.name}.new")
         # What a build left that did not live to its end. The lock is ours, and was its uv's as long as that ran.
         remove(beside)
         try:
             self._uv(lock, uv, "venv", "--quiet", "--relocatable", "--python", python(), str(beside))
-            wanted = beside / "requirements.txt"
+            wanted = beside / WANTED
             wanted.write_text("".join(f"{line}\n" for line in self.recipe.lines))
             into = ("--python", str(beside / "bin" / "python"))
             extra = self._torch(lock, uv, wanted)
@@ -114,7 +138,7 @@ class Build:
             self._uv(lock, uv, "pip", "install", "--compile-bytecode", *into, *extra, "-r", str(wanted))
             frozen = self._uv(lock, uv, "pip", "freeze", *into, is_quiet=True)
             (beside / LOCK_FILE).write_text("".join(f"{line}\n" for line in frozen))
-            self._describe(beside)
+            self._describe(beside, extra)
             # Not after a power cut either may there be an environment with empty files in it.
             os.sync()
             beside.rename(folder)
@@ -138,12 +162,14 @@ class Build:
             return ()
         return (option,)
 
-    def _describe(self, folder: Path) -> None:
+    def _describe(self, folder: Path, index: tuple[str, ...]) -> None:
         about = {
             "name": self.recipe.name,
             "version": self.recipe.version,
             "key": self.recipe.key,
             "requirements": self.recipe.lines,
+            # Which of PyTorch's builds it has, in uv's words.
+            "index": index,
             "interpreter": interpreter(),
             "bytes": size_of(folder),
             "builtAt": int(time.time()),
@@ -211,6 +237,14 @@ class Build:
             yield fd
         finally:
             os.close(fd)
+
+
+def _index_of(folder: Path) -> tuple[str, ...]:
+    """Read which index an environment was built from, so that the same is asked again."""
+    try:
+        return tuple(json.loads((folder / ABOUT).read_text()).get("index") or ())
+    except (OSError, ValueError):
+        return ()
 
 
 def in_one_line(lines: Iterable[str]) -> str:

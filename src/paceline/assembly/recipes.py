@@ -42,6 +42,11 @@ class Recipe:
         return found["version"] if found else ""
 
     @property
+    def is_open(self) -> bool:
+        """Tell whether the same requirements may mean other packages tomorrow: one of them names no one version."""
+        return any(not line.startswith("-") and not _is_pinned(line) for line in self.lines)
+
+    @property
     def key(self) -> str:
         """Give the hash of all that makes one build differ from another."""
         parts = (*self.lines, self.torch, *interpreter())
@@ -103,6 +108,14 @@ def interpreter() -> tuple[str, ...]:
 def python() -> str:
     """Give the interpreter that environments are made from: ours, without its own environment."""
     return str(getattr(sys, "_base_executable", "") or sys.executable)
+
+
+def _is_pinned(line: str) -> bool:
+    """Tell whether a requirement means one version alone; a file at an address is one, the tip of a branch is not."""
+    wanted = line.partition(";")[0]
+    if "@" in wanted:
+        return "git+" not in wanted
+    return _PINNED.search(wanted) is not None and "*" not in wanted
 
 
 def _with_version(lines: tuple[str, ...], version: str) -> tuple[str, ...]:

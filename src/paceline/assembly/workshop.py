@@ -4,23 +4,25 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from paceline.assembly.environments import Build, Environments, NotBuilt
 from paceline.assembly.recipes import Recipe, Recipes
 from paceline.assembly.stock import mark_used
 from paceline.errors import Invalid, Unavailable
 from paceline.node.host import Blocked
-from paceline.node.workshop import CREATING, NOT_PULLED
+from paceline.node.workshop import ALWAYS, CREATING, NEVER, NOT_PULLED, Opened
 from paceline.world import Clock
 
 # As long waits a kubelet after a pull that failed: at first, and at most.
 FIRST_SECONDS, LAST_SECONDS = 10.0, 300.0
+# How long nobody looks for newer packages again: all members of a job start within it.
+FRESH_SECONDS = 60.0
+NOT_LOOKED = "what was built before is used, because newer packages could not be had"
 
 
 @dataclass(slots=True, kw_only=True)
 class _Work:
-    """What is known of one environment that is not there."""
+    """What is known of one environment that is not there, or may be out of date."""
 
     build: Build | None = None
     line: str = ""
@@ -36,7 +38,8 @@ class RealWorkshop:
     place: Environments
     recipes: Recipes
     clock: Clock
-    _work: dict[Path, _Work] = field(default_factory=dict, init=False)
+    # By the title of a recipe.
+    _work: dict[str, _Work] = field(default_factory=dict, init=False)
     _listeners: list[Callable[[], None]] = field(default_factory=list, init=False)
     _group: asyncio.TaskGroup | None = field(default=None, init=False)
 
@@ -44,24 +47,29 @@ class RealWorkshop:
         """Have a call made whenever a build has ended."""
         self._listeners.append(on_change)
 
-    def open(self, name: str, *, may_build: bool) -> Path:
-        """Give the folder of an environment; Blocked while there is none, and its build is begun."""
+    def open(self, name: str, *, policy: str) -> Opened:
+        """Give an environment; Blocked while there is none or a newer one is looked for, and its build is begun."""
         try:
             recipe = self.recipes.read(name)
         except Invalid as error:
             raise Blocked(NOT_PULLED, str(error)) from error
         folder = self.place.folder(recipe)
-        if folder.exists():
+        is_there = folder.exists()
+        if is_there and (policy != ALWAYS or not recipe.is_open):
             mark_used(folder)
-            return folder
-        if not may_build:
+            return Opened(folder=folder)
+        if not is_there and policy == NEVER:
             raise Blocked(NOT_PULLED, f"environment {name} is not built; build it with: paceline image build {name}")
-        work = self._work.setdefault(folder, _Work())
-        if work.build is None and self.clock.monotonic() >= work.try_at:
-            self._begin(recipe, work)
-        if work.build is None:
+        work = self._work.setdefault(recipe.title, _Work())
+        is_removed = not is_there and not work.failure
+        if work.build is None and (is_removed or self.clock.monotonic() >= work.try_at):
+            self._begin(recipe, work, is_renewal=is_there)
+        if work.build is not None:
+            raise Blocked(CREATING, f"building environment {name}{': ' * bool(work.line)}{work.line}")
+        if not is_there:
             raise Blocked(NOT_PULLED, work.failure)
-        raise Blocked(CREATING, f"building environment {name}{': ' * bool(work.line)}{work.line}")
+        mark_used(folder)
+        return Opened(folder=folder, note=work.failure and f"{NOT_LOOKED}: {work.failure}")
 
     async def run(self) -> None:
         """Let builds run until cancelled; then they end at once."""
@@ -72,26 +80,27 @@ class RealWorkshop:
         finally:
             self._group = None
 
-    def _begin(self, recipe: Recipe, work: _Work) -> None:
+    def _begin(self, recipe: Recipe, work: _Work, *, is_renewal: bool) -> None:
         if self._group is None:
             raise Blocked(NOT_PULLED, f"environment {recipe.name} is not built, and the agent is about to end")
 
         def say(line: str) -> None:
             work.line = line
 
-        work.build, work.line = Build(place=self.place, recipe=recipe, say=say), ""
+        work.build, work.line = Build(place=self.place, recipe=recipe, is_renewal=is_renewal, say=say), ""
         self._group.create_task(self._build(work.build, work))
 
     async def _build(self, build: Build, work: _Work) -> None:
         try:
             await _to_its_end(build)
             work.failures, work.failure = 0, ""
+            work.try_at = self.clock.monotonic() + FRESH_SECONDS
         except (NotBuilt, Unavailable) as error:
             work.failure = str(error)
             work.failures += 1
             # Whoever installs uv need not wait long.
             tries = 1 if isinstance(error, Unavailable) else work.failures
-            pause = min(FIRST_SECONDS * 2 ** (tries - 1), LAST_SECONDS)
+            pause = FRESH_SECONDS if build.is_renewal else min(FIRST_SECONDS * 2 ** (tries - 1), LAST_SECONDS)
             work.try_at = self.clock.monotonic() + pause
         finally:
             work.build = None

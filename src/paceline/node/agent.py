@@ -46,7 +46,7 @@ from paceline.node.sources import Sources
 from paceline.node.start import Starter
 from paceline.node.stories import Story, part_of, pulled, stories
 from paceline.node.tokens import Tokens
-from paceline.node.workshop import NOT_PULLED, NoWorkshop, Workshop
+from paceline.node.workshop import NOT_PULLED, NOT_RENEWED, NoWorkshop, Workshop
 from paceline.objects.meta import Key, Object, is_deleting, key_of, revision_of, uid_of
 from paceline.world import Blocking, Identity, World
 
@@ -276,13 +276,16 @@ class Agent:
             return {start.container: prepared for start in plan.start}
         for start in plan.start:
             try:
-                await self._starter.start(pod, specs[start.container], start.restarts, prepared)
+                note = await self._starter.start(pod, specs[start.container], start.restarts, prepared)
             except Blocked as error:
                 problems[start.container] = await self._problem(pod, specs[start.container], error)
                 continue
             folder = self.folders.attempt(uid_of(pod), start.container, start.restarts)
             if read_started(self.world.files, folder) is None:
                 raise Busy(f"the shim of container {start.container!r} ended before it began; see {folder}")
+            if note:
+                part = part_of(pod, start.container)
+                await self.recorder.record(pod, NOT_RENEWED, message=note, part=part, is_warning=True)
         return problems
 
     async def _prepare(self, pod: Object) -> Sources | Problem:

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from paceline.node.host import Blocked, Host
-from paceline.node.workshop import CREATING, NOT_PULLED, Workshop
+from paceline.node.workshop import CREATING, NEVER, NOT_PULLED, Workshop
 from paceline.objects.meta import Object
 from paceline.world import Files
 
@@ -41,7 +41,7 @@ PROMISES = {
     ),
 }
 SHIPPED = tuple((pattern, environment) for environment, patterns in PROMISES.items() for pattern in patterns)
-BACK_OFF, NEVER, INVALID = "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName"
+BACK_OFF, NEVER_PULLED, INVALID = "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName"
 # HOST:PORT/FOLDER/NAME:TAG@DIGEST, of which only the name is needed.
 _PART = "[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
 _HOST = r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::\d+)?"
@@ -61,6 +61,8 @@ class Environment:
     path: tuple[str, ...]
     folders: tuple[str, ...]
     env: tuple[tuple[str, str], ...] = ()
+    # What whoever starts in it ought to know.
+    note: str = ""
 
 
 def choose(image: str, rows: Iterable[Row]) -> str | None:
@@ -107,12 +109,12 @@ class Images:
         if name.startswith("/") and self.files.sort(Path(name)) != "file":
             return _virtual_environment(image, Path(name), self.files)
         try:
-            folder = self.workshop.open(name, may_build=policy != "Never")
+            found = self.workshop.open(name, policy=policy)
         except Blocked as error:
             if error.reason != CREATING:
                 raise
             raise Blocked(CREATING, f'{PULLING} "{image}": {error}') from error
-        return _virtual_environment(image, folder, self.files)
+        return replace(_virtual_environment(image, found.folder, self.files), note=found.note)
 
 
 OTHERS = (
@@ -124,10 +126,10 @@ PULLING = "Pulling image"
 
 def never_pulled(container: Object, error: Blocked) -> Blocked:
     """Say that an image has no environment to a container that wants no other than is there."""
-    if container.get("imagePullPolicy") != "Never" or error.reason == INVALID:
+    if container.get("imagePullPolicy") != NEVER or error.reason == INVALID:
         return error
     image = str(container.get("image") or "")
-    return Blocked(NEVER, f'Container image "{image}" is not present with pull policy of Never: {error}')
+    return Blocked(NEVER_PULLED, f'Container image "{image}" is not present with pull policy of Never: {error}')
 
 
 def backed_off(container: Object, error: Blocked) -> Blocked:

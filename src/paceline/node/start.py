@@ -68,18 +68,18 @@ class Starter:
     # None where the agent may not mount anything.
     mounts: Mounts | None = None
 
-    async def start(self, pod: Object, container: Object, restarts: int, sources: Sources) -> None:
+    async def start(self, pod: Object, container: Object, restarts: int, sources: Sources) -> str:
         """Start a try of a container and return once its program runs or has failed; Blocked says what is missing.
 
-        `sources` is what `prepare` found just before.
+        `sources` is what `prepare` found just before. Gives what people ought to know of the environment it runs in.
         """
         try:
-            await self._start(pod, container, restarts, sources)
+            return await self._start(pod, container, restarts, sources)
         except OSError as error:
             # A full disk, most of all: the pod says so, and is tried again.
             raise Blocked(NOT_CREATED, f"{error.filename or self.folders.root}: {error.strerror or error}") from error
 
-    async def _start(self, pod: Object, container: Object, restarts: int, sources: Sources) -> None:
+    async def _start(self, pod: Object, container: Object, restarts: int, sources: Sources) -> str:
         program = self.find_sandbox() if self.host.has_sandbox else ""
         if program is None:
             said = "bubblewrap is not installed, and containers run in its sandbox"
@@ -95,6 +95,7 @@ class Starter:
         self.world.files.overwrite(folder / shim.INTENT, shim.encode(intent), 0o600)
         await self.world.processes.start(folder)
         self._forget_older(uid_of(pod), str(container["name"]), restarts)
+        return launch.environment.note
 
     async def prepare(self, pod: Object) -> Sources:
         """Make what a pod's containers share, before the first of them starts; Blocked says what is missing.

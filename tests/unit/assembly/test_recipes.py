@@ -82,3 +82,29 @@ def test_what_is_no_environment_is_said(text, said):
 def test_requirements_that_cannot_be_told_apart_by_their_text_are_refused(name, lines, said, tmp_path):
     with pytest.raises(Invalid, match=said):
         recipe_of(name, lines, folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("line", "is_open"),
+    [
+        ("six==1.16.0", False),
+        ("torch[all]===2.13.0+cpu", False),
+        ('six==1.16.0; sys_platform == "linux"', False),
+        ("six @ file:///wheels/six-1.0.whl", False),
+        ("six", True),
+        ('six; sys_platform == "linux"', True),
+        ("six==1.*", True),
+        ("six~=1.16", True),
+        ("six>=1", True),
+        ("six @ git+file:///six.git@main", True),
+    ],
+)
+def test_h36_requirements_that_name_no_one_version_may_mean_others_tomorrow(line, is_open, tmp_path):
+    found = recipe_of("mine", ("--no-index", "numpy==2.4.6", line), folder=tmp_path)
+
+    assert found.is_open is is_open
+
+
+@pytest.mark.parametrize("name", Recipes().names())
+def test_h36_a_shipped_environment_asks_nobody_when_it_is_there(name):
+    assert not Recipes().read(name).is_open

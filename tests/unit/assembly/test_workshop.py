@@ -2,13 +2,14 @@
 
 import asyncio
 import os
+import shutil
 from contextlib import asynccontextmanager
 
 import pytest
 
 from paceline.assembly.environments import Environments
 from paceline.assembly.recipes import Recipes
-from paceline.assembly.workshop import FIRST_SECONDS, RealWorkshop
+from paceline.assembly.workshop import FIRST_SECONDS, FRESH_SECONDS, RealWorkshop
 from paceline.node.host import Blocked
 from paceline.testing.world import SimClock
 
@@ -18,29 +19,37 @@ SECONDS = 15
 class Place:
     """A workshop whose uv is a script of the test's."""
 
-    def __init__(self, folder, script):
+    def __init__(self, folder, script, wanted="six==1"):
         self.folder, self.clock, self.changes = folder, SimClock(), asyncio.Queue()
         program = folder / "bin" / "uv"
         program.parent.mkdir()
         program.write_text(f'#!/bin/sh\necho "$@" >>{folder}/asked\n{script}\n')
         program.chmod(0o755)
         place = Environments(cache=folder / "cache", env={"PATH": f"{program.parent}:/usr/bin:/bin"})
-        self.workshop = RealWorkshop(place=place, recipes=Recipes(own={"mine": ("six==1",)}), clock=self.clock)
+        self.workshop = RealWorkshop(place=place, recipes=Recipes(own={"mine": (wanted,)}), clock=self.clock)
         self.workshop.listen(lambda: self.changes.put_nowait(None))
 
-    def blocked(self, *, may_build=True):
+    def blocked(self, *, policy="IfNotPresent"):
         with pytest.raises(Blocked) as caught:
-            self.workshop.open("mine", may_build=may_build)
+            self.workshop.open("mine", policy=policy)
         return caught.value
 
     async def changed(self):
         async with asyncio.timeout(SECONDS):
             await self.changes.get()
 
-    def tries(self):
+    def tries(self, what="venv"):
         """How often a virtual environment was asked for."""
         asked = self.folder / "asked"
-        return [line for line in asked.read_text().splitlines() if line.startswith("venv")] if asked.exists() else []
+        return [line for line in asked.read_text().splitlines() if what in line] if asked.exists() else []
+
+    async def opened(self, policy):
+        """Ask again and again, as the agent does, until there is an answer."""
+        while True:
+            try:
+                return self.workshop.open("mine", policy=policy)
+            except Blocked:
+                await self.changed()
 
     @asynccontextmanager
     async def running(self):
@@ -83,15 +92,80 @@ async def test_many_pods_that_want_the_same_have_it_built_once(tmp_path):
             assert place.blocked().reason == "ContainerCreating"
         await place.changed()
 
-        folder = place.workshop.open("mine", may_build=True)
+        folder = place.workshop.open("mine", policy="IfNotPresent").folder
         assert folder.name.startswith("mine-1-")
         assert (folder / "paceline.json").exists()
         assert len(place.tries()) == 1
 
 
+LOOKS = "--dry-run"
+# Newer packages are there as soon as a file says so.
+RENEWS = f'case "$*" in *--dry-run*) cat "$(dirname "$0")/newer" 2>/dev/null;; *) {WORKS};; esac'
+
+
+def newer(place, said):
+    (place.folder / "bin" / "newer").write_text(said)
+
+
+async def test_h36_always_has_newer_packages_looked_for_and_takes_them_into_a_build_of_their_own(tmp_path):
+    async with Place(tmp_path, f"{RENEWS}; true", wanted="six").running() as place:
+        first = await place.opened("IfNotPresent")
+        newer(place, "Would uninstall 1 package\n - six==1\n + six==2\n")
+        place.clock.advance(FRESH_SECONDS)
+
+        assert await place.opened("IfNotPresent") == first
+        assert place.tries(LOOKS) == []
+        second = await place.opened("Always")
+
+        assert second.folder.name == f"{first.folder.name}-2"
+        # Containers may still run in it.
+        assert first.folder.exists()
+        assert await place.opened("IfNotPresent") == second
+        # One look is enough for all that start together, and a later start looks again.
+        assert [await place.opened("Always") for _ in range(3)] == [second] * 3
+        assert len(place.tries(LOOKS)) == 1
+        newer(place, "Would make no changes\n")
+        place.clock.advance(FRESH_SECONDS)
+        assert await place.opened("Always") == second
+        assert len(place.tries(LOOKS)) == 2
+
+
+async def test_always_asks_nobody_where_every_version_is_named(tmp_path):
+    async with Place(tmp_path, f"{RENEWS}; true", wanted="six==1").running() as place:
+        first = await place.opened("Always")
+        newer(place, " + six==2\n")
+        place.clock.advance(FRESH_SECONDS)
+
+        assert await place.opened("Always") == first
+        assert place.tries(LOOKS) == []
+
+
+async def test_without_an_index_what_was_built_is_used_and_that_is_said(tmp_path):
+    script = f'case "$*" in *--dry-run*) echo "no route to the index"; exit 2;; *) {WORKS};; esac'
+    async with Place(tmp_path, script, wanted="six").running() as place:
+        first = await place.opened("Always")
+        assert first.note == ""
+        place.clock.advance(FRESH_SECONDS)
+
+        again = await place.opened("Always")
+
+        assert again.folder == first.folder
+        assert again.note.startswith("what was built before is used")
+        assert "no route to the index" in again.note
+
+
+async def test_what_was_removed_is_built_again_at_once(tmp_path):
+    async with Place(tmp_path, WORKS).running() as place:
+        first = await place.opened("IfNotPresent")
+        shutil.rmtree(first.folder)
+
+        assert await place.opened("IfNotPresent") == first
+        assert len(place.tries()) == 2
+
+
 async def test_what_must_not_be_built_is_not(tmp_path):
     async with Place(tmp_path, WORKS).running() as place:
-        said = place.blocked(may_build=False)
+        said = place.blocked(policy="Never")
 
     assert "paceline image build mine" in str(said)
     assert place.tries() == []

@@ -6,7 +6,7 @@ import pytest
 
 from paceline.node.host import Blocked
 from paceline.node.images import Images, backed_off, choose, never_pulled
-from paceline.node.workshop import NoWorkshop
+from paceline.node.workshop import NoWorkshop, Opened
 from paceline.testing.world import SimFiles
 from tests.unit.node.pods import HOST, container
 
@@ -128,8 +128,10 @@ def test_an_image_that_must_not_be_pulled_is_not_present():
 class Busy:
     """A workshop in which something is always being built."""
 
-    def open(self, name, *, may_build):
-        raise Blocked("ContainerCreating" if may_build else "ErrImagePull", f"building environment {name}: half done")
+    def open(self, name, *, policy):
+        raise Blocked(
+            "ContainerCreating" if policy != "Never" else "ErrImagePull", f"building environment {name}: half done"
+        )
 
     def listen(self, on_change):
         pass
@@ -138,8 +140,8 @@ class Busy:
 class Stocked:
     """A workshop that has all."""
 
-    def open(self, name, *, may_build):
-        return Path("/built") / name
+    def open(self, name, *, policy):
+        return Opened(folder=Path("/built") / name, note=f"looked, being told {policy}" if policy else "")
 
     def listen(self, on_change):
         pass
@@ -164,6 +166,8 @@ def test_a_built_environment_is_used_as_any_virtual_environment_is():
     files = venv(SimFiles(), "/built/pytorch", "/opt/py/bin")
 
     assert opened("pytorch/pytorch", files=files, workshop=Stocked()).path[0] == "/built/pytorch/bin"
+    told = opened("pytorch/pytorch", files=files, workshop=Stocked(), imagePullPolicy="Always")
+    assert told.note == "looked, being told Always"
 
 
 def test_a_requirements_file_is_built_and_a_folder_is_not():

@@ -85,7 +85,8 @@ def last_use(moment: float, *, is_in_use: bool) -> str:
 
 @command.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME…")
-def build(*, names: tuple[str, ...]) -> int:
+@click.option("--newer", "is_renewal", is_flag=True, help="Build what is there anew if there are newer packages.")
+def build(*, names: tuple[str, ...], is_renewal: bool) -> int:
     r"""Build environments ahead; print their folders.
 
     NAME is one of `paceline image list`, with another version if you like, or a requirements file.
@@ -93,14 +94,15 @@ def build(*, names: tuple[str, ...]) -> int:
     \b
     paceline image build pytorch
     paceline image build tensorflow==2.20.0 ./requirements.txt
+    paceline image build --newer ./requirements.txt
     """
     place, recipes = environments(os.environ), chosen_recipes(settings())
     wanted = [recipes.read(str(Path(name).absolute()) if Path(name).is_file() else name) for name in names]
     for recipe in wanted:
         if not place.folder(recipe).exists():
             err().line(f"Building environment {recipe.title}; this is done once.")
-        folder = Build(place=place, recipe=recipe, say=lambda line: err().line(f"  {line}", "dim")).run()
-        out().line(str(folder))
+        told = Build(place=place, recipe=recipe, is_renewal=is_renewal, say=lambda line: err().line(f"  {line}", "dim"))
+        out().line(str(told.run()))
     return failures.OK
 
 
