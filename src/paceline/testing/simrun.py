@@ -28,6 +28,8 @@ NAMES = ("ant", "bee", "cat", "dog", "eel")
 # In every so-many-th run jobs are more important than others, and have to wait for room or give way.
 RANKED = 5
 EXITS = (0, 0, 0, 0, 0, 1, 137, 138, 143)
+# How often somebody looks whether what was started is ready.
+READY_SECONDS = 0.2
 # After the faults have stopped, everything must have come to rest within this time.
 REST_SECONDS = 900.0
 # So little history that whoever was away for long finds it gone.
@@ -354,7 +356,7 @@ class Run:
     async def _all_ready(self) -> None:
         for component in (self.cluster.control, self.cluster.agent, self.cluster.controllers):
             while component is not None and not component.ready.is_set():
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(READY_SECONDS)
                 await self._check()
 
     async def _come_to_rest(self) -> None:
