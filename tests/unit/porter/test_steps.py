@@ -85,14 +85,17 @@ def test_a_sidecar_copies_while_it_runs_and_for_the_last_time_when_told_to_end(s
     root = tmp_path / "output"
     root.mkdir()
     (root / "early").write_text("early")
-    words = output(server, secret, root, "side/worker-0")
+    words = [*output(server, secret, root, "side/worker-0"), "--ready", str(tmp_path / "ready")]
     sidecar = subprocess.Popen([sys.executable, "-m", "paceline.porter", "sync", *words], stdout=subprocess.PIPE)
-    kept = there(server, "runs/side/worker-0")
-    wait_until("the first file is there", lambda: kept.get("early"))
-    (root / "late").write_text("late")
-    sidecar.send_signal(signal.SIGTERM)
-
-    said, _ = sidecar.communicate(timeout=60)
+    try:
+        kept = there(server, "runs/side/worker-0")
+        wait_until("the first file is there", lambda: kept.get("early"))
+        assert (tmp_path / "ready").exists()
+        (root / "late").write_text("late")
+        sidecar.send_signal(signal.SIGTERM)
+        said, _ = sidecar.communicate(timeout=60)
+    finally:
+        sidecar.kill()
 
     assert sidecar.returncode == 0
     assert kept.get("late") == b"late"

@@ -17,14 +17,18 @@ LOOK_SECONDS = 2.0
 # Looking at more files than this takes so long that it is done more rarely.
 MANY = 10_000
 
-add_words = flush.add_words
+
+def add_words(parser: argparse.ArgumentParser) -> None:
+    """Take the words of a last copy, and where to leave the mark that somebody listens."""
+    flush.add_words(parser)
+    parser.add_argument("--ready", type=Path, default=READY)
 
 
 def run(asked: argparse.Namespace, secret: dict[str, str], voice: Voice) -> str:
     """Copy until we are told to end, and then everything."""
     told = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: told.set())
-    READY.touch()
+    asked.ready.touch()
     sync: Sync | None = None
     teller = Teller(voice)
     while not told.wait(pause_for(sync.count if sync is not None else 0)):
