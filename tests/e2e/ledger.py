@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from paceline.testing.embedded import Embedded, processes_with
+from paceline.testing.embedded import Embedded, arguments, processes_with
 from tests.e2e.counting import is_sandbox
 from tests.e2e.manifests import text
 
@@ -105,13 +105,6 @@ class Crowd:
         """The folders of a container's tries that are still kept."""
         found = (self.cluster.settings.agent / "pods" / uid / "containers" / container).glob("*")
         return {int(each.name): each for each in found}
-
-
-def arguments(pid: int) -> list[str]:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
-    except OSError:
-        return []
 
 
 def statuses(pod: dict[str, Any]) -> Iterator[dict[str, Any]]:

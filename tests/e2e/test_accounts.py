@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from paceline.assembly.network import missing_rights
-from paceline.testing.embedded import embedded, wait_until
+from paceline.testing.embedded import embedded, open_files, wait_until
 from tests.e2e.running import create, ended, make_pod, run_pod, shell, show
 
 PLACE = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -176,7 +176,7 @@ def test_tokens_are_told_nobody_else(cluster):
 
 
 def test_the_server_listens_where_pods_and_their_machine_are_and_nowhere_else(cluster):
-    mine = {str(each.readlink()) for each in Path(f"/proc/{cluster.control_pid}/fd").iterdir()}
+    mine = open_files(cluster.control_pid)
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     places = {row[1] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in mine}
     addresses = {socket.inet_ntoa(bytes.fromhex(each.partition(":")[0])[::-1]) for each in places}

@@ -13,7 +13,7 @@ import pytest
 
 from paceline.assembly.namespaces import RUN
 from paceline.assembly.network import bridge_name
-from paceline.testing.embedded import Embedded, embedded, leftovers, wait_until
+from paceline.testing.embedded import Embedded, arguments, embedded, leftovers, wait_until
 from tests.e2e.ledger import ON, Crowd, assert_counted, said_in, statuses, twice
 
 log = logging.getLogger(__name__)
@@ -231,19 +231,12 @@ def assert_read_back(crowd: Crowd, pods: dict[str, dict[str, Any]]) -> None:
 
 def strangers(cluster: Embedded) -> list[str]:
     """The processes beside control, agent and nursery; an agent that has started nothing yet has no nursery."""
-    found = [words for pid in leftovers(cluster.home) if (words := words_of(pid))]
+    found = [words for pid in leftovers(cluster.home) if (words := " ".join(arguments(pid)))]
     for known in ("paceline.assembly.control", "paceline.assembly.agent", "nursery.py"):
         mine = next((words for words in found if known in words), None)
         if mine is not None:
             found.remove(mine)
     return found
-
-
-def words_of(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
-    except OSError:
-        return ""
 
 
 def assert_nothing_left(crowd: Crowd) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from paceline.node import output, sandbox, shim
 from paceline.node.volumes import Mount, Volume
+from paceline.testing.embedded import arguments, open_files
 from tests.e2e.boxes import HOST, SECONDS, python
 
 
@@ -193,22 +194,23 @@ async def test_the_intent_goes_with_the_start_because_it_may_hold_secrets(contai
     box = await container("sleep", "3600", env=(("TOKEN", "canary-7f3a"),)).start()
 
     left = [path.name for path in box.folder.iterdir() if b"canary-7f3a" in path.read_bytes()]
-    arguments = [command_line(pid) for pid in family(box.identity.pid)]
+    said = [word for pid in family(box.identity.pid) for word in arguments(pid)]
     box.signal(signal.SIGQUIT)
     await box.end()
 
     assert left == []
-    assert not any(b"canary-7f3a" in each for each in arguments)
-
-
-def command_line(pid):
-    return Path(f"/proc/{pid}/cmdline").read_bytes()
+    assert said
+    assert not any("canary-7f3a" in word for word in said)
 
 
 def family(pid):
     """Give a process and everything below it."""
     yield pid
-    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return  # It has ended meanwhile.
+    for child in children:
         yield from family(int(child))
 
 
@@ -270,10 +272,6 @@ async def test_a_shim_has_nothing_open_that_was_not_its_own(container, tmp_path)
         await box.end()
 
     assert not any("foreign" in name or "socket:" in name for name in opened)
-
-
-def open_files(pid):
-    return [str(entry.readlink()) for entry in Path(f"/proc/{pid}/fd").iterdir()]
 
 
 async def test_the_container_gets_the_usual_signals_and_rights(container):

@@ -14,6 +14,7 @@ from paceline.assembly.hold import is_ready
 from paceline.testing.embedded import (
     Embedded,
     Ran,
+    arguments,
     embedded,
     folder_for_cluster,
     leftovers,
@@ -260,7 +261,7 @@ def test_starts_at_once_make_one_cluster_and_all_wait_until_it_is_ready() -> Non
             _, said = each.communicate(timeout=60)
             assert each.returncode == 0, said
             assert is_ready(cluster.settings.lock)
-        controls = [pid for pid in leftovers(cluster.home) if b"paceline.assembly.control" in arguments_of(pid)]
+        controls = [pid for pid in leftovers(cluster.home) if "paceline.assembly.control" in arguments(pid)]
         assert controls == [cluster.control_pid]
 
 
@@ -268,10 +269,6 @@ def start(cluster: Embedded) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [paceline_command(), "up", "-d"], env=cluster.environment(), stderr=subprocess.PIPE, text=True
     )
-
-
-def arguments_of(pid: int) -> list[bytes]:
-    return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
 
 
 @pytest.mark.parametrize(("name", "said"), [("a-file", "a-file"), ("x" * 100, "a shorter PACELINE_HOME")])

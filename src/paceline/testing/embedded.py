@@ -156,6 +156,23 @@ def processes_with(mark: str) -> frozenset[tuple[int, int]]:
     return frozenset(found)
 
 
+def arguments(pid: int) -> tuple[str, ...]:
+    """Give the words that a process was started with; none when it has ended."""
+    try:
+        return tuple(Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0"))
+    except OSError:
+        return ()
+
+
+def open_files(pid: int) -> tuple[str, ...]:
+    """Name what a process has open; what it closes meanwhile is left out."""
+    found = []
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            found.append(str(entry.readlink()))
+    return tuple(found)
+
+
 def _processes() -> Iterator[Path]:
     return (each for each in Path("/proc").iterdir() if each.name.isdigit() and int(each.name) != os.getpid())
 
