@@ -89,8 +89,7 @@ def test_an_environment_that_cannot_be_built_is_said_with_the_last_words_of_uv(c
     assert "nowherething" in said
     assert "not found" in said
     asked = ("--field-selector", "involvedObject.name=lost,reason=Failed", "-o", "jsonpath={.items[*].message}")
-    events = cluster.kubectl("get", "events", *asked).out
-    assert "No solution found" in events
+    wait_until("it is told", lambda: "No solution found" in cluster.kubectl("get", "events", *asked).out)
 
 
 def test_what_must_not_be_pulled_is_not_built(cluster: Embedded, place: Path) -> None:

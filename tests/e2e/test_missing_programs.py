@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.testing.embedded import embedded
+from paceline.testing.embedded import embedded, wait_until
 from tests.e2e.manifests import generic, pytorch, text
 
 
@@ -36,8 +36,7 @@ def test_without_bubblewrap_the_job_waits_and_says_what_to_install(
         assert status["phase"] == "Pending"
         assert "bubblewrap" in status["waiting"]
         assert "install" in status["waiting"]
-        events = cluster.kubectl("get", "events").out
-        assert "bubblewrap" in events
+        wait_until("it is told", lambda: "bubblewrap" in cluster.kubectl("get", "events").out)
 
 
 def test_without_torchrun_the_job_fails_and_says_where_to_get_it(tmp_path: Path) -> None:
@@ -57,7 +56,7 @@ def test_without_torchrun_the_job_fails_and_says_where_to_get_it(tmp_path: Path)
         told = [each["message"] for each in status["conditions"] if each["type"] == "ReplicaFailure"]
         assert "torchrun" in told[0]
         assert "image" in told[0]
-        assert "torchrun" in cluster.kubectl("get", "events").out
+        wait_until("it is told", lambda: "torchrun" in cluster.kubectl("get", "events").out)
 
 
 def test_an_image_that_maps_to_nothing_is_said_not_guessed(tmp_path: Path) -> None:

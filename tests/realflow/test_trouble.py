@@ -12,7 +12,7 @@ from paceline.client.cluster import LEASES, NAMESPACES
 from paceline.client.kubeconfig import load
 from paceline.client.transport import Transport
 from paceline.errors import Conflict, Exists, Expired
-from paceline.objects.meta import name_of
+from paceline.objects.meta import Object, name_of
 from paceline.plan.leading import LEASE_SECONDS
 from paceline.testing.realkube import RealKube
 from tests.kubes import kube_with_kinds
@@ -197,6 +197,15 @@ def test_a_leader_whose_lease_was_taken_stops_acting(opens: OpenTransport) -> No
     run(main())
 
 
+async def is_told(stage: Stage, obj: Object, *reasons: str) -> None:
+    """Wait for an event about an object with one of these reasons: what is written comes first, what is told later."""
+
+    async def look() -> bool:
+        return not set(reasons).isdisjoint(await stage.reasons(obj))
+
+    await stage.until(look, lambda: f"{reasons} is told")
+
+
 @pytest.mark.kube
 @pytest.mark.timeout(120)
 def test_a_job_that_only_the_schema_lets_pass_says_what_is_wrong_with_it(opens_real: OpenTransport) -> None:
@@ -211,7 +220,7 @@ def test_a_job_that_only_the_schema_lets_pass_says_what_is_wrong_with_it(opens_r
 
         await stage.until(is_refused)
         assert await stage.pods() == []
-        assert "Invalid" in await stage.reasons(made)
+        await is_told(stage, made, "Invalid")
 
     live(opens_real, act)
 
@@ -255,6 +264,6 @@ def test_a_job_whose_template_the_server_does_not_take_says_which_field_is_wrong
             return "nowhere" in str((await stage.read(made)).get("status", {}).get("waiting"))
 
         await stage.until(is_said)
-        assert "Refused" in await stage.reasons(made) or "Invalid" in await stage.reasons(made)
+        await is_told(stage, made, "Refused", "Invalid")
 
     live(opens_real, act)
