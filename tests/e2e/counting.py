@@ -108,6 +108,11 @@ class Counting:
             "both members have a process", lambda: self.processes() if len(self.processes()) == MEMBERS else None
         )
 
+    def wait_printed(self) -> None:
+        """Wait until every member that is held has printed all of its lines, and they are in the logs."""
+        last = f"line {self.lines - 1}\n"
+        wait_until("all lines are in the logs", lambda: all(last in said for said in self.logs().values()))
+
     def volume(self) -> Path:
         """The folder behind the job's claim."""
         return folder_of(self.cluster, self.name)

@@ -69,6 +69,7 @@ def test_after_a_reboot_a_job_that_is_never_tried_again_has_failed_and_says_why(
     job = Counting(cluster=cluster, lines=3, is_held=True, restart="Never")
     job.submit()
     job.wait_running()
+    job.wait_printed()
     crash_machine(cluster)
 
     up_after_reboot(cluster, tmp_path)

@@ -161,7 +161,7 @@ def test_a_full_disk_refuses_writes_answers_reads_and_ends_nothing(on_small_disk
     # Reads are answered, and what runs runs on.
     assert names(cluster) == {"before", *taken}
     assert job.processes() == running
-    wait_until("all lines are in the log", lambda: all("line 49" in said for said in job.logs().values()))
+    job.wait_printed()
     job.let_go()
     wait_until("the job has ended", lambda: not job.processes())
     assert job.status()["phase"] == "Running"
@@ -201,6 +201,7 @@ def test_a_disk_that_turns_read_only_refuses_writes_and_recovers_with_a_restart(
     job = Counting(cluster=cluster, lines=3, is_held=True)
     job.submit()
     running = job.wait_running()
+    job.wait_printed()
     assert create(cluster, "before").code == 0
     # What the kernel does to a file system that it finds damaged.
     run("mount", "-o", "remount,abort", str(disk))

@@ -61,6 +61,7 @@ def _when(found: dict[str, Any], phase: str) -> dict[str, Any]:
 def test_x14_a_running_job_gives_way_to_a_more_important_one_and_runs_again(cluster):
     submit(cluster, job("modest", TRAINS))
     becomes(cluster, "modest", "Running")
+    wait_until("both train", lambda: cluster.paceline("logs", "modest", "--all").out.count("training") == 2)
     mine = "tensorstack.dev/owner-name=modest"
     victims = json.loads(cluster.kubectl("get", "pods", "-l", mine, "-o", "json").out)["items"]
     submit(cluster, job("rush", "trap 'exit 0' USR1; while :; do sleep 0.1; done", priorityClassName="urgent"))
