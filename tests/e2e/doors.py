@@ -2,6 +2,7 @@
 
 import contextlib
 import http.client
+import os
 import ssl
 from base64 import b64decode
 from collections.abc import Iterator
@@ -13,6 +14,12 @@ from yaml import safe_load
 from paceline.testing.embedded import Embedded
 
 SECONDS = 30.0
+
+
+def own_loopback(number: int = 0) -> str:
+    """Give an address of this machine that no other process of the tests uses: tests of one module may run in two."""
+    place = os.getpid() * 8 + number
+    return f"127.{64 + (place >> 16) % 128}.{place >> 8 & 255}.{place & 255}"
 
 
 class Door:

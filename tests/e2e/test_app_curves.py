@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 
 from paceline.testing.embedded import Embedded, embedded, paceline_command, wait_until
+from tests.e2e.doors import own_loopback
 from tests.e2e.watching import environment
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 IMAGE = "tensorboard:test"
-# Nobody but this machine reaches it.
-HERE, BESIDE = "127.0.0.12", "127.0.0.13"
+# Nobody but this machine reaches them, and no other process of these tests uses them.
+HERE, BESIDE = own_loopback(3), own_loopback(4)
 SMALL = "worker.gpuCount=0,worker.number=2,ps.number=1,worker.memory=64Mi,ps.memory=64Mi,hyperparams.epochs=4"
 
 

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from paceline.testing.embedded import Embedded, embedded, wait_until
+from tests.e2e.doors import own_loopback
 from tests.e2e.running import create, make_pod, shell, show, told
 
 pytestmark = pytest.mark.timeout(300)
-# Nobody but this machine reaches it, and nobody else here uses it.
-HERE = "127.0.0.9"
+# Nobody but this machine reaches it, and no other process of these tests uses it.
+HERE = own_loopback()
 PORT = 8642
 
 
@@ -92,7 +93,7 @@ def test_h42_a_load_balancer_a_high_port_and_neither(cluster: Embedded) -> None:
     assert ways_in(cluster, "high") == ways_in(cluster, "near") == []
     wanted = {PORT, high_port(cluster, "far"), high_port(cluster, "high")}
     assert listening(HERE) == wanted
-    assert ask(PORT, address="127.0.0.10") == ""
+    assert ask(PORT, address=own_loopback(2)) == ""
 
 
 def test_h42_the_type_may_change_and_only_ready_pods_are_led_to(cluster: Embedded) -> None:
@@ -155,7 +156,7 @@ def test_an_address_that_cannot_be_is_refused_before_anything_starts(cluster: Em
 
 
 def test_h42_on_the_machines_network_a_caller_is_led_to_a_pods_own_program_and_to_no_other() -> None:
-    address = "127.0.0.11"
+    address = own_loopback(1)
     with (
         embedded("--network", "host", "--external-address", address) as cluster,
         socket.create_server(("", 0)) as other,
