@@ -304,7 +304,7 @@ def test_who_deletes_at_a_terminal_is_asked_first(cluster, tmp_path):
     assert (tmp_path / "asked-1" / "worker-0" / "made").exists()
 
 
-LEAVE = "trap 'sleep 0.5; date +%s%N > /data/$POD_NAME; exit 0' TERM; while :; do sleep 0.1; done"
+LEAVE = "trap 'sleep 0.5; date +%s%N > /data/$POD_NAME; exit 0' TERM; echo up; while :; do sleep 0.1; done"
 
 
 def test_a_stopped_application_ends_its_workers_before_the_servers_they_talk_to(cluster, tmp_path):
@@ -317,6 +317,7 @@ def test_a_stopped_application_ends_its_workers_before_the_servers_they_talk_to(
         cluster, "install", "order", "tensorflow-training", "-f", str(values), "--set", "tensorboard.image=nobody/has:1"
     )
     comes_to(cluster, "order", "Running")
+    wait_until("all listen", lambda: ask(cluster, "logs", "order", "--all").out.count("up") == 3)
 
     assert ask(cluster, "stop", "order").out == "app/order stopped\n"
 
@@ -349,12 +350,14 @@ def test_a_container_is_stopped_by_the_signal_it_asks_for(cluster):
                     "lifecycle": {"stopSignal": "SIGINT"},
                 }
             ],
-            # Ended by the node itself, so that the pod is still there to be asked how.
-            "activeDeadlineSeconds": 3,
         },
     }
     made = cluster.kubectl("create", "-f", "-", stdin=json.dumps(pod))
     assert made.code == 0, made.err
+    wait_until("it listens", lambda: cluster.kubectl("logs", "polite").out == "up\n")
+    # Ended by the node itself, so that the pod is still there to be asked how.
+    late = json.dumps({"spec": {"activeDeadlineSeconds": 1}})
+    assert cluster.kubectl("patch", "pod", "polite", "-p", late).code == 0
 
     def look():
         status = shown(cluster, "pod", "polite")["status"]

@@ -93,7 +93,7 @@ def test_a_values_file_becomes_a_training_its_results_and_the_next_revision(clus
     """
     dry = ask(cluster, "install", "mnist", "tensorflow-training", "-f", values, "--dry-run", "--debug")
     assert "kind: TensorFlowTrainingJob" in dry.out
-    assert shown(cluster, "trainingapps")["items"] == []
+    assert shown(cluster, "trainingapp", "mnist") is None
 
     installed = ask(cluster, "install", "mnist", "tensorflow-training", "-f", values)
     assert installed.out == "app/mnist installed\n"
@@ -136,8 +136,13 @@ def test_a_values_file_becomes_a_training_its_results_and_the_next_revision(clus
     gone = ask(cluster, "uninstall", "-y", "mnist")
     assert "not there" in gone.err
     for kind in ("tensorflowtrainingjobs", "jobrecords", "tensorboards", "pvc"):
-        wait_until(f"no {kind} are left", lambda kind=kind: shown(cluster, kind)["items"] == [])
+        wait_until(f"no {kind} are left", lambda kind=kind: not of_mnist(cluster, kind))
     assert list(share.glob("logs/mnist-2/checkpoint.json")), "the files stay"
+
+
+def of_mnist(cluster: Embedded, kind: str) -> list[str]:
+    names = [each["metadata"]["name"] for each in shown(cluster, kind)["items"]]
+    return [name for name in names if name.startswith("mnist")]
 
 
 def check_what_was_written(cluster: Embedded, share: Path) -> None:

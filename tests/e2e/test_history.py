@@ -10,7 +10,7 @@ import pytest
 
 from paceline.testing.embedded import Embedded, embedded, folder_for_cluster, wait_until
 from tests.e2e.manifests import pytorch, text
-from tests.e2e.running import make_pod, run_pod, shell, told
+from tests.e2e.running import make_pod, run_pod, shell, show, told
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +37,7 @@ def test_the_log_of_a_deleted_pod_is_kept(cluster: Embedded) -> None:
     mounts = [{"name": "scratch", "mountPath": "/scratch"}]
     container = shell("echo out; echo err >&2; touch /scratch/large", volumeMounts=mounts)
     run_pod(cluster, "spoke", container, volumes=[{"name": "scratch", "emptyDir": {}}])
+    uid = show(cluster, "pod", "spoke")["metadata"]["uid"]
     delete(cluster, "pod", "spoke")
     wait_until("it is in the past", lambda: [each for each in kept(cluster) if each["pod"] == "spoke"])
 
@@ -45,8 +46,9 @@ def test_the_log_of_a_deleted_pod_is_kept(cluster: Embedded) -> None:
     assert sorted(said.out.splitlines()) == ["err", "out"]
     assert "pod spoke is gone" in said.err
     assert cluster.paceline("logs", "pod/spoke", "--tail", "1").out.count("\n") == 1
-    assert not list(cluster.home.glob("agent/**/large"))
-    assert not list(cluster.home.glob("agent/**/intent.json"))
+    (past,) = (cluster.settings.agent / "history" / "default").glob(f"*/spoke.{uid}")
+    assert {path.name for path in past.rglob("*")}.isdisjoint({"large", "intent.json"})
+    assert not (cluster.settings.agent / "pods" / uid).exists()
 
 
 def test_the_members_of_a_deleted_job_are_told_apart_and_so_are_two_jobs_of_one_name(
