@@ -29,6 +29,13 @@ def show(cluster: Embedded, kind: str, name: str) -> dict[str, Any]:
     return found
 
 
+def assert_no_bugs(cluster: Embedded) -> None:
+    """Nothing that clients did was told of as a bug; asked in the end, when they have come, gone and broken off."""
+    told = cluster.settings.log.read_text()
+    assert "Traceback" not in told
+    assert " ERROR " not in told
+
+
 def phase(cluster: Embedded, kind: str, name: str) -> str:
     return str((show(cluster, kind, name).get("status") or {}).get("phase"))
 
