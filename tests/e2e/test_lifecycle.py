@@ -10,7 +10,7 @@ from tests.e2e.manifests import text
 # Waits for the end and says so.
 STAYS = "trap 'echo bye; exit 0' TERM; echo here; while :; do sleep 0.1; done"
 WAITS = "until [ -e /tmp/hook ]; do sleep 0.05; done; cat /tmp/hook; while :; do sleep 0.1; done"
-QUICK = {"periodSeconds": 1, "failureThreshold": 1}
+QUICK = {"periodSeconds": 1, "failureThreshold": 1, "timeoutSeconds": 10}
 
 
 def box(name: str, *command: str, **fields: Any) -> dict[str, Any]:
@@ -54,10 +54,11 @@ def events(cluster: Embedded, name: str) -> list[tuple[str, str]]:
 
 
 def test_a_sidecar_runs_beside_its_pod_and_is_stopped_after_it(cluster: Embedded) -> None:
-    beside = shell(
-        "beside", "trap 'echo bye; exit 0' TERM; echo here; while :; do sleep 0.1; done", restartPolicy="Always"
-    )
-    create(cluster, "sidecar", shell("main", "sleep 1; echo done"), initContainers=[beside])
+    shared = {"volumeMounts": [{"name": "shared", "mountPath": "/shared"}]}
+    script = "trap 'echo bye; exit 0' TERM; echo here; touch /shared/up; while :; do sleep 0.1; done"
+    beside = shell("beside", script, restartPolicy="Always", **shared)
+    main = shell("main", "until [ -e /shared/up ]; do sleep 0.1; done; echo done", **shared)
+    create(cluster, "sidecar", main, initContainers=[beside], volumes=[{"name": "shared", "emptyDir": {}}])
 
     found = ended(cluster, "sidecar")
 
@@ -93,20 +94,24 @@ def test_who_follows_a_log_is_let_go_with_the_pod(cluster: Embedded) -> None:
     assert followed.out in {"here\n", ""}
 
 
-def test_a_pod_is_ready_when_its_probe_says_so_and_restarted_when_it_is_dead(cluster: Embedded) -> None:
-    script = "touch /tmp/alive; sleep 2; touch /tmp/ready; sleep 3; rm /tmp/alive; sleep 60"
+def test_a_pod_is_ready_when_its_probe_says_so_and_restarted_when_it_is_dead(cluster: Embedded, tmp_path: Path) -> None:
+    (tmp_path / "alive").touch()
     main = shell(
         "main",
-        script,
-        readinessProbe={"exec": {"command": ["cat", "/tmp/ready"]}, **QUICK},
-        livenessProbe={"exec": {"command": ["cat", "/tmp/alive"]}, "initialDelaySeconds": 1, **QUICK},
+        "sleep 1000",
+        readinessProbe={"exec": {"command": ["cat", "/told/ready"]}, **QUICK},
+        livenessProbe={"exec": {"command": ["cat", "/told/alive"]}, **QUICK},
+        volumeMounts=[{"name": "told", "mountPath": "/told"}],
     )
-    create(cluster, "probed", main, restartPolicy="Always", terminationGracePeriodSeconds=1)
+    told_here = [{"name": "told", "hostPath": {"path": str(tmp_path)}}]
+    create(cluster, "probed", main, restartPolicy="Always", terminationGracePeriodSeconds=1, volumes=told_here)
 
     wait_until("it runs", lambda: status(cluster, "probed")["phase"] == "Running")
     assert not status(cluster, "probed")["containerStatuses"][0]["ready"]
+    (tmp_path / "ready").touch()
     ready = cluster.kubectl("wait", "--for=condition=Ready", "pod/probed", "--timeout=60s")
     assert ready.code == 0, ready.err
+    (tmp_path / "alive").unlink()
     wait_until("it was restarted", lambda: status(cluster, "probed")["containerStatuses"][0]["restartCount"] > 0)
     told = events(cluster, "probed")
     assert ("Killing", "Container main failed liveness probe, will be restarted") in told
