@@ -13,8 +13,11 @@ WATCH = {"timeout_seconds": 60, "_request_timeout": 90}
 
 
 @pytest.fixture
-def api(cluster):
-    with config.new_client_from_config(str(cluster.kubeconfig)) as connected:
+def api(cluster, tmp_path):
+    # Else the client leaves the server's certificate in the machine's /tmp: a worker of pytest has no end to do it at.
+    settings = client.Configuration()
+    config.load_kube_config(str(cluster.kubeconfig), client_configuration=settings, temp_file_path=str(tmp_path))
+    with client.ApiClient(settings) as connected:
         yield connected
 
 
