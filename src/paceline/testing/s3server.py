@@ -76,15 +76,13 @@ def s3_server(*, host: str = "127.0.0.1") -> Iterator[S3Server]:
     program = find_moto()
     if program is None:
         raise Unavailable("there is no S3 server; type: tools/setup moto")
-    with socket.socket() as probe:
-        probe.bind((host, 0))
-        port = int(probe.getsockname()[1])
-    server = S3Server(program=program, host=host, port=port)
-    try:
-        server.start()
-        yield server
-    finally:
-        server.kill()
+    with _kept_port(host) as port:
+        server = S3Server(program=program, host=host, port=port)
+        try:
+            server.start()
+            yield server
+        finally:
+            server.kill()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -118,6 +116,16 @@ class Front:
         with contextlib.suppress(OSError), socket.create_connection((self.server.host, self.port), timeout=1):
             return True
         return False
+
+
+@contextlib.contextmanager
+def _kept_port(host: str) -> Iterator[int]:
+    """Keep a port: bound and never listened at, it is given to nobody else, also while its server is away."""
+    with socket.socket() as keeper:
+        # As the servers set it, too: only so may they listen there.
+        keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        keeper.bind((host, 0))
+        yield int(keeper.getsockname()[1])
 
 
 def _await(process: "subprocess.Popen[bytes]", is_up: Callable[[], bool], name: str) -> None:
@@ -160,12 +168,10 @@ asyncio.run(main())
 @contextlib.contextmanager
 def in_front_of(server: S3Server) -> Iterator[Front]:
     """Run a front until the end of the block."""
-    with socket.socket() as probe:
-        probe.bind((server.host, 0))
-        port = int(probe.getsockname()[1])
-    front = Front(server=server, port=port)
-    try:
-        front.start()
-        yield front
-    finally:
-        front.kill()
+    with _kept_port(server.host) as port:
+        front = Front(server=server, port=port)
+        try:
+            front.start()
+            yield front
+        finally:
+            front.kill()
