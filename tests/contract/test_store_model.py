@@ -212,7 +212,7 @@ class StoreMachine(RuleBasedStateMachine):
 
 
 async def anext_of(watch: Watch) -> Record:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         return await anext(watch)
 
 

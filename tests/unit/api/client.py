@@ -108,7 +108,7 @@ class Client:
                 yield following
             finally:
                 following.hang_up()
-                async with asyncio.timeout(5):
+                async with asyncio.timeout(30):
                     await running
 
 
@@ -142,7 +142,7 @@ class Following:
 
     async def chunk(self):
         """The next bytes, or None at the end."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             body, more = await self._queue.get()
         return body if body or more else None
 

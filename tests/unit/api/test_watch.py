@@ -358,7 +358,7 @@ async def test_a_client_that_does_not_read_is_cut_off(client, store, monkeypatch
     deaf = Deaf()
     scope = scope_of("GET", CONFIG_MAPS, query=LISTEN) | {"state": {"abort": deaf.abort}}
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await client.app(scope, deaf.receive, deaf.send)
 
     assert deaf.is_cut

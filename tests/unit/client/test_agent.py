@@ -85,4 +85,4 @@ async def test_who_stops_reading_hangs_up(agent, wire):
     async with aclosing(agent.logs("team", POD, {"follow": "true"})) as log:
         assert await anext(log) == b"one\n"
 
-    assert await asyncio.to_thread(wire.hung_up.get, timeout=5)
+    assert await asyncio.to_thread(wire.hung_up.get, timeout=30)

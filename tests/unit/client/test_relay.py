@@ -33,7 +33,7 @@ class Caller:
         return b"".join(each.get("body", b"") for each in self.got)
 
     async def until(self, is_there):
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while not is_there():
                 self.news.clear()
                 await self.news.wait()
@@ -99,7 +99,7 @@ async def test_a_client_that_hangs_up_is_hung_up_for():
         group.create_task(pass_on(place, Passing(target="/", headers=(HOST,)), caller.inbox.get, caller.send))
         await caller.until(lambda: caller.body == b"one")
         caller.inbox.put_nowait({"type": "http.disconnect"})
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await finished.wait()
 
 
@@ -235,7 +235,7 @@ async def test_a_client_that_closes_its_websocket_closes_the_other():
     async with lines(wait) as place:
         caller = Caller({"type": "websocket.disconnect", "code": 4002, "reason": "enough"})
         await join(place, Passing(target="/", headers=(HOST,)), caller.inbox.get, caller.send)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await ended.wait()
 
 
@@ -271,7 +271,7 @@ async def test_a_client_that_has_just_left_is_no_failure(leaves_at):
 
     async with lines(once) as place:
         await join(place, Passing(target="/", headers=(HOST,)), caller.inbox.get, send)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await ended.wait()
 
     assert leaves_at not in [each["type"] for each in caller.got]

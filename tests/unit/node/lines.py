@@ -58,7 +58,7 @@ class Client:
         await self._until(lambda: self.sent)
 
     async def _until(self, is_there):
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while not is_there():
                 self._news.clear()
                 await self._news.wait()

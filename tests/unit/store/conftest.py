@@ -16,13 +16,13 @@ class Gate:
     async def run(self, call):
         self._arrived.release()
         # Bounded, so that a test that fails with the gate shut still ends.
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await self.opened.wait()
         return call()
 
     async def arrivals(self, count):
         """Wait until as many more calls have arrived."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             for _ in range(count):
                 await self._arrived.acquire()
 

@@ -22,7 +22,7 @@ def feed_of(*records, **limits):
 
 
 async def revisions(watch, count):
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         return [(await anext(watch)).revision for _ in range(count)]
 
 

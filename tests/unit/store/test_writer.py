@@ -25,7 +25,7 @@ async def store_on(log, blocking=None, limits=DEFAULTS):
 
 
 async def outcomes(*writes):
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         return await asyncio.gather(*writes, return_exceptions=True)
 
 
