@@ -8,10 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from paceline.errors import Unavailable
+from paceline.node.shim import start_ticks
 
 READY = "ready"
-# Whoever only looks has the lock for an instant, hence more than one try.
-TRIES, PAUSE_SECONDS = 20, 0.01
+# Whoever only looks has the lock for an instant, hence more than one try; on a loaded machine an instant may be long,
+# hence many more where no live process is named that could be the holder.
+TRIES, MOST_TRIES, PAUSE_SECONDS = 20, 1000, 0.01
+# More than any holder writes.
+MOST_BYTES = 64
 
 
 @contextlib.contextmanager
@@ -37,7 +41,7 @@ def say_ready(path: Path) -> None:
 
 
 def holder(path: Path) -> int | None:
-    """Give the pid of the live process that holds the lock, or None."""
+    """Give the pid of the live process that holds the lock, -1 when it has not said who it is yet, or None."""
     words = _words_of_holder(path)
     if words is None:
         return None
@@ -75,24 +79,32 @@ def _words_of_holder(path: Path) -> list[str] | None:
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return os.read(file, 64).decode(errors="replace").split()
+        return _live_words(file)
     else:
         return None
     finally:
         os.close(file)
 
 
+def _live_words(file: int) -> list[str]:
+    """Read what a live process wrote; what a killed one left is not believed, also before the next has written."""
+    words = os.pread(file, MOST_BYTES, 0).decode(errors="replace").split()
+    return words if words and words[0].isdigit() and start_ticks(int(words[0])) is not None else []
+
+
 def _take(file: int) -> bool:
-    for _ in range(TRIES):
+    for tries in range(MOST_TRIES):
         with contextlib.suppress(BlockingIOError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return True
+        if tries >= TRIES and _live_words(file):
+            return False
         time.sleep(PAUSE_SECONDS)
     return False
 
 
 def _write(file: int, text: str) -> None:
-    # Over the old words first, then cut: whoever reads in between finds our pid as the first word all the same.
+    # Over all of the old words first, then cut: whoever reads in between finds our pid and nothing of theirs.
     line = f"{text}\n".encode()
-    os.pwrite(file, line, 0)
+    os.pwrite(file, line.ljust(MOST_BYTES, b"\n"), 0)
     os.ftruncate(file, len(line))

@@ -55,13 +55,13 @@ class Embedded:
 
     @property
     def control_pid(self) -> int | None:
-        """The control process, while it lives."""
-        return holder(self.settings.lock)
+        """The control process, while it lives and has said who it is."""
+        return _named(holder(self.settings.lock))
 
     @property
     def agent_pid(self) -> int | None:
-        """The node agent, while it lives."""
-        return holder(self.settings.agent_lock)
+        """The node agent, while it lives and has said who it is."""
+        return _named(holder(self.settings.agent_lock))
 
     def environment(self) -> dict[str, str]:
         """Give the environment in which commands talk to this cluster."""
@@ -91,6 +91,11 @@ class Embedded:
             check=False,
         )
         return Ran(code=done.returncode, out=done.stdout, err=done.stderr)
+
+
+def _named(pid: int | None) -> int | None:
+    """Never -1, which is every process of the machine to whoever sends a signal there."""
+    return pid if pid is not None and pid > 0 else None
 
 
 def paceline_command() -> str:

@@ -1,11 +1,13 @@
 """One process per folder, and whoever only looks is in nobody's way."""
 
+import fcntl
 import os
 import threading
+import time
 
 import pytest
 
-from paceline.assembly.hold import hold, holder, is_ready, say_ready
+from paceline.assembly.hold import TRIES, hold, holder, is_ready, say_ready
 from paceline.errors import Unavailable
 
 
@@ -42,6 +44,30 @@ def test_what_a_killed_holder_left_is_not_believed(tmp_path):
     assert not is_ready(path)
     with hold(path):
         assert path.read_text() == f"{os.getpid()}\n"
+
+
+def test_what_a_killed_holder_left_is_not_believed_before_the_next_has_written_either(tmp_path):
+    path = tmp_path / "lock"
+    path.write_text("999999999 ready\n")
+    with path.open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert holder(path) == -1
+        assert not is_ready(path)
+
+
+def test_whoever_looks_for_longer_than_an_instant_does_not_keep_a_holder_out(tmp_path, monkeypatch):
+    path, waits = tmp_path / "lock", []
+    with path.open("w") as looking:
+        fcntl.flock(looking, fcntl.LOCK_SH)
+
+        def wait(seconds):
+            waits.append(seconds)
+            if len(waits) == 10 * TRIES:
+                fcntl.flock(looking, fcntl.LOCK_UN)
+
+        monkeypatch.setattr(time, "sleep", wait)
+        with hold(path):
+            assert len(waits) == 10 * TRIES
 
 
 def test_whoever_looks_all_the_time_does_not_keep_a_holder_out(tmp_path):
