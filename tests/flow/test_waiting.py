@@ -3,7 +3,7 @@
 import pytest
 
 from paceline.client.cluster import PODS
-from paceline.objects.meta import key_of
+from paceline.objects.meta import Object, key_of
 from paceline.testing.simcluster import SimCluster
 from tests.flow.life import phase_becomes
 from tests.flow.test_kinds import where
@@ -37,3 +37,40 @@ def test_a_pod_that_is_deleted_while_its_gang_waits_is_made_again_and_the_gang_r
         assert [each["count"] for each in told if each["reason"] == "Remade"] == [1]
 
     live(act)
+
+
+def test_members_that_restart_alone_come_back_from_a_pause_together_or_not_at_all() -> None:
+    async def act(cluster: SimCluster) -> None:
+        job = crew("train", make=pytorch, restartScope="Replica", runPolicy={"backoffLimit": 3})
+        await submit(cluster, job)
+        await phase_becomes(cluster, PYTORCH, "train", "Running")
+        # One of them has had a try more than the other.
+        await cluster.client().delete(PODS, key_of((await pods_of(cluster, "train"))[1]))
+        await until(lambda: runs(cluster, "train", {"0", "1"}))
+        await pause(cluster, "train", is_wanted=True)
+        await phase_becomes(cluster, PYTORCH, "train", "Paused")
+        # Half of the room is gone when the job comes back.
+        await submit(cluster, crew("small", replicas=1))
+        await phase_becomes(cluster, PYTORCH, "small", "Running")
+        await pause(cluster, "train", is_wanted=False)
+        await until(lambda: waits(cluster, "train"))
+        assert not any(pod["spec"].get("nodeName") for pod in await pods_of(cluster, "train") if waiting(pod))
+        await cluster.client().delete(where(job), ("default", "small"))
+        await until(lambda: runs(cluster, "train", {"2"}))
+
+    live(act)
+
+
+async def pause(cluster: SimCluster, name: str, *, is_wanted: bool) -> None:
+    patch = {"spec": {"runMode": {"pause": {"enabled": is_wanted}}}}
+    await cluster.client().patch(PYTORCH, ("default", name), patch)
+
+
+async def runs(cluster: SimCluster, name: str, attempts: set[str]) -> bool:
+    """Tell whether all members run, at these tries."""
+    running = [pod for pod in await pods_of(cluster, name) if pod["status"]["phase"] == "Running"]
+    return len(running) == 2 and {pod["metadata"]["labels"]["paceline.dev/attempt"] for pod in running} == attempts
+
+
+def waiting(pod: Object) -> bool:
+    return bool(pod["status"]["phase"] == "Pending")

@@ -121,6 +121,11 @@ class Gang:
     queue: str = ""
     priority: int = 0
 
+    @property
+    def needed(self) -> int:
+        """Tell how many members must have room before any of them starts."""
+        return len(self.members) if self.least is None else self.least
+
     def member(self, place: Place) -> Member:
         """Find who runs at a place; KeyError when the gang has no such place."""
         for member in self.members:

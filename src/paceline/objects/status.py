@@ -115,7 +115,8 @@ class JobStatus:
     # Tries of the whole gang, counted from 0, and further tries of single places.
     attempt: int = 0
     member_attempts: Mapping[str, int] = field(default_factory=dict)
-    # How often a place was given up when the job shrank: whoever comes back there has a new name.
+    # Numbers of tries that a place leaves out: it was given up when the job shrank, went without a restart, or others
+    # had more tries than it before all began again together. Whoever comes back there has a new name.
     releases: Mapping[str, int] = field(default_factory=dict)
     # Places that were left when the job shrank, whose output is not known to be copied.
     left: tuple[Place, ...] = ()

@@ -35,7 +35,7 @@ from paceline.plan.seen import PodSeen, Seen
 from paceline.plan.shared_memory import shared_memory_advice
 from paceline.plan.success import holding, is_hopeless, say, say_success
 from paceline.plan.tasks import with_tasks
-from paceline.plan.tries import Try, older_pods, tries_of
+from paceline.plan.tries import Try, gang_size, older_pods, tries_of
 from paceline.plan.unrun import say_remade, unrun, without
 from paceline.plan.waiting import Waiting, failure_of, say_failure, why_waiting
 
@@ -203,8 +203,9 @@ def _missing(seen: Seen, tries: tuple[Try, ...], old: tuple[PodSeen, ...]) -> tu
     if old and is_new_meeting(seen.gang, tries):
         return ()
     taken = {pod.place for pod in old}
+    size = gang_size(seen.gang, tries)
     return tuple(
-        NewPod(place=each.place, attempt=each.attempt)
+        NewPod(place=each.place, attempt=each.attempt, gang_size=size)
         for each in tries
         if each.phase is ReplicaPhase.CREATING and each.place not in taken
     )

@@ -35,8 +35,7 @@ def is_too_small(gang: Gang, lost: frozenset[Place]) -> bool:
 
 def is_up(gang: Gang, tries: tuple[Try, ...]) -> bool:
     """Tell whether as many members have started as the job needs."""
-    started = sum(each.has_started for each in tries)
-    return started >= (len(tries) if gang.least is None else gang.least)
+    return sum(each.has_started for each in tries) >= gang.needed
 
 
 def is_new_meeting(gang: Gang, tries: tuple[Try, ...]) -> bool:

@@ -9,7 +9,7 @@ from paceline.plan.leaving import leave
 from paceline.plan.plan import Plan, Tell
 from paceline.plan.seen import Seen
 from paceline.plan.tasks import with_tasks
-from paceline.plan.tries import Try, tries_of
+from paceline.plan.tries import Try, begin_all, tries_of
 
 ON_HOLD = "the job is suspended; set spec.suspend to false to let it run"
 
@@ -84,12 +84,8 @@ def is_restart_wanted(seen: Seen) -> bool:
 
 
 def _next_try(seen: Seen, status: JobStatus, told: Tell) -> Plan:
-    status = status.but(
-        attempt=status.attempt + _was_made(seen),
-        restart_granted=seen.restart_wish,
-        start_after=None,
-        waiting="",
-    )
+    status = begin_all(status, seen.gang) if _was_made(seen) else status
+    status = status.but(restart_granted=seen.restart_wish, start_after=None, waiting="")
     status = with_tasks(status, tries_of(seen, status))
     return Plan(status=status, delete=unfinished(seen.pods), tell=(told,))
 

@@ -22,6 +22,8 @@ class NewPod:
 
     place: Place
     attempt: int
+    # How many pods get room together, or none of them.
+    gang_size: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from paceline.objects import labels
-from paceline.objects.gang import Gang, Launch, Member, RestartScope, Site
+from paceline.objects.gang import Gang, Launch, Member, Site
 from paceline.objects.meta import Object
 from paceline.plan.errands import template_of
 from paceline.plan.plan import NewErrand, NewPod
@@ -114,7 +114,7 @@ def service_manifest(site: Site, *, owner: Mapping[str, Any]) -> Object:
 
 
 def _for_scheduler(gang: Gang, new: NewPod) -> dict[str, str]:
-    told = {labels.GANG_SIZE: str(_gang_size(gang, new))}
+    told = {labels.GANG_SIZE: str(new.gang_size)}
     return {**told, labels.QUEUE_PRIORITY: str(gang.priority)} if gang.queue else told
 
 
@@ -145,15 +145,5 @@ def group_manifest(site: Site, gang: Gang, *, owner: Mapping[str, Any]) -> Objec
             "labels": job_labels(site, owner),
             "ownerReferences": [dict(owner)],
         },
-        "spec": {"minMember": _needed(gang), "queue": gang.queue, "priority": gang.priority},
+        "spec": {"minMember": gang.needed, "queue": gang.queue, "priority": gang.priority},
     }
-
-
-def _gang_size(gang: Gang, new: NewPod) -> int:
-    """Count the pods that are placed together; a member that comes back alone waits for nobody."""
-    is_alone = gang.scope is RestartScope.REPLICA and new.attempt > 0
-    return 1 if is_alone else _needed(gang)
-
-
-def _needed(gang: Gang) -> int:
-    return len(gang.members) if gang.least is None else gang.least

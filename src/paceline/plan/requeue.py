@@ -8,7 +8,7 @@ from paceline.plan.plan import Plan, Tell
 from paceline.plan.restart import is_of_all
 from paceline.plan.seen import Seen
 from paceline.plan.tasks import with_tasks
-from paceline.plan.tries import Try, tries_of
+from paceline.plan.tries import Try, begin_all, begin_together, tries_of
 
 PREEMPTED = "Preempted"
 
@@ -23,10 +23,9 @@ def requeue(seen: Seen, status: JobStatus, tries: tuple[Try, ...]) -> Plan:
     going = giving_way(tries)
     is_whole = is_of_all(seen.gang, going)
     if is_whole:
-        status = status.but(attempt=status.attempt + 1, resumes=status.resumes + 1)
+        status = begin_all(status, seen.gang).but(resumes=status.resumes + 1)
     else:
-        releases = {str(each.place): status.releases.get(str(each.place), 0) + 1 for each in going}
-        status = status.but(releases={**status.releases, **releases})
+        status = begin_together(status, tries, going)
     left = [each for each in tries if each not in going and each.phase is not ReplicaPhase.SUCCEEDED]
     if status.phase is Phase.RUNNING and (is_whole or not left):
         status = status.but(phase=Phase.PENDING)

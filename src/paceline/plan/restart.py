@@ -8,7 +8,7 @@ from paceline.objects.gang import Gang, Place, RestartPolicy, RestartScope
 from paceline.objects.status import JobStatus, ReplicaPhase
 from paceline.plan.memory import advice, counted, is_killed_again
 from paceline.plan.seen import Seen
-from paceline.plan.tries import Try
+from paceline.plan.tries import Try, begin_all
 
 # Ctrl-C, SIGKILL, "please restart me", SIGTERM: T9k's list, to the letter.
 RESTARTABLE = frozenset({130, 137, 138, 143})
@@ -77,8 +77,8 @@ def restarted(status: JobStatus, gang: Gang, again: tuple[Try, ...], now: dateti
         roles[each.place.role] = roles.get(each.place.role, 0) + 1
         if not is_whole:
             members[str(each.place)] = members.get(str(each.place), 0) + 1
-    return status.but(
-        attempt=status.attempt + is_whole,
+    begun = begin_all(status, gang) if is_whole else status
+    return begun.but(
         member_attempts=members,
         backoff_count=count,
         role_restarts=roles,

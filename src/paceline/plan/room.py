@@ -93,7 +93,7 @@ def asks_of(pods: Iterable[Object]) -> tuple[GangAsk, ...]:
     """Read the pods that wait for a node, gang by gang.
 
     A gang is one attempt of one job. A member that is already at a later attempt counts as there: it will not come
-    back to this one.
+    back to this one. Where nobody of the job has a node yet, all are one gang, whichever attempts they are.
     """
     families: dict[str, list[Object]] = {}
     for pod in pods:
@@ -135,8 +135,10 @@ def add(one: Amounts, other: Amounts) -> dict[str, Decimal]:
 
 def _gangs(family: list[Object]) -> Iterable[GangAsk]:
     waiting = [pod for pod in family if waits(pod)]
-    for attempt in sorted({_attempt(pod) for pod in waiting}):
-        members = sorted((pod for pod in waiting if _attempt(pod) == attempt), key=key_of)
+    attempts = sorted({_attempt(pod) for pod in waiting})
+    is_begun = any(_holds(pod) for pod in family)
+    for attempt in attempts if is_begun else attempts[:1]:
+        members = sorted((pod for pod in waiting if _attempt(pod) == attempt or not is_begun), key=key_of)
         first = members[0]
         yield GangAsk(
             name=_gang_name(first),
@@ -201,6 +203,11 @@ def waits(pod: Object) -> bool:
     """Tell whether a pod waits for a node."""
     spec = pod["spec"]
     return not (spec.get("nodeName") or spec.get("schedulingGates") or is_final(pod) or is_deleting(pod))
+
+
+def _holds(pod: Object) -> bool:
+    """Tell whether a pod has a node, and is not about to leave it."""
+    return bool(pod["spec"].get("nodeName")) and not is_final(pod) and not is_deleting(pod)
 
 
 def is_final(pod: Object) -> bool:

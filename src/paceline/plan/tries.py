@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from paceline.objects.gang import FLUSH, Member, Place
+from paceline.objects.gang import FLUSH, Gang, Member, Place, RestartScope
 from paceline.objects.status import JobStatus, ReplicaPhase
 from paceline.plan.seen import ContainerSeen, PodPhase, PodSeen, Seen
 
@@ -38,6 +38,11 @@ class Try:
     def has_failed(self) -> bool:
         """Tell whether this try is over without success; a pod that somebody deleted is."""
         return self.phase in (ReplicaPhase.FAILED, ReplicaPhase.DELETED)
+
+    @property
+    def is_over(self) -> bool:
+        """Tell whether this try has ended, one way or the other."""
+        return self.has_failed or self.phase is ReplicaPhase.SUCCEEDED
 
     @property
     def has_started(self) -> bool:
@@ -81,6 +86,29 @@ def attempt_of(status: JobStatus, place: Place) -> int:
     return status.attempt + status.member_attempts.get(name, 0) + status.releases.get(name, 0)
 
 
+def begin_all(status: JobStatus, gang: Gang) -> JobStatus:
+    """Begin the next try of all members, which are placed as one gang."""
+    places = tuple(member.place for member in gang.members)
+    number = max(attempt_of(status, place) for place in places) + 1
+    return _numbered(status.but(attempt=status.attempt + 1), places, number)
+
+
+def begin_together(status: JobStatus, tries: tuple[Try, ...], going: tuple[Try, ...]) -> JobStatus:
+    """Begin the next try of some members, which are placed as one gang, with those that wait for room already."""
+    number = max(each.attempt + (each.has_started or each in going) for each in tries)
+    return _numbered(status, tuple(each.place for each in going), number)
+
+
+def gang_size(gang: Gang, tries: tuple[Try, ...]) -> int:
+    """Count the pods that get room together; a member that comes back to others which run waits for nobody."""
+    if gang.scope is RestartScope.GANG:
+        return gang.needed
+    under_way = [each for each in tries if not each.is_over]
+    if any(each.has_started for each in under_way) or len({each.attempt for each in under_way}) != 1:
+        return 1
+    return max(gang.needed - (len(tries) - len(under_way)), 1)
+
+
 def tries_of(seen: Seen, status: JobStatus | None = None) -> tuple[Try, ...]:
     """Give the current try of every member, in their order; `status` is the one to go by, if not the last."""
     status = seen.status if status is None else status
@@ -103,6 +131,13 @@ def older_pods(seen: Seen, tries: tuple[Try, ...]) -> tuple[PodSeen, ...]:
     """Give the pods that are no current try."""
     current = {each.name for each in tries}
     return tuple(pod for pod in seen.pods if pod.name not in current)
+
+
+def _numbered(status: JobStatus, places: tuple[Place, ...], number: int) -> JobStatus:
+    """Give the next tries of places the same number, whatever each of them had: who shares it is one gang."""
+    spent = {str(place): status.attempt + status.member_attempts.get(str(place), 0) for place in places}
+    releases = {**status.releases, **{name: number - tries for name, tries in spent.items()}}
+    return status.but(releases={name: count for name, count in releases.items() if count})
 
 
 def _flushed(seen: Seen, member: Member, tried: Try) -> Try:

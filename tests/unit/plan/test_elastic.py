@@ -4,11 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from paceline.objects import labels
 from paceline.objects.status import ConditionType, JobStatus, Phase
 from paceline.plan.decide import decide
-from paceline.plan.plan import NewPod
-from paceline.plan.pods import pod_manifest
 from tests.unit.kinds.manifests import deepspeed, gang_of, pytorch, replica
 from tests.unit.plan.worlds import GANG, NOW, REPLICA, SITE, after, gang, obeyed, places, pod, seen
 
@@ -210,11 +207,10 @@ ELASTIC = {"elastic": {"enabled": True, "minReplicas": 4, "maxReplicas": 10, "ex
 def test_as_few_as_the_least_are_placed_together():
     """Vector 13: 7 replicas, of which 4 are the group that is scheduled together."""
     job = gang_of(pytorch(replica(replicas=1), torchrunConfig={"enabled": True}, **ELASTIC))
-    owner = {"kind": "PyTorchTrainingJob", "uid": "u"}
-    made = pod_manifest(SITE, job, NewPod(place=A, attempt=0), owner=owner)
+    plan = decide(seen(of=job), NOW)
 
     assert (len(job.members), job.least) == (7, 4)
-    assert made["metadata"]["annotations"][labels.GANG_SIZE] == "4"
+    assert [new.gang_size for new in plan.create] == [4] * 7
 
 
 def test_deepspeed_needs_all_because_each_is_told_of_all():

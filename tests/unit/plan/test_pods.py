@@ -3,12 +3,10 @@
 from base64 import b64decode
 from dataclasses import replace
 
-import pytest
-
 from paceline.objects.gang import Gang, Launch, Member
 from paceline.plan.plan import NewPod
 from paceline.plan.pods import group_manifest, launch_manifest, pod_manifest, service_manifest
-from tests.unit.plan.worlds import GANG, REPLICA, SITE, gang, places
+from tests.unit.plan.worlds import SITE, places
 
 OWNER = {
     "apiVersion": "batch.tensorstack.dev/v1beta1",
@@ -75,19 +73,10 @@ def test_the_job_owns_the_pod():
     assert pod["metadata"]["annotations"]["note"] == "hi"
 
 
-SIZES = {
-    "a first try is placed with all others": (GANG, 0, "2"),
-    "a gang's next try is placed with all others": (GANG, 1, "2"),
-    "alone, a first try is placed with all others": (REPLICA, 0, "2"),
-    "alone, a member that comes back waits for nobody": (REPLICA, 1, "1"),
-}
+def test_the_scheduler_reads_on_a_pod_how_many_are_placed_together():
+    pod = pod_manifest(SITE, TWO, NewPod(place=A, attempt=1, gang_size=2), owner=OWNER)
 
-
-@pytest.mark.parametrize(("scope", "attempt", "size"), SIZES.values(), ids=SIZES)
-def test_gang_size(scope, attempt, size):
-    pod = made(attempt=attempt, of=gang(2, scope=scope))
-
-    assert pod["metadata"]["annotations"]["paceline.dev/gang-size"] == size
+    assert pod["metadata"]["annotations"]["paceline.dev/gang-size"] == "2"
 
 
 def test_the_template_is_not_changed():

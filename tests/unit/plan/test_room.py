@@ -155,7 +155,7 @@ def test_old_tries_do_not_make_the_next_one_complete():
 
 
 def test_a_member_that_came_back_before_the_others_were_placed_completes_them():
-    """A pod was deleted while its gang waited; its next try must not leave the others waiting for ever."""
+    """A pod was deleted while its gang waited: its next try leaves nobody waiting for ever, and does not go alone."""
     gangs = asks_of(
         (
             pod("a-0", owner="a", size=2),
@@ -163,8 +163,22 @@ def test_a_member_that_came_back_before_the_others_were_placed_completes_them():
         )
     )
 
-    assert [(gang.size, gang.present) for gang in gangs] == [(2, 2), (1, 1)]
+    assert [(gang.size, gang.present, len(gang.asks)) for gang in gangs] == [(2, 2, 2)]
     assert len(place(gangs, rooms_of((node(),), ())).bind) == 2
+    full = pod("other", spec={"nodeName": "one", "containers": [container(requests={"memory": "3Gi"})]})
+    assert place(gangs, rooms_of((node(),), (full,))).bind == {}
+
+
+def test_a_member_that_comes_back_to_others_which_run_is_placed_alone():
+    gangs = asks_of(
+        (
+            pod("a-0", owner="a", size=3, spec={"nodeName": "one"}, phase="Running"),
+            pod("a-1-r1", owner="a", size=1, index=1, attempt=1),
+            pod("a-2-r2", owner="a", size=1, index=2, attempt=2),
+        )
+    )
+
+    assert [(gang.size, len(gang.asks)) for gang in gangs] == [(1, 1), (1, 1)]
 
 
 def test_labels_that_are_no_numbers_are_read_as_a_first_lonely_try():

@@ -44,7 +44,7 @@ def test_a_pod_that_is_deleted_while_all_wait_is_made_again_under_every_policy(r
 def test_so_are_all_of_them():
     plan = decide(without(recorded("Pending", "Pending"), A, B), after(1))
 
-    assert plan.create == (NewPod(place=A, attempt=1), REMADE)
+    assert plan.create == tuple(NewPod(place=place, attempt=1, gang_size=2) for place in (A, B))
 
 
 def test_it_is_made_once_and_told_once_and_again_when_it_is_deleted_again():
