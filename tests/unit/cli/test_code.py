@@ -19,6 +19,14 @@ REFUSED = {
     "code by name and by address": ((*TRAIN, "--git", URL, "--code", "mnist", "n"), "--code mnist says already"),
     "a training without a name": ((*TRAIN, "--code", "mnist"), "the NAME of the application"),
     "a training without a command": (("train", "--code", "mnist", "n"), "say what runs"),
+    "a revision of what is here": (("train", "train.py", "--revision", "v1"), "--revision v1 is about a repository"),
+    "a folder of what is here": (("train", ".", "--directory", "src"), "--directory src is about a repository"),
+    "a user for what is here": (("train", "train.py", "--git-user", "me"), "--git URL or --code CODE"),
+    "a password for what is here": (("train", "train.py", "--git-password-file", "f"), "leave --git-password-file out"),
+    "nobody's password": (
+        (*TRAIN, "--git", URL, "--git-password-file", "f", "n"),
+        "--git-password-file f: say whose password it is with --git-user NAME",
+    ),
     "an option for a revision": ((*TRAIN, "--code", "mnist", "--revision=--x", "n"), "a full commit"),
 }
 

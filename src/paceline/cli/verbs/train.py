@@ -15,6 +15,8 @@ from paceline.sdk.session import Session
 from paceline.sdk.training import Plan, framework_of, give_source, name_from, revise, submit, wait_job
 
 TAKEN = "application {name} exists already; --update makes its next revision, or choose another name"
+# What says something of a repository, and nothing of code that is sent from here.
+OF_REPOSITORIES = ("revision", "directory", "git_user", "git_password_file")
 GIT_PASSWORD = "PACELINE_GIT_PASSWORD"  # noqa: S105 - the name of a variable
 
 
@@ -59,8 +61,7 @@ def command(*, reach: Reach, **told: Any) -> int:
     paceline train train.py --workers 2
     paceline train --git https://example.org/team/code.git --command 'python3 train.py' --data none mnist
     """
-    if told["git"] and told["code"]:
-        raise Malformed(f"--code {told['code']} says already where the code is; leave --git out, or --code")
+    refuse_idle(told)
     asked = sort_out(told["words"], has_git=bool(told["git"] or told["code"]))
     plan = plan_of(asked, told)
     plan.check()
@@ -77,6 +78,23 @@ def command(*, reach: Reach, **told: Any) -> int:
         from paceline.cli.verbs.run import Manner, follow
 
         return follow(session, wait_job(session, asked.name), Manner())
+
+
+def refuse_idle(told: dict[str, Any]) -> None:
+    """Refuse options that would change nothing beside the others: whoever typed them expects that they do."""
+    if told["git"] and told["code"]:
+        raise Malformed(f"--code {told['code']} says already where the code is; leave --git out, or --code")
+    idle = next((name for name in OF_REPOSITORIES if told[name]), "")
+    if idle and not (told["git"] or told["code"]):
+        option = f"--{idle.replace('_', '-')}"
+        raise Malformed(
+            f"{option} {told[idle]} is about a repository; say which with --git URL or --code CODE, "
+            f"or leave {option} out to train with the code as it is here"
+        )
+    if told["git_password_file"] and not told["git_user"]:
+        raise Malformed(
+            f"--git-password-file {told['git_password_file']}: say whose password it is with --git-user NAME"
+        )
 
 
 def sort_out(words: tuple[str, ...], *, has_git: bool) -> Asked:
