@@ -3,6 +3,7 @@
 import asyncio
 import json
 import socket
+import ssl
 import threading
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -175,3 +176,14 @@ def wire_access(wire):
 def identities():
     """An authority and what it signed: a server named `api.test`, and a client; all PEM."""
     return make_identities()
+
+
+@pytest.fixture
+def tls_files(identities, tmp_path):
+    """What the server named `api.test` speaks TLS with."""
+    for name in ("authority", "server", "server_key"):
+        (tmp_path / name).write_bytes(getattr(identities, name))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "server", tmp_path / "server_key")
+    context.load_verify_locations(tmp_path / "authority")
+    return context

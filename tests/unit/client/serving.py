@@ -7,7 +7,7 @@ from paceline.client.wire import Place
 
 
 @contextlib.asynccontextmanager
-async def server(answer):
+async def server(answer, tls=None):
     """Gives its place, and an event that is set when a connection is over."""
     finished = asyncio.Event()
 
@@ -20,6 +20,7 @@ async def server(answer):
             writer.close()
             finished.set()
 
-    listening = await asyncio.start_server(meet, "127.0.0.1", 0)
+    listening = await asyncio.start_server(meet, "127.0.0.1", 0, ssl=tls)
     async with listening:
-        yield Place(address="127.0.0.1", port=listening.sockets[0].getsockname()[1]), finished
+        port = listening.sockets[0].getsockname()[1]
+        yield Place(address="127.0.0.1", port=port, is_tls=tls is not None), finished

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ssl
 
 import pytest
 from websockets.asyncio.server import serve
@@ -192,7 +193,30 @@ def test_what_concerns_one_connection_only_is_left_out():
 @contextlib.asynccontextmanager
 async def lines(answer, **options):
     async with serve(answer, "127.0.0.1", 0, **options) as listening:
-        yield Place(address="127.0.0.1", port=next(iter(listening.sockets)).getsockname()[1])
+        port = next(iter(listening.sockets)).getsockname()[1]
+        yield Place(address="127.0.0.1", port=port, is_tls="ssl" in options)
+
+
+async def test_a_pod_with_a_certificate_of_its_own_is_reached_and_no_authority_is_asked_for(tls_files, monkeypatch):
+    """Those of the system are some hundred, and reading them takes longer than a request."""
+    read = []
+    monkeypatch.setattr(ssl.SSLContext, "load_default_certs", lambda *_: read.append("authorities"))
+
+    async def answer(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        await writer.drain()
+
+    async def greet(line):
+        await line.send("hi")
+
+    asking, joining = Caller(piece(b"")), Caller()
+    async with server(answer, tls_files) as (place, _):
+        await pass_on(place, Passing(target="/", headers=(HOST,)), asking.inbox.get, asking.send)
+    async with lines(greet, ssl=tls_files) as place:
+        await join(place, Passing(target="/", headers=(HOST,)), joining.inbox.get, joining.send)
+
+    assert (asking.body, joining.got[1].get("text"), read) == (b"ok", "hi", [])
 
 
 async def test_a_websocket_is_passed_on_both_ways_to_its_end():

@@ -250,16 +250,6 @@ def test_a_server_that_stays_silent_for_too_long_counts_as_gone(cluster, wire, m
 
 
 @pytest.fixture
-def tls_files(identities, tmp_path):
-    for name in ("authority", "server", "server_key"):
-        (tmp_path / name).write_bytes(getattr(identities, name))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / "server", tmp_path / "server_key")
-    context.load_verify_locations(tmp_path / "authority")
-    return context
-
-
-@pytest.fixture
 def secure(wires, tls_files, identities):
     """A server that is named `api.test`, whatever its address, and the access to it."""
     wire = wires(socket.create_server(("127.0.0.1", 0)), tls_files)
