@@ -45,10 +45,10 @@ class History:
     namespace: str
 
     def pods(self, *, job: str = "", pod: str = "") -> tuple[PastPod, ...]:
-        """Find pods that are gone, the last one first: of one job, or of one name."""
+        """Find pods that are gone, of one job or of one name, the last one first; none where nodes may not be asked."""
         query = urlencode({name: value for name, value in (("job", job), ("pod", pod)) if value})
         found = []
-        for node in self.cluster.list(NODES).items:
+        for node in self._nodes():
             path = f"{_path(name_of(node), self.namespace)}?{query}"
             try:
                 told = read_object(self.cluster.send(Request(method="GET", path=path)))
@@ -56,6 +56,13 @@ class History:
                 continue  # A kubelet, which keeps nothing.
             found += [_read(name_of(node), each) for each in told.get("items") or ()]
         return tuple(sorted(found, key=lambda each: each.gone_at, reverse=True))
+
+    def _nodes(self) -> tuple[Object, ...]:
+        """Read the nodes; whoever may look into one namespace only, as on most clusters of many, sees none."""
+        try:
+            return self.cluster.list(NODES).items
+        except Forbidden:
+            return ()
 
     def job_logs(self, pods: Sequence[PastPod], choice: Choice, ask: LogAsk) -> list[Iterator[Logged]]:
         """Give one log per member of a job, of the last job of that name; Missing says when there is none to give."""

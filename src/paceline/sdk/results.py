@@ -5,13 +5,12 @@ read them needs no key of the bucket. What lies on a claim or in a folder is not
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from paceline.client.cluster import PODS, Select
-from paceline.errors import Forbidden, Malformed, Missing, NotOffered
+from paceline.errors import Malformed, Missing, NotOffered
 from paceline.objects import labels
 from paceline.objects.gang import FLUSH, KEEPER, Place
 from paceline.objects.meta import Object, controller_of, labels_of, name_of
@@ -52,7 +51,7 @@ def results_of(session: Session, name: str, *, is_here: bool = False) -> Results
     try:
         ref = session.job(name)
     except Missing:
-        pods = _gone(history, name.rpartition("/")[2])
+        pods = history.pods(job=name.rpartition("/")[2])
         # Of several jobs that had the name, the last one.
         tolds = hear(_past(history, (each for each in pods if each.owner == pods[0].owner)), {})
         if not tolds:
@@ -67,7 +66,7 @@ def results_of(session: Session, name: str, *, is_here: bool = False) -> Results
         return _lain(session, ref, output, is_here=is_here)
     tolds = hear(_present(session, ref), {})
     if not _is_enough(tolds, job):
-        past = _gone(history, ref.name)
+        past = history.pods(job=ref.name)
         tolds = hear(_past(history, (each for each in past if each.owner == ref.uid)), tolds)
     return _results(tolds)
 
@@ -113,13 +112,6 @@ def _present(session: Session, ref: JobRef) -> Iterator[Keeper]:
         if (controller_of(pod) or {}).get("uid") == ref.uid and (found := _copies(labels_of(pod))) is not None:
             place, turn, ask = found
             yield Keeper(place=place, turn=turn, read=partial(pod_log, session, name_of(pod), ask))
-
-
-def _gone(history: History, job: str) -> tuple[PastPod, ...]:
-    """Find what nodes have kept; nothing where not everybody may ask them."""
-    with suppress(Forbidden):
-        return history.pods(job=job)
-    return ()
 
 
 def _past(history: History, pods: Iterable[PastPod]) -> Iterator[Keeper]:

@@ -67,6 +67,7 @@ class Stage:
         self.revision = 0
         self.history = []
         self.refused, self.deleted, self.patched = set(), [], []
+        self.forbidden = set()
         self.port = 0
         self.lock = threading.Lock()
 
@@ -130,7 +131,9 @@ class Handler(BaseHTTPRequestHandler):
         url = urlsplit(self.path)
         query = {key: values[0] for key, values in parse_qs(url.query).items()}
         _, _, rest = url.path.partition("/pods/")
-        if rest.endswith("/log"):
+        if url.path in self.stage.forbidden:
+            self._refuse(403, "Forbidden", f"you may not read {url.path}")
+        elif rest.endswith("/log"):
             self.stage.asked.put(query)
             self._log(rest.removesuffix("/log"))
         elif query.get("watch"):
