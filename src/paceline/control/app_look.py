@@ -1,6 +1,7 @@
 """Turn an application, its records and its jobs into what a decision looks at."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from paceline.kinds import apps, catalog
@@ -16,16 +17,18 @@ from paceline.plan.plan import LogWish
 LEADERS = ("chief", "master", "launcher", "worker")
 
 
-@foreign
 def look(app: Object, records: Iterable[Object], jobs: Iterable[Object]) -> AppSeen:
-    """Read everything that one decision may look at."""
+    """Read everything that one decision may look at; Malformed when nobody can read what others wrote.
+
+    What goes wrong in between is a bug of ours: an application and a job without faults can be expanded.
+    """
     spec = apps.read_app(app)
     return AppSeen(
         digest=apps.digest_of(app),
         status=AppStatus.from_wire(app.get("status") or {}),
         records=tuple(sorted(map(_record, records), key=lambda each: each.revision)),
         jobs=tuple(sorted(map(_job, jobs), key=lambda each: each.revision)),
-        generation=int(app["metadata"].get("generation", 1)),
+        generation=_generation(app),
         is_suspended=spec.suspend,
         keeps=spec.revision_history_limit,
         without_gpu=apps.without_gpu(app),
@@ -62,6 +65,12 @@ def leader_log(job: RevisionJob) -> LogWish | None:
     return LogWish(pod=str(replicas[0]["name"]), container=str(containers[0]["name"]) if containers else "")
 
 
+@foreign
+def _generation(app: Object) -> int:
+    return int(app["metadata"].get("generation", 1))
+
+
+@foreign
 def _record(record: Object) -> Recorded:
     spec = record["spec"]
     return Recorded(
@@ -74,6 +83,13 @@ def _record(record: Object) -> Recorded:
 
 
 def _job(job: Object) -> RevisionJob:
+    read = _read(job)
+    # Not among what may be misread: a job without faults can be expanded, or its kind is broken.
+    return read if read.status.phase.is_final else replace(read, cluster=catalog.cluster_spec(job, read.status.ports))
+
+
+@foreign
+def _read(job: Object) -> RevisionJob:
     read = JobStatus.from_wire(job.get("status") or {})
     return RevisionJob(
         kind=str(job["kind"]),
@@ -84,5 +100,4 @@ def _job(job: Object) -> RevisionJob:
         is_paused=catalog.is_paused(job),
         is_deleting=is_deleting(job),
         commit=read.source.get("commit", ""),
-        cluster="" if read.phase.is_final else catalog.cluster_spec(job, read.ports),
     )

@@ -255,7 +255,12 @@ def ports_of(obj: Object) -> Ports:
 
 
 def cluster_spec(obj: Object, ports: Mapping[str, int]) -> str:
-    """Give what members of a job are told of each other, as the chart's trainers read it; empty where they are not."""
+    """Give what members of a job are told of each other, as the chart's trainers read it; empty where they are not.
+
+    A job with faults has no members who could be told.
+    """
+    if faults(obj):
+        return ""
     kind, spec = read(obj)
     if any(name not in ports for name in kind.ports(spec)):
         return ""

@@ -1,0 +1,78 @@
+"""What an application, its records and its jobs tell; what nobody can read is said, our own bugs blame nobody."""
+
+import dataclasses
+
+import pytest
+
+from paceline.control.app_look import look
+from paceline.errors import Malformed
+from paceline.kinds import catalog
+from paceline.objects.status import Phase
+from tests.unit.kinds.manifests import generic, replica, tensorflow
+
+APP = {
+    "apiVersion": "paceline.dev/v1",
+    "kind": "TrainingApp",
+    "metadata": {"name": "mnist", "namespace": "d", "uid": "a", "generation": 1},
+    "spec": {"job": {"kind": "GenericJob", "spec": generic()["spec"]}},
+}
+
+
+def job(made=None, **status):
+    made = made or generic()
+    head = {"name": "mnist-1", "namespace": "d", "uid": "u", "labels": {"paceline.dev/revision": "1"}}
+    return {**made, "metadata": head, "status": status}
+
+
+def record(**spec):
+    told = {"revision": 1, "digest": "d", "job": {"name": "mnist-1"}, **spec}
+    return {"metadata": {"name": "mnist-1", "namespace": "d"}, "spec": told}
+
+
+def looked(app=APP, *, records=(), jobs=()):
+    return look(app, records, jobs)
+
+
+SPOILT = {
+    "its status": lambda: looked({**APP, "status": {"revision": "first"}}),
+    "a record": lambda: looked(records=[record(revision="first")]),
+    "a job's status": lambda: looked(jobs=[job(attempt="many")]),
+    "a job's number": lambda: looked(
+        jobs=[{**job(), "metadata": {**job()["metadata"], "labels": {"paceline.dev/revision": "first"}}}]
+    ),
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
+def test_what_others_wrote_and_nobody_can_read_is_said(spoil):
+    with pytest.raises(Malformed, match="somebody wrote what cannot be read"):
+        spoil()
+
+
+@pytest.mark.parametrize("bug", [KeyError("master"), TypeError("no"), AttributeError("x"), ValueError("y")])
+def test_a_bug_in_a_kind_is_blamed_on_nobody_else(bug, monkeypatch):
+    def expand(_spec, _site):
+        raise bug
+
+    kinds = [dataclasses.replace(each, expand=expand) for each in catalog.KINDS if each.kind == "GenericJob"]
+    monkeypatch.setattr(catalog, "KINDS", tuple(kinds))
+
+    with pytest.raises(type(bug)):
+        looked(jobs=[job()])
+
+
+def test_what_members_are_told_of_each_other_is_read_while_the_job_runs():
+    made = tensorflow()
+    ports = dict.fromkeys(catalog.ports_of(job(made)), 4001)
+
+    assert "4001" in looked(jobs=[job(made, phase="Running", ports=ports)]).jobs[0].cluster
+    assert looked(jobs=[job(made, phase="Succeeded", ports=ports)]).jobs[0].cluster == ""
+
+
+def test_a_job_with_faults_has_nobody_to_tell_and_is_no_bug():
+    """Its own controller says what is wrong with it."""
+    unnamed = tensorflow(replica("worker", 1))
+    (seen,) = looked(jobs=[job(unnamed, phase="Pending", ports={"worker-0": 4001})]).jobs
+
+    assert catalog.faults(job(unnamed))
+    assert (seen.cluster, seen.status.phase) == ("", Phase.PENDING)
