@@ -5,7 +5,6 @@ Kept apart from kubeconfig.py so that a command that finds JSON never pays for Y
 
 import base64
 import binascii
-import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import orjson
 
 from paceline.errors import Unavailable
+from paceline.objects.faults import nearest
 
 Read = Callable[[Path], bytes]
 
@@ -142,8 +142,8 @@ def _find(config: Mapping[str, Any], part: str, name: str) -> Mapping[str, Any]:
             inner = entry.get(part.removesuffix("s"))
             return inner if isinstance(inner, dict) else {}
     known = [str(entry.get("name")) for entry in _entries(config, part)]
-    close = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {close[0]!r}? It has: " if close else "it has: "
+    meant = nearest(name, known)
+    hint = f"did you mean {meant!r}? It has: " if meant else "it has: "
     raise Unavailable(f"the kubeconfig has no {part.removesuffix('s')} named {name!r}; {hint}{_names(config, part)}")
 
 

@@ -64,7 +64,13 @@ def unsupported(path: str, value: object, choices: Iterable[object]) -> FieldFau
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Give `, did you mean "…"?` when a known word is close, else nothing."""
+    near = nearest(word, known, likeness=0.7)
+    return f', did you mean "{near}"?' if near else ""
+
+
+def nearest(word: str, known: Iterable[str], *, likeness: float = 0.6) -> str:
+    """Give the known word that was probably meant, whatever its capitals; empty when none is so much like it."""
     by_lower = {each.lower(): each for each in known}
     # A huge word is no slip of the finger, and comparing it would take long.
-    close = get_close_matches(word.lower(), by_lower, n=1, cutoff=0.7) if len(word) < 100 else []
-    return f', did you mean "{by_lower[close[0]]}"?' if close else ""
+    close = get_close_matches(word.lower(), by_lower, n=1, cutoff=likeness) if len(word) < 100 else []
+    return by_lower[close[0]] if close else ""

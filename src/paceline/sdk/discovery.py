@@ -1,11 +1,11 @@
 """Ask a cluster which kinds it has, and find one by any of its names."""
 
-import difflib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from paceline.client.cluster import Collection
 from paceline.errors import Fault, Invalid, Missing
+from paceline.objects.faults import nearest
 from paceline.objects.meta import Object
 from paceline.objects.window import SHORT
 
@@ -75,11 +75,9 @@ class Kinds:
                 if wanted in kind.names or wanted == kind.kind.lower():
                     return kind
         known = [name for part in self._parts.values() for kind in part for name in kind.names[:2]]
-        close = difflib.get_close_matches(wanted, known, n=1)
+        meant = nearest(wanted, known)
         hint = (
-            f"did you mean {close[0]!r}?"
-            if close
-            else "the cluster has no such kind; `paceline get --kinds` lists them"
+            f"did you mean {meant!r}?" if meant else "the cluster has no such kind; `paceline get --kinds` lists them"
         )
         raise Invalid((Fault("kind", word, hint),))
 
@@ -92,9 +90,9 @@ class Kinds:
             raise Invalid((Fault("apiVersion", api_version, self._version_hint(kind)),)) from None
         found = next((each for each in part if each.kind == kind), None)
         if found is None:
-            close = difflib.get_close_matches(kind, [each.kind for each in part], n=1, cutoff=0.5)
-            known = ", ".join(each.kind for each in part)
-            hint = f"did you mean {close[0]!r}?" if close else f"{api_version} has: {known}"
+            known = [each.kind for each in part]
+            meant = nearest(kind, known, likeness=0.5)
+            hint = f"did you mean {meant!r}?" if meant else f"{api_version} has: {', '.join(known)}"
             raise Invalid((Fault("kind", kind, hint),))
         return found
 

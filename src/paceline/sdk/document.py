@@ -1,10 +1,10 @@
 """One object as a file or a program describes it, and the place that messages about it name."""
 
-import difflib
 from dataclasses import dataclass, replace
 from typing import Any
 
 from paceline.errors import Malformed
+from paceline.objects.faults import nearest
 from paceline.objects.meta import Object
 
 TOP_LEVEL = ("apiVersion", "kind", "metadata", "spec", "data", "status")
@@ -55,8 +55,7 @@ def checked(value: dict[str, Any], place: str) -> Object:
 def _fault(value: dict[str, Any], field: str, example: str, *, prefix: str = "") -> str:
     if value.get(field) is not None:
         return f"{prefix}{field}: {called(value[field])} is not allowed; write {_wanted(field)}, {example}"
-    close = difflib.get_close_matches(field.lower(), [key.lower() for key in value if key not in TOP_LEVEL], n=1)
-    meant = next((key for key in value if close and key.lower() == close[0]), "")
+    meant = nearest(field, (key for key in value if key not in TOP_LEVEL))
     if meant:
         return f"{prefix}{field} is missing; did you mean {field} where you wrote {meant}?"
     return f"{prefix}{field} is missing; add it, {example}"

@@ -1,11 +1,11 @@
 """Read objects from YAML: small, flat and JSON-shaped, or refused with the line that is wrong."""
 
-import difflib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from paceline.errors import Malformed, TooLarge
+from paceline.objects.faults import nearest
 from paceline.objects.yaml_tree import Tree, read_trees
 from paceline.sdk.document import Document, called, checked
 
@@ -63,8 +63,8 @@ def _similar_file(path: str) -> str:
         names = [each.name for each in Path(path).parent.iterdir()]
     except OSError:
         return ""
-    close = difflib.get_close_matches(Path(path).name, names, n=1)
-    return f"; did you mean {Path(path).parent / close[0]}?" if close else ""
+    near = nearest(Path(path).name, names)
+    return f"; did you mean {Path(path).parent / near}?" if near else ""
 
 
 def _objects(tree: Tree, source: str) -> Iterator[Document]:

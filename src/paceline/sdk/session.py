@@ -1,6 +1,5 @@
 """A connection to one cluster: submit manifests, find jobs, and read and end objects of any kind."""
 
-import difflib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 from paceline.client.cluster import EVENTS, PODS, Change, Select
 from paceline.errors import Exists, Fault, Invalid, Malformed, Missing
+from paceline.objects.faults import nearest
 from paceline.objects.meta import Object, name_of, namespace_of, uid_of
 from paceline.sdk.again import copy_of, next_name
 from paceline.sdk.app import APPS, VERSION, AppRef, find_app
@@ -191,7 +191,7 @@ class Session(Reader):
         if not self.kinds.jobs():
             return "this cluster has no job kinds: Paceline is not installed in it"
         known = {name_of(job): str(job.get("kind", "")) for job in self.jobs()}
-        close = difflib.get_close_matches(name, known, n=1)
-        meant = f"{known[close[0]].lower()}/{close[0]}" if close and has_kind else "".join(close)
-        hint = f"did you mean {meant}?" if close else "`paceline get jobs` lists them"
+        near = nearest(name, known)
+        meant = f"{known[near].lower()}/{near}" if near and has_kind else near
+        hint = f"did you mean {meant}?" if near else "`paceline get jobs` lists them"
         return f"there is no job named {name!r} in namespace {self.namespace!r}; {hint}"

@@ -1,10 +1,10 @@
 """By which signal processes are asked to stop, chosen by whoever stops them, and how long that may take."""
 
-import difflib
 import signal
 from collections.abc import Iterable
 
 from paceline.errors import Fault, Invalid
+from paceline.objects.faults import nearest
 from paceline.objects.meta import Object
 
 # What our own node agent writes before the ids of containers.
@@ -21,8 +21,8 @@ def signal_named(word: str) -> str:
     name = word.upper().removeprefix("SIG")
     known = [each.removeprefix("SIG") for each in signal.Signals.__members__]
     if name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else "such as INT, TERM, USR1 or KILL"
+        near = nearest(name, known)
+        hint = f"did you mean {near}?" if near else "such as INT, TERM, USR1 or KILL"
         raise Invalid((Fault("--signal", word, f"there is no such signal; {hint}"),))
     return f"SIG{name}"
 

@@ -109,6 +109,8 @@ def test_a_wrong_name_suggests_a_close_one(stage, session, job_object):
         session.job("digitz")
     with pytest.raises(Missing, match=r"did you mean pytorchtrainingjob/digits\?"):
         session.job("pj/digitz")
+    with pytest.raises(Missing, match=r"did you mean digits\?"):
+        session.job("DIGITS")
     with pytest.raises(Missing, match="lists them"):
         session.job("other")
 

@@ -9,6 +9,7 @@ from paceline.cli.sessions import session as session_with
 from paceline.cli.values import takes_values
 from paceline.errors import Malformed, Missing
 from paceline.kinds.templates.shelf import find
+from paceline.objects.faults import nearest
 from paceline.objects.meta import Object
 from paceline.sdk.app import AppRef, status_of
 from paceline.sdk.release import Given, changed_values, check, refuse_unchanged
@@ -56,11 +57,8 @@ def app_named(session: Session, name: str) -> AppRef:
     found = session.app(name)
     if found is not None:
         return found
-    from difflib import get_close_matches
-
-    known = [str(each["metadata"]["name"]) for each in session.apps()]
-    close = get_close_matches(name, known, n=1)
-    hint = f"did you mean {close[0]}?" if close else "`paceline list` shows those there are"
+    meant = nearest(name, (str(each["metadata"]["name"]) for each in session.apps()))
+    hint = f"did you mean {meant}?" if meant else "`paceline list` shows those there are"
     raise Missing(f"there is no application named {name!r} in namespace {session.namespace!r}; {hint}")
 
 
