@@ -1,12 +1,12 @@
-"""What all crash tests share: silence, and validators that are compiled once."""
+"""What all crash tests share: silence, and the lives in which nobody is killed."""
 
 import logging
+import os
 from collections.abc import Iterator
 
 import pytest
 
-from paceline.api import admission
-from paceline.objects.scheme import Scheme
+from tests.crash import replay
 
 
 @pytest.fixture(scope="package", autouse=True)
@@ -17,15 +17,13 @@ def quiet() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
-@pytest.fixture(scope="package", autouse=True)
-def validators() -> Iterator[None]:
-    """Let every start of the server use the same validators: compiling them is a third of a short life."""
-    made: dict[int, admission.Validators] = {}
-
-    def shared(scheme: Scheme) -> admission.Validators:
-        return made.setdefault(id(scheme), plain(scheme))
-
-    plain = admission.Validators
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(admission, "Validators", shared)
-        yield
+@pytest.fixture(scope="session", autouse=True)
+def shared_lives(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let the workers of one run live each life without crashes once, and not once each."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        # The folder above a worker's own is the run's.
+        folder = tmp_path_factory.getbasetemp().parent / "lives"
+        folder.mkdir(exist_ok=True)
+        replay.Shared.folder = folder
+    yield
+    replay.Shared.folder = None

@@ -1,9 +1,12 @@
 """One life with crashes in it: what went otherwise than without them, and the command that shows it again."""
 
+import fcntl
 import logging
+import pickle
 import sys
 from collections.abc import Iterable
 from functools import cache
+from pathlib import Path
 
 from paceline.errors import PacelineError
 from paceline.testing.crashes import Crash, Moment, Write
@@ -16,10 +19,27 @@ MAX_SHOWN = 5
 MAX_LENGTH = 300
 
 
+class Shared:
+    """Where the workers of one run of the tests leave each other the lives that they have lived."""
+
+    folder: Path | None = None
+
+
 @cache
 def unbroken(life: str, *, apart: bool = False) -> Outcome:
-    """The life in which nobody is killed."""
-    return live(LIVES[life], Plan(apart=apart))
+    """The life in which nobody is killed; of all workers one lives it, and the others wait for it."""
+    if Shared.folder is None:
+        return live(LIVES[life], Plan(apart=apart))
+    name = f"{life}-{'apart' if apart else 'embedded'}"
+    with (Shared.folder / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        lived = Shared.folder / name
+        if not lived.exists():
+            unfinished = Shared.folder / f"{name}.unfinished"
+            unfinished.write_bytes(pickle.dumps(live(LIVES[life], Plan(apart=apart))))
+            unfinished.rename(lived)
+        outcome: Outcome = pickle.loads(lived.read_bytes())
+    return outcome
 
 
 def troubles(life: str, plan: Plan) -> list[str]:

@@ -275,11 +275,18 @@ def _waiting() -> Iterator[Site]:
     """Find where in the product the tasks of the running loop wait."""
     for task in asyncio.all_tasks(asyncio.get_event_loop()):
         step: Any = task.get_coro()
-        while frame := getattr(step, "cr_frame", None):
-            file = _file(frame.f_code.co_filename)
-            if file.partition("/")[0] in PACKAGES:
-                yield Site(file=file, function=frame.f_code.co_qualname, line=frame.f_lineno)
+        while (code := getattr(step, "cr_code", None)) is not None:
+            # At every turn for every task: most steps are other people's, and are passed over without a frame.
+            if (file := _own_file(code.co_filename)) and step.cr_frame:
+                yield Site(file=file, function=code.co_qualname, line=step.cr_frame.f_lineno)
             step = step.cr_await
+
+
+@functools.cache
+def _own_file(path: str) -> str:
+    """Give the path of a file of the packages that must survive; nothing for other files."""
+    file = _file(path)
+    return file if file.partition("/")[0] in PACKAGES else ""
 
 
 @functools.cache
