@@ -1,5 +1,6 @@
 """Real PyTorch trainings of several processes: plain, by torchrun in one pod and in two, and by RPC."""
 
+import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -70,7 +71,8 @@ def test_workers_train_what_a_parameter_server_holds(cluster: Embedded) -> None:
     firsts = re.findall(r"worker-(\d) │ step 1/100  loss ([\d.]+)", said)
     assert sorted(worker for worker, _ in firsts) == ["0", "1"]
     assert float(loss) < min(float(first) for _, first in firsts) / 4
-    pods = show(cluster, "pods", "-ltensorstack.dev/owner-name=parameter-server")["items"]
+    mine = "-ltensorstack.dev/owner-name=parameter-server"
+    pods = json.loads(cluster.kubectl("get", "pods", mine, "-o", "json").out)["items"]
     leads = {each["metadata"]["labels"].get("job-role"): each["metadata"]["name"] for each in pods}
     assert leads["master"].endswith("-ps-0")
 

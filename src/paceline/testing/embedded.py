@@ -21,7 +21,7 @@ from paceline.node.shim import start_ticks
 
 COMMAND_SECONDS = 120.0
 WAIT_SECONDS = 120.0
-LOOK_SECONDS = 0.02
+LOOK_SECONDS, MOST_LOOK_SECONDS = 0.02, 0.5
 
 T = TypeVar("T")
 
@@ -186,8 +186,11 @@ def wait_until(what: str, look: Callable[[], T], seconds: float = WAIT_SECONDS) 
     """Look again and again until there is something to see, and give it; AssertionError says what never came."""
     deadline = time.monotonic() + seconds
     while True:
+        began = time.monotonic()
         if found := look():
             return found
-        if time.monotonic() > deadline:
+        now = time.monotonic()
+        if now > deadline:
             raise AssertionError(f"waited {seconds:g} s in vain until {what}")
-        time.sleep(LOOK_SECONDS)
+        # Looking with a command takes from the machine what is waited for could use: most of the time it may not.
+        time.sleep(min(max(LOOK_SECONDS, 2 * (now - began)), MOST_LOOK_SECONDS))
