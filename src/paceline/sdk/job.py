@@ -101,7 +101,9 @@ class JobRef:
             try:
                 return self.wait_quiet(seconds_to_stop(self._own_pods(), margin))
             except TimeoutError:
-                if not self.status().ending:
+                status = self.status()
+                # It may have ended just now.
+                if not status.ending and not status.phase.is_final:
                     why = self._why_not_stopped()
                     raise Unavailable(
                         f"{self} does not stop{': ' + why if why else ''}; `paceline delete {self.kind.singular}/"

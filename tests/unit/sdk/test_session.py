@@ -8,6 +8,7 @@ from tests.unit.sdk.conftest import CLAIMS, EVENTS, JOBS, PODS
 from paceline.cli.verbs.down import stop_all
 from paceline.errors import Exists, Invalid, Malformed, Missing, NotOffered, Unavailable
 from paceline.sdk.document import Document
+from paceline.sdk.job import JobRef
 from paceline.sdk.manifest import read_text
 
 CLAIM = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}}
@@ -205,6 +206,20 @@ def test_a_job_whose_results_are_being_copied_is_waited_for(stage, session, job_
 
     session.job("digits").wait_stopped(margin=0.1)
     over.join()
+
+
+def test_a_job_that_ends_at_the_last_moment_has_stopped(stage, session, job_object, pod_object, monkeypatch):
+    running(stage, job_object(phase="Running"), pod_object(phase="Running"))
+    wait_quiet = JobRef.wait_quiet
+
+    def too_short(job, _timeout):
+        stage.put(JOBS, job_object(phase="Succeeded"))
+        monkeypatch.setattr(JobRef, "wait_quiet", wait_quiet)
+        raise TimeoutError
+
+    monkeypatch.setattr(JobRef, "wait_quiet", too_short)
+
+    session.job("digits").wait_stopped()
 
 
 def test_all_that_does_not_stop_is_named_at_once_and_the_cluster_is_not_stopped(
