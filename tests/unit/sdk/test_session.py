@@ -212,7 +212,7 @@ def test_a_job_that_ends_at_the_last_moment_has_stopped(stage, session, job_obje
     running(stage, job_object(phase="Running"), pod_object(phase="Running"))
     wait_quiet = JobRef.wait_quiet
 
-    def too_short(job, _timeout):
+    def too_short(_job, _timeout):
         stage.put(JOBS, job_object(phase="Succeeded"))
         monkeypatch.setattr(JobRef, "wait_quiet", wait_quiet)
         raise TimeoutError
