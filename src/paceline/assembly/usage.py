@@ -81,13 +81,13 @@ def _disk(pids: Iterable[int]) -> Moved | None:
 
 
 def _io(pid: int) -> tuple[int, int] | None:
-    try:
-        lines = Path(f"/proc/{pid}/io").read_text().splitlines()
-    except OSError:
+    # The last three of its lines: read_bytes, write_bytes, cancelled_write_bytes.
+    lines = _read(f"/proc/{pid}/io").splitlines()[-3:]
+    if len(lines) < 3:
         return None
-    told = {name: int(number) for name, _, number in (line.partition(": ") for line in lines)}
+    read, written, cancelled = (int(line.rpartition(b" ")[2]) for line in lines)
     # What was taken back before it reached a disk was not written.
-    return told["read_bytes"], told["write_bytes"] - told["cancelled_write_bytes"]
+    return read, written - cancelled
 
 
 def _network(pids: Iterable[int]) -> Moved | None:
@@ -100,22 +100,20 @@ def _network(pids: Iterable[int]) -> Moved | None:
         try:
             if os.readlink(f"/proc/{pid}/ns/net") == ours:  # noqa: PTH115 - no path, but a name
                 continue
-            lines = Path(f"/proc/{pid}/net/dev").read_text().splitlines()[2:]
         except OSError:
             continue
-        counts = {name.strip(): rest.split() for name, _, rest in (line.partition(":") for line in lines)}
-        for name, count in counts.items():
-            if name != "lo":
-                return Moved(name=name, received=int(count[0]), sent=int(count[8]))
+        for line in _read(f"/proc/{pid}/net/dev").splitlines()[2:]:
+            name, _, counts = line.partition(b":")
+            if name.strip() != b"lo":
+                count = counts.split()
+                return Moved(name=name.strip().decode(), received=int(count[0]), sent=int(count[8]))
     return None
 
 
 def _memory(pids: Iterable[int]) -> int:
     own, shared = 0, 0
     for pid in pids:
-        try:
-            fields = Path(f"/proc/{pid}/statm").read_bytes().split()
-        except OSError:
+        if not (fields := _read(f"/proc/{pid}/statm").split()):
             continue
         own += int(fields[1]) - int(fields[2])
         shared = max(shared, int(fields[2]))
@@ -141,15 +139,19 @@ def _up_seconds() -> float:
 
 
 def _stat(name: str) -> list[bytes]:
+    # The name, in parentheses, may hold anything.
+    return _read(f"/proc/{name}/stat").rpartition(b")")[2].split()
+
+
+def _read(path: str) -> bytes:
+    """Read a file of /proc, in a hurry: there may be thousands; nothing when the process is gone."""
     try:
-        fd = os.open(f"/proc/{name}/stat", os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        return []
+        return b""
     try:
-        stat = os.read(fd, 4096)
+        return os.read(fd, 4096)
     except OSError:
-        return []
+        return b""
     finally:
         os.close(fd)
-    # The name, in parentheses, may hold anything.
-    return stat[stat.rindex(b")") + 2 :].split()
