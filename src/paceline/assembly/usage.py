@@ -65,7 +65,8 @@ def _use(pids: list[int], table: Mapping[int, Process], up: float) -> Use:
     second = os.sysconf("SC_CLK_TCK")
     return Use(
         cpu_seconds=sum(table[pid].ticks for pid in pids) / second,
-        memory_bytes=_memory(pids),
+        # Without the shim, which is ours.
+        memory_bytes=_memory(pids[1:]),
         age_seconds=up - table[pids[0]].began / second,
         disk=_disk(pids),
         network=_network(pids),

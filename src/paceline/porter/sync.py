@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from paceline.porter.bucket import Bucket
-from paceline.porter.tree import CLOSED, OWN, PART, Look, Stamp, look_at, open_inside, stamp_of, target_of
+from paceline.porter.tree import CLOSED, OWN, PART, Look, Stamp, is_in_memory, look_at, open_inside, stamp_of, target_of
 from paceline.porter.words import Stopped, counted
 
 MANIFEST = f"{OWN}/manifest.json"
@@ -122,7 +122,9 @@ class Sync:
     def finish(self) -> Manifest:
         """Copy everything, and say that it is everything; only when nobody writes there any more."""
         look = look_at(self.root)
-        closed = self._copy(look, tuple(due(look, self.manifest, None)), is_running=False)
+        # Where times do not tell, all files are read once more; what is the same is not sent again.
+        names = look.files if is_in_memory(self.root) else due(look, self.manifest, None)
+        closed = self._copy(look, tuple(names), is_running=False)
         again = look_at(self.root)
         if left := [name for name in due(again, self.manifest, None) if name not in closed]:
             raise Stopped(f"the file {left[0]} changed while it was copied")

@@ -16,6 +16,7 @@ PART = f"{OWN}-part-"
 OUT, NOT_A_FILE = "leads out of the folder", "is no file"
 LINK_TO_FOLDER, NOT_TEXT = "is a link to a folder", "has a name that is not UTF-8"
 NOT_PLAIN, CLOSED = "has a name with a control character", "may not be read by us"
+IN_MEMORY = ("tmpfs", "ramfs")
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -70,6 +71,16 @@ def open_inside(root: Path, name: str) -> int:
         os.close(found)
         raise OSError(f"{name} {NOT_A_FILE}")
     return found
+
+
+def is_in_memory(folder: Path) -> bool:
+    """Tell whether a folder's files are kept by no disk: writing through memory never changes their times there."""
+    device = folder.stat().st_dev
+    number = f"{os.major(device)}:{os.minor(device)}"
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        if line.split()[2] == number:
+            return line.partition(" - ")[2].split()[0] in IN_MEMORY
+    return False
 
 
 def stamp_of(known: os.stat_result) -> Stamp:

@@ -1,12 +1,14 @@
 """The steps as they are called in a pod: a real S3 server, messages for the status, and no secret in any of them."""
 
 import io
+import os
 import signal
 import subprocess
 import sys
 import tarfile
 import urllib.request
 from hashlib import sha256
+from pathlib import Path
 
 import pytest
 
@@ -247,6 +249,48 @@ def test_an_archive_that_leads_out_is_refused(tmp_path):
     with pytest.raises(Stopped, match="cannot be unpacked"):
         unpack(file, digest, tmp_path / "into")
     assert not (tmp_path / "evil").exists()
+
+
+def linked(name, kind, target):
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = kind, target
+    return info
+
+
+@pytest.mark.parametrize(
+    ("member", "said"),
+    [
+        (linked("a", tarfile.SYMTYPE, "../out"), "'a' leads out of its folder"),
+        (linked("a", tarfile.SYMTYPE, "/etc/passwd"), "'a' leads out of its folder"),
+        (linked("a", tarfile.LNKTYPE, "../out"), "'a' leads out of its folder"),
+        (linked("/a", tarfile.DIRTYPE, ""), "'/a' leads out of its folder"),
+        (linked("a", tarfile.FIFOTYPE, ""), "'a' is neither a file nor a folder nor a link"),
+    ],
+)
+def test_a_member_of_an_archive_that_is_no_code_is_refused_by_name(member, said, tmp_path):
+    (tmp_path / "out").write_text("not theirs")
+    with tarfile.open(tmp_path / "x", "w:gz") as archive:
+        archive.addfile(member)
+    digest = f"sha256:{sha256((tmp_path / 'x').read_bytes()).hexdigest()}"
+
+    with pytest.raises(Stopped, match=said):
+        unpack(tmp_path / "x", digest, tmp_path / "into")
+    assert not os.path.lexists(tmp_path / "into" / "a")
+
+
+def test_what_an_archive_holds_becomes_our_own_and_links_within_stay(tmp_path):
+    theirs = tarfile.TarInfo("run.sh")
+    theirs.mode, theirs.uid, theirs.gid = 0o4750, 12345, 12345
+    with tarfile.open(tmp_path / "x", "w:gz") as archive:
+        for member in (theirs, linked("b/link", tarfile.SYMTYPE, "../run.sh")):
+            archive.addfile(member)
+    digest = f"sha256:{sha256((tmp_path / 'x').read_bytes()).hexdigest()}"
+
+    unpack(tmp_path / "x", digest, tmp_path / "into")
+
+    known = (tmp_path / "into" / "run.sh").stat()
+    assert (known.st_uid, known.st_gid, oct(known.st_mode & 0o7777)) == (os.geteuid(), os.getegid(), "0o777")
+    assert (tmp_path / "into" / "b" / "link").readlink() == Path("../run.sh")
 
 
 def test_an_archive_that_is_missing_or_broken_is_said(tmp_path):

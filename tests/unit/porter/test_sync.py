@@ -3,6 +3,8 @@
 import json
 import mmap
 import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import obstore
 import pytest
@@ -232,8 +234,14 @@ def test_what_may_not_be_read_is_said_and_holds_nothing_up(root, bucket, monkeyp
     assert manifest.refused == dict.fromkeys(("closed", "folder"), "may not be read by us")
 
 
-def test_what_is_written_through_memory_after_a_copy_is_copied_again(root, bucket):
-    """Such a file keeps its time until its pages have been written back."""
+@pytest.mark.parametrize("place", ["/dev/shm", "/var/tmp"])
+def test_what_is_written_through_memory_after_a_copy_is_copied_again(place, bucket):
+    """Such a file keeps its time until its pages have been written back, and in memory for ever."""
+    with TemporaryDirectory(dir=place) as folder:
+        write_through_memory(Path(folder), bucket)
+
+
+def write_through_memory(root, bucket):
     running = sync(root, bucket)
     with (root / "array").open("w+b") as file:
         file.truncate(4096)
