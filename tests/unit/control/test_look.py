@@ -1,12 +1,9 @@
 """What a pod's status tells of its stages, and an errand's of its outcome."""
 
-import dataclasses
-
 import pytest
 
 from paceline.control.look import Reading, errand_seen, look, pod_seen
 from paceline.errors import Malformed
-from paceline.kinds import catalog
 from paceline.objects import labels
 from paceline.plan.seen import PodPhase
 from tests.unit.kinds.manifests import generic
@@ -116,15 +113,6 @@ def test_what_others_wrote_and_nobody_can_read_is_said(spoil):
         spoil()
 
 
-@pytest.mark.parametrize("bug", [KeyError("master"), TypeError("no"), AttributeError("x"), ValueError("y")])
-def test_a_bug_in_a_kind_is_blamed_on_nobody_else(bug, monkeypatch):
-    """A kind that cannot expand what it found no fault in is broken; whoever wrote the job can do nothing about it."""
-
-    def expand(_spec, _site):
-        raise bug
-
-    kinds = [dataclasses.replace(each, expand=expand) for each in catalog.KINDS if each.kind == "GenericJob"]
-    monkeypatch.setattr(catalog, "KINDS", tuple(kinds))
-
+def test_a_bug_in_a_kind_is_blamed_on_nobody_else(bug):
     with pytest.raises(type(bug)):
         looked()
