@@ -11,7 +11,7 @@ from paceline.api.definitions_check import definition_faults
 from paceline.api.paths import names_in, prefix_for
 from paceline.api.refusal import bad_request, invalid
 from paceline.api.surroundings import Surroundings
-from paceline.api.validate import MAX_FAULTS, Validators
+from paceline.api.validate import MAX_FAULTS
 from paceline.errors import Fault, Malformed
 from paceline.objects import definition as crd
 from paceline.objects import faults as say
@@ -28,7 +28,7 @@ from paceline.objects.names import (
     subdomain_problem,
 )
 from paceline.objects.scale import scale_faults
-from paceline.objects.schema import Shape, Shapes, prune
+from paceline.objects.schema import prune
 from paceline.objects.scheme import Resource
 from paceline.store.store import Store
 
@@ -39,15 +39,10 @@ _FINALIZERS = frozenset({"foregroundDeletion", "kubernetes", "orphan"})
 class Admission:
     """The rules of all kinds, over one store that they may ask for names."""
 
-    def __init__(self, kinds: LiveKinds, store: Store, validators: Validators | None = None) -> None:
+    def __init__(self, kinds: LiveKinds, store: Store) -> None:
         self._kinds = kinds
         self._store = store
         self._surroundings = Surroundings(lambda: kinds.scheme, store)
-        components = kinds.scheme.components
-        self._validators = validators or Validators(components)
-        self._all_shapes = Shapes(components)
-        # By kind, hence as many as there are; of a kind that was defined anew, the newer one.
-        self._shapes: dict[tuple[str, str, str], tuple[Resource, Shape]] = {}
 
     def clean(self, resource: Resource, obj: Object, *, body: bytes = b"") -> tuple[str, ...]:
         """Take out, in place, what the kind does not have; give what has to be said about it."""
@@ -56,19 +51,11 @@ class Admission:
             read = _read(resource, obj, struct)
             obj.clear()
             obj.update(read)
-        unknown = prune(obj, self._shape(resource))
+        unknown = prune(obj, self._kinds.schemas.shape_of(resource))
         if not resource.is_builtin:
             # As Kubernetes tells them of kinds that others have defined.
             unknown = tuple(sorted(unknown, key=lambda each: (not each.path.startswith("metadata."), each.path)))
         return (*twice, *map(str, unknown[:MAX_FAULTS]))
-
-    def _shape(self, resource: Resource) -> Shape:
-        key = (resource.group, resource.version, resource.kind)
-        known = self._shapes.get(key)
-        if known is None or known[0] is not resource:
-            shape = self._all_shapes.of_object(resource.schema, structural=resource.is_structural)
-            self._shapes[key] = known = (resource, shape)
-        return known[1]
 
     def check(self, resource: Resource, obj: Object, old: Object | None = None, *, dry_run: bool = False) -> None:
         """Complete an object by what is around it; refuse one that breaks a rule, naming every one it breaks."""
@@ -76,7 +63,7 @@ class Admission:
         found.extend(self._surroundings.fit(resource, obj, old, dry_run=dry_run))
         struct = struct_of_resource(resource)
         # The kinds of Kubernetes were read by their types; its schemas for them only tell people what those are.
-        broken = () if struct else self._validators.faults(resource, obj)
+        broken = () if struct else self._kinds.schemas.validators.faults(resource, obj)
         found.extend(broken)
         if resource.scale:
             found.extend(scale_faults(obj, resource.scale))
@@ -104,7 +91,7 @@ class Admission:
         if struct := struct_of_resource(resource):
             complete(obj, struct)
         else:
-            found: list[Fault] = list(self._validators.faults(resource, obj))
+            found: list[Fault] = list(self._kinds.schemas.validators.faults(resource, obj))
             if resource.scale:
                 found.extend(scale_faults(obj, resource.scale, status=True))
             self._refuse(resource, obj, found)

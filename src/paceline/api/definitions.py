@@ -5,6 +5,7 @@ from types import MappingProxyType
 
 import orjson
 
+from paceline.api.schemas import Schemas
 from paceline.objects import definition as crd
 from paceline.objects.definition import Known
 from paceline.objects.meta import Object
@@ -20,7 +21,16 @@ NOBODY: Mapping[tuple[str, str], Known] = MappingProxyType({})
 class LiveKinds:
     """The scheme as of now. It is made anew when a definition has changed, and is the same one until then."""
 
-    def __init__(self, fixed: Scheme, store: Store, known: Mapping[tuple[str, str], Known] = NOBODY) -> None:
+    def __init__(
+        self,
+        fixed: Scheme,
+        store: Store,
+        known: Mapping[tuple[str, str], Known] = NOBODY,
+        *,
+        schemas: Schemas | None = None,
+    ) -> None:
+        # Those of a definition stand for themselves: the components are always the built-in ones.
+        self.schemas = schemas or Schemas(fixed.components)
         self._fixed = fixed
         self._store = store
         self._known = known

@@ -8,7 +8,6 @@ from paceline.api.definitions import LiveKinds
 from paceline.api.exchange import Receive, Scope, Send
 from paceline.api.gate import Gate
 from paceline.api.tokens import AccountTokens
-from paceline.api.validate import Validators
 from paceline.api.visits import Visits
 from paceline.objects.meta import Object
 from paceline.objects.scheme import Scheme
@@ -48,8 +47,6 @@ class Server:
     mounts_tokens: bool = False
     # Where requests that are passed on to services are counted, if anybody wants to know.
     visits: Visits | None = None
-    # Compiled by an earlier server of the same kinds, for tests that start many of them.
-    validators: Validators | None = None
 
     @property
     def scheme(self) -> Scheme:

@@ -26,7 +26,7 @@ from paceline.objects.merge import Comparison
 from paceline.objects.meta import Object
 from paceline.objects.scheme import Resource, Scheme
 from paceline.objects.times import to_wire as time_to_wire
-from paceline.objects.typed import Type, Types
+from paceline.objects.typed import Type
 
 MAX_NAME = 128
 _STATUS: Path = ("f:status",)
@@ -117,9 +117,6 @@ class Tracking:
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._types = Types({})
-        # By kind, hence as many as there are; of a kind that was defined anew, the newer one.
-        self._known: dict[tuple[str, str, str], tuple[Resource, Type]] = {}
 
     @property
     def scheme(self) -> Scheme:
@@ -133,15 +130,7 @@ class Tracking:
 
     def type_of(self, resource: Resource) -> Type:
         """Give how objects of a kind are made up."""
-        components = self._server.scheme.components
-        if self._types.components is not components:
-            self._types = Types(components)
-            self._known.clear()
-        key = (resource.group, resource.version, resource.kind)
-        known = self._known.get(key)
-        if known is None or known[0] is not resource:
-            self._known[key] = known = (resource, self._types.of_object(resource.schema))
-        return known[1]
+        return self._server.kinds.schemas.type_of(resource)
 
     def unsaid(self, obj: Object, resource: Resource) -> tuple[Path, ...]:
         """Give what the author of a new object leaves to the server."""

@@ -11,7 +11,7 @@ from paceline.objects.faults import FieldFault, Problem, invalid, required, unsu
 from paceline.objects.meta import Object
 from paceline.objects.quantity import RULE, is_quantity
 from paceline.objects.schema import META, REF, as_json_schema, spell
-from paceline.objects.scheme import Resource
+from paceline.objects.scheme import ByKind, Resource
 
 # More would not help anyone, and a hostile object could have millions.
 MAX_FAULTS = 50
@@ -60,12 +60,11 @@ class Validators:
 
     def __init__(self, components: Mapping[str, Any]) -> None:
         self._components = components
-        # By kind, hence as many as there are; of a kind that was defined anew, the newer one.
-        self._made: dict[tuple[str, str, str], tuple[Resource, Validator]] = {}
+        self._validators = ByKind(self._compiled)
 
     def faults(self, resource: Resource, obj: Object) -> tuple[FieldFault, ...]:
         """Find everything in an object that its schema does not allow."""
-        validator = self._validator(resource)
+        validator = self._validators.of(resource)
         if validator.is_valid(obj):
             return ()
         found: list[FieldFault] = []
@@ -75,17 +74,12 @@ class Validators:
                 break
         return tuple(sorted(found, key=lambda fault: fault.path))
 
-    def _validator(self, resource: Resource) -> Validator:
-        key = (resource.group, resource.version, resource.kind)
-        made = self._made.get(key)
-        if made is None or made[0] is not resource:
-            parts: list[Mapping[str, Any]] = [resource.schema]
-            if META in self._components:
-                parts.append({"properties": {"metadata": {"$ref": REF + META}}})
-            schema = as_json_schema({"allOf": parts}, self._components)
-            schema = usable(schema) if resource.is_structural else schema
-            self._made[key] = made = (resource, compiled(schema, _OWN_FORMATS))
-        return made[1]
+    def _compiled(self, resource: Resource) -> Validator:
+        parts: list[Mapping[str, Any]] = [resource.schema]
+        if META in self._components:
+            parts.append({"properties": {"metadata": {"$ref": REF + META}}})
+        schema = as_json_schema({"allOf": parts}, self._components)
+        return compiled(usable(schema) if resource.is_structural else schema, _OWN_FORMATS)
 
 
 def faults_of(error: Broken, *, is_defined: bool = False) -> Iterator[FieldFault]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from paceline.api.definitions import LiveKinds
+from paceline.api.schemas import Schemas
 from paceline.client.cluster import CRDS, Cluster
 from paceline.errors import Missing
 from paceline.kinds import catalog
@@ -49,7 +50,13 @@ def live_kinds(store: Store) -> LiveKinds:
 
 def fixed_kinds(store: Store) -> LiveKinds:
     """Serve our own kinds as if they were defined, for tests that start many clusters and have no time for it."""
-    return LiveKinds(full_scheme(), store)
+    return LiveKinds(full_scheme(), store, schemas=_full_schemas())
+
+
+@cache
+def _full_schemas() -> Schemas:
+    """Give what every server of those tests would work out anew."""
+    return Schemas(full_scheme().components)
 
 
 async def define_kinds(cluster: Cluster) -> None:

@@ -138,4 +138,6 @@ class Boards:
 
 def _asked(job: Object) -> Object | None:
     """Give the TensorBoard that a job asks for; none for a job that is refused."""
-    return None if catalog.faults(job) else catalog.tensorboard_of(job)
+    # Most ask for none, and looking for faults takes longer than that.
+    asked = catalog.tensorboard_of(job)
+    return None if asked is None or catalog.faults(job) else asked

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
@@ -136,7 +136,7 @@ def read_service(obj: Object) -> tuple[ServiceKind, msgspec.Struct]:
 
 def faults(obj: Object) -> tuple[Fault, ...]:
     """Name everything wrong with a job that can be told without a cluster."""
-    return _examined(obj)[0]
+    return _examined(obj).faults
 
 
 def app_faults(obj: Object) -> tuple[Fault, ...]:
@@ -144,23 +144,36 @@ def app_faults(obj: Object) -> tuple[Fault, ...]:
     return apps.app_faults(obj, faults)
 
 
-def _examined(obj: Object) -> tuple[tuple[Fault, ...], tuple[Claim, ...]]:
-    """Give what is wrong with a job and, if nothing is, the claims it needs; it is read once for both."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Examined:
+    """A job that was read once: what is wrong with it or, if nothing is, what it says."""
+
+    faults: tuple[Fault, ...] = ()
+    read: tuple[JobKind, msgspec.Struct, Today] | None = None
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """The claims that a job without faults needs."""
+        return _claims(*self.read) if self.read else ()
+
+
+def _examined(obj: Object) -> _Examined:
+    """Read a job and look for all that is wrong with it."""
     kind = kind_of(obj)
     if kind is None:
-        return (_no_job(obj), *_name_faults(obj, 0)), ()
+        return _Examined(faults=(_no_job(obj), *_name_faults(obj, 0)))
     now = normalise(kind, obj)
     try:
         spec = _decoded(kind, now)
     except Invalid as error:
-        return (*error.faults, *_name_faults(obj, 0)), ()
+        return _Examined(faults=(*error.faults, *_name_faults(obj, 0)))
     wrong = kind.check(spec, "spec")
     if isinstance(spec, Fed) and not wrong:
         wrong = tuple(check_fed(spec, kind.templates(spec, "spec"), "spec"))
     if wrong:
-        return (*_as_written(wrong, now), *_name_faults(obj, 0)), ()
+        return _Examined(faults=(*_as_written(wrong, now), *_name_faults(obj, 0)))
     wrong = _name_faults(obj, max(len(f"-{place}") for place in kind.places(spec)))
-    return wrong, () if wrong else _claims(kind, spec, now)
+    return _Examined(faults=wrong) if wrong else _Examined(read=(kind, spec, now))
 
 
 def service_faults(obj: Object) -> tuple[Fault, ...]:
@@ -248,9 +261,10 @@ def _digest(obj: Object) -> str:
 
 def ports_of(obj: Object) -> Ports:
     """Give the ports that a job's members must agree on, each with its usual number; Invalid when it has faults."""
-    if wrong := faults(obj):
-        raise Invalid(wrong)
-    kind, spec = read(obj)
+    found = _examined(obj)
+    if found.read is None:
+        raise Invalid(found.faults)
+    kind, spec, _ = found.read
     return kind.ports(spec)
 
 
@@ -259,9 +273,10 @@ def cluster_spec(obj: Object, ports: Mapping[str, int]) -> str:
 
     A job with faults has no members who could be told.
     """
-    if faults(obj):
+    found = _examined(obj)
+    if found.read is None:
         return ""
-    kind, spec = read(obj)
+    kind, spec, _ = found.read
     if any(name not in ports for name in kind.ports(spec)):
         return ""
     _, gang = expand(obj, ports)
@@ -340,8 +355,8 @@ def _resource(kind: JobKind | ServiceKind | PlainKind) -> Resource:
 
 
 def _check(obj: Object, lookup: Lookup) -> tuple[Fault, ...]:
-    wrong, claims = _examined(obj)
-    return wrong or _check_claims(obj, claims, lookup)
+    found = _examined(obj)
+    return found.faults or _check_claims(obj, found.claims, lookup)
 
 
 def _check_service(obj: Object, lookup: Lookup) -> tuple[Fault, ...]:

@@ -5,7 +5,6 @@ Out    an object in today's shape, and where each part of it was written.
 Never  changes the object that came in, nor stops at one that is broken: the check names what is wrong with it.
 """
 
-from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -133,7 +132,7 @@ def write(path: Path) -> str:
 
 
 def _below(part: Any, step: Step) -> Any:
-    if isinstance(part, Mapping):
+    if isinstance(part, dict):
         return part.get(step, MISSING)
     if isinstance(part, list) and isinstance(step, int) and step < len(part):
         return part[step]

@@ -102,15 +102,15 @@ class Folders:
 
     def pod(self, uid: str) -> Path:
         """Give a pod's own folder."""
-        return self.pods / uid
+        return self.root.joinpath("pods", uid)
 
     def etc(self, uid: str) -> Path:
         """Give the folder of the files that a pod sees in /etc."""
-        return self.pods / uid / "etc"
+        return self.root.joinpath("pods", uid, "etc")
 
     def volume(self, uid: str, index: int) -> Path:
         """Give the folder of a pod's own volume."""
-        return self.pods / uid / "volumes" / str(index)
+        return self.root.joinpath("pods", uid, "volumes", str(index))
 
     @property
     def mounts(self) -> Path:
@@ -119,7 +119,7 @@ class Folders:
 
     def mounted(self, uid: str, index: int) -> Path:
         """Give the folder at which a pod's volume is mounted."""
-        return self.mounts / uid / str(index)
+        return self.root.joinpath("mounts", uid, str(index))
 
     def memory(self, uid: str, index: int) -> Path:
         """Give the folder of a pod's volume in memory; it lies with the machine's own, and goes with the pod."""
@@ -131,12 +131,12 @@ class Folders:
 
     def containers(self, uid: str) -> Path:
         """Give the folder in which every container of a pod has one."""
-        return self.pods / uid / "containers"
+        return self.root.joinpath("pods", uid, "containers")
 
     def container(self, uid: str, container: str) -> Path:
         """Give the folder that holds all tries of a container."""
-        return self.containers(uid) / container
+        return self.root.joinpath("pods", uid, "containers", container)
 
     def attempt(self, uid: str, container: str, restarts: int) -> Path:
         """Give the folder of one try of a container; the shim works in it."""
-        return self.container(uid, container) / str(restarts)
+        return self.root.joinpath("pods", uid, "containers", container, str(restarts))

@@ -5,10 +5,12 @@ A scheme is one moment of that: those who want to know what is served now ask fo
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from paceline.errors import Fault
 from paceline.objects.meta import Object
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,3 +159,22 @@ class Scheme:
     def groups(self) -> Iterable[tuple[str, str]]:
         """Give every served (group, version) once, in the order of the resources."""
         return dict.fromkeys((r.group, r.version) for r in self.resources)
+
+
+class ByKind(Generic[T]):
+    """One thing per kind, hence as many as there are, made when it is first wanted.
+
+    Of a kind that was defined anew it is the newer one.
+    """
+
+    def __init__(self, make: Callable[[Resource], T]) -> None:
+        self._make = make
+        self._made: dict[tuple[str, str, str], tuple[Resource, T]] = {}
+
+    def of(self, resource: Resource) -> T:
+        """Give what there is of a kind."""
+        key = (resource.group, resource.version, resource.kind)
+        made = self._made.get(key)
+        if made is None or made[0] is not resource:
+            self._made[key] = made = (resource, self._make(resource))
+        return made[1]

@@ -3,7 +3,6 @@
 import asyncio
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
@@ -261,4 +260,16 @@ def _with_previous(records: Iterable[Record]) -> Iterator[Record]:
     for record in records:
         previous = held.get(record.key) if record.op is not Op.CREATE else None
         held[record.key] = record.value
-        yield record if previous is None else replace(record, previous=previous)
+        yield record if previous is None else _following(record, previous)
+
+
+def _following(record: Record, previous: bytes) -> Record:
+    """Give a record with what was before it; by hand, as a start does it for the whole history."""
+    return Record(
+        revision=record.revision,
+        key=record.key,
+        op=record.op,
+        value=record.value,
+        created=record.created,
+        previous=previous,
+    )

@@ -5,16 +5,14 @@ import contextlib
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
 from paceline.api.app import Server, make_app
 from paceline.api.gate import Gate, hashed
 from paceline.api.tokens import AccountTokens
-from paceline.api.validate import Validators
 from paceline.assembly.controllers import make_basics, start_controllers
-from paceline.assembly.kinds import define_kinds, fixed_kinds, full_scheme, live_kinds
+from paceline.assembly.kinds import define_kinds, fixed_kinds, live_kinds
 from paceline.client.events import Recorder
 from paceline.client.local import IN_PROCESS, LocalCluster
 from paceline.client.verbs import Verbs
@@ -252,8 +250,7 @@ class SimCluster:
         kinds = live_kinds(store) if self.defines else fixed_kinds(store)
         tokens = AccountTokens(key=TOKEN.encode(), store=store, scheme=lambda: kinds.scheme, clock=world.clock)
         server = Server(store=store, kinds=kinds, clock=world.clock, ids=world.ids, gate=gate, nodes=NoLogs())
-        validators = None if self.defines else _validators()
-        app = make_app(replace(server, tokens=tokens, validators=validators))
+        app = make_app(replace(server, tokens=tokens))
         try:
             local = LocalCluster(self.seam("control", app), token=TOKEN, on_warning=_ignore)
             async with asyncio.TaskGroup() as group, local as cluster:
@@ -301,12 +298,6 @@ class SimCluster:
             group.create_task(agent.run(ready))
             await ready.wait()
             group.create_task(entrances.run())
-
-
-@cache
-def _validators() -> Validators:
-    """Give those of all kinds, which every server of a simulation would compile anew."""
-    return Validators(full_scheme().components)
 
 
 def _ignore(_text: str) -> None:

@@ -148,6 +148,13 @@ async def test_a_query_that_cannot_be_read_is_refused(client, query):
     assert (said.code, said.json["reason"]) in {(400, "BadRequest"), (422, "Invalid")}, said.body
 
 
+@pytest.mark.parametrize("sign", ["a", "%61"])
+async def test_a_query_of_too_many_fields_is_refused(client, sign):
+    said = await client.send("GET", PODS, query={f"{sign}{number}": "1" for number in range(101)})
+
+    assert (said.code, said.json["message"]) == (400, "the query cannot be read")
+
+
 async def test_a_query_of_bytes_that_are_not_utf8_is_refused(client):
     said = await client.send("GET", PODS, query={b"labelSelector": b"\xff"})
 

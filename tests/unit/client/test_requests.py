@@ -1,7 +1,11 @@
 """Every verb has one spelling, the one a Kubernetes API server reads."""
 
+from urllib.parse import parse_qsl, unquote
+
 import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from paceline.client import requests
 from paceline.client.cluster import NODES, PODS, Collection, PatchType, Select
@@ -120,3 +124,21 @@ def test_only_ties_are_asked_for_as_metadata():
     assert dict(requests.watch(PODS, select, since="1").headers)["Accept"] == (
         "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
     )
+
+
+WORDS = st.text(st.characters(codec="utf-8"), max_size=6)
+
+
+@given(name=WORDS.filter(bool), labels=WORDS, after=WORDS)
+def test_whatever_is_asked_for_arrives_as_it_was_meant(name, labels, after):
+    path, _, query = requests.page(PODS, Select(namespace=name, labels=labels), limit=3, after=after).target.partition(
+        "?"
+    )
+
+    assert unquote(path) == f"/api/v1/namespaces/{name}/pods"
+    assert "/" not in path.removeprefix("/api/v1/namespaces/").removesuffix("/pods")
+    assert dict(parse_qsl(query)) == {
+        **({"labelSelector": labels} if labels else {}),
+        "limit": "3",
+        **({"continue": after} if after else {}),
+    }

@@ -246,3 +246,27 @@ def test_what_fits_is_what_msgspec_reads():
         kind = catalog.kind_of(example)
         assert misfits(example["spec"], kind.spec, "spec") == ()
         assert isinstance(msgspec.convert(example["spec"], kind.spec), kind.spec)
+
+
+@given(st.data())
+def test_nothing_that_msgspec_refuses_goes_unnamed(data):
+    """A spec is only looked through for misfits when it cannot be read: then there has to be one."""
+    example = data.draw(st.sampled_from(EXAMPLES))["spec"]
+    kind = catalog.kind_of(next(each for each in EXAMPLES if each["spec"] is example)).spec
+    changed = put(example, data.draw(st.sampled_from(list(leaves(example)))), data.draw(JUNK))
+    try:
+        decode(changed, kind)
+    except msgspec.ValidationError:
+        assert misfits(changed, kind, "spec")
+    else:
+        assert misfits(changed, kind, "spec") == ()
+
+
+def test_a_whole_number_is_a_number_beside_other_misfits_too():
+    class Slope(Part, frozen=True, kw_only=True):
+        rise: float
+        run: int
+
+    assert misfits({"rise": 1, "run": 2}, Slope, "spec") == ()
+    assert [each.path for each in misfits({"rise": 1, "run": "2"}, Slope, "spec")] == ["spec.run"]
+    assert [each.path for each in misfits({"rise": True, "run": 2}, Slope, "spec")] == ["spec.rise"]
