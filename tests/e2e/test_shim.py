@@ -78,11 +78,11 @@ import os, sys, time
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
+        print("up", flush=True)
         for fd in range(3):
             os.close(fd)
         time.sleep(3600)
     os._exit(0)
-print("up", flush=True)
 time.sleep(3600 if sys.argv[1] == "stay" else 0)
 """
 
