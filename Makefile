@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unprivileged soak check fmt lock bench up kube reference charts recordings conformance node realjob traffic
+.PHONY: help setup demo test unprivileged soak simulation check fmt lock bench up kube reference charts recordings conformance node realjob traffic
 
 # One more than the usual two cores: tests with real programs wait more than they compute.
 WORKERS ?= 3
@@ -29,6 +29,10 @@ unprivileged: setup ## the conformance list as a user without privileges (root o
 
 soak: setup ## the long tests, with full counts
 	@$(FOR_TESTS); $(PYTEST) -m soak $(ARGS)
+
+# Nothing but computing: more workers than cores would only take turns.
+simulation: setup ## the simulation alone, with ten times as many seeds as in `make test`
+	@PYTHONHASHSEED=0 .venv/bin/pytest -n $$(nproc) --dist worksteal -m soak tests/flow/test_simulation.py $(ARGS)
 
 check: setup ## format, lint, types, lock file
 	@.venv/bin/ruff format --quiet --check $(CODE) || { echo 'make check: type `make fmt`'; exit 1; }
