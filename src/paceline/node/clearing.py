@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from pathlib import Path
 
 from paceline.client.events import Recorder
 from paceline.node.history import ABOUT, CONTAINERS, PRUNED, History, Past, Policy
@@ -45,6 +46,8 @@ class Clearing:
     # All pods that there are.
     pods: Mapping[Key, Object]
     _is_due: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    # What was read of the past in earlier rounds: nobody but us changes it, and thousands are not read for one more.
+    _known: dict[Path, Past] = field(default_factory=dict, init=False)
 
     def hint(self) -> None:
         """Have the next round begin soon."""
@@ -66,7 +69,7 @@ class Clearing:
         """Clear away once; a disk that does not let us is tried again in the next round."""
         try:
             ended = [pod for pod in self.pods.values() if self._has_ended(pod)]
-            swept = await self.blocking.run(functools.partial(sweep, self.history, ended))
+            swept = await self.blocking.run(functools.partial(sweep, self.history, ended, self._known))
         except OSError as error:
             log.warning("history not cleared", extra={"error": str(error)})
             return
@@ -81,12 +84,15 @@ class Clearing:
         return is_mine and (pod.get("status") or {}).get("phase") in FINAL
 
 
-def sweep(history: History, ended: Iterable[Object] = ()) -> Swept:
+def sweep(history: History, ended: Iterable[Object] = (), known: dict[Path, Past] | None = None) -> Swept:
     """Clear away what the policy does not keep, and give how much that was.
 
-    Pods that have ended and are still there keep their logs, unless these alone are more than is kept at all.
+    Pods that have ended and are still there keep their logs, unless these alone are more than is kept at all. `known`
+    is what earlier rounds have read, and is brought up to date.
     """
-    everything = sorted(history.all(), key=lambda each: each.gone_at, reverse=True)
+    known = {} if known is None else known
+    everything = sorted(history.all(known=known), key=lambda each: each.gone_at, reverse=True)
+    known.clear()
     there = [each for each in everything if not each.is_pruned]
     kept = sorted(_still_there(history, ended), key=lambda each: each.gone_at, reverse=True)
     room = max(history.policy.bytes - sum(each.bytes for each in kept), 0)
@@ -99,6 +105,11 @@ def sweep(history: History, ended: Iterable[Object] = ()) -> Swept:
         _empty(history, each)
     for each in everything[MAX_REMEMBERED:]:
         history.world.files.remove(each.folder)
+    # Only now, and without what was changed: a round that failed halfway has the next one read everything.
+    gone = {each.folder for each in pruned}
+    known.update(
+        {each.folder: replace(each, about={}) for each in everything[:MAX_REMEMBERED] if each.folder not in gone}
+    )
     return Swept(pods=len(pruned) + len(large), bytes=sum(each.bytes for each in (*pruned, *large)))
 
 
@@ -136,5 +147,7 @@ def _prune(history: History, past: Past) -> None:
     """Remove the logs of a pod, and remember that there were some."""
     # In this order: what is half gone is still among what is there, and goes again.
     history.world.files.remove(past.folder / CONTAINERS)
-    told = past.about | {"prunedAt": to_wire(history.world.clock.now())}
-    history.world.files.write(past.folder / ABOUT, json.dumps(told).encode())
+    whole = past if past.about else history.past(past.folder)
+    if whole is not None:
+        told = whole.about | {"prunedAt": to_wire(history.world.clock.now())}
+        history.world.files.write(past.folder / ABOUT, json.dumps(told).encode())

@@ -5,10 +5,11 @@
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from paceline.errors import Missing
@@ -53,6 +54,9 @@ class Past:
     gone_at: datetime
     bytes: int
     is_pruned: bool
+
+
+UNKNOWN: Mapping[Path, Past] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,24 +177,31 @@ class History:
         namespace, job, pod = parts
         return self.folders.history / namespace / job / f"{pod[:LONGEST]}.{about['uid']}"
 
-    def all(self, namespace: str = "", *, job: str = "", pod: str = "") -> Iterator[Past]:
-        """Give the pods that are gone, in no order."""
+    def all(
+        self, namespace: str = "", *, job: str = "", pod: str = "", known: Mapping[Path, Past] = UNKNOWN
+    ) -> Iterator[Past]:
+        """Give the pods that are gone, in no order; what is known of a folder is not read again."""
         files, root = self.world.files, self.folders.history
         spaces = (namespace,) if namespace else files.names(root)
         jobs = (root / space / name for space in spaces for name in ((job,) if job else files.names(root / space)))
         folders = (each / name for each in jobs for name in files.names(each))
         # A uid has no dot in it.
         for folder in (each for each in folders if not pod or each.name.rpartition(".")[0] == pod[:LONGEST]):
-            about = _read(self.world, folder / ABOUT)
-            if about is None or "goneAt" not in about:
-                continue
-            yield Past(
-                folder=folder,
-                about=about,
-                gone_at=from_wire(about["goneAt"]),
-                bytes=int(about["bytes"]),
-                is_pruned="prunedAt" in about,
-            )
+            if (past := known.get(folder) or self.past(folder)) is not None:
+                yield past
+
+    def past(self, folder: Path) -> Past | None:
+        """Read whose folder it is in the past; None when that cannot be told."""
+        about = _read(self.world, folder / ABOUT)
+        if about is None or "goneAt" not in about:
+            return None
+        return Past(
+            folder=folder,
+            about=about,
+            gone_at=from_wire(about["goneAt"]),
+            bytes=int(about["bytes"]),
+            is_pruned="prunedAt" in about,
+        )
 
 
 def removed(pod: str, when: str) -> Missing:

@@ -168,22 +168,53 @@ def test_a_keeper_that_is_killed_at_any_write_loses_nothing(left):
     assert len(history.find("team")) == 1
 
 
+@pytest.mark.parametrize("remembers", [False, True])
 @pytest.mark.parametrize("left", range(4))
-def test_who_clears_away_and_is_killed_at_any_write_is_followed_by_one_who_goes_on(left):
-    files = Mortal()
+def test_who_clears_away_and_is_killed_at_any_write_is_followed_by_one_who_goes_on(left, remembers):
+    files, known = Mortal(), {} if remembers else None
     history = past(Policy(pods=0), files=files)
     history.keep(lived(history, "p", uid="u1"))
     files.left = left
     with contextlib.suppress(Stopped):
-        sweep(history)
+        sweep(history, known=known)
     files.left = None
 
-    sweep(history)
+    sweep(history, known=known)
 
     with pytest.raises(Missing, match=r"was removed \(2030-01-01T00:00:00Z\) to make room.*settings.yaml"):
         log_of(history, "p")
     assert json.loads(files.read(history.find("team")[0].folder / "pod.json"))["pod"] == "p"
     assert sweep(history).pods == 0
+
+
+class Counted(SimFiles):
+    """Counts what is read."""
+
+    reads = 0
+
+    def read(self, path):
+        self.reads += 1
+        return super().read(path)
+
+
+def test_a_round_reads_what_is_new_and_not_all_that_was_ever_kept():
+    files = Counted()
+    history, known = past(Policy(pods=3), files=files), {}
+    for number in range(3):
+        history.keep(lived(history, f"p{number}", uid=f"u{number}"))
+    assert sweep(history, known=known).pods == 0
+    history.world.clock.advance(1)
+    history.keep(lived(history, "p3", uid="u3"))
+    files.reads = 0
+
+    assert sweep(history, known=known).pods == 1
+
+    # The new one, and the old one that goes.
+    assert files.reads == 2
+    shown = {each.about["pod"]: each.is_pruned for each in history.find("team")}
+    assert (sum(shown.values()), shown["p3"], sorted(shown)) == (1, False, ["p0", "p1", "p2", "p3"])
+    assert sweep(history, known=known).pods == 0
+    assert known.keys() == {each.folder for each in history.find("team")}
 
 
 def gone(name, *, ago, size):
