@@ -10,6 +10,8 @@ from paceline.sdk.exits import exit_words
 
 # Reasons that say no more than the exit code does.
 PLAIN_REASONS = ("", "Error", "-")
+# Why a job is not even begun: it breaks a rule of its kind, or nobody here can run it.
+REFUSED = "Invalid"
 
 
 def status_of(job: Object) -> JobStatus:
@@ -76,7 +78,15 @@ def duration_of(status: JobStatus, now: datetime) -> timedelta | None:
 
 def is_running(job: Object) -> bool:
     """Tell whether the job has, or will have, processes of its own accord."""
-    return phase_of(job) not in (Phase.SUCCEEDED, Phase.FAILED, Phase.PAUSED)
+    return phase_of(job) not in (Phase.SUCCEEDED, Phase.FAILED, Phase.PAUSED) and not is_refused(job)
+
+
+def is_refused(job: Object) -> bool:
+    """Tell whether nobody does anything for a job until its author changes it, and nothing of it is left."""
+    status = status_of(job)
+    made = status.condition(ConditionType.INITIALIZED)
+    has_pods = any(status.aggregate.get(phase) for phase in ("running", "pending", "unknown"))
+    return made is not None and not made.status and made.reason == REFUSED and not has_pods
 
 
 def _failure(status: JobStatus) -> str:

@@ -12,7 +12,7 @@ from paceline.objects.meta import Object, controller_of, key_of, revision_of, ui
 from paceline.objects.status import JobStatus, Phase
 from paceline.sdk.dial import Dial
 from paceline.sdk.discovery import Kind
-from paceline.sdk.facts import phase_of, status_of
+from paceline.sdk.facts import is_refused, phase_of, status_of
 from paceline.sdk.feed import Feed
 from paceline.sdk.follow import Choice, Ended, Event, Follower, JobChanged, Logged, PodsChanged, Wish
 from paceline.sdk.lines import whole_lines
@@ -81,12 +81,12 @@ class JobRef:
         raise Missing(f"{self} was deleted")
 
     def wait_quiet(self, timeout: float | None = None) -> None:
-        """Wait until no pod of a paused, ended or deleted job runs; TimeoutError after `timeout`."""
+        """Wait until no pod of a paused, refused, ended or deleted job runs; TimeoutError after `timeout`."""
         is_paused, pods = False, None
         for event in self._news(timeout):
             match event:
                 case JobChanged():
-                    is_paused = phase_of(event.job) is Phase.PAUSED
+                    is_paused = phase_of(event.job) is Phase.PAUSED or is_refused(event.job)
                 case PodsChanged():
                     pods = event.pods
             if is_paused and pods is not None and all(pod.is_final for pod in pods):

@@ -107,6 +107,23 @@ def test_only_jobs_with_processes_run(phase, runs):
     assert is_running(job(phase)) is runs
 
 
+INVALID = condition("Initialized", status="False", reason="Invalid")
+
+
+@pytest.mark.parametrize(
+    ("status", "runs"),
+    [
+        ({"conditions": [INVALID]}, False),
+        ({"conditions": [INVALID], "aggregate": {"creating": 2, "running": 0}}, False),
+        ({"conditions": [INVALID], "aggregate": {"running": 1}}, True),
+        ({"conditions": [condition("Initialized", status="False", reason="Refused")]}, True),
+        ({"conditions": [condition("Initialized", status="False")]}, True),
+    ],
+)
+def test_a_job_that_is_refused_will_not_run_but_what_runs_of_it_does(status, runs):
+    assert is_running(job("Pending", **status)) is runs
+
+
 DURATIONS = {
     "nothing before it began": (JobStatus(), None),
     "until now while it runs": (JobStatus(start_time=NOON - timedelta(minutes=5)), timedelta(minutes=5)),

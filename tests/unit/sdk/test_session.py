@@ -166,6 +166,18 @@ def test_a_job_is_quiet_when_paused_and_its_pods_have_ended(stage, session, job_
     ref.wait_quiet(timeout=10)
 
 
+def test_a_job_that_is_refused_is_quiet_since_nothing_runs(stage, session, job_object):
+    wrong = {
+        "type": "Initialized",
+        "status": "False",
+        "reason": "Invalid",
+        "lastTransitionTime": "2030-01-01T00:00:00Z",
+    }
+    stage.put(JOBS, job_object(phase="Pending", conditions=[wrong], waiting="no Flink is to be had"))
+
+    session.job("digits").wait_stopped(margin=5)
+
+
 def told(reason, message, uid="uid-1"):
     return {"metadata": {"name": reason.lower()}, "reason": reason, "message": message, "involvedObject": {"uid": uid}}
 
