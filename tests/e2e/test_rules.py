@@ -129,3 +129,44 @@ def test_a_job_goes_by_itself(cluster: Embedded) -> None:
     wait_until("it is gone", lambda: cluster.kubectl("get", "gj", "fleeting").code != 0)
     owned = ("-l", "tensorstack.dev/owner-name=fleeting", "-o", "name")
     wait_until("its pod too", lambda: not cluster.kubectl("get", "pods,services", *owned).out)
+
+
+# Every replica says one word; then the first says more, or none of them does.
+HANGS = "import signal; print('up', flush=True); signal.pause()"
+TALKS = """
+import os, time
+print("up", flush=True)
+if os.uname().nodename.endswith("-worker-0"):
+    for step in range(16):
+        time.sleep(0.5)
+        print("step", step, flush=True)
+"""
+
+
+def impatient(name: str, program: str, seconds: int) -> dict[str, Any]:
+    """A job of two replicas that may be silent for so long, and is tried once more."""
+    job = generic(name, replicas=2, command=["python", "-c", program])
+    (replicas,) = job["spec"]["replicaSpecs"]
+    replicas["restartPolicy"] = {"policy": "OnFailure", "limit": 1}
+    return job | {"spec": job["spec"] | {"runPolicy": {"stallSeconds": seconds}}}
+
+
+def test_a_job_of_which_nobody_says_anything_is_tried_again_and_then_fails(cluster: Embedded) -> None:
+    submit(cluster, impatient("hangs", HANGS, 2))
+
+    over = becomes(cluster, "hangs", "Failed", attempt=1)
+    shown = cluster.paceline("describe", "hangs").out
+
+    assert (over["backoffCount"], over["roleRestarts"]) == (1, {"worker": 1})
+    failed = next(each for each in over["conditions"] if each["type"] == "Failed")
+    assert failed["reason"] == "Stalled"
+    assert "for more than 2 seconds" in failed["message"]
+    assert "; next try of all members (restart 1)\n" in shown
+    mine = ("-l", "tensorstack.dev/owner-name=hangs", "-o", "jsonpath={.items[*].status.phase}")
+    wait_until("nothing of it runs", lambda: "Running" not in cluster.kubectl("get", "pods", *mine).out)
+
+
+def test_a_line_of_one_replica_now_and_then_is_enough(cluster: Embedded) -> None:
+    submit(cluster, impatient("talking", TALKS, 3))
+
+    assert becomes(cluster, "talking", "Succeeded")["backoffCount"] == 0

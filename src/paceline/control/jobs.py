@@ -12,7 +12,8 @@ from paceline.client.informer import Informer
 from paceline.client.queue import WorkQueue, run
 from paceline.control.carry_out import Hands, carry_out
 from paceline.control.last_lines import JobKey, LastLines
-from paceline.control.look import Reading, Readings, look
+from paceline.control.listening import Listening
+from paceline.control.look import LogsRead, Reading, Readings, look
 from paceline.errors import Invalid, Malformed, Missing, PacelineError
 from paceline.kinds import catalog
 from paceline.kinds.kind import GROUP, VERSION, JobKind, no_ports
@@ -68,6 +69,7 @@ class Jobs:
     _plurals: dict[tuple[str, str], str] = field(init=False)
     _jobs: dict[str, Informer] = field(init=False)
     _last_lines: LastLines = field(init=False)
+    _listening: Listening = field(init=False)
     _readings: Readings = field(init=False, default_factory=Readings)
     # Jobs that may hold ports; those of them that do not any more are found out when ports are given.
     _holders: set[JobKey] = field(init=False, default_factory=set)
@@ -85,6 +87,7 @@ class Jobs:
         }
         self.pods.cache.listen(self._pod_changed)
         self._last_lines = LastLines(cluster=self.cluster, chance=self.chance, on_found=self.queue.add)
+        self._listening = Listening(cluster=self.cluster, chance=self.chance, clock=self.clock, on_heard=self.queue.add)
 
     def _informer(self, where: Collection, on_change: Handler) -> Informer:
         select = Select(namespace=self.namespace)
@@ -103,6 +106,7 @@ class Jobs:
             for informer in (*self._jobs.values(), self.pods):
                 await informer.has_synced.wait()
             group.create_task(self._last_lines.run())
+            group.create_task(self._listening.run())
             synced.set()
             await run(self.queue, self.reconcile, workers=WORKERS)
 
@@ -112,6 +116,7 @@ class Jobs:
         job = self._jobs[plural].cache.get((namespace, name))
         if job is None or is_deleting(job):
             self._last_lines.forget(key)
+            self._listening.forget(key)
             self._readings.forget(key)
             self._promised.pop(key, None)
             self._hindrances.pop(key, None)
@@ -139,19 +144,27 @@ class Jobs:
         self._jobs[plural].observe(done.job)
         for pod in done.made:
             self.pods.observe(pod)
-        self._last_lines.forget(key)
-        if plan.read is not None:
-            self._last_lines.ask(key, plan.read)
+        self._ask_logs(key, plan)
         if plan.wake_at is not None:
             pause = (plan.wake_at - self.clock.now()).total_seconds()
             self.queue.add_after(key, max(pause, 0.0))
+
+    def _ask_logs(self, key: JobKey, plan: Plan) -> None:
+        """Have logs read that the next decision wants to know of, and forget what this one knew."""
+        self._last_lines.forget(key)
+        if plan.read is not None:
+            self._last_lines.ask(key, plan.read)
+        self._listening.ask(key, plan.listen)
+        if plan.status.phase is not Phase.RUNNING:
+            self._listening.forget(key)
 
     async def _look(self, key: JobKey, kind: JobKind, job: Object) -> Seen | None:
         """Read everything that a decision may look at; None when somebody else must act first, who is told."""
         try:
             reading = self._readings.of(key, job)
             ported = self._with_ports(key, kind, job, reading=reading)
-            return look(ported, reading, self.pods.owned(uid_of(job)), last_lines=self._last_lines.of(key))
+            logs = LogsRead(last_lines=self._last_lines.of(key), heard=self._listening.of(key))
+            return look(ported, reading, self.pods.owned(uid_of(job)), logs=logs)
         except Invalid as error:
             await self._refuse(collection_of(kind), job, error)
         except Malformed as error:

@@ -85,12 +85,18 @@ class LastLines:
             await asyncio.sleep(AGAIN_SECONDS)
 
     async def _tail(self, namespace: str, wish: LogWish) -> bytes:
-        query = {"container": wish.container, "tailLines": str(LINES), "limitBytes": str(MOST_BYTES)}
-        tail = b""
-        async with aclosing(self.cluster.stream(PODS.path(namespace, wish.pod, "log"), query)) as chunks:
-            async for chunk in chunks:
-                tail = (tail + chunk)[-KEPT_BYTES:]
-        return tail
+        query = {"tailLines": str(LINES), "limitBytes": str(MOST_BYTES)}
+        return await log_end(self.cluster, namespace, wish, query)
+
+
+async def log_end(cluster: Cluster, namespace: str, wish: LogWish, query: Mapping[str, str]) -> bytes:
+    """Read the end of a container's log as it is now, as much of it as anybody needs."""
+    tail = b""
+    path, asked = PODS.path(namespace, wish.pod, "log"), {"container": wish.container, **query}
+    async with aclosing(cluster.stream(path, asked)) as chunks:
+        async for chunk in chunks:
+            tail = (tail + chunk)[-KEPT_BYTES:]
+    return tail
 
 
 def last_lines(tail: bytes) -> tuple[str, ...]:

@@ -14,7 +14,8 @@ from paceline.objects.meta import Object, annotations_of, is_deleting, labels_of
 from paceline.objects.status import JobStatus
 from paceline.objects.times import from_wire
 from paceline.plan.marks import mark_of
-from paceline.plan.seen import ContainerSeen, ErrandSeen, PodPhase, PodSeen, Seen
+from paceline.plan.plan import LogWish
+from paceline.plan.seen import ContainerSeen, ErrandSeen, Heard, PodPhase, PodSeen, Seen
 
 # What containers of ours are called, before and beside the author's.
 STAGE = "paceline-"
@@ -92,7 +93,15 @@ class Readings:
         self._known.pop(key, None)
 
 
-def look(job: Object, reading: Reading, pods: tuple[Object, ...], *, last_lines: Mapping[str, tuple[str, ...]]) -> Seen:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogsRead:
+    """What was found in logs, beside the loop: by pod, and by container."""
+
+    last_lines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    heard: Mapping[LogWish, Heard] = field(default_factory=dict)
+
+
+def look(job: Object, reading: Reading, pods: tuple[Object, ...], *, logs: LogsRead) -> Seen:
     """Put together what a job says, its status and its pods.
 
     Invalid when the job breaks a rule of its kind, Malformed when nobody can read what others wrote on it or its pods.
@@ -111,7 +120,8 @@ def look(job: Object, reading: Reading, pods: tuple[Object, ...], *, last_lines:
         is_suspended=catalog.is_suspended(job),
         created_at=_created_at(job),
         restart_wish=annotations_of(job).get(labels.RESTART, ""),
-        last_lines=last_lines,
+        last_lines=logs.last_lines,
+        heard=logs.heard,
     )
 
 
@@ -196,6 +206,7 @@ def _container(wire: dict[str, Any]) -> ContainerSeen:
             exit_code=told.get("exitCode"),
             reason=str(told.get("reason") or ""),
             message=str(told.get("message") or ""),
+            started_at=from_wire(told["startedAt"]) if told.get("startedAt") else None,
             finished_at=from_wire(told["finishedAt"]) if told.get("finishedAt") else None,
         )
     return ContainerSeen(name=str(wire.get("name", "")), state="Unknown")

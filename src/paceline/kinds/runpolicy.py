@@ -35,6 +35,16 @@ class Limits(Part, frozen=True, kw_only=True):
         ]
         | None
     ) = None
+    stall_seconds: (
+        Annotated[
+            Positive,
+            about(
+                "Seconds without a new line in the log of any replica after which a running job counts as stalled: all "
+                "replicas are tried again, which counts as a restart, or the job fails. Left out: it may be silent."
+            ),
+        ]
+        | None
+    ) = None
     ttl_seconds_after_finished: (
         Annotated[
             Count,
@@ -59,6 +69,7 @@ def with_limits(gang: Gang, policy: Limits | None) -> Gang:
         gang,
         active_deadline_seconds=policy.active_deadline_seconds,
         starting_deadline_seconds=policy.starting_deadline_seconds,
+        stall_seconds=policy.stall_seconds,
         ttl_seconds=policy.ttl_seconds_after_finished,
     )
 

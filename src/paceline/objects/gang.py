@@ -103,6 +103,8 @@ class Gang:
     active_deadline_seconds: int | None = None
     # How long the members may take until all run, and how long the job stays after its end.
     starting_deadline_seconds: int | None = None
+    # How long all members together may write nothing while they run.
+    stall_seconds: int | None = None
     ttl_seconds: int | None = None
     # Whether the number of members may change, and how few are enough; None means all of them.
     is_elastic: bool = False

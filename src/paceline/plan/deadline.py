@@ -11,8 +11,9 @@ from paceline.plan.waiting import why_waiting
 
 EXCEEDED = "DeadlineExceeded"
 NOT_STARTED = "StartingDeadlineExceeded"
+STALLED = "Stalled"
 # Not even clean-up policy None lets a pod run after one of these.
-OVER = frozenset({EXCEEDED, NOT_STARTED})
+OVER = frozenset({EXCEEDED, NOT_STARTED, STALLED})
 
 
 def deadline_of(gang: Gang, status: JobStatus) -> datetime | None:

@@ -17,7 +17,7 @@ from paceline.plan.conditions import (
     put,
     under_way,
 )
-from paceline.plan.deadline import EXCEEDED, NOT_STARTED, deadline_of, say_not_started, start_by
+from paceline.plan.deadline import EXCEEDED, NOT_STARTED, STALLED, deadline_of, say_not_started, start_by
 from paceline.plan.elastic import is_new_meeting, is_resized, is_too_small, is_up, with_releases, with_size
 from paceline.plan.expiry import expire
 from paceline.plan.keeping import finish, hold_back
@@ -30,9 +30,19 @@ from paceline.plan.pause import begin_again, is_restart_wanted, pause, resume, s
 from paceline.plan.plan import NewPod, Plan, Tell
 from paceline.plan.requeue import PREEMPTED, give_way, giving_way, requeue
 from paceline.plan.resolve import NOT_FOUND, Unfound, resolve
-from paceline.plan.restart import Verdict, failed_first, held_until, is_of_all, judge, restarted
+from paceline.plan.restart import (
+    Verdict,
+    begun_again,
+    failed_first,
+    held_until,
+    is_of_all,
+    judge,
+    may_begin_again,
+    restarted,
+)
 from paceline.plan.seen import PodSeen, Seen
 from paceline.plan.shared_memory import shared_memory_advice
+from paceline.plan.stall import say_stalled, silence
 from paceline.plan.success import holding, is_hopeless, say, say_success
 from paceline.plan.tasks import with_tasks
 from paceline.plan.tries import Try, gang_size, older_pods, tries_of
@@ -69,8 +79,8 @@ def _next(seen: Seen, now: datetime) -> Plan:
         return _fail(seen, tries, now, loss)
     if held := _held(seen, status, tries, now):
         return _with(held, before=births(seen, tries))
-    if verdict.again:
-        return _restart(seen, tries, verdict, now=now)
+    if again := _again(seen, tries, verdict, now):
+        return again
     found = resolve(seen, status, now)
     if isinstance(found, Unfound):
         return _fail(seen, tries, now, _Loss(reason=NOT_FOUND, message=found.message))
@@ -164,6 +174,14 @@ def _fail(seen: Seen, tries: tuple[Try, ...], now: datetime, loss: _Loss) -> Pla
     return _with(clean_up(seen, tries, status, now), before=births(seen, tries), after=(told,))
 
 
+def _again(seen: Seen, tries: tuple[Try, ...], verdict: Verdict, now: datetime) -> Plan | None:
+    """Try those members again that ended and should not have, or all of them when nobody says anything any more."""
+    if verdict.again:
+        return _restart(seen, tries, verdict, now=now)
+    since = silence(seen, tries, now).since
+    return None if since is None else _unstall(seen, tries, since, now)
+
+
 def _restart(seen: Seen, tries: tuple[Try, ...], verdict: Verdict, *, now: datetime) -> Plan:
     """Count first, unmake next, make later: nothing is created in the pass that counts."""
     cause = next((each for each in verdict.again if each.has_failed), None)
@@ -171,15 +189,37 @@ def _restart(seen: Seen, tries: tuple[Try, ...], verdict: Verdict, *, now: datet
     status = _with_failures(seen, status, tries, now, cause=cause)
     status = restarted(status, seen.gang, verdict.again, now)
     is_whole = is_of_all(seen.gang, verdict.again)
+    what = "all members" if is_whole else ", ".join(str(each.place) for each in verdict.again)
+    why = say_failure(failure_of(cause)) if cause else "restartPolicy is Always"
+    message = f"{why}; next try of {what} {_say_count(seen.gang, status)}"
+    told = Tell(reason=RESTARTING, message=message, is_warning=cause is not None)
+    return _begin_next(seen, tries, status, told, now=now)
+
+
+def _unstall(seen: Seen, tries: tuple[Try, ...], since: datetime, now: datetime) -> Plan:
+    """Try all members again of which none writes anything; nobody knows which of them hangs."""
+    said = say_stalled(seen.gang, since)
+    if not may_begin_again(seen):
+        return _fail(seen, tries, now, _Loss(reason=STALLED, message=said))
+    status = begun_again(_started(_observed(seen, tries), tries, now), seen.gang, now)
+    told = Tell(
+        reason=STALLED, message=f"{said}; next try of all members {_say_count(seen.gang, status)}", is_warning=True
+    )
+    return _begin_next(seen, tries, status, told, now=now)
+
+
+def _say_count(gang: Gang, status: JobStatus) -> str:
+    most = "" if gang.backoff_limit is None else f" of at most {gang.backoff_limit}"
+    return f"(restart {status.backoff_count}{most})"
+
+
+def _begin_next(seen: Seen, tries: tuple[Try, ...], status: JobStatus, told: Tell, *, now: datetime) -> Plan:
+    """Unmake what has to go before the tries that a status has counted."""
+    is_whole = status.attempt > seen.status.attempt
     if is_whole and status.phase is Phase.RUNNING:
         status = status.but(phase=Phase.PENDING)
     next_tries = tries_of(seen, status)
     status = _hold(seen.gang, with_tasks(status, next_tries), now, tries=next_tries)
-    what = "all members" if is_whole else ", ".join(str(each.place) for each in verdict.again)
-    why = say_failure(failure_of(cause)) if cause else "restartPolicy is Always"
-    most = "" if seen.gang.backoff_limit is None else f" of at most {seen.gang.backoff_limit}"
-    message = f"{why}; next try of {what} (restart {status.backoff_count}{most})"
-    told = Tell(reason=RESTARTING, message=message, is_warning=cause is not None)
     plan = Plan(status=status, delete=unfinished(seen.pods) if is_whole else (), wake_at=status.start_after)
     return _with(plan, before=births(seen, tries), after=(told,))
 
@@ -192,9 +232,10 @@ def _go_on(seen: Seen, tries: tuple[Try, ...], now: datetime) -> Plan:
     status = _observed(seen, tries).but(start_after=held)
     status = _with_failures(seen, _started(status, tries, now), tries, now, cause=None)
     status = _hold(seen.gang, status, now, tries=tries, old=old)
-    known = (status.start_after, deadline_of(seen.gang, status), start_by(seen, status))
-    moments = [moment for moment in known if moment is not None]
-    plan = Plan(status=status, delete=unfinished(old), create=create, wake_at=min(moments, default=None))
+    quiet = silence(seen, tries, now)
+    known = (status.start_after, deadline_of(seen.gang, status), start_by(seen, status), quiet.look_at)
+    wake_at = min((moment for moment in known if moment is not None), default=None)
+    plan = Plan(status=status, delete=unfinished(old), create=create, wake_at=wake_at, listen=quiet.ask)
     return _with(plan, before=births(seen, tries), after=news(seen.status, status))
 
 

@@ -36,7 +36,7 @@ class NewErrand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogWish:
-    """The container of a pod whose last lines the status should have."""
+    """The container of a pod whose log somebody should look into."""
 
     pod: str
     container: str
@@ -55,3 +55,5 @@ class Plan:
     # Whether the job itself goes, with everything that is its own.
     removes_job: bool = False
     read: LogWish | None = None
+    # Containers of which it must be known when they wrote last.
+    listen: tuple[LogWish, ...] = ()

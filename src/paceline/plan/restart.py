@@ -87,6 +87,22 @@ def restarted(status: JobStatus, gang: Gang, again: tuple[Try, ...], now: dateti
     )
 
 
+def may_begin_again(seen: Seen) -> bool:
+    """Tell whether all members may be tried again although none has failed: by the leader's policy, and if it may."""
+    leader = seen.gang.leader
+    return seen.gang.member(leader).restart is not RestartPolicy.NEVER and _Budget(seen).take(leader.role)
+
+
+def begun_again(status: JobStatus, gang: Gang, now: datetime) -> JobStatus:
+    """Count one restart of all members, in the leader's name, and name the moment before which nothing is made."""
+    count, role = status.backoff_count + 1, gang.leader.role
+    return begin_all(status, gang).but(
+        backoff_count=count,
+        role_restarts={**status.role_restarts, role: status.role_restarts.get(role, 0) + 1},
+        start_after=now + pause_after(count),
+    )
+
+
 def pause_after(count: int) -> timedelta:
     """Give the wait before the restart of this number: it doubles each time, up to a bound."""
     doublings = min(count - 1, 20)

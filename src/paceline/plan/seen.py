@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from paceline.objects.gang import Gang, Place, Site
 from paceline.objects.status import JobStatus
+from paceline.plan.plan import LogWish
 
 
 class PodPhase(StrEnum):
@@ -34,6 +35,7 @@ class ContainerSeen:
     exit_code: int | None = None
     reason: str = ""
     message: str = ""
+    started_at: datetime | None = None
     finished_at: datetime | None = None
 
 
@@ -73,6 +75,19 @@ class ErrandSeen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """What a container's log said when it was last asked when its last line was written."""
+
+    asked_at: datetime
+    # Since when the answer is the same.
+    since: datetime
+    # None when nothing was ever written.
+    last: datetime | None = None
+    # Whether there was an answer at all.
+    is_known: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
     """Everything one decision may look at."""
 
@@ -89,3 +104,5 @@ class Seen:
     restart_wish: str = ""
     # What failed pods wrote last, as far as it has been read: by the name of the pod.
     last_lines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # When containers wrote their last lines, as far as somebody has asked.
+    heard: Mapping[LogWish, Heard] = field(default_factory=dict)

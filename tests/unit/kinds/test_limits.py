@@ -21,10 +21,16 @@ every_job = pytest.mark.parametrize("make", JOBS.values(), ids=JOBS)
 
 @every_job
 def test_limits_are_rules_of_the_gang(make):
-    policy = {"activeDeadlineSeconds": 10, "startingDeadlineSeconds": 20, "ttlSecondsAfterFinished": 0}
+    policy = {
+        "activeDeadlineSeconds": 10,
+        "startingDeadlineSeconds": 20,
+        "stallSeconds": 30,
+        "ttlSecondsAfterFinished": 0,
+    }
     gang = gang_of(make(runPolicy=policy))
 
     assert (gang.active_deadline_seconds, gang.starting_deadline_seconds, gang.ttl_seconds) == (10, 20, 0)
+    assert gang.stall_seconds == 30
 
 
 @every_job
@@ -40,6 +46,7 @@ def test_a_limit_that_makes_no_sense_is_refused(make):
     for field, value in (
         ("activeDeadlineSeconds", 0),
         ("startingDeadlineSeconds", 0),
+        ("stallSeconds", 0),
         ("ttlSecondsAfterFinished", -1),
     ):
         assert one_fault(make(runPolicy={field: value})).startswith(f"spec.runPolicy.{field}: {value} is not allowed")

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from paceline.objects.gang import CleanUp
 from paceline.objects.status import JobStatus
 from paceline.plan.decide import decide
-from paceline.plan.seen import ContainerSeen, PodPhase, PodSeen, Seen
+from paceline.plan.plan import LogWish
+from paceline.plan.seen import ContainerSeen, Heard, PodPhase, PodSeen, Seen
 from tests.unit.plan.worlds import GANG, NOW, REPLICA, SITE, gang, pod, seen
 
 # What a pod may do next. A deleting pod may end any way it likes, or just go.
@@ -77,6 +78,14 @@ class World:
             sized = gang(size, scope=before.scope, restart=before.members[0].restart.value)
             self.seen = replace(self.seen, gang=replace(before, members=sized.members, failure=sized.failure))
 
+    def hear(self):
+        """Let every container have been silent for long, as far as anybody can say, and what failed have said why."""
+        wishes = [LogWish(pod=each.name, container="main") for each in self.seen.pods]
+        silent = Heard(asked_at=self.now, since=self.now - timedelta(minutes=1))
+        failure = self.seen.status.failure
+        last_lines = {failure.pod: ("boom",)} if failure else {}
+        self.seen = replace(self.seen, heard=dict.fromkeys(wishes, silent), last_lines=last_lines)
+
     def lose(self, index):
         """Let somebody force one pod away; one that no pass has recorded yet may be made again, so it stays."""
         rows = [row for task in self.seen.status.tasks for row in task["replicas"]]
@@ -89,7 +98,8 @@ class World:
 
 def at(moved: PodSeen, phase: PodPhase, code: int) -> PodSeen:
     code = {PodPhase.SUCCEEDED: 0, PodPhase.FAILED: code}.get(phase)
-    container = ContainerSeen(name="main", state="Running" if code is None else "Terminated", exit_code=code)
+    state = "Running" if code is None else "Terminated"
+    container = ContainerSeen(name="main", state=state, exit_code=code, started_at=NOW)
     return moved if moved.phase.is_final else replace(moved, phase=phase, containers=(container,))
 
 
@@ -133,7 +143,7 @@ STEPS = st.one_of(
     st.tuples(st.just("suspend"), st.booleans()),
     st.tuples(st.just("restart"), st.sampled_from("ab")),
     st.tuples(st.just("resize"), st.integers(1, 4)),
-    st.just(("read",)),
+    st.just(("hear",)),
 )
 LIVES = st.lists(STEPS, max_size=60)
 GANGS = st.builds(
@@ -145,6 +155,7 @@ GANGS = st.builds(
     clean_up=st.sampled_from(CleanUp),
     active_deadline_seconds=st.sampled_from([None, 30]),
     starting_deadline_seconds=st.sampled_from([None, 30]),
+    stall_seconds=st.sampled_from([None, 20]),
     ttl_seconds=st.sampled_from([None, 0, 30]),
     is_elastic=st.booleans(),
 )
@@ -172,9 +183,8 @@ def live(crew, life):
                 world.seen = replace(world.seen, restart_wish=wish)
             case "resize", [size]:
                 world.resize(size)
-            case "read", []:
-                failure = world.seen.status.failure
-                world.seen = replace(world.seen, last_lines={failure.pod: ("boom",)} if failure else {})
+            case "hear", []:
+                world.hear()
     return world
 
 

@@ -50,12 +50,12 @@ def pod(place, phase, *, attempt=0, **more):
         return PodSeen(place=place, attempt=attempt, phase=PodPhase.PENDING, reason=detail, **more)
     code = {"Succeeded": 0, "Failed": int(detail or 1)}.get(phase)
     state = "Running" if code is None else "Terminated"
-    containers = (ContainerSeen(name="main", state=state, exit_code=code),)
+    containers = (ContainerSeen(name="main", state=state, exit_code=code, started_at=NOW),)
     return PodSeen(place=place, attempt=attempt, phase=PodPhase(phase), **{"containers": containers, **more})
 
 
 # What people want of a job, and what is known of it besides its pods.
-ASIDE = ("is_paused", "is_suspended", "created_at", "restart_wish", "last_lines")
+ASIDE = ("is_paused", "is_suspended", "created_at", "restart_wish", "last_lines", "heard")
 
 
 def seen(*members, of=None, older=(), **status):
