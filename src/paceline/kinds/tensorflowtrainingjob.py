@@ -95,7 +95,7 @@ def expand(job: TensorFlowTrainingJob, site: Site) -> Gang:
         scope=job.restart_scope or _usual_scope(specs.keys()),
         policy=job.run_policy,
     )
-    gang = replace(gang, servers=(PS,) if PS in specs else ())
+    gang = replace(gang, servers=(PS,) if PS in specs else (), watchers=(EVALUATOR,) if EVALUATOR in specs else ())
     if job.success_policy is None:
         return gang
     # Kubeflow's policy of this name: nobody's work is cut off because the first worker was faster.

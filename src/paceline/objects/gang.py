@@ -100,6 +100,8 @@ class Gang:
     clean_up: CleanUp = CleanUp.NONE
     # Roles whose members serve the others, and so end after them when somebody stops the job.
     servers: tuple[str, ...] = ()
+    # Roles whose members only watch the others: they come back alone, and nobody's work is lost with them.
+    watchers: tuple[str, ...] = ()
     active_deadline_seconds: int | None = None
     # How long the members may take until all run, and how long the job stays after its end.
     starting_deadline_seconds: int | None = None
@@ -125,6 +127,10 @@ class Gang:
     def needed(self) -> int:
         """Tell how many members must have room before any of them starts."""
         return len(self.members) if self.least is None else self.least
+
+    def watches(self, place: Place) -> bool:
+        """Tell whether who runs at a place only watches the others."""
+        return place.role in self.watchers
 
     def member(self, place: Place) -> Member:
         """Find who runs at a place; KeyError when the gang has no such place."""

@@ -35,7 +35,7 @@ from paceline.plan.seen import PodSeen, Seen
 from paceline.plan.shared_memory import shared_memory_advice
 from paceline.plan.success import holding, is_hopeless, say, say_success
 from paceline.plan.tasks import with_tasks
-from paceline.plan.tries import Try, gang_size, older_pods, tries_of
+from paceline.plan.tries import Try, comes_alone, gang_size, older_pods, tries_of
 from paceline.plan.unrun import say_remade, unrun, without
 from paceline.plan.waiting import Waiting, failure_of, say_failure, why_waiting
 
@@ -203,9 +203,13 @@ def _missing(seen: Seen, tries: tuple[Try, ...], old: tuple[PodSeen, ...]) -> tu
     if old and is_new_meeting(seen.gang, tries):
         return ()
     taken = {pod.place for pod in old}
-    size = gang_size(seen.gang, tries)
+    size, is_alone = gang_size(seen.gang, tries), comes_alone(seen.gang, tries)
     return tuple(
-        NewPod(place=each.place, attempt=each.attempt, gang_size=size)
+        NewPod(
+            place=each.place,
+            attempt=each.attempt,
+            gang_size=1 if is_alone and seen.gang.watches(each.place) else size,
+        )
         for each in tries
         if each.phase is ReplicaPhase.CREATING and each.place not in taken
     )

@@ -109,6 +109,11 @@ def gang_size(gang: Gang, tries: tuple[Try, ...]) -> int:
     return max(gang.needed - (len(tries) - len(under_way)), 1)
 
 
+def comes_alone(gang: Gang, tries: tuple[Try, ...]) -> bool:
+    """Tell whether who only watches a gang has had other tries than the others, so that it gets room by itself."""
+    return bool(gang.watchers) and len({each.attempt for each in tries}) > 1
+
+
 def tries_of(seen: Seen, status: JobStatus | None = None) -> tuple[Try, ...]:
     """Give the current try of every member, in their order; `status` is the one to go by, if not the last."""
     status = seen.status if status is None else status
