@@ -17,7 +17,7 @@ from paceline.plan.conditions import (
     put,
     under_way,
 )
-from paceline.plan.deadline import EXCEEDED, NOT_STARTED, deadline_of, say_not_started, start_by
+from paceline.plan.deadline import EXCEEDED, NOT_STARTED, deadline_of, say_not_started, start_by, with_deadlines
 from paceline.plan.elastic import is_new_meeting, is_resized, is_too_small, is_up, with_releases, with_size
 from paceline.plan.expiry import expire
 from paceline.plan.keeping import finish, hold_back
@@ -75,7 +75,7 @@ def _next(seen: Seen, now: datetime) -> Plan:
     if isinstance(found, Unfound):
         return _fail(seen, tries, now, _Loss(reason=NOT_FOUND, message=found.message))
     if found is not None:
-        return found
+        return with_deadlines(seen, found)
     return _with(_go_on(seen, tries, now), after=losses(seen, verdict))
 
 
@@ -137,8 +137,9 @@ def _late(seen: Seen, status: JobStatus, tries: tuple[Try, ...], now: datetime) 
     if deadline is not None and now >= deadline:
         message = f"the job was not done {seen.gang.active_deadline_seconds} seconds after its start"
         return _Loss(reason=EXCEEDED, message=message)
-    # Who runs at the last moment has run in time, though nobody has written it down yet.
-    if beginning is not None and now >= beginning and not is_up(seen.gang, tries):
+    # Who runs at the last moment has run in time, though nobody has written it down yet; who is put on hold has time.
+    is_waiting = not seen.is_paused and not seen.is_suspended and not is_up(seen.gang, tries)
+    if beginning is not None and now >= beginning and is_waiting:
         return _Loss(reason=NOT_STARTED, message=say_not_started(seen.gang, tries))
     return None
 
@@ -192,10 +193,8 @@ def _go_on(seen: Seen, tries: tuple[Try, ...], now: datetime) -> Plan:
     status = _observed(seen, tries).but(start_after=held)
     status = _with_failures(seen, _started(status, tries, now), tries, now, cause=None)
     status = _hold(seen.gang, status, now, tries=tries, old=old)
-    known = (status.start_after, deadline_of(seen.gang, status), start_by(seen, status))
-    moments = [moment for moment in known if moment is not None]
-    plan = Plan(status=status, delete=unfinished(old), create=create, wake_at=min(moments, default=None))
-    return _with(plan, before=births(seen, tries), after=news(seen.status, status))
+    plan = Plan(status=status, delete=unfinished(old), create=create, wake_at=status.start_after)
+    return _with(with_deadlines(seen, plan), before=births(seen, tries), after=news(seen.status, status))
 
 
 def _missing(seen: Seen, tries: tuple[Try, ...], old: tuple[PodSeen, ...]) -> tuple[NewPod, ...]:
