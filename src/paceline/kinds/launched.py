@@ -7,7 +7,7 @@ from paceline.errors import Fault
 from paceline.kinds.draft import Draft, Move
 from paceline.kinds.fields import Free, Part, about
 from paceline.kinds.kind import Located
-from paceline.kinds.launch import gpus_of
+from paceline.kinds.launch import gpus_of, with_stand_ins
 from paceline.kinds.restart import Restart, each_restart, restart_object, text_to_object
 from paceline.kinds.runmode import RunMode, check_run_mode, resumed
 from paceline.kinds.template import check_sketch, check_template, with_container
@@ -150,7 +150,10 @@ def started(job: Job, template: Free, *, site: Site, place: Place, command: list
     if not site.is_resumed:
         return begun
     changed = resumed(begun, job.run_mode, role=place.role, main=main)
-    return changed if place.role == LAUNCHER else with_container(changed, main, command=command, args=None)
+    own = changed["spec"]["containers"][main]["command"]
+    if place.role != LAUNCHER:
+        return with_container(changed, main, command=command, args=None)
+    return changed if own == command else with_container(changed, main, command=with_stand_ins(*own))
 
 
 def gpus(job: Job) -> int:

@@ -12,12 +12,13 @@ STEM = "demo-666ff"
 HOSTS = [f"{STEM}-worker-{index}.{STEM}" for index in range(2)]
 LAUNCH = "/t9k/launch"
 MPIRUN = ["--hostfile", f"{LAUNCH}/hostfile", "--mca", "plm_rsh_agent", f"{LAUNCH}/ssh"]
+STAND_INS = ["sh", "-c", f'PATH={LAUNCH}:$PATH; export PATH; exec "$0" "$@"']
 
 
 def mpirun(job):
     """What the launcher becomes, after our stand-ins for ssh are in its PATH."""
     command = container_of(job, "launcher-0")["command"]
-    assert command[:3] == ["sh", "-c", f'PATH={LAUNCH}:$PATH; export PATH; exec "$0" "$@"']
+    assert command[:3] == STAND_INS
     return command[3:]
 
 
@@ -154,7 +155,8 @@ def test_after_a_pause_only_the_launcher_runs_something_else():
     entries = [{"type": "launcher", "command": ["again"]}, {"type": "worker", "command": ["again"]}]
     job = mpi(runMode={"pause": {"resumeSpecs": entries}})
 
-    assert container_of(job, "launcher-0", is_resumed=True)["command"] == ["again"]
+    # It finds what stands in for ssh, as mpirun did.
+    assert container_of(job, "launcher-0", is_resumed=True)["command"] == [*STAND_INS, "again"]
     assert container_of(job, is_resumed=True) == container_of(job)
 
 
