@@ -19,6 +19,8 @@ LAUNCHER, WORKER = "launcher", "worker"
 LAUNCHER_RESOURCES = {"requests": {"cpu": "100m", "memory": "100Mi"}, "limits": {"cpu": "200m", "memory": "200Mi"}}
 # What a launcher has of the workers' container unless its author says otherwise.
 INHERITED = ("image", "imagePullPolicy", "workingDir", "env", "envFrom", "volumeMounts", "securityContext")
+# And of their pod: what its files are, and what lets their image be pulled and run.
+SHARED = ("volumes", "securityContext", "imagePullSecrets", "serviceAccountName", "nodeSelector", "tolerations")
 CONTAINER_HINT = "one container must be named worker; it does the training"
 
 CleanUpWorkers = Annotated[
@@ -162,6 +164,14 @@ def gpus(job: Job) -> int:
     return gpus_of(template, main_container(template, WORKER))
 
 
+def own_env(job: Job, launcher: Free) -> dict[str, str]:
+    """Give the variables that a launcher's container has in plain text and the workers' has not."""
+    worker = _spec(job, WORKER).template or {}
+    theirs = worker["spec"]["containers"][main_container(worker, WORKER)].get("env") or ()
+    mine = launcher["spec"]["containers"][main_container(launcher, LAUNCHER)].get("env") or ()
+    return {each["name"]: each.get("value") or "" for each in mine if each not in theirs and "valueFrom" not in each}
+
+
 def gang(job: Job, template: Callable[[Place, Free], Free], files: Launch) -> Gang:
     """Put the members together: the launcher decides, and one try is lost with any member of it."""
     written = {WORKER: _spec(job, WORKER).template or {}, LAUNCHER: _launcher_template(job)}
@@ -243,5 +253,5 @@ def _launcher_template(job: Job) -> Free:
     has_volumes = "volumes" in spec
     inherited = {key: theirs[key] for key in INHERITED if key in theirs and (key != "volumeMounts" or not has_volumes)}
     own[main] = {**inherited, "resources": LAUNCHER_RESOURCES, **own[main]}
-    shared = {key: worker["spec"][key] for key in ("volumes", "securityContext") if key in worker["spec"]}
+    shared = {key: worker["spec"][key] for key in SHARED if key in worker["spec"]}
     return {**said, "spec": {**shared, **spec, "containers": own}}

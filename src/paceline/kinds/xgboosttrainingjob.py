@@ -136,6 +136,8 @@ def _env(crew: _Crew, rank: int) -> dict[str, str]:
         "RANK": str(rank),
         "WORLD_SIZE": size,
         "WORKER_ADDRS": ",".join(crew.site.host(place) for place in crew.places if place.role != MASTER),
+        # One number for all, as Kubeflow's LightGBM scripts read it: every member has an address of its own.
+        "WORKER_PORT": port,
         "DMLC_TRACKER_URI": host,
         "DMLC_TRACKER_PORT": port,
         "DMLC_TASK_ID": str(rank),

@@ -89,6 +89,30 @@ def test_a_launcher_that_is_not_written_is_made_from_the_workers():
     assert container["resources"]["limits"] == {"cpu": "200m", "memory": "200Mi"}
 
 
+def test_a_launcher_can_pull_the_workers_image_and_goes_where_it_runs():
+    """Their image may be a private one, or for another architecture."""
+    written = template(name="worker")
+    shared = {
+        "imagePullSecrets": [{"name": "registry"}],
+        "serviceAccountName": "trainer",
+        "nodeSelector": {"kubernetes.io/arch": "arm64"},
+        "tolerations": [{"key": "gpu", "operator": "Exists"}],
+    }
+    written["spec"] |= shared
+    spec = gang_of(mpi(trainer("worker", template=written))).member(Place("launcher", 0)).template["spec"]
+
+    assert {key: spec.get(key) for key in shared} == shared
+
+
+def test_mpirun_finds_the_workers_also_when_somebody_calls_it_by_hand():
+    """In debug mode nobody puts arguments to it; the names are those of Open MPI 4 and 5."""
+    told = env_of(container_of(mpi(**DEBUG), "launcher-0"))
+
+    assert told["OMPI_MCA_plm_rsh_agent"] == told["PRTE_MCA_plm_ssh_agent"] == f"{LAUNCH}/ssh"
+    assert told["OMPI_MCA_orte_default_hostfile"] == f"{LAUNCH}/hostfile"
+    assert told["PRTE_MCA_prte_default_hostfile"] == f"{LAUNCH}/hostfile"
+
+
 def test_a_launcher_has_what_its_author_says_and_the_rest_of_the_workers():
     own = {"name": "launcher", "resources": {"limits": {"cpu": "1"}}, "env": [{"name": "A", "value": "1"}]}
     launcher = {"type": "launcher", "template": {"spec": {"containers": [{"name": "log", "image": "x"}, own]}}}
