@@ -26,7 +26,7 @@ from paceline.plan.left import with_left
 from paceline.plan.memory import REASON as OUT_OF_MEMORY
 from paceline.plan.memory import advice, is_killed_again
 from paceline.plan.news import RESTARTING, births, losses, news
-from paceline.plan.pause import begin_again, is_restart_wanted, pause, resume, stay, suspend, unsuspend
+from paceline.plan.pause import begin_again, is_restart_wanted, is_wished, pause, resume, stay, suspend, unsuspend
 from paceline.plan.plan import NewPod, Plan, Tell
 from paceline.plan.requeue import PREEMPTED, give_way, giving_way, requeue
 from paceline.plan.resolve import NOT_FOUND, Unfound, resolve
@@ -159,6 +159,7 @@ def _succeed(seen: Seen, tries: tuple[Try, ...], now: datetime, message: str) ->
 def _fail(seen: Seen, tries: tuple[Try, ...], now: datetime, loss: _Loss) -> Plan:
     status = _started(_observed(seen, tries), tries, now)
     status = _with_failures(seen, status, tries, now, cause=loss.cause)
+    status = under_way(status, now, made=_made(tries), members=len(tries))
     status = ended(status, Phase.FAILED, now, reason=loss.reason, message=loss.message)
     status = status.but(phase=Phase.FAILED, completion_time=now, start_after=None, preempted="")
     told = Tell(reason=loss.reason, message=loss.message, is_warning=True)
@@ -188,7 +189,8 @@ def _restart(seen: Seen, tries: tuple[Try, ...], verdict: Verdict, *, now: datet
 def _go_on(seen: Seen, tries: tuple[Try, ...], now: datetime) -> Plan:
     """Make what is missing, once what is old has gone, and say how far the job is."""
     old = tuple(pod for pod in older_pods(seen, tries) if not pod.phase.is_final)
-    held = held_until(seen.status, now)
+    # Somebody who asks for a restart waits no longer for the one that comes anyway.
+    held = None if is_wished(seen) else held_until(seen.status, now)
     create = () if held else _missing(seen, tries, old)
     status = _observed(seen, tries).but(start_after=held)
     status = _with_failures(seen, _started(status, tries, now), tries, now, cause=None)
@@ -247,12 +249,15 @@ def _with_failures(
     return put(status, wrong).but(failure=failure)
 
 
+def _made(tries: tuple[Try, ...]) -> int:
+    return sum(each.phase is not ReplicaPhase.CREATING for each in tries)
+
+
 def _hold(
     gang: Gang, status: JobStatus, now: datetime, *, tries: tuple[Try, ...], old: tuple[PodSeen, ...] = ()
 ) -> JobStatus:
     """Set phase, waiting and the conditions of a job that is under way."""
-    made = sum(each.phase is not ReplicaPhase.CREATING for each in tries)
-    status = under_way(status, now, made=made, members=len(tries))
+    status = under_way(status, now, made=_made(tries), members=len(tries))
     if is_up(gang, tries):
         status = status.but(phase=Phase.RUNNING, running_time=status.running_time or now)
     if all(each.has_started for each in tries):
