@@ -126,7 +126,7 @@ def check(job: DeepSpeedJob, path: str) -> tuple[Fault, ...]:
 
 def expand(job: DeepSpeedJob, site: Site) -> Gang:
     """Spell out the workers; all can be reached, and the first runs deepspeed over all."""
-    members = tuple(training.member(job.worker, place, _template(job, site, place)) for place in places(job))
+    members = tuple(training.member(job.worker, place, _template(job, site, place), WORKER) for place in places(job))
     made = training.gang(
         members,
         (job.worker,),

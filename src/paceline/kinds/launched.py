@@ -184,6 +184,7 @@ def gang(job: Job, template: Callable[[Place, Free], Free], files: Launch) -> Ga
             place=place,
             template=template(place, written[place.role]),
             restart=RestartPolicy(restarts[place.role].policy),
+            main=written[place.role]["spec"]["containers"][main_container(written[place.role], place.role)]["name"],
         )
         for place in places(job)
     )

@@ -112,7 +112,12 @@ def expand(job: PyTorchTrainingJob, site: Site) -> Gang:
     crew = _Crew(site=site, places=places(job), nodes=_nodes(job), restarts=restarts)
     specs = {spec.type: spec for spec in job.replica_specs}
     members = tuple(
-        training.member(specs[place.role], place, _template(job, specs[place.role].template, crew=crew, rank=rank))
+        training.member(
+            specs[place.role],
+            place,
+            _template(job, specs[place.role].template, crew=crew, rank=rank),
+            *TRAINING_CONTAINERS,
+        )
         for rank, place in enumerate(crew.places)
     )
     made = training.gang(

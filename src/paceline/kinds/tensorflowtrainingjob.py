@@ -85,7 +85,12 @@ def expand(job: TensorFlowTrainingJob, site: Site) -> Gang:
     crew = _Crew(site=site, places=places(job))
     specs: dict[str, ReplicaSpec] = {spec.type: spec for spec in job.replica_specs}
     members = tuple(
-        training.member(specs[place.role], place, _template(job, specs[place.role].template, crew=crew, place=place))
+        training.member(
+            specs[place.role],
+            place,
+            _template(job, specs[place.role].template, crew=crew, place=place),
+            CONTAINER,
+        )
         for place in crew.places
     )
     gang = training.gang(

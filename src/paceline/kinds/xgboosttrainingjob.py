@@ -67,7 +67,12 @@ def expand(job: XGBoostTrainingJob, site: Site) -> Gang:
     crew = _Crew(site=site, places=places(job))
     specs: dict[str, ReplicaSpec] = {spec.type: spec for spec in job.replica_specs}
     members = tuple(
-        training.member(specs[place.role], place, _template(job, specs[place.role].template, crew=crew, rank=rank))
+        training.member(
+            specs[place.role],
+            place,
+            _template(job, specs[place.role].template, crew=crew, rank=rank),
+            CONTAINER,
+        )
         for rank, place in enumerate(crew.places)
     )
     return training.gang(

@@ -70,6 +70,8 @@ class Member:
     place: Place
     template: Mapping[str, Any]
     restart: RestartPolicy = RestartPolicy.ON_FAILURE
+    # The container whose end counts when several have failed; empty: the first that did.
+    main: str = ""
     # Where its output is copied from, when it is copied at all.
     keeping: Keeping | None = None
 
