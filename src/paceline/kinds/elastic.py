@@ -4,21 +4,25 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Annotated
 
+from msgspec import Meta
+
 from paceline.errors import Fault
-from paceline.kinds.fields import Part, Positive, about
+from paceline.kinds.fields import MAX_REPLICAS, Part, about
 from paceline.objects.faults import invalid
 from paceline.objects.gang import Gang, RestartScope
+
+Size = Annotated[int, Meta(ge=1, le=MAX_REPLICAS)]
 
 
 class Elastic(Part, frozen=True, kw_only=True):
     """How far the job may grow and shrink."""
 
     enabled: Annotated[bool, about("Let the number of replicas change while the job runs.")] = False
-    min_replicas: Annotated[Positive, about("Fewest replicas the job runs with.")] | None = None
-    max_replicas: Annotated[Positive, about("Most replicas the job runs with.")] | None = None
+    min_replicas: Annotated[Size, about("Fewest replicas the job runs with.")] | None = None
+    max_replicas: Annotated[Size, about("Most replicas the job runs with.")] | None = None
     expected_replicas: (
         Annotated[
-            Positive,
+            Size,
             about(
                 "Replicas wanted now, in place of replicas; may change at any time. Left out: as replicas says, within "
                 "the bounds."

@@ -97,6 +97,24 @@ def test_a_number_below_the_only_bound_is_refused_with_that_bound():
     assert [fault.hint for fault in catalog.faults(job)] == ["ask for at least 4"]
 
 
+def test_without_a_most_replicas_that_come_later_are_let_in():
+    """Those that run were told once how many may come together."""
+    for expected in (2, 5):
+        job = pytorch(**elastic(minReplicas=2, expectedReplicas=expected), **TORCHRUN)
+
+        assert "--nnodes=2:4096" in container_of(job)["args"]
+
+
+@pytest.mark.parametrize("field", ["minReplicas", "maxReplicas", "expectedReplicas"])
+def test_no_number_is_larger_than_that_of_replicas_may_be(field):
+    """Every replica is spelled out: a slip of the finger must not fill the memory."""
+    job = pytorch(**elastic(**{field: 100_000}), **TORCHRUN)
+
+    assert [(fault.path, fault.hint) for fault in catalog.faults(job)] == [
+        (f"spec.elastic.{field}", "ask for at most 4096")
+    ]
+
+
 def test_only_the_wanted_number_may_change():
     """Vector 13: the bounds are fixed."""
     kinds = {kind.kind: kind.mutable for kind in catalog.KINDS}
