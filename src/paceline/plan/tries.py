@@ -114,7 +114,8 @@ def gang_size(gang: Gang, tries: tuple[Try, ...]) -> int:
 
 def comes_alone(gang: Gang, tries: tuple[Try, ...]) -> bool:
     """Tell whether who only watches a gang has had other tries than the others, so that it gets room by itself."""
-    return bool(gang.watchers) and len({each.attempt for each in tries}) > 1
+    is_watched = bool(gang.watchers) and gang.scope is RestartScope.GANG
+    return is_watched and len({each.attempt for each in tries}) > 1
 
 
 def tries_of(seen: Seen, status: JobStatus | None = None) -> tuple[Try, ...]:

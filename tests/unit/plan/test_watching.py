@@ -92,6 +92,19 @@ def test_workers_that_are_not_made_yet_are_placed_together_though_their_watcher_
     assert {(new.place, new.gang_size) for new in decide(world, NOW).create} == {(A, 3), (B, 3)}
 
 
+def test_beside_parameter_servers_a_watcher_waits_for_room_with_all_who_begin():
+    """In Replica scope it is a replica as any other: one that is done has a number of its own."""
+    trained = gang_of(
+        tensorflow(trainer("tensorflow"), *(trainer("tensorflow", role, 1) for role in ("ps", "evaluator")))
+    )
+    begun = {"worker-1": 1, "ps-0": 1, "evaluator-0": 1}
+    plan = decide(seen("Running", "", "", "", of=replace(trained, success=()), releases=begun), NOW)
+    done = decide(seen("Succeeded", "", "", "", of=replace(trained, success=()), releases=begun), NOW)
+
+    assert [new.gang_size for new in plan.create] == [1, 1, 1]
+    assert [new.gang_size for new in done.create] == [3, 3, 3]
+
+
 def test_who_is_in_no_rule_and_lost_leaves_the_others_their_restarts():
     """GenericJob in Gang scope: a helper that may not restart fails, and later a worker that may."""
     again = {"restartPolicy": {"policy": "OnFailure", "limit": 3}}
