@@ -1,14 +1,29 @@
 """Elastic jobs that lose members, on a simulated cluster, in virtual time."""
 
+import asyncio
 from typing import Any
 
+from paceline.client.cluster import CRDS, POD_GROUPS
 from paceline.objects.meta import Object, uid_of
 from paceline.testing.processes import Course, Intent
 from paceline.testing.simcluster import SimCluster, run_well
-from tests.flow.life import phase_becomes
+from paceline.testing.simloop import run_simulated
+from tests.flow.life import PATIENCE_SECONDS, ended, phase_becomes
 from tests.flow.test_kinds import where
-from tests.flow.test_rules import TORCHRUN, change, end, live, pods_of, read, reasons, submit, until
-from tests.unit.kinds.manifests import pytorch
+from tests.flow.test_rules import (
+    TORCHRUN,
+    change,
+    definition,
+    end,
+    live,
+    pods_of,
+    read,
+    reasons,
+    serves_groups,
+    submit,
+    until,
+)
+from tests.unit.kinds.manifests import deepspeed, pytorch
 
 
 def elastic(expected: int, **spec: Any) -> Object:
@@ -97,3 +112,33 @@ def test_what_a_member_wrote_that_shrinking_removed_is_copied_before_the_job_end
         assert {"flush-worker-0", "flush-worker-1"} <= set(await pods_of(cluster))
 
     live(act)
+
+
+async def run_of(cluster: SimCluster, count: int) -> None:
+    """Wait until there are so many pods."""
+
+    async def holds() -> bool:
+        return len(await pods_of(cluster)) == count
+
+    await until(holds)
+
+
+def test_the_group_of_a_job_that_begins_in_another_size_is_of_that_size() -> None:
+    """DeepSpeed's first worker is told of all others, so all are placed together, however many they are."""
+    bounds = {"enabled": True, "minReplicas": 1, "maxReplicas": 3, "expectedReplicas": 3}
+    job = deepspeed(elastic=bounds, scheduler={"t9kScheduler": {"queue": "gpus"}})
+
+    async def main() -> None:
+        cluster = SimCluster(seed=1, defines=True)
+        await asyncio.wait_for(cluster.start_control().ready.wait(), PATIENCE_SECONDS)
+        await cluster.client().create(CRDS, definition())
+        await until(lambda: serves_groups(cluster))
+        await submit(cluster, job)
+        await run_of(cluster, 3)
+        await change(cluster, job, {"elastic": {"expectedReplicas": 2}})
+        await run_of(cluster, 2)
+        group = await cluster.client().get(POD_GROUPS, "default", "demo")
+        assert group["spec"] == {"minMember": 2, "queue": "gpus", "priority": 0}
+        await ended(cluster)
+
+    run_simulated(1, main())

@@ -379,7 +379,7 @@ def test_a_queued_elastic_job_is_one_group_of_its_least_for_t9ks_scheduler() -> 
         cluster = SimCluster(seed=1, defines=True)
         await asyncio.wait_for(cluster.start_control().ready.wait(), PATIENCE_SECONDS)
         await cluster.client().create(CRDS, definition())
-        await until(lambda: _serves(cluster))
+        await until(lambda: serves_groups(cluster))
         await submit(cluster, job)
         await until(lambda: _has(cluster, 7))
         group = await cluster.client().get(POD_GROUPS, "default", "demo")
@@ -391,7 +391,7 @@ def test_a_queued_elastic_job_is_one_group_of_its_least_for_t9ks_scheduler() -> 
     run_simulated(1, main())
 
 
-async def _serves(cluster: SimCluster) -> bool:
+async def serves_groups(cluster: SimCluster) -> bool:
     try:
         await cluster.client().list(POD_GROUPS)
     except Missing:

@@ -56,6 +56,7 @@ RARE = {
     ("get", "pods"): "as above, of a pod",
     ("get", "secrets"): "as above, of a launch secret",
     ("patch", "secrets"): "a job that starts together and comes back in another size: tests/flow/test_rules.py",
+    ("patch", "podgroups"): "as above, of one in a queue of T9k's scheduler: tests/flow/test_elastic.py",
     ("get", "events"): "an event that is told again",
     ("patch", "events"): "as above",
     ("delete", "beamjobs"): "it has no time to stay; applications delete jobs of any kind",

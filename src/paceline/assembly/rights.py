@@ -64,7 +64,7 @@ def rights() -> tuple[Right, ...]:
         # The key by which members start processes in each other, and the tokens of Notebooks.
         Right(group="", resources=("secrets",), verbs=("create", "patch")),
         Right(group="", resources=("events",), verbs=("create", "get", "patch")),
-        Right(group="scheduler.tensorstack.dev", resources=("podgroups",), verbs=("create",)),
+        Right(group="scheduler.tensorstack.dev", resources=("podgroups",), verbs=("create", "patch")),
     )
 
 

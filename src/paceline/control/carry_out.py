@@ -1,6 +1,7 @@
 """Carry out one plan, always in this order: write, unmake, make, tell."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from paceline.client.cluster import CLAIMS, POD_GROUPS, PODS, SECRETS, SERVICES, Cluster, Collection
@@ -115,14 +116,24 @@ async def _make_launch(hands: Hands, job: Object, seen: Seen) -> None:
 
 
 async def _make_group(hands: Hands, job: Object, seen: Seen) -> None:
-    """Make the group by which T9k's scheduler places the members of a queued job together; once, where there is one."""
-    if seen.pods or not seen.gang.queue:
+    """Make the group by which T9k's scheduler places the members of a queued job together, where there is one.
+
+    There is one per job; an elastic job that comes back in another size places another number together.
+    """
+    is_resized = seen.gang.is_elastic and seen.status.resumes > 0
+    if not seen.gang.queue or (seen.pods and not is_resized):
         return
+    manifest = group_manifest(seen.site, seen.gang, owner=owned_by(job))
     try:
-        await hands.cluster.create(POD_GROUPS, group_manifest(seen.site, seen.gang, owner=owned_by(job)))
-    except (Exists, Missing):
-        # Made already, or this cluster has no such scheduler: ours goes by the pods' own annotations.
+        await hands.cluster.create(POD_GROUPS, manifest)
+    except Missing:
+        # This cluster has no such scheduler: ours goes by the pods' own annotations.
         return
+    except Exists:
+        if is_resized:
+            # One that goes this very moment is made again with the next pods.
+            with suppress(Missing):
+                await hands.cluster.patch(POD_GROUPS, key_of(manifest), {"spec": manifest["spec"]})
 
 
 async def _make_errand(hands: Hands, job: Object, seen: Seen, new: NewErrand) -> None:

@@ -128,8 +128,7 @@ def expand(job: ColossalAIJob, site: Site) -> Gang:
 
     def template(place: Place, written: Free) -> Free:
         main = launched.main_container(written, place.role)
-        folder = written["spec"]["containers"][main].get("workingDir")
-        command = _launcher(job, site, folder) if place.role == LAUNCHER else launch.serve(site, place)
+        command = _launcher(job, site, written) if place.role == LAUNCHER else launch.serve(site, place)
         written = launched.started(job, written, site=site, place=place, command=command)
         written = debugged(written, job.run_mode, role=place.role, main=main)
         return launch.with_folder(written, site)
@@ -178,9 +177,14 @@ KIND = JobKind(
 )
 
 
-def _launcher(job: ColossalAIJob, site: Site, folder: str | None) -> list[str]:
-    """Give what the launcher runs: on every worker, in the launcher's folder, torchrun with the worker's own rank."""
+def _launcher(job: ColossalAIJob, site: Site, launcher: Free) -> list[str]:
+    """Give what the launcher runs: on every worker, in its own folder and with its variables, torchrun with their rank.
+
+    Secrets stay where they are: they would be shown in every list of processes.
+    """
     config, hosts = job.torch_config or TorchConfig(), launched.workers(job)
+    folder = launcher["spec"]["containers"][launched.main_container(launcher, LAUNCHER)].get("workingDir")
+    told = [f"{name}={value}" for name, value in launched.own_env(job, launcher).items()]
     words = [
         f"--nproc_per_node={config.proc_per_worker}",
         f"--nnodes={len(hosts)}",
@@ -188,12 +192,17 @@ def _launcher(job: ColossalAIJob, site: Site, folder: str | None) -> list[str]:
         "--node_rank=%n",
         f"--master_addr={site.host(Place(WORKER, 0))}",
         f"--master_port={site.ports[PORT]}",
-        *config.extra_args,
-        *config.script,
+        *map(_spared, (*config.extra_args, *config.script)),
     ]
-    there = f"cd {shlex.quote(folder)} && " if folder else ""
+    there = f"cd {shlex.quote(_spared(folder))} && " if folder else ""
+    env = f"env {shlex.join(map(_spared, told))} " if told else ""
     listed = ",".join(site.host(place) for place in hosts)
-    return launch.with_stand_ins("pdsh", "-S", "-w", listed, f"{there}torchrun {shlex.join(words)}")
+    return launch.with_stand_ins("pdsh", "-S", "-w", listed, f"{there}{env}torchrun {shlex.join(words)}")
+
+
+def _spared(word: str) -> str:
+    """Write a word so that pdsh, which puts numbers and names of hosts into it, leaves it as it is."""
+    return word.replace("%", "%%")
 
 
 def _launcher_to_replica(draft: Draft) -> None:

@@ -39,6 +39,8 @@ CLASHES = {
 }
 # What the launcher cannot do over several machines.
 UNFIT = ("--save_pid", "--enable_each_rank_log", "--bind_cores_to_rank", "--bind_core_list")
+# What a variable's value is not taken literally for: by a file of lines, or by Kubernetes.
+UNFIT_VALUES = ("\n", "$(", "$$")
 RUN_HINT = "say what is run: one of python, module and exec, such as {python: [train.py]}"
 
 
@@ -124,7 +126,7 @@ def check(job: DeepSpeedJob, path: str) -> tuple[Fault, ...]:
 
 def expand(job: DeepSpeedJob, site: Site) -> Gang:
     """Spell out the workers; all can be reached, and the first runs deepspeed over all."""
-    members = tuple(training.member(job.worker, place, _template(job, site, place)) for place in places(job))
+    members = tuple(training.member(job.worker, place, _template(job, site, place), WORKER) for place in places(job))
     made = training.gang(
         members,
         (job.worker,),
@@ -184,10 +186,21 @@ def _template(job: DeepSpeedJob, site: Site, place: Place) -> Free:
     serve = launch.serve(site, place)
     command = _deepspeed(job, site) if place.index == 0 else serve
     template = with_container(template, main, command=command, args=None)
-    if site.is_resumed and place.index == 0:
-        template = resumed(template, job.run_mode, role=WORKER, main=main)
+    if site.is_resumed:
+        template = _resumed(job, site, place, template)
     template = debugged(template, job.run_mode, role=WORKER, main=main, default=tuple(serve))
     return with_env(launch.with_folder(template, site, hostfile=T9K_HOSTFILE), _env(job, site))
+
+
+def _resumed(job: DeepSpeedJob, site: Site, place: Place, begun: Free) -> Free:
+    """Copy a template the way a worker goes on after a pause: the first may run something else, and all are reached."""
+    main = training.container_named(begun, WORKER)
+    before = begun["spec"]["containers"][main]["command"]
+    changed = resumed(begun, job.run_mode, role=WORKER, main=main)
+    if place.index:
+        return with_container(changed, main, command=before, args=None)
+    own = changed["spec"]["containers"][main]["command"]
+    return changed if own == before else with_container(changed, main, command=launch.beside_agent(site, place, *own))
 
 
 def _env(job: DeepSpeedJob, site: Site) -> dict[str, str]:
@@ -206,8 +219,10 @@ def _files(job: DeepSpeedJob, site: Site) -> Launch:
         return launch.launch(site, hosts)
     template = job.worker.template
     env = template["spec"]["containers"][training.container_named(template, WORKER)].get("env") or ()
-    # A line per variable: what spans several, or comes from elsewhere, each worker's container has anyway.
-    lines = [f"{each['name']}={each['value']}\n" for each in env if each.get("value") and "\n" not in each["value"]]
+    # A line per variable: what spans several, comes from elsewhere, or is what Kubernetes makes of it, each worker's
+    # container has anyway.
+    plain = [each for each in env if each.get("value") and not any(part in each["value"] for part in UNFIT_VALUES)]
+    lines = [f"{each['name']}={each['value']}\n" for each in plain]
     return launch.launch(site, hosts, **{ENV_FILE: "".join(lines)})
 
 
@@ -220,8 +235,8 @@ def _slots(job: DeepSpeedJob) -> int:
 def _deepspeed(job: DeepSpeedJob, site: Site) -> list[str]:
     """Give what the first worker runs: its own agent, and deepspeed over all."""
     config, first = job.config or Config(), Place(WORKER, 0)
-    if config.custom_command is not None:
-        return launch.beside_agent(site, first, "sh", "-c", config.custom_command)
+    if custom := _custom(config):
+        return launch.beside_agent(site, first, "sh", "-c", custom)
     words = [f"--hostfile={launch.HOSTFILE}", "--launcher=pdsh", f"--master_addr={site.host(first)}"]
     if not any(word.startswith("--master_port") for word in config.other_args):
         words.append(f"--master_port={site.ports[PORT]}")
@@ -242,16 +257,21 @@ def _deepspeed(job: DeepSpeedJob, site: Site) -> list[str]:
     return launch.beside_agent(site, first, "deepspeed", *words, *config.other_args, *script)
 
 
+def _custom(config: Config) -> str:
+    """Give the author's own command; one without words is none."""
+    return (config.custom_command or "").strip()
+
+
 def _check_config(job: DeepSpeedJob, path: str) -> Iterator[Fault]:
     config = job.config or Config()
+    if _custom(config):
+        return
     for index, word in enumerate(config.other_args):
         flag = word.partition("=")[0]
         if flag in CLASHES:
             yield invalid(f"{path}.otherArgs[{index}]", word, f"it clashes with spec.{CLASHES[flag]}; use that")
         elif flag in UNFIT:
             yield invalid(f"{path}.otherArgs[{index}]", word, "it does not work over several workers; leave it out")
-    if config.custom_command is not None:
-        return
     run = config.run or Run()
     said = [name for name in RUNS if getattr(run, name) is not None]
     if len(said) > 1:

@@ -97,10 +97,12 @@ class _Hold:
 
 
 def feed(gang: Gang, spec: Fed, site: Site) -> Gang:
-    """Load every member with what the spec says; whoever starts processes in the others hands them the values."""
+    """Load every member with what the spec says; whoever starts processes in the others hands them the flags."""
     members = tuple(_fed(member, spec, site) for member in gang.members)
     if spec.hyperparameters is not None and not _only_waits(spec, spec.hyperparameters):
-        told = (gang.leader,) if gang.launch is not None else tuple(each.place for each in members)
+        # Flags stand behind the one command that starts the others; variables are those of the pod a process runs in.
+        is_one = gang.launch is not None and spec.hyperparameters.passed_as == "Flags"
+        told = (gang.leader,) if is_one else tuple(each.place for each in members)
         members = tuple(_valued(each, spec.hyperparameters, site) if each.place in told else each for each in members)
     remark = NOTHING_KEPT if spec.source is not None and spec.output is None else ""
     gang = replace(gang, members=members, remark=remark, left=tuple(_left(gang, spec, site)))

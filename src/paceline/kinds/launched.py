@@ -7,7 +7,7 @@ from paceline.errors import Fault
 from paceline.kinds.draft import Draft, Move
 from paceline.kinds.fields import Free, Part, about
 from paceline.kinds.kind import Located
-from paceline.kinds.launch import gpus_of
+from paceline.kinds.launch import gpus_of, with_stand_ins
 from paceline.kinds.restart import Restart, each_restart, restart_object, text_to_object
 from paceline.kinds.runmode import RunMode, check_run_mode, resumed
 from paceline.kinds.template import check_sketch, check_template, with_container
@@ -19,6 +19,8 @@ LAUNCHER, WORKER = "launcher", "worker"
 LAUNCHER_RESOURCES = {"requests": {"cpu": "100m", "memory": "100Mi"}, "limits": {"cpu": "200m", "memory": "200Mi"}}
 # What a launcher has of the workers' container unless its author says otherwise.
 INHERITED = ("image", "imagePullPolicy", "workingDir", "env", "envFrom", "volumeMounts", "securityContext")
+# And of their pod: what its files are, and what lets their image be pulled and run.
+SHARED = ("volumes", "securityContext", "imagePullSecrets", "serviceAccountName", "nodeSelector", "tolerations")
 CONTAINER_HINT = "one container must be named worker; it does the training"
 
 CleanUpWorkers = Annotated[
@@ -150,13 +152,24 @@ def started(job: Job, template: Free, *, site: Site, place: Place, command: list
     if not site.is_resumed:
         return begun
     changed = resumed(begun, job.run_mode, role=place.role, main=main)
-    return changed if place.role == LAUNCHER else with_container(changed, main, command=command, args=None)
+    own = changed["spec"]["containers"][main]["command"]
+    if place.role != LAUNCHER:
+        return with_container(changed, main, command=command, args=None)
+    return changed if own == command else with_container(changed, main, command=with_stand_ins(*own))
 
 
 def gpus(job: Job) -> int:
     """Count the GPUs of one worker."""
     template = _spec(job, WORKER).template or {}
     return gpus_of(template, main_container(template, WORKER))
+
+
+def own_env(job: Job, launcher: Free) -> dict[str, str]:
+    """Give the variables that a launcher's container has in plain text and the workers' has not."""
+    worker = _spec(job, WORKER).template or {}
+    theirs = worker["spec"]["containers"][main_container(worker, WORKER)].get("env") or ()
+    mine = launcher["spec"]["containers"][main_container(launcher, LAUNCHER)].get("env") or ()
+    return {each["name"]: each.get("value") or "" for each in mine if each not in theirs and "valueFrom" not in each}
 
 
 def gang(job: Job, template: Callable[[Place, Free], Free], files: Launch) -> Gang:
@@ -171,6 +184,7 @@ def gang(job: Job, template: Callable[[Place, Free], Free], files: Launch) -> Ga
             place=place,
             template=template(place, written[place.role]),
             restart=RestartPolicy(restarts[place.role].policy),
+            main=written[place.role]["spec"]["containers"][main_container(written[place.role], place.role)]["name"],
         )
         for place in places(job)
     )
@@ -240,5 +254,5 @@ def _launcher_template(job: Job) -> Free:
     has_volumes = "volumes" in spec
     inherited = {key: theirs[key] for key in INHERITED if key in theirs and (key != "volumeMounts" or not has_volumes)}
     own[main] = {**inherited, "resources": LAUNCHER_RESOURCES, **own[main]}
-    shared = {key: worker["spec"][key] for key in ("volumes", "securityContext") if key in worker["spec"]}
+    shared = {key: worker["spec"][key] for key in SHARED if key in worker["spec"]}
     return {**said, "spec": {**shared, **spec, "containers": own}}

@@ -192,8 +192,14 @@ def _mpirun(job: MPIJob) -> list[str]:
 
 
 def _env() -> dict[str, str]:
-    """Give what mpirun must know beside its arguments: full host names are ours, and root in a container is nobody."""
+    """Give what mpirun must know beside its arguments, or without them, when somebody calls it in debug mode.
+
+    Full host names are ours, and root in a container is nobody.
+    """
     return {
+        "OMPI_MCA_plm_rsh_agent": launch.SSH,
+        "OMPI_MCA_orte_default_hostfile": launch.HOSTFILE,
+        "PRTE_MCA_prte_default_hostfile": launch.HOSTFILE,
         "OMPI_MCA_orte_keep_fqdn_hostnames": "1",
         "PRTE_MCA_prte_keep_fqdn_hostnames": "1",
         "PRTE_MCA_plm_ssh_agent": launch.SSH,

@@ -16,7 +16,7 @@ from paceline.kinds import training
 from paceline.kinds.draft import Draft
 from paceline.kinds.elastic import Elastic, check_elastic, is_elastic, sizes, with_size
 from paceline.kinds.fed import Fed
-from paceline.kinds.fields import Count, Free, Part, Replicas, ReplicaType, Template, about, whole_number
+from paceline.kinds.fields import MAX_REPLICAS, Count, Free, Part, Replicas, ReplicaType, Template, about, whole_number
 from paceline.kinds.kind import MUTABLE, Claim, JobKind, Located, Ports
 from paceline.kinds.replicas import check_replicas, templates_of, types_of
 from paceline.kinds.restart import RestartText
@@ -112,7 +112,12 @@ def expand(job: PyTorchTrainingJob, site: Site) -> Gang:
     crew = _Crew(site=site, places=places(job), nodes=_nodes(job), restarts=restarts)
     specs = {spec.type: spec for spec in job.replica_specs}
     members = tuple(
-        training.member(specs[place.role], place, _template(job, specs[place.role].template, crew=crew, rank=rank))
+        training.member(
+            specs[place.role],
+            place,
+            _template(job, specs[place.role].template, crew=crew, rank=rank),
+            *TRAINING_CONTAINERS,
+        )
         for rank, place in enumerate(crew.places)
     )
     made = training.gang(
@@ -185,10 +190,10 @@ def _uses_torchrun(job: PyTorchTrainingJob) -> bool:
 
 
 def _nodes(job: PyTorchTrainingJob) -> str:
-    count = len(places(job))
     if job.elastic is None or not job.elastic.enabled or not _uses_torchrun(job):
-        return str(count)
-    return f"{job.elastic.min_replicas or 1}:{job.elastic.max_replicas or count}"
+        return str(len(places(job)))
+    # Who runs is told once, and must let in whoever comes later.
+    return f"{job.elastic.min_replicas or 1}:{job.elastic.max_replicas or MAX_REPLICAS}"
 
 
 def _usual_scope(job: PyTorchTrainingJob) -> RestartScope:

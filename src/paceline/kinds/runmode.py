@@ -85,7 +85,11 @@ def resumed(template: Mapping[str, Any], mode: RunMode | None, *, role: str, mai
     entry = next((each for each in entries if each.type == role), None)
     if entry is None:
         return dict(template)
-    told = {key: list(words) for key, words in (("command", entry.command), ("args", entry.args)) if words is not None}
+    told = {
+        key: list(words)
+        for key, words in (("command", entry.command or None), ("args", entry.args))
+        if words is not None
+    }
     changed = with_container(template, main, **told)
     return without_init(changed) if entry.skip_init_container else changed
 
@@ -97,6 +101,7 @@ def debugged(
     if mode is None or mode.debug is None or not mode.debug.enabled:
         return dict(template)
     entry = next((each for each in mode.debug.replica_specs if each.type == role), DebugReplica(type=role))
-    command = list((default or IDLE) if entry.command is None else entry.command)
+    # Without words the image's own program would start.
+    command = list(entry.command or default or IDLE)
     changed = with_container(template, main, command=command, args=None)
     return without_init(changed) if entry.skip_init_container else changed

@@ -85,7 +85,12 @@ def expand(job: TensorFlowTrainingJob, site: Site) -> Gang:
     crew = _Crew(site=site, places=places(job))
     specs: dict[str, ReplicaSpec] = {spec.type: spec for spec in job.replica_specs}
     members = tuple(
-        training.member(specs[place.role], place, _template(job, specs[place.role].template, crew=crew, place=place))
+        training.member(
+            specs[place.role],
+            place,
+            _template(job, specs[place.role].template, crew=crew, place=place),
+            CONTAINER,
+        )
         for place in crew.places
     )
     gang = training.gang(
@@ -95,7 +100,7 @@ def expand(job: TensorFlowTrainingJob, site: Site) -> Gang:
         scope=job.restart_scope or _usual_scope(specs.keys()),
         policy=job.run_policy,
     )
-    gang = replace(gang, servers=(PS,) if PS in specs else ())
+    gang = replace(gang, servers=(PS,) if PS in specs else (), watchers=(EVALUATOR,) if EVALUATOR in specs else ())
     if job.success_policy is None:
         return gang
     # Kubeflow's policy of this name: nobody's work is cut off because the first worker was faster.

@@ -26,9 +26,10 @@ class TrainingReplica(Protocol):
     def restart_policy(self) -> RestartPolicy | Limited: ...
 
 
-def member(spec: TrainingReplica, place: Place, template: Free) -> Member:
-    """Put a finished template at its place."""
-    return Member(place=place, template=template, restart=policy_of(spec.restart_policy))
+def member(spec: TrainingReplica, place: Place, template: Free, *names: str) -> Member:
+    """Put a finished template at its place; `names` are those that the container may have which trains."""
+    main = template["spec"]["containers"][container_named(template, *names)]["name"]
+    return Member(place=place, template=template, restart=policy_of(spec.restart_policy), main=main)
 
 
 def gang(

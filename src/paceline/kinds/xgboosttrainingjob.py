@@ -67,7 +67,12 @@ def expand(job: XGBoostTrainingJob, site: Site) -> Gang:
     crew = _Crew(site=site, places=places(job))
     specs: dict[str, ReplicaSpec] = {spec.type: spec for spec in job.replica_specs}
     members = tuple(
-        training.member(specs[place.role], place, _template(job, specs[place.role].template, crew=crew, rank=rank))
+        training.member(
+            specs[place.role],
+            place,
+            _template(job, specs[place.role].template, crew=crew, rank=rank),
+            CONTAINER,
+        )
         for rank, place in enumerate(crew.places)
     )
     return training.gang(
@@ -136,6 +141,8 @@ def _env(crew: _Crew, rank: int) -> dict[str, str]:
         "RANK": str(rank),
         "WORLD_SIZE": size,
         "WORKER_ADDRS": ",".join(crew.site.host(place) for place in crew.places if place.role != MASTER),
+        # One number for all, as Kubeflow's LightGBM scripts read it: every member has an address of its own.
+        "WORKER_PORT": port,
         "DMLC_TRACKER_URI": host,
         "DMLC_TRACKER_PORT": port,
         "DMLC_TASK_ID": str(rank),

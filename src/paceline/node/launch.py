@@ -5,7 +5,8 @@ that Python 3.7 does not have. Beside it lie `hosts.json` (host → port) and `k
 
 agent serve --port=N [--bind=HOST]   waits, runs what a member with the key asks for, and passes output and exit code on
 ssh [options] HOST COMMAND…          runs a command at a member; ends with its exit code, or 255
-pdsh [options] -w HOSTS COMMAND…     the same at several members at once; %n becomes a member's number, %h its name
+pdsh [options] -w HOSTS COMMAND…     the same at several members at once; %n becomes a member's number, %h its
+                                     name, and %% a %
 
 Both sides prove that they have the key, by answering a question that is new each time; the key itself never travels.
 What follows is neither hidden nor sealed, as with rsh: members' own traffic is not either.
@@ -16,6 +17,7 @@ from __future__ import annotations
 import hmac
 import json
 import os
+import re
 import secrets
 import select
 import signal
@@ -306,7 +308,8 @@ def pdsh(words: list[str]) -> int:
     def run(number: int, host: str) -> None:
         code = BROKEN
         try:
-            call = Call(host, command.replace("%n", str(number)).replace("%h", host))
+            meant = {"%n": str(number), "%h": host, "%%": "%"}
+            call = Call(host, re.sub("%[nh%]", lambda found: meant[found[0]], command))
             calls.append(call)
             code = call.follow(sys.stdout.buffer, sys.stderr.buffer, f"{host}: ".encode())
         except (OSError, EOFError) as error:

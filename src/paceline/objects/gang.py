@@ -70,6 +70,8 @@ class Member:
     place: Place
     template: Mapping[str, Any]
     restart: RestartPolicy = RestartPolicy.ON_FAILURE
+    # The container whose end counts when several have failed; empty: the first that did.
+    main: str = ""
     # Where its output is copied from, when it is copied at all.
     keeping: Keeping | None = None
 
@@ -100,6 +102,8 @@ class Gang:
     clean_up: CleanUp = CleanUp.NONE
     # Roles whose members serve the others, and so end after them when somebody stops the job.
     servers: tuple[str, ...] = ()
+    # Roles whose members only watch the others: they come back alone, and nobody's work is lost with them.
+    watchers: tuple[str, ...] = ()
     active_deadline_seconds: int | None = None
     # How long the members may take until all run, and how long the job stays after its end.
     starting_deadline_seconds: int | None = None
@@ -127,6 +131,10 @@ class Gang:
     def needed(self) -> int:
         """Tell how many members must have room before any of them starts."""
         return len(self.members) if self.least is None else self.least
+
+    def watches(self, place: Place) -> bool:
+        """Tell whether who runs at a place only watches the others."""
+        return place.role in self.watchers
 
     def member(self, place: Place) -> Member:
         """Find who runs at a place; KeyError when the gang has no such place."""

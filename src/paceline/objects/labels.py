@@ -11,6 +11,7 @@ REPLICA_INDEX = "replica-index"
 # What T9k's scheduler reads.
 QUEUE = "scheduler.tensorstack.dev/queue"
 QUEUE_GROUP = "scheduler.tensorstack.dev/group-name"
+QUEUE_ROLE = "scheduler.tensorstack.dev/role"
 
 # What a pod does that is no member of its job, but does something for all of them.
 ERRAND = "paceline.dev/errand"

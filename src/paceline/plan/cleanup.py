@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from paceline.objects.gang import CleanUp
 from paceline.objects.status import ConditionType, JobStatus, Phase
 from paceline.plan.deadline import OVER
+from paceline.plan.errands import RESOLVE
 from paceline.plan.last_lines import wish_of
 from paceline.plan.plan import Plan
 from paceline.plan.seen import PodSeen, Seen
@@ -16,7 +17,7 @@ LET_FINISH = timedelta(seconds=10)
 
 def clean_up(seen: Seen, tries: tuple[Try, ...], status: JobStatus, now: datetime) -> Plan:
     """Name the pods of an ended job that go now, and when to look for the others."""
-    overdue = unfinished(older_pods(seen, tries))
+    overdue = (*unfinished(older_pods(seen, tries)), *_looking(seen))
     due = _due(seen, status)
     moment = status.completion_time
     if moment is not None and status.phase is Phase.SUCCEEDED:
@@ -24,7 +25,7 @@ def clean_up(seen: Seen, tries: tuple[Try, ...], status: JobStatus, now: datetim
     if moment is not None and now < moment:
         return Plan(status=status, delete=overdue, wake_at=moment if due else None)
     wanted, unread = {*overdue, *due}, _unread(seen, status, now)
-    gone = tuple(pod.name for pod in seen.pods if pod.name in wanted and pod.name != unread)
+    gone = tuple(name for name in _named(seen) if name in wanted and name != unread)
     wake_at = status.completion_time + LET_FINISH if unread in wanted and status.completion_time else None
     return Plan(status=status, delete=gone, wake_at=wake_at)
 
@@ -32,6 +33,15 @@ def clean_up(seen: Seen, tries: tuple[Try, ...], status: JobStatus, now: datetim
 def unfinished(pods: tuple[PodSeen, ...]) -> tuple[str, ...]:
     """Name the pods that may still run and were not told to end yet."""
     return tuple(pod.name for pod in pods if not pod.phase.is_final and not pod.is_deleting)
+
+
+def _looking(seen: Seen) -> tuple[str, ...]:
+    """Name the pods that still look for the code of a job that will not need it any more."""
+    return tuple(each.pod for each in seen.errands if each.name == RESOLVE and not each.phase.is_final)
+
+
+def _named(seen: Seen) -> tuple[str, ...]:
+    return (*(pod.name for pod in seen.pods), *(each.pod for each in seen.errands))
 
 
 def _unread(seen: Seen, status: JobStatus, now: datetime) -> str:

@@ -1,10 +1,12 @@
 """When a job's time is up: to be done, and to have begun."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from paceline.objects.gang import Gang
 from paceline.objects.status import JobStatus
 from paceline.plan.conditions import PAUSED, SUSPENDED
+from paceline.plan.plan import Plan
 from paceline.plan.seen import Seen
 from paceline.plan.tries import Try
 from paceline.plan.waiting import why_waiting
@@ -31,6 +33,13 @@ def start_by(seen: Seen, status: JobStatus) -> datetime | None:
     begun = [seen.created_at, *(each.since for each in turned if each is not None and not each.status)]
     moments = [moment for moment in begun if moment is not None]
     return max(moments) + timedelta(seconds=seen.gang.starting_deadline_seconds) if moments else None
+
+
+def with_deadlines(seen: Seen, plan: Plan) -> Plan:
+    """Have somebody look again at the next moment when the job's time is up, if not earlier."""
+    known = (plan.wake_at, deadline_of(seen.gang, plan.status), start_by(seen, plan.status))
+    moments = [moment for moment in known if moment is not None]
+    return replace(plan, wake_at=min(moments, default=None))
 
 
 def say_not_started(gang: Gang, tries: tuple[Try, ...]) -> str:

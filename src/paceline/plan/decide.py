@@ -17,7 +17,15 @@ from paceline.plan.conditions import (
     put,
     under_way,
 )
-from paceline.plan.deadline import EXCEEDED, NOT_STARTED, STALLED, deadline_of, say_not_started, start_by
+from paceline.plan.deadline import (
+    EXCEEDED,
+    NOT_STARTED,
+    STALLED,
+    deadline_of,
+    say_not_started,
+    start_by,
+    with_deadlines,
+)
 from paceline.plan.elastic import is_new_meeting, is_resized, is_too_small, is_up, with_releases, with_size
 from paceline.plan.expiry import expire
 from paceline.plan.keeping import finish, hold_back
@@ -26,7 +34,7 @@ from paceline.plan.left import with_left
 from paceline.plan.memory import REASON as OUT_OF_MEMORY
 from paceline.plan.memory import advice, is_killed_again
 from paceline.plan.news import RESTARTING, births, losses, news
-from paceline.plan.pause import begin_again, is_restart_wanted, pause, resume, stay, suspend, unsuspend
+from paceline.plan.pause import begin_again, is_restart_wanted, is_wished, pause, resume, stay, suspend, unsuspend
 from paceline.plan.plan import NewPod, Plan, Tell
 from paceline.plan.requeue import PREEMPTED, give_way, giving_way, requeue
 from paceline.plan.resolve import NOT_FOUND, Unfound, resolve
@@ -45,7 +53,7 @@ from paceline.plan.shared_memory import shared_memory_advice
 from paceline.plan.stall import say_stalled, silence
 from paceline.plan.success import holding, is_hopeless, say, say_success
 from paceline.plan.tasks import with_tasks
-from paceline.plan.tries import Try, gang_size, older_pods, tries_of
+from paceline.plan.tries import Try, comes_alone, gang_size, older_pods, tries_of
 from paceline.plan.unrun import say_remade, unrun, without
 from paceline.plan.waiting import Waiting, failure_of, say_failure, why_waiting
 
@@ -85,7 +93,7 @@ def _next(seen: Seen, now: datetime) -> Plan:
     if isinstance(found, Unfound):
         return _fail(seen, tries, now, _Loss(reason=NOT_FOUND, message=found.message))
     if found is not None:
-        return found
+        return with_deadlines(seen, found)
     return _with(_go_on(seen, tries, now), after=losses(seen, verdict))
 
 
@@ -147,8 +155,9 @@ def _late(seen: Seen, status: JobStatus, tries: tuple[Try, ...], now: datetime) 
     if deadline is not None and now >= deadline:
         message = f"the job was not done {seen.gang.active_deadline_seconds} seconds after its start"
         return _Loss(reason=EXCEEDED, message=message)
-    # Who runs at the last moment has run in time, though nobody has written it down yet.
-    if beginning is not None and now >= beginning and not is_up(seen.gang, tries):
+    # Who runs at the last moment has run in time, though nobody has written it down yet; who is put on hold has time.
+    is_waiting = not seen.is_paused and not seen.is_suspended and not is_up(seen.gang, tries)
+    if beginning is not None and now >= beginning and is_waiting:
         return _Loss(reason=NOT_STARTED, message=say_not_started(seen.gang, tries))
     return None
 
@@ -168,6 +177,7 @@ def _succeed(seen: Seen, tries: tuple[Try, ...], now: datetime, message: str) ->
 def _fail(seen: Seen, tries: tuple[Try, ...], now: datetime, loss: _Loss) -> Plan:
     status = _started(_observed(seen, tries), tries, now)
     status = _with_failures(seen, status, tries, now, cause=loss.cause)
+    status = under_way(status, now, made=_made(tries), members=len(tries))
     status = ended(status, Phase.FAILED, now, reason=loss.reason, message=loss.message)
     status = status.but(phase=Phase.FAILED, completion_time=now, start_after=None, preempted="")
     told = Tell(reason=loss.reason, message=loss.message, is_warning=True)
@@ -227,16 +237,16 @@ def _begin_next(seen: Seen, tries: tuple[Try, ...], status: JobStatus, told: Tel
 def _go_on(seen: Seen, tries: tuple[Try, ...], now: datetime) -> Plan:
     """Make what is missing, once what is old has gone, and say how far the job is."""
     old = tuple(pod for pod in older_pods(seen, tries) if not pod.phase.is_final)
-    held = held_until(seen.status, now)
+    # Somebody who asks for a restart waits no longer for the one that comes anyway.
+    held = None if is_wished(seen) else held_until(seen.status, now)
     create = () if held else _missing(seen, tries, old)
     status = _observed(seen, tries).but(start_after=held)
     status = _with_failures(seen, _started(status, tries, now), tries, now, cause=None)
     status = _hold(seen.gang, status, now, tries=tries, old=old)
     quiet = silence(seen, tries, now)
-    known = (status.start_after, deadline_of(seen.gang, status), start_by(seen, status), quiet.look_at)
-    wake_at = min((moment for moment in known if moment is not None), default=None)
+    wake_at = min((moment for moment in (status.start_after, quiet.look_at) if moment is not None), default=None)
     plan = Plan(status=status, delete=unfinished(old), create=create, wake_at=wake_at, listen=quiet.ask)
-    return _with(plan, before=births(seen, tries), after=news(seen.status, status))
+    return _with(with_deadlines(seen, plan), before=births(seen, tries), after=news(seen.status, status))
 
 
 def _missing(seen: Seen, tries: tuple[Try, ...], old: tuple[PodSeen, ...]) -> tuple[NewPod, ...]:
@@ -244,9 +254,13 @@ def _missing(seen: Seen, tries: tuple[Try, ...], old: tuple[PodSeen, ...]) -> tu
     if old and is_new_meeting(seen.gang, tries):
         return ()
     taken = {pod.place for pod in old}
-    size = gang_size(seen.gang, tries)
+    size, is_alone = gang_size(seen.gang, tries), comes_alone(seen.gang, tries)
     return tuple(
-        NewPod(place=each.place, attempt=each.attempt, gang_size=size)
+        NewPod(
+            place=each.place,
+            attempt=each.attempt,
+            gang_size=1 if is_alone and seen.gang.watches(each.place) else size,
+        )
         for each in tries
         if each.phase is ReplicaPhase.CREATING and each.place not in taken
     )
@@ -285,12 +299,15 @@ def _with_failures(
     return put(status, wrong).but(failure=failure)
 
 
+def _made(tries: tuple[Try, ...]) -> int:
+    return sum(each.phase is not ReplicaPhase.CREATING for each in tries)
+
+
 def _hold(
     gang: Gang, status: JobStatus, now: datetime, *, tries: tuple[Try, ...], old: tuple[PodSeen, ...] = ()
 ) -> JobStatus:
     """Set phase, waiting and the conditions of a job that is under way."""
-    made = sum(each.phase is not ReplicaPhase.CREATING for each in tries)
-    status = under_way(status, now, made=made, members=len(tries))
+    status = under_way(status, now, made=_made(tries), members=len(tries))
     if is_up(gang, tries):
         status = status.but(phase=Phase.RUNNING, running_time=status.running_time or now)
     if all(each.has_started for each in tries):

@@ -79,8 +79,13 @@ def begin_again(seen: Seen, status: JobStatus, message: str) -> Plan:
 
 
 def is_restart_wanted(seen: Seen) -> bool:
+    """Tell whether somebody has asked for a restart that was not granted yet, of pods that were made."""
+    return is_wished(seen) and _was_made(seen)
+
+
+def is_wished(seen: Seen) -> bool:
     """Tell whether somebody has asked for a restart that was not granted yet."""
-    return bool(seen.restart_wish) and seen.restart_wish != seen.status.restart_granted and _was_made(seen)
+    return bool(seen.restart_wish) and seen.restart_wish != seen.status.restart_granted
 
 
 def _next_try(seen: Seen, status: JobStatus, told: Tell) -> Plan:

@@ -41,7 +41,8 @@ def pod_manifest(site: Site, gang: Gang, new: NewPod, *, owner: Mapping[str, Any
 def pod_labels(site: Site, gang: Gang, new: NewPod, *, owner: Mapping[str, Any]) -> dict[str, str]:
     """Write the labels by which a pod is found and told apart."""
     role = {labels.JOB_ROLE: LEADER_ROLE} if new.place == gang.leader else {}
-    queued = {labels.QUEUE: gang.queue, labels.QUEUE_GROUP: site.job} if gang.queue else {}
+    told = {labels.QUEUE: gang.queue, labels.QUEUE_GROUP: site.job, labels.QUEUE_ROLE: new.place.role}
+    queued = told if gang.queue else {}
     return {
         **job_labels(site, owner),
         **queued,

@@ -8,6 +8,7 @@ from paceline.objects.gang import Gang, Place, RestartPolicy, RestartScope
 from paceline.objects.status import JobStatus, ReplicaPhase
 from paceline.plan.memory import advice, counted, is_killed_again
 from paceline.plan.seen import Seen
+from paceline.plan.success import holding, is_hopeless
 from paceline.plan.tries import Try, begin_all
 
 # Ctrl-C, SIGKILL, "please restart me", SIGTERM: T9k's list, to the letter.
@@ -31,8 +32,7 @@ def judge(seen: Seen, tries: tuple[Try, ...]) -> Verdict:
     """Judge every ended try by its member's policy and by the restarts that are left."""
     failed = failed_first(tries)
     over = [*failed, *(each for each in tries if each.phase is ReplicaPhase.SUCCEEDED)]
-    scoped = _gang_again if seen.gang.scope is RestartScope.GANG else _single_again
-    again = tuple(scoped(seen, over))
+    again = _again(seen, over)
     kept = frozenset(each.place for each in over) - {each.place for each in again}
     lost = kept & {each.place for each in failed}
     # A gang that is tried again loses nobody: whoever failed comes back with the others.
@@ -47,10 +47,12 @@ def judge(seen: Seen, tries: tuple[Try, ...]) -> Verdict:
 def is_of_all(gang: Gang, again: tuple[Try, ...]) -> bool:
     """Tell whether all members begin anew, not those alone that ended.
 
-    Elastic members come and go alone, but they meet at their leader: when it is lost, so is what they agreed on.
+    Elastic members come and go alone, but they meet at their leader: when it is lost, so is what they agreed on. Who
+    only watches met nobody.
     """
-    is_led = gang.is_elastic and any(each.place == gang.leader for each in again)
-    return bool(again) and (gang.scope is RestartScope.GANG or is_led)
+    if gang.scope is RestartScope.GANG:
+        return any(not gang.watches(each.place) for each in again)
+    return gang.is_elastic and any(each.place == gang.leader for each in again)
 
 
 def why_lost(seen: Seen, tried: Try) -> str:
@@ -119,18 +121,35 @@ def held_until(status: JobStatus, now: datetime) -> datetime | None:
     return min(status.start_after, now + pause_after(max(status.backoff_count, 1)))
 
 
+def _again(seen: Seen, over: list[Try]) -> tuple[Try, ...]:
+    """Give the tries that are repeated: in a gang the one that all are for, or else those of whoever only watches."""
+    if seen.gang.scope is RestartScope.REPLICA:
+        return tuple(_single_again(seen, over))
+    peers = [each for each in over if not seen.gang.watches(each.place)]
+    watching = [each for each in over if seen.gang.watches(each.place)]
+    return tuple(_gang_again(seen, peers)) or tuple(_single_again(seen, watching))
+
+
 def _gang_again(seen: Seen, over: list[Try]) -> Iterator[Try]:
     """Give the failed try that restarts the gang, if its policy and the limits let it.
 
-    Only the first failure is judged: a peer that fails because of it must not decide. Always means OnFailure here,
-    since a member that is done early is no reason to throw the others' work away.
+    Only the first failure is judged: a peer that fails because of it must not decide. One that the job can bear says
+    nothing of those after it. Always means OnFailure here, since a member that is done early is no reason to throw the
+    others' work away.
     """
-    first = next((each for each in over if each.has_failed), None)
-    if first is None:
-        return
-    policy = seen.gang.member(first.place).restart
-    if _is_worth(seen, policy, first) and _Budget(seen).take(first.place.role):
-        yield first
+    lost: set[Place] = set()
+    for each in over:
+        if not each.has_failed or _is_over_with(seen.gang, frozenset(lost)):
+            return
+        policy = seen.gang.member(each.place).restart
+        if _is_worth(seen, policy, each) and _Budget(seen).take(each.place.role):
+            yield each
+            return
+        lost.add(each.place)
+
+
+def _is_over_with(gang: Gang, lost: frozenset[Place]) -> bool:
+    return holding(gang.failure, lost) is not None or is_hopeless(gang.success, lost)
 
 
 def _single_again(seen: Seen, over: list[Try]) -> Iterator[Try]:

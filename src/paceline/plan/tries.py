@@ -33,6 +33,8 @@ class Try:
     stages: tuple[ContainerSeen, ...] = ()
     # Why its pod gives way to somebody more important, if it does.
     gives_way: str = ""
+    # The container whose end counts when several have failed.
+    main: str = ""
 
     @property
     def has_failed(self) -> bool:
@@ -77,7 +79,8 @@ class Try:
 
     def _decisive(self) -> ContainerSeen | None:
         ended = [each for each in self.containers if each.exit_code is not None]
-        return next((each for each in ended if each.exit_code != 0), ended[0] if ended else None)
+        failed = [each for each in ended if each.exit_code != 0]
+        return next((each for each in failed if each.name == self.main), next(iter(failed or ended), None))
 
 
 def attempt_of(status: JobStatus, place: Place) -> int:
@@ -109,6 +112,12 @@ def gang_size(gang: Gang, tries: tuple[Try, ...]) -> int:
     return max(gang.needed - (len(tries) - len(under_way)), 1)
 
 
+def comes_alone(gang: Gang, tries: tuple[Try, ...]) -> bool:
+    """Tell whether who only watches a gang has had other tries than the others, so that it gets room by itself."""
+    is_watched = bool(gang.watchers) and gang.scope is RestartScope.GANG
+    return is_watched and len({each.attempt for each in tries}) > 1
+
+
 def tries_of(seen: Seen, status: JobStatus | None = None) -> tuple[Try, ...]:
     """Give the current try of every member, in their order; `status` is the one to go by, if not the last."""
     status = seen.status if status is None else status
@@ -119,11 +128,11 @@ def tries_of(seen: Seen, status: JobStatus | None = None) -> tuple[Try, ...]:
         attempt = attempt_of(status, member.place)
         name = seen.site.pod(member.place, attempt)
         if pod := pods.get(name):
-            tried = _from_pod(pod, member.place, attempt)
+            tried = _from_pod(pod, member, attempt)
             was_ended = seen.status.phase.is_final and pod.is_deleting
             found.append(_cleaned(tried, rows.get(name, {})) if was_ended else tried)
         else:
-            found.append(_from_row(rows.get(name, {}), member.place, attempt=attempt, name=name))
+            found.append(_from_row(rows.get(name, {}), member, attempt=attempt, name=name))
     return tuple(_flushed(seen, member, each) for member, each in zip(seen.gang.members, found, strict=True))
 
 
@@ -151,9 +160,9 @@ def _flushed(seen: Seen, member: Member, tried: Try) -> Try:
     return replace(tried, stages=(*(each for each in tried.stages if each.name != name), kept))
 
 
-def _from_pod(pod: PodSeen, place: Place, attempt: int) -> Try:
+def _from_pod(pod: PodSeen, member: Member, attempt: int) -> Try:
     return Try(
-        place=place,
+        place=member.place,
         attempt=attempt,
         name=pod.name,
         uid=pod.uid,
@@ -163,6 +172,7 @@ def _from_pod(pod: PodSeen, place: Place, attempt: int) -> Try:
         message=pod.message,
         stages=pod.stages,
         gives_way=pod.gives_way,
+        main=member.main,
     )
 
 
@@ -173,15 +183,16 @@ def _cleaned(tried: Try, row: Mapping[str, Any]) -> Try:
     return replace(tried, phase=ReplicaPhase.DELETED, reason=DELETED_REASON, message="")
 
 
-def _from_row(row: Mapping[str, Any], place: Place, *, attempt: int, name: str) -> Try:
+def _from_row(row: Mapping[str, Any], member: Member, *, attempt: int, name: str) -> Try:
     if not row.get("uid"):
-        return Try(place=place, attempt=attempt, name=name, phase=ReplicaPhase.CREATING)
+        return Try(place=member.place, attempt=attempt, name=name, phase=ReplicaPhase.CREATING)
     phase = ReplicaPhase(row["phase"])
     gone = not phase.is_final
     return Try(
-        place=place,
+        place=member.place,
         attempt=attempt,
         name=name,
+        main=member.main,
         uid=row["uid"],
         # How a try ended is remembered after its pod has gone; a try that had not ended is lost with its pod.
         phase=ReplicaPhase.DELETED if gone else phase,

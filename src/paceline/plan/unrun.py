@@ -19,14 +19,17 @@ REMADE = "Remade"
 def unrun(seen: Seen) -> tuple[Try, ...]:
     """Find the tries whose pods are gone, where nothing of the gang has run as far as anybody knows."""
     status = seen.status
-    # Whoever is ended by us went before it ran for a reason; in a gang that begins anew together, all are judged.
+    # Whoever is ended by us went before it ran for a reason; in a gang that begins anew together, all are judged but
+    # those who only watch.
     is_held = status.phase.is_final or status.phase is Phase.PAUSED or is_true(status, SUSPENDED) or status.ending
-    if is_held or seen.gang.scope is RestartScope.GANG:
+    is_gang = seen.gang.scope is RestartScope.GANG
+    if is_held or (is_gang and not seen.gang.watchers):
         return ()
     rows = (row for task in status.tasks for row in task.get("replicas") or ())
     waited = {row["name"] for row in rows if row.get("phase") == ReplicaPhase.PENDING.value}
     tries = tries_of(seen)
-    gone = tuple(each for each in tries if each.phase is ReplicaPhase.DELETED and each.name in waited)
+    alone = (each for each in tries if not is_gang or seen.gang.watches(each.place))
+    gone = tuple(each for each in alone if each.phase is ReplicaPhase.DELETED and each.name in waited)
     return () if any(each.has_started for each in tries if each not in gone) else gone
 
 

@@ -182,8 +182,12 @@ class Oracle:
                 raise Broken(f"two tries of {name_of(pod)} run at once")
             places[place] = _attempt(pod)
         for job in self.jobs():
-            attempts = set(running.get(uid_of(job), {}).values())
-            if len(attempts) > 1 and self._gang(job).scope is RestartScope.GANG:
+            tries = running.get(uid_of(job), {})
+            if len(set(tries.values())) < 2 or self._gang(job).scope is RestartScope.REPLICA:
+                continue
+            watchers = self._gang(job).watchers
+            attempts = {each for place, each in tries.items() if place.rpartition("-")[0] not in watchers}
+            if len(attempts) > 1:
                 raise Broken(f"attempts {sorted(attempts)} of gang {name_of(job)} run at once")
 
     def _gang(self, job: Object) -> Gang:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from paceline.control.look import Reading, errand_seen, look, pod_seen
+from paceline.control.look import LogsRead, Reading, errand_seen, look, pod_seen
 from paceline.errors import Malformed
 from paceline.objects import labels
 from paceline.plan.seen import PodPhase
@@ -92,7 +92,7 @@ def looked(*pods, **status):
     job = generic(name="demo")
     job["metadata"] |= {"namespace": "d", "uid": "u", "generation": 1}
     job["status"] = status
-    return look(job, Reading(job=job), pods, last_lines={})
+    return look(job, Reading(job=job), pods, logs=LogsRead())
 
 
 SPOILT = {

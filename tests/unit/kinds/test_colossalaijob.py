@@ -4,7 +4,7 @@ import pytest
 
 from paceline.kinds import catalog
 from paceline.objects.gang import Place
-from tests.unit.kinds.manifests import colossalai, container_of, gang_of, one_fault, trainer
+from tests.unit.kinds.manifests import colossalai, container_of, gang_of, one_fault, template, trainer
 
 STEM = "demo-666ff"
 HOSTS = [f"{STEM}-worker-{index}.{STEM}" for index in range(2)]
@@ -30,10 +30,22 @@ def test_workers_go_to_the_launchers_folder_first():
     assert container_of(job, "launcher-0")["command"][-1] == f"cd '/mnt/my code' && {TORCHRUN}"
 
 
-def test_words_of_the_author_stay_words():
-    job = colossalai(torchConfig={"script": ["a.py", "two words; rm"], "extraArgs": ["--role=x"]})
+def test_variables_of_the_launcher_reach_the_training_as_colossalai_run_has_it():
+    """Not those that the workers have anyway, nor secrets: they would be shown in every list of processes."""
+    shared = {"name": "LR", "value": "1"}
+    secret = {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}
+    own = [shared, {"name": "SAID", "value": "two words at 5%"}, {"name": "NONE"}, secret]
+    workers = trainer("worker", template=template(name="worker", env=[shared]))
+    job = colossalai(workers, launcher(env=own, workingDir="/mnt"))
 
-    assert container_of(job, "launcher-0")["command"][-1].endswith("--role=x a.py 'two words; rm'")
+    assert container_of(job, "launcher-0")["command"][-1] == f"cd /mnt && env 'SAID=two words at 5%%' NONE= {TORCHRUN}"
+
+
+def test_words_of_the_author_stay_words():
+    job = colossalai(torchConfig={"script": ["a.py", "two words; rm", "%name"], "extraArgs": ["--role=x"]})
+
+    # pdsh makes one % of two, and the number of the host of %n.
+    assert container_of(job, "launcher-0")["command"][-1].endswith("--role=x a.py 'two words; rm' %%name")
 
 
 def test_workers_wait_to_be_reached():

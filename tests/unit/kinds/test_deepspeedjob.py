@@ -79,6 +79,8 @@ def test_slots_that_are_not_said_are(spec, slots):
 ENV = [
     {"name": "LR", "value": "1"},
     {"name": "POEM", "value": "two\nlines"},
+    {"name": "WHERE", "value": "$(HOST):80"},
+    {"name": "PRICE", "value": "5$$"},
     {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
 ]
 
@@ -134,11 +136,37 @@ def test_the_training_container_is_called_worker_or_is_the_first():
     assert container_of(deepspeed(worker={"template": template()}), "worker-1")["command"] == SERVE_1
 
 
-def test_after_a_pause_the_first_worker_runs_something_else():
-    job = deepspeed(runMode={"pause": {"resumeSpecs": [{"type": "worker", "command": ["again"]}]}})
+def test_after_a_pause_the_first_worker_runs_something_else_and_can_be_reached_as_before():
+    """Whatever starts the training starts it in the first worker too."""
+    job = deepspeed(runMode={"pause": {"resumeSpecs": [{"type": "worker", "command": ["again"], "args": ["now"]}]}})
+    first = container_of(job, is_resumed=True)
 
-    assert container_of(job, is_resumed=True)["command"] == ["again"]
+    assert first["command"][:2] == ["sh", "-c"]
+    assert first["command"][2].startswith(f"{' '.join(SERVE)} & ")
+    assert (first["command"][3:], first["args"]) == (["again"], ["now"])
     assert container_of(job, "worker-1", is_resumed=True)["command"] == SERVE_1
+    assert "args" not in container_of(job, "worker-1", is_resumed=True)
+
+
+def test_after_a_pause_what_runs_first_may_be_left_out_of_every_worker():
+    written = template(name="worker")
+    written["spec"]["initContainers"] = [{"name": "fetch", "image": "busybox"}]
+    mode = {"pause": {"resumeSpecs": [{"type": "worker", "skipInitContainer": True}]}}
+    job = deepspeed(worker={"template": written}, runMode=mode)
+
+    for member in gang_of(job, is_resumed=True).members:
+        assert "initContainers" not in member.template["spec"]
+    assert container_of(job, is_resumed=True)["command"] == container_of(job)["command"]
+
+
+def test_an_empty_command_of_ones_own_is_none():
+    """T9k: left out and empty are the same; a shell without words would end well at once."""
+    assert container_of(config(customCommand=""))["command"] == container_of(config())["command"]
+    assert "spec.config.run" in one_fault(deepspeed(config={"customCommand": " "}))
+
+
+def test_beside_a_command_of_ones_own_the_other_settings_are_not_looked_at():
+    assert catalog.faults(config(customCommand="deepspeed train.py", otherArgs=["--module"])) == ()
 
 
 FAULTS = {

@@ -15,8 +15,32 @@ def elastic(**bounds):
 
 SIZES = {
     "as written without bounds": ({"a": 2}, {}, None, {"a": 2}),
-    "as written when it is switched off": ({"a": 2}, {}, Elastic(expected_replicas=5), {"a": 2}),
+    "as written when it is switched off": (
+        {"a": 2, "b": 1},
+        {"a": 1, "b": 2},
+        Elastic(min_replicas=4, expected_replicas=5),
+        {"a": 2, "b": 1},
+    ),
     "as written when nothing is wanted": ({"a": 2}, {}, Elastic(enabled=True), {"a": 2}),
+    "no fewer than the fewest when nothing is wanted": (
+        {"a": 1},
+        {},
+        Elastic(enabled=True, min_replicas=4, max_replicas=10),
+        {"a": 4},
+    ),
+    "no more than the most when nothing is wanted": ({"a": 9}, {}, Elastic(enabled=True, max_replicas=3), {"a": 3}),
+    "one at least of the first type, which leads": (
+        {"a": 1, "b": 1},
+        {"a": 1, "b": 3},
+        Elastic(enabled=True, expected_replicas=1),
+        {"a": 1, "b": 0},
+    ),
+    "also where only others have a weight": (
+        {"a": 1, "b": 1},
+        {"a": 0, "b": 1},
+        Elastic(enabled=True, expected_replicas=4),
+        {"a": 1, "b": 3},
+    ),
     "all for the only type": ({"a": 1}, {}, Elastic(enabled=True, expected_replicas=7), {"a": 7}),
     "by weight": ({"a": 1, "b": 1}, {"a": 1, "b": 2}, Elastic(enabled=True, expected_replicas=6), {"a": 2, "b": 4}),
     "the rest to the largest remainder": (
@@ -65,6 +89,30 @@ def test_a_number_outside_of_the_bounds_is_refused():
     job = pytorch(**elastic(minReplicas=4, maxReplicas=10, expectedReplicas=11), **TORCHRUN)
 
     assert [fault.path for fault in catalog.faults(job)] == ["spec.elastic.expectedReplicas"]
+
+
+def test_a_number_below_the_only_bound_is_refused_with_that_bound():
+    job = pytorch(**elastic(minReplicas=4, expectedReplicas=2), **TORCHRUN)
+
+    assert [fault.hint for fault in catalog.faults(job)] == ["ask for at least 4"]
+
+
+def test_without_a_most_replicas_that_come_later_are_let_in():
+    """Those that run were told once how many may come together."""
+    for expected in (2, 5):
+        job = pytorch(**elastic(minReplicas=2, expectedReplicas=expected), **TORCHRUN)
+
+        assert "--nnodes=2:4096" in container_of(job)["args"]
+
+
+@pytest.mark.parametrize("field", ["minReplicas", "maxReplicas", "expectedReplicas"])
+def test_no_number_is_larger_than_that_of_replicas_may_be(field):
+    """Every replica is spelled out: a slip of the finger must not fill the memory."""
+    job = pytorch(**elastic(**{field: 100_000}), **TORCHRUN)
+
+    assert [(fault.path, fault.hint) for fault in catalog.faults(job)] == [
+        (f"spec.elastic.{field}", "ask for at most 4096")
+    ]
 
 
 def test_only_the_wanted_number_may_change():

@@ -157,6 +157,14 @@ def test_where_a_launcher_starts_the_others_only_it_is_handed_the_values(kind):
     assert told == [gang.leader]
 
 
+@pytest.mark.parametrize("kind", [mpi, deepspeed, colossalai], ids=["mpi", "deepspeed", "colossalai"])
+def test_but_variables_are_handed_to_all_since_processes_have_those_of_the_worker_they_run_in(kind):
+    gang = gang_of(kind(hyperparameters={"values": {"lr": 0.001}, "passedAs": "Environment"}))
+
+    for member in gang.members:
+        assert {"name": "LR", "value": "0.001"} in member.template["spec"]["containers"][0]["env"]
+
+
 def inits(job, place="worker-0", **more):
     role, _, index = place.rpartition("-")
     member = gang_of(job, **more).member(Place(role, int(index)))

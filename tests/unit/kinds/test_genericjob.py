@@ -112,6 +112,16 @@ def test_pods_carry_t9ks_labels_of_this_kind():
     }
 
 
+def test_an_empty_command_is_the_usual_one_in_debug_mode_and_after_a_pause():
+    """Else the image's own program would start."""
+    specs = [{"type": "worker", "command": []}]
+    job = generic(runMode={"debug": {"enabled": True, "replicaSpecs": specs}})
+    paused = generic(runMode={"pause": {"resumeSpecs": specs}})
+
+    assert container_of(job)["command"] == ["sleep", "inf"]
+    assert container_of(paused, is_resumed=True)["command"] == ["python"]
+
+
 def test_debug_mode_and_resume_work_here_too():
     job = generic(runMode={"debug": {"enabled": True}, "pause": {"resumeSpecs": [{"type": "worker", "args": ["x"]}]}})
     plain = generic(runMode={"pause": {"resumeSpecs": [{"type": "worker", "args": ["$(rank)"]}]}})

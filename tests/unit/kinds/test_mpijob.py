@@ -12,12 +12,13 @@ STEM = "demo-666ff"
 HOSTS = [f"{STEM}-worker-{index}.{STEM}" for index in range(2)]
 LAUNCH = "/t9k/launch"
 MPIRUN = ["--hostfile", f"{LAUNCH}/hostfile", "--mca", "plm_rsh_agent", f"{LAUNCH}/ssh"]
+STAND_INS = ["sh", "-c", f'PATH={LAUNCH}:$PATH; export PATH; exec "$0" "$@"']
 
 
 def mpirun(job):
     """What the launcher becomes, after our stand-ins for ssh are in its PATH."""
     command = container_of(job, "launcher-0")["command"]
-    assert command[:3] == ["sh", "-c", f'PATH={LAUNCH}:$PATH; export PATH; exec "$0" "$@"']
+    assert command[:3] == STAND_INS
     return command[3:]
 
 
@@ -88,6 +89,30 @@ def test_a_launcher_that_is_not_written_is_made_from_the_workers():
     assert container["resources"]["limits"] == {"cpu": "200m", "memory": "200Mi"}
 
 
+def test_a_launcher_can_pull_the_workers_image_and_goes_where_it_runs():
+    """Their image may be a private one, or for another architecture."""
+    written = template(name="worker")
+    shared = {
+        "imagePullSecrets": [{"name": "registry"}],
+        "serviceAccountName": "trainer",
+        "nodeSelector": {"kubernetes.io/arch": "arm64"},
+        "tolerations": [{"key": "gpu", "operator": "Exists"}],
+    }
+    written["spec"] |= shared
+    spec = gang_of(mpi(trainer("worker", template=written))).member(Place("launcher", 0)).template["spec"]
+
+    assert {key: spec.get(key) for key in shared} == shared
+
+
+def test_mpirun_finds_the_workers_also_when_somebody_calls_it_by_hand():
+    """In debug mode nobody puts arguments to it; the names are those of Open MPI 4 and 5."""
+    told = env_of(container_of(mpi(**DEBUG), "launcher-0"))
+
+    assert told["OMPI_MCA_plm_rsh_agent"] == told["PRTE_MCA_plm_ssh_agent"] == f"{LAUNCH}/ssh"
+    assert told["OMPI_MCA_orte_default_hostfile"] == f"{LAUNCH}/hostfile"
+    assert told["PRTE_MCA_prte_default_hostfile"] == f"{LAUNCH}/hostfile"
+
+
 def test_a_launcher_has_what_its_author_says_and_the_rest_of_the_workers():
     own = {"name": "launcher", "resources": {"limits": {"cpu": "1"}}, "env": [{"name": "A", "value": "1"}]}
     launcher = {"type": "launcher", "template": {"spec": {"containers": [{"name": "log", "image": "x"}, own]}}}
@@ -154,7 +179,8 @@ def test_after_a_pause_only_the_launcher_runs_something_else():
     entries = [{"type": "launcher", "command": ["again"]}, {"type": "worker", "command": ["again"]}]
     job = mpi(runMode={"pause": {"resumeSpecs": entries}})
 
-    assert container_of(job, "launcher-0", is_resumed=True)["command"] == ["again"]
+    # It finds what stands in for ssh, as mpirun did.
+    assert container_of(job, "launcher-0", is_resumed=True)["command"] == [*STAND_INS, "again"]
     assert container_of(job, is_resumed=True) == container_of(job)
 
 

@@ -1,9 +1,22 @@
 """T9k's facts as they can be asserted of manifests alone; the numbers are those of the list they were taken from."""
 
+import pytest
+
 from paceline.kinds import catalog
 from paceline.kinds.totals import say, totals
 from paceline.objects.quantity import parse
-from tests.unit.kinds.manifests import gang_of, one_fault, pytorch, replica, template, tensorflow, trainer
+from tests.unit.kinds.manifests import (
+    deepspeed,
+    gang_of,
+    mpi,
+    one_fault,
+    pytorch,
+    replica,
+    template,
+    tensorflow,
+    trainer,
+    xgboost,
+)
 from tests.unit.kinds.oldshapes import alias_tensorflow
 
 
@@ -73,3 +86,29 @@ def test_what_is_not_said_is_shown_as_such():
     job = asks(requests={"cpu": "250m"}, limits={"memory": "1500Mi", "nvidia.com/gpu": 1024})
 
     assert say(totals(gang_of(job))) == "memory 2.93Gi / 2.93Gi, nvidia.com/gpu 2048 / 2048, cpu 0.5 / -"
+
+
+def beside(name):
+    written = template(name="log")
+    written["spec"]["containers"].append({"name": name, "image": "python"})
+    return written
+
+
+TRAINS = {
+    "tensorflow": tensorflow(trainer("tensorflow") | {"template": beside("tensorflow")}),
+    "pytorch": pytorch(replica(template=beside("pytorch"))),
+    "python": pytorch(replica(template=beside("python"))),
+    "log": pytorch(replica(template=beside("main"))),
+    "xgboost": xgboost(trainer("xgboost", "master", 1) | {"template": beside("xgboost")}),
+    "worker": mpi(trainer("worker") | {"template": beside("worker")}),
+}
+
+
+@pytest.mark.parametrize("name", TRAINS)
+def test_the_container_that_decides_over_a_replica_is(name):
+    assert gang_of(TRAINS[name]).members[-1].main == name
+
+
+def test_so_it_is_for_deepspeed_and_launchers():
+    assert gang_of(deepspeed(worker={"template": beside("worker")})).members[0].main == "worker"
+    assert gang_of(mpi()).members[0].main == "launcher"

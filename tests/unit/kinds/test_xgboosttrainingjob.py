@@ -18,6 +18,7 @@ def test_every_member_is_told_where_the_tracker_is(place, rank):
         "RANK": rank,
         "WORLD_SIZE": "3",
         "WORKER_ADDRS": f"{STEM}-worker-0.{STEM},{STEM}-worker-1.{STEM}",
+        "WORKER_PORT": "9991",
         "DMLC_TRACKER_URI": MASTER,
         "DMLC_TRACKER_PORT": "9991",
         "DMLC_TASK_ID": rank,

@@ -107,12 +107,14 @@ def test_a_daemon_that_a_command_leaves_behind_does_not_hold_it_up(launch, tmp_p
 
 
 def test_several_members_are_reached_at_once_each_with_its_number(launch):
-    done = call(launch, "pdsh", "-S", "-f", "1024", "-w", "127.0.0.1,127.0.0.2", "echo", "rank", "%n", "at", "%h")
+    done = call(
+        launch, "pdsh", "-S", "-f", "1024", "-w", "127.0.0.1,127.0.0.2", "echo", "rank", "%n", "at", "%h", "%%name"
+    )
 
     assert done.returncode == 0
     assert sorted(done.stdout.splitlines()) == [
-        "127.0.0.1: rank 0 at 127.0.0.1",
-        "127.0.0.2: rank 1 at 127.0.0.2",
+        "127.0.0.1: rank 0 at 127.0.0.1 %name",
+        "127.0.0.2: rank 1 at 127.0.0.2 %name",
     ]
 
 

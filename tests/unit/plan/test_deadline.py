@@ -124,6 +124,18 @@ def test_a_job_that_ran_before_the_pause_must_begin_in_time_after_it(hold):
     assert decide(then(world, back, "Pending", "Pending"), after(630)).status.phase is F
 
 
+@pytest.mark.parametrize("hold", ["is_paused", "is_suspended"])
+def test_a_job_that_was_made_on_hold_is_not_late_though_nobody_looked_in_time(hold):
+    """The controller was away: the time to begin is counted from the end of the hold."""
+    world = seen(of=LATE, **{hold: True})
+    held = decide(world, after(1000))
+    back = decide(then(world, held, **{hold: False}), after(2000))
+
+    assert held.status.phase is (Phase.PAUSED if hold == "is_paused" else Phase.PENDING)
+    assert decide(then(world, back, **{hold: False}), after(2029)).status.phase is not Phase.FAILED
+    assert decide(then(world, back, **{hold: False}), after(2030)).status.phase is Phase.FAILED
+
+
 def test_the_next_controller_has_the_same_moment():
     first = decide(seen("Pending", "Pending", of=LATE), after(3))
     world = seen("Pending", "Pending", of=LATE, status=JobStatus.from_wire(first.status.to_wire()))

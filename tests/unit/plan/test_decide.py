@@ -454,6 +454,20 @@ def test_conditions_of_a_failed_job_are_those_of_t9k():
     assert said == "pod demo-12345-worker-1 failed with exit code 127"
 
 
+@pytest.mark.parametrize(("members", "is_whole"), [(("Running", "Failed"), True), (("", "Failed"), False)])
+def test_a_job_that_fails_before_anybody_saw_it_run_says_whether_all_its_pods_were_there(members, is_whole):
+    """Vector 20, of a job that is faster than its controller."""
+    first = decide(seen("", "", of=NEVER), NOW)
+    plan = decide(then(seen("", "", of=NEVER), first, *members), after(1))
+    initialized = plan.status.condition(ConditionType.INITIALIZED)
+
+    assert (first.status.condition(ConditionType.INITIALIZED).status, plan.status.phase) == (False, Phase.FAILED)
+    assert (initialized.status, initialized.message) == (
+        is_whole,
+        "all pods exist" if is_whole else "1 of 2 pods exist",
+    )
+
+
 def test_a_condition_keeps_its_moment_until_it_turns():
     world = seen("Running", "Running")
     first = decide(world, NOW)

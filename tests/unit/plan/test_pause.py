@@ -98,6 +98,15 @@ class TestRestartWish:
 
     WORLD = seen("Running", "Running", backoff_count=3, attempt=3, **RUNNING)
 
+    def test_who_waits_before_the_next_try_waits_no_longer(self):
+        """The pause after failures may be five minutes, and somebody says that it is time."""
+        world = seen("Failed", "Running", backoff_count=2, attempt=2)
+        waits = decide(world, NOW)
+        held, wished = (decide(then(world, waits, restart_wish=wish), after(1)) for wish in ("", "now"))
+
+        assert (held.create, held.wake_at) == ((), after(4))
+        assert (len(wished.create), wished.status.start_after, wished.status.backoff_count) == (2, None, 3)
+
     def test_all_members_begin_anew_even_without_restarts_left(self):
         plan = decide(replace(self.WORLD, restart_wish="now"), NOW)
         made = decide(then(self.WORLD, plan, restart_wish="now"), after(1))

@@ -116,6 +116,7 @@ def test_a_job_in_a_queue_tells_the_scheduler_so():
 
     assert metadata["labels"]["scheduler.tensorstack.dev/queue"] == "research"
     assert metadata["labels"]["scheduler.tensorstack.dev/group-name"] == "demo"
+    assert metadata["labels"]["scheduler.tensorstack.dev/role"] == "worker"
     assert metadata["annotations"]["paceline.dev/queue-priority"] == "7"
 
 

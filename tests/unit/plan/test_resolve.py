@@ -46,6 +46,17 @@ def test_the_pod_that_looks_is_waited_for(phase):
     assert (plan.create, plan.errands, plan.status.phase) == ((), (), Phase.PENDING)
 
 
+def test_who_looks_for_too_long_is_noticed_when_the_job_should_have_begun_and_goes():
+    """Rule startingDeadlineSeconds: a pod that never ends tells nobody, so somebody must look."""
+    late = replace(world(errand("Pending")), gang=replace(LOOKING, starting_deadline_seconds=30))
+    early = replace(late, errands=())
+
+    assert (decide(early, after(1)).wake_at, decide(late, after(1)).wake_at) == (after(30), after(30))
+    plan = decide(late, after(30))
+    assert (plan.status.phase, plan.delete) == (Phase.FAILED, ("demo-12345-resolve",))
+    assert "0 of 2 pods ran within 30 seconds" in plan.tell[-1].message
+
+
 def test_the_commit_is_written_down_before_anything_is_made():
     plan = decide(world(errand("Succeeded", f"{COMMIT}\n")), NOW)
 

@@ -100,6 +100,24 @@ def test_a_peer_that_gives_up_because_of_another_does_not_decide():
         assert decide(world, after(3)).status.backoff_count == 1
 
 
+MAINS = {"the container that trains": ("train", 1, False), "the first that failed where none is named": ("", 137, True)}
+
+
+@pytest.mark.parametrize(("main", "code", "is_tried_again"), MAINS.values(), ids=MAINS)
+def test_of_several_containers_that_failed_decides(main, code, is_tried_again):
+    """Rule ExitCode: a helper that was killed says nothing about a training that gave up."""
+    crew = gang(1, restart="ExitCode")
+    crew = replace(crew, members=(replace(crew.members[0], main=main),))
+    ends = tuple(
+        ContainerSeen(name=name, state="Terminated", exit_code=exit_code)
+        for name, exit_code in (("log", 137), ("train", 1))
+    )
+    world = replace(seen("", of=crew), pods=(pod(A, "Failed", containers=ends),))
+    plan = decide(world, NOW)
+
+    assert (plan.status.failure.exit_code, plan.status.phase is Phase.PENDING) == (code, is_tried_again)
+
+
 def test_the_wait_doubles_up_to_five_minutes():
     waits = [pause_after(count) for count in range(1, 12)]
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paceline.objects.gang import CleanUp
+from paceline.objects.gang import CleanUp, Place
 from paceline.objects.status import JobStatus
 from paceline.plan.decide import decide
 from paceline.plan.plan import LogWish
@@ -127,7 +127,8 @@ def check_world(before: Seen, now: Seen) -> None:
     live = [each for each in now.pods if not each.phase.is_final]
     assert len({each.place for each in live}) == len(live), "a place has one live pod at most"
     if now.gang.scope is GANG:
-        assert len({each.attempt for each in live}) <= 1, "attempts never overlap"
+        peers = {each.attempt for each in live if not now.gang.watches(each.place)}
+        assert len(peers) <= 1, "attempts never overlap"
     limit = now.gang.backoff_limit
     assert before.status.backoff_count <= now.status.backoff_count <= limit, "restarts are limited"
     assert before.status.attempt <= now.status.attempt
@@ -146,7 +147,17 @@ STEPS = st.one_of(
     st.just(("hear",)),
 )
 LIVES = st.lists(STEPS, max_size=60)
-GANGS = st.builds(
+
+
+def watched(crew, is_watched):
+    """Give some gangs a member that only watches the others."""
+    if crew.is_elastic or not is_watched:
+        return crew
+    evaluator = replace(crew.members[0], place=Place("evaluator", 0))
+    return replace(crew, members=(*crew.members, evaluator), watchers=("evaluator",))
+
+
+CREWS = st.builds(
     gang,
     st.integers(1, 4),
     restart=st.sampled_from(["Always", "OnFailure", "Never", "ExitCode"]),
@@ -159,6 +170,7 @@ GANGS = st.builds(
     ttl_seconds=st.sampled_from([None, 0, 30]),
     is_elastic=st.booleans(),
 )
+GANGS = st.builds(watched, CREWS, st.booleans())
 
 
 # A busy machine is no reason to fail.
