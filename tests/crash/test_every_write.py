@@ -59,6 +59,7 @@ NOT_KILLED_AT = {
     "control/services.py reconcile self.recorder.record": SPOILT,
     "control/carry_out.py _make_launch hands.cluster.patch": "of a job that comes back in another size",
     "control/carry_out.py _make_group hands.cluster.create": "only clusters with T9k's scheduler have PodGroups",
+    "control/carry_out.py _make_group hands.cluster.patch": "as above: flow/test_elastic.py",
     "control/jobs.py _hinder self.recorder.record": "our own server has no policies: realflow/test_trouble.py",
     "node/agent.py _start self.recorder.record": "nothing is built in a simulated world: e2e/test_images.py",
     "control/carry_out.py _make_claims hands.cluster.create": "no life here has its output copied: "
