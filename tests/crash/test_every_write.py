@@ -72,6 +72,7 @@ NOT_WAITED_IN = {
     "control/jobs.py Jobs._hinder": "as NOT_KILLED_AT",
     "control/jobs.py Jobs._say_unreadable": "as NOT_KILLED_AT",
     "control/leader.py": "as ELSEWHERE",
+    "control/listening.py": "asks when containers wrote last, of jobs that no life has; writes nothing",
     "node/agent.py Agent._disconnect": "pods have no network of their own in a simulated world",
     "node/asking.py Asking.ask": "as _connect",
     "node/asking.py _connect": "there is no network in a simulated world; writes nothing",
