@@ -45,8 +45,8 @@ from paceline.plan.restart import (
     held_until,
     is_of_all,
     judge,
-    may_begin_again,
     restarted,
+    why_not_again,
 )
 from paceline.plan.seen import PodSeen, Seen
 from paceline.plan.shared_memory import shared_memory_advice
@@ -209,8 +209,8 @@ def _restart(seen: Seen, tries: tuple[Try, ...], verdict: Verdict, *, now: datet
 def _unstall(seen: Seen, tries: tuple[Try, ...], since: datetime, now: datetime) -> Plan:
     """Try all members again of which none writes anything; nobody knows which of them hangs."""
     said = say_stalled(seen.gang, since)
-    if not may_begin_again(seen):
-        return _fail(seen, tries, now, _Loss(reason=STALLED, message=said))
+    if why := why_not_again(seen):
+        return _fail(seen, tries, now, _Loss(reason=STALLED, message=f"{said}; {why}"))
     status = begun_again(_started(_observed(seen, tries), tries, now), seen.gang, now)
     told = Tell(
         reason=STALLED, message=f"{said}; next try of all members {_say_count(seen.gang, status)}", is_warning=True

@@ -62,6 +62,10 @@ def why_lost(seen: Seen, tried: Try) -> str:
         return f"restartPolicy is {policy}"
     if is_killed_again(seen.gang, seen.status, tried):
         return advice(seen.gang, seen.status, tried)
+    return _all_used(seen)
+
+
+def _all_used(seen: Seen) -> str:
     return f"all restarts are used ({seen.status.backoff_count} of the job)"
 
 
@@ -89,10 +93,13 @@ def restarted(status: JobStatus, gang: Gang, again: tuple[Try, ...], now: dateti
     )
 
 
-def may_begin_again(seen: Seen) -> bool:
-    """Tell whether all members may be tried again although none has failed: by the leader's policy, and if it may."""
+def why_not_again(seen: Seen) -> str:
+    """Say why all members are not tried again although none has failed; empty when they are, in the leader's name."""
     leader = seen.gang.leader
-    return seen.gang.member(leader).restart is not RestartPolicy.NEVER and _Budget(seen).take(leader.role)
+    policy = seen.gang.member(leader).restart
+    if policy is RestartPolicy.NEVER:
+        return f"restartPolicy is {policy}"
+    return "" if _Budget(seen).take(leader.role) else _all_used(seen)
 
 
 def begun_again(status: JobStatus, gang: Gang, now: datetime) -> JobStatus:

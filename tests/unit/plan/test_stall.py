@@ -115,22 +115,25 @@ def test_all_begin_anew_and_it_counts_as_one_restart(scope):
 
 
 ENDS = {
-    "all restarts are used": gang(2, stall_seconds=100, backoff_limit=0),
-    "its leader is not tried again": gang(2, stall_seconds=100, restart="Never"),
-    "all restarts of its leader's role are used": gang(
-        2, stall_seconds=100, backoff_limit=None, role_limits={"worker": 0}
+    "all restarts are used": (gang(2, stall_seconds=100, backoff_limit=0), "all restarts are used (0 of the job)"),
+    "its leader is not tried again": (gang(2, stall_seconds=100, restart="Never"), "restartPolicy is Never"),
+    "all restarts of its leader's role are used": (
+        gang(2, stall_seconds=100, backoff_limit=None, role_limits={"worker": 0}),
+        "all restarts are used (0 of the job)",
     ),
 }
 
 
-@pytest.mark.parametrize("crew", ENDS.values(), ids=ENDS)
-def test_the_job_fails_when(crew):
+@pytest.mark.parametrize(("crew", "why"), ENDS.values(), ids=ENDS)
+def test_the_job_fails_when(crew, why):
     plan = decide(seen("Running", "Running", of=replace(crew, clean_up=CleanUp.NONE), heard=SURE), after(140))
     failed = plan.status.condition(ConditionType.FAILED)
 
     assert plan.status.phase is Phase.FAILED
     assert failed.reason == "Stalled"
-    assert failed.message.startswith("no replica has written a line since 2030-01-01T00:00:00Z")
+    assert failed.message == (
+        f"no replica has written a line since 2030-01-01T00:00:00Z, for more than 100 seconds; {why}"
+    )
     # Whatever the policy for pods: what hangs would hang for ever.
     assert len(plan.delete) == 2
 
