@@ -144,14 +144,14 @@ class Jobs:
         self._jobs[plural].observe(done.job)
         for pod in done.made:
             self.pods.observe(pod)
-        self._ask_logs(key, plan)
+        self._ask_logs(key, seen, plan)
         if plan.wake_at is not None:
             pause = (plan.wake_at - self.clock.now()).total_seconds()
             self.queue.add_after(key, max(pause, 0.0))
 
-    def _ask_logs(self, key: JobKey, plan: Plan) -> None:
+    def _ask_logs(self, key: JobKey, seen: Seen, plan: Plan) -> None:
         """Have logs read that the next decision wants to know of, and forget what this one knew."""
-        self._last_lines.forget(key)
+        self._last_lines.forget(key, seen.last_lines)
         if plan.read is not None:
             self._last_lines.ask(key, plan.read)
         self._listening.ask(key, plan.listen)

@@ -53,14 +53,15 @@ class LastLines:
         return self._found.get(job, {})
 
     def ask(self, job: JobKey, wish: LogWish) -> None:
-        """Have a log read soon."""
-        if (job, wish) not in self._asked:
+        """Have a log read soon, unless it was meanwhile."""
+        if (job, wish) not in self._asked and wish.pod not in self.of(job):
             self._asked.add((job, wish))
             self._queue.add((job, wish))
 
-    def forget(self, job: JobKey) -> None:
-        """Drop what was found for a job."""
-        self._found.pop(job, None)
+    def forget(self, job: JobKey, known: Mapping[str, tuple[str, ...]] | None = None) -> None:
+        """Drop what was found for a job; with `known`, only that, as what came since nobody has looked at yet."""
+        if known is None or self._found.get(job) is known:
+            self._found.pop(job, None)
 
     async def _read(self, asked: tuple[JobKey, LogWish]) -> None:
         job, wish = asked

@@ -89,6 +89,24 @@ def test_what_is_written_down_is_forgotten():
     assert play(Node(b"one\n"), story) == {}
 
 
+def test_what_comes_while_somebody_decides_without_it_is_kept_for_the_next_one():
+    """Else it would be asked for again, and come again just too late: two loops that keep each other busy for ever."""
+    node = Node(b"one\n")
+
+    async def story(found, told):
+        known = found.of(JOB)
+        await asked_once(found, told)
+        found.forget(JOB, known)
+        found.ask(JOB, WISH)
+        await asyncio.sleep(60)
+        kept = found.of(JOB)
+        found.forget(JOB, kept)
+        return kept, found.of(JOB), told.empty()
+
+    assert play(node, story) == ({"demo-0": ("one",)}, {}, True)
+    assert len(node.asked) == 1
+
+
 SHOWN = {
     "nothing is no line": (b"", ()),
     "a last line may lack its end": (b"one\ntwo", ("one", "two")),
