@@ -34,11 +34,12 @@ soak: setup ## the long tests, with full counts
 simulation: setup ## the simulation alone, with ten times as many seeds as in `make test`
 	@PYTHONHASHSEED=0 .venv/bin/pytest -n $$(nproc) --dist worksteal -m soak tests/flow/test_simulation.py $(ARGS)
 
-check: setup ## format, lint, types, lock file
+check: setup ## format, lint, types, lock file; and how plain the names are
 	@.venv/bin/ruff format --quiet --check $(CODE) || { echo 'make check: type `make fmt`'; exit 1; }
 	@.venv/bin/ruff check --quiet $(CODE)
 	@.venv/bin/mypy
 	@tools/setup lock --check
+	-@.venv/bin/python tools/names.py
 
 fmt: setup ## format the code, and mend what can be mended
 	@.venv/bin/ruff check --quiet --fix-only $(CODE)
