@@ -65,23 +65,23 @@ def index(kinds: list[Kind]) -> str:
         f"| {_doc(kind)} |"
         for kind in kinds
     ]
-    head = ["# Kinds", "", f"Written by `{COMMAND}` from the code; `kubectl explain` tells the same.", ""]
-    return "\n".join([*head, "| kind | apiVersion | short name | what it is |", "|---|---|---|---|", *rows, ""])
+    head = ["# Kinds", "", f"Written by `{COMMAND}` from the code; `kubectl explain` shows the same texts.", ""]
+    return "\n".join([*head, "| kind | apiVersion | short name | description |", "|---|---|---|---|", *rows, ""])
 
 
 def page(kind: Kind, aliases: list[str]) -> str:
     """Write the page of one kind."""
     names = [f"`{kind.plural}`", *(f"`{each}`" for each in kind.short_names)]
-    lines = [f"# {kind.kind}", "", _doc(kind), "", f"Written by `{COMMAND}` from the code; do not edit it.", ""]
+    lines = [f"# {kind.kind}", "", _doc(kind), "", f"Written by `{COMMAND}` from the code; do not edit this page.", ""]
     lines += [f"- apiVersion: `{kind.group}/{VERSION}`", f"- names: {', '.join(names)}"]
     if aliases:
-        lines.append(f"- old names, read the same: {', '.join(f'`{each}`' for each in aliases)}")
+        lines.append(f"- old names: {', '.join(f'`{each}`' for each in aliases)}")
     lines.append(f"- may change after creation: {_mutable(kind)}")
     lines += ["", "## Fields of `spec`", "", "| field | type | default | help |", "|---|---|---|---|"]
     lines += [_row(path, part, is_required=needed) for path, part, needed in fields(spec_schema(kind.spec), "")]
     if old := list(_old(kind)):
-        lines += ["", "## Old shapes that are read too", ""]
-        lines += ["Kept as written; the server answers with a warning that names today's shape.", ""]
+        lines += ["", "## Old fields that are still accepted", ""]
+        lines += ["They are stored as written; the server answers with a warning that names the current field.", ""]
         lines += ["| field | meaning |", "|---|---|", *old]
     return "\n".join([*lines, ""])
 
@@ -116,9 +116,9 @@ def type_of(part: Schema) -> str:
     if "enum" in part:
         return "one of " + ", ".join(f"`{each}`" for each in part["enum"])
     if part.get("x-kubernetes-int-or-string"):
-        return "number or text"
+        return "number or string"
     if "type" not in part:
-        return "text or object"
+        return "string or object"
     bounds = ", ".join(_bounds(part))
     return f"{_plain(part)}, {bounds}" if bounds else _plain(part)
 
@@ -128,15 +128,15 @@ def _plain(part: Schema) -> str:
         case "array":
             return f"list of {type_of(part['items'])}"
         case "object" if isinstance(part.get("additionalProperties"), dict):
-            return f"map of text to {type_of(part['additionalProperties'])}"
+            return f"map of string to {type_of(part['additionalProperties'])}"
         case "object":
             return "object" if "properties" in part else "object, kept as written"
         case "boolean":
-            return "true or false"
+            return "boolean"
         case "integer":
             return "integer"
         case _:
-            return "text"
+            return "string"
 
 
 def _bounds(part: Schema) -> Iterator[str]:

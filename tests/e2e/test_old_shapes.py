@@ -90,7 +90,7 @@ def test_a_pipeline_waits_with_the_reason_that_there_is_no_flink(cluster: Embedd
 
     assert waited.code == 0, waited.err
     status = json.loads(cluster.kubectl("get", "bj", "pipeline", "-o", "json").out)["status"]
-    assert status["waiting"].startswith("no Flink is to be had")
+    assert status["waiting"].startswith("Flink is not supported")
     # Nothing of it runs, so nothing has to be waited for.
     stopped = cluster.paceline("stop", "pipeline")
     assert (stopped.code, stopped.out) == (0, "beamjob/pipeline stopped\n"), stopped.err

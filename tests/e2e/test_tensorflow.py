@@ -44,7 +44,7 @@ def test_the_tutorials_job_trains_in_four_workers_and_its_curve_is_shown_meanwhi
     text = (EXAMPLES / "mirrored.yaml").read_text()
     old = text.replace("TensorFlowTrainingJob", "TensorFlowJob").replace("--no_cuda", "--no_cuda --wait_for /mnt/go")
     made = cluster.kubectl("create", "-f", "-", stdin=old)
-    assert (made.code, made.err) == (0, "Warning: kind TensorFlowJob is an old name of TensorFlowTrainingJob\n")
+    assert (made.code, made.err) == (0, "Warning: kind TensorFlowJob is an old name for TensorFlowTrainingJob\n")
 
     told = wait_until("it has a TensorBoard", lambda: status(cluster, "tensorflowjob", "mnist").get("tensorboard"))
     board = told["dependent"]["name"]

@@ -1,6 +1,6 @@
-"""Stop 1 of 8: what a person may write, one file per job kind.
+"""Stop 1 of 8: the specs that users write, one file per kind.
 
-In     the spec of one object, as written.
-Out    every fault in it; or a Gang: members with templates, commands and environment, and nothing of a framework.
+In     the spec of one object, as its author wrote it.
+Out    all its faults; or a Gang: members with pod templates, commands and environment, independent of the framework.
 Never  reads a pod, a clock, a cluster, or another kind.
 """

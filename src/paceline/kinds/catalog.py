@@ -1,4 +1,4 @@
-"""The one list of kinds, and what everybody else asks of it."""
+"""The registry of kinds, and the questions that other packages ask about an object of any kind."""
 
 import json
 from collections.abc import Mapping
@@ -62,7 +62,7 @@ KINDS: tuple[JobKind, ...] = (
     deepspeedjob.KIND,
     colossalaijob.KIND,
     beamjob.KIND,
-    # Names that T9k's own pages use; each has a definition of its own, so that objects stay as they were written.
+    # Names that T9k's own pages use. Each has its own CRD, so that objects are stored as they were written.
     replace(
         tensorflowtrainingjob.KIND,
         kind="TensorFlowJob",
@@ -73,7 +73,7 @@ KINDS: tuple[JobKind, ...] = (
     replace(
         deepspeedjob.KIND,
         kind="DeepspeedJob",
-        # In lower case both kinds are called the same, and two definitions may not be.
+        # Both kinds have the same name in lower case, but the plurals of two CRDs must differ.
         plural="deepspeed-jobs",
         singular="deepspeed-job",
         short_names=(),
@@ -85,28 +85,28 @@ PLAIN: tuple[PlainKind, ...] = (trainingapp.KIND, jobrecord.KIND)
 
 HASH_LENGTH = 5
 DIGEST_LENGTH = 12
-# Room for the attempt in a pod's name, after which nobody tries again.
+# Length of the attempt's suffix in a pod's name; there is no attempt after this one.
 ATTEMPT_ROOM = len("-r999")
 MAX_CLAIMS_SHOWN = 8
-# The variable in which the chart's trainers find their cluster.
+# The environment variable from which the chart's trainers read their cluster.
 CLUSTER = "CLUSTER_CONFIG"
 
 
 def kind_of(obj: Object) -> JobKind | None:
-    """Find the kind of an object; None when it is no job."""
+    """Return the kind of a job; None if the object is not a job."""
     if obj.get("apiVersion") != API_VERSION:
         return None
     return next((kind for kind in KINDS if kind.kind == obj.get("kind")), None)
 
 
 def service_of(obj: Object) -> ServiceKind | None:
-    """Find the kind of an object; None when it is no service."""
-    found = (each for each in SERVICES if each.kind == obj.get("kind"))
-    return next((each for each in found if obj.get("apiVersion") == f"{each.group}/{VERSION}"), None)
+    """Return the kind of a service; None if the object is not a service."""
+    kinds = (kind for kind in SERVICES if kind.kind == obj.get("kind"))
+    return next((kind for kind in kinds if obj.get("apiVersion") == f"{kind.group}/{VERSION}"), None)
 
 
 def today(obj: Object) -> Today:
-    """Give a job or service in today's shape; Invalid when it is neither."""
+    """Return a job or service migrated to the current shape; raise Invalid if it is neither."""
     kind = kind_of(obj) or service_of(obj)
     if kind is None:
         raise Invalid((_no_job(obj),))
@@ -114,12 +114,12 @@ def today(obj: Object) -> Today:
 
 
 def warnings(obj: Object) -> tuple[str, ...]:
-    """Say what the author of an object should know: old names and shapes, each with today's."""
+    """Return warnings for the author: old names and shapes, each with the current one."""
     return today(obj).warnings
 
 
 def read(obj: Object) -> tuple[JobKind, msgspec.Struct]:
-    """Read a job's spec, of any shape, into its typed form; Invalid names every field that does not fit."""
+    """Return a job's kind and its decoded spec, whatever its shape; raise Invalid with all malformed fields."""
     kind = kind_of(obj)
     if kind is None:
         raise Invalid((_no_job(obj),))
@@ -127,78 +127,78 @@ def read(obj: Object) -> tuple[JobKind, msgspec.Struct]:
 
 
 def read_service(obj: Object) -> tuple[ServiceKind, msgspec.Struct]:
-    """Read a service's spec, of any shape, into its typed form; Invalid names every field that does not fit."""
+    """Return a service's kind and its decoded spec, whatever its shape; raise Invalid with all malformed fields."""
     kind = service_of(obj)
     if kind is None:
-        raise Invalid((unsupported("kind", obj.get("kind"), [each.kind for each in SERVICES]),))
+        raise Invalid((unsupported("kind", obj.get("kind"), [service.kind for service in SERVICES]),))
     return kind, _decoded(kind, normalise(kind, obj))
 
 
 def faults(obj: Object) -> tuple[Fault, ...]:
-    """Name everything wrong with a job that can be told without a cluster."""
+    """Return all faults of a job that can be found without a cluster."""
     return _examined(obj).faults
 
 
 def app_faults(obj: Object) -> tuple[Fault, ...]:
-    """Name everything wrong with an application that can be told without a cluster."""
+    """Return all faults of an application that can be found without a cluster."""
     return apps.app_faults(obj, faults)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Examined:
-    """A job that was read once: what is wrong with it or, if nothing is, what it says."""
+    """The result of validating a job: its faults or, if it has none, the decoded job."""
 
     faults: tuple[Fault, ...] = ()
     read: tuple[JobKind, msgspec.Struct, Today] | None = None
 
     @property
     def claims(self) -> tuple[Claim, ...]:
-        """The claims that a job without faults needs."""
+        """The claims that the job needs; none if it has faults."""
         return _claims(*self.read) if self.read else ()
 
 
 def _examined(obj: Object) -> _Examined:
-    """Read a job and look for all that is wrong with it."""
+    """Decode a job and collect all its faults."""
     kind = kind_of(obj)
     if kind is None:
         return _Examined(faults=(_no_job(obj), *_name_faults(obj, 0)))
-    now = normalise(kind, obj)
+    normalized = normalise(kind, obj)
     try:
-        spec = _decoded(kind, now)
+        spec = _decoded(kind, normalized)
     except Invalid as error:
         return _Examined(faults=(*error.faults, *_name_faults(obj, 0)))
-    wrong = kind.check(spec, "spec")
-    if isinstance(spec, Fed) and not wrong:
-        wrong = tuple(check_fed(spec, kind.templates(spec, "spec"), "spec"))
-    if wrong:
-        return _Examined(faults=(*_as_written(wrong, now), *_name_faults(obj, 0)))
-    wrong = _name_faults(obj, max(len(f"-{place}") for place in kind.places(spec)))
-    return _Examined(faults=wrong) if wrong else _Examined(read=(kind, spec, now))
+    broken_rules = kind.check(spec, "spec")
+    if isinstance(spec, Fed) and not broken_rules:
+        broken_rules = tuple(check_fed(spec, kind.templates(spec, "spec"), "spec"))
+    if broken_rules:
+        return _Examined(faults=(*_as_written(broken_rules, normalized), *_name_faults(obj, 0)))
+    bad_name = _name_faults(obj, max(len(f"-{place}") for place in kind.places(spec)))
+    return _Examined(faults=bad_name) if bad_name else _Examined(read=(kind, spec, normalized))
 
 
 def service_faults(obj: Object) -> tuple[Fault, ...]:
-    """Name everything wrong with a service that can be told without a cluster."""
+    """Return all faults of a service that can be found without a cluster."""
     kind = service_of(obj)
     if kind is None:
-        return (unsupported("kind", obj.get("kind"), [each.kind for each in SERVICES]),)
-    now = normalise(kind, obj)
+        return (unsupported("kind", obj.get("kind"), [service.kind for service in SERVICES]),)
+    normalized = normalise(kind, obj)
     try:
-        spec = _decoded(kind, now)
+        spec = _decoded(kind, normalized)
     except Invalid as error:
         return (*error.faults, *_service_name_faults(obj, kind))
-    return (*_as_written(kind.check(spec, "spec"), now), *_service_name_faults(obj, kind))
+    return (*_as_written(kind.check(spec, "spec"), normalized), *_service_name_faults(obj, kind))
 
 
 def _service_name_faults(obj: Object, kind: ServiceKind) -> tuple[Fault, ...]:
-    """Check the name alone: the pod, and the service in front of it, are called after it."""
+    """Return the faults of the name: the names of the pod and of its Service are derived from it."""
     name = name_of(obj)
     if not name:
-        return (required("metadata.name", "give it a name, such as curves"),)
-    if wrong := label_problem(name):
-        return (invalid("metadata.name", name, f"{wrong}{better_name(name)}"),)
+        return (required("metadata.name", "set a name, such as curves"),)
+    if problem := label_problem(name):
+        return (invalid("metadata.name", name, f"{problem}{better_name(name)}"),)
     room = MAX_LABEL - max(len(f"{SHORT[kind.plural]}-"), len("-") + HASH_LENGTH + len("-0"))
     if len(name) > room:
-        hint = f"use at most {room} characters: the names of its pod and service add to it and may have {MAX_LABEL}"
+        hint = f"must have at most {room} characters: its pod and Service names are longer and limited to {MAX_LABEL}"
         return (invalid("metadata.name", name, hint),)
     return ()
 
@@ -211,7 +211,7 @@ def expand(
     commit: str = "",
     left: tuple[Place, ...] = (),
 ) -> tuple[Site, Gang]:
-    """Remove the framework from a job without faults; `commit` is what its code was found to have."""
+    """Return a valid job as a gang, independent of its framework; `commit` is the resolved commit of its code."""
     kind, spec = read(obj)
     site = Site(
         job=name_of(obj),
@@ -231,9 +231,9 @@ def expand(
 
 
 def expand_service(obj: Object) -> Window:
-    """Remove the program from a service; Invalid names everything wrong with it."""
-    if wrong := service_faults(obj):
-        raise Invalid(wrong)
+    """Return a service as a pod with an HTTP port, independent of its program; raise Invalid with all its faults."""
+    if broken_rules := service_faults(obj):
+        raise Invalid(broken_rules)
     kind, spec = read_service(obj)
     site = Site(job=name_of(obj), namespace=namespace_of(obj), stem=stem_of(obj), ports={})
     queue, priority = queue_of(getattr(spec, "scheduler", None))
@@ -242,91 +242,91 @@ def expand_service(obj: Object) -> Window:
 
 
 def may_have_tensorboard(kind: JobKind) -> bool:
-    """Tell whether jobs of a kind may ask for a TensorBoard of their own."""
+    """Return whether jobs of a kind can have their own TensorBoard."""
     return "tensorboard_spec" in kind.spec.__struct_fields__
 
 
 def tensorboard_of(obj: Object) -> Object | None:
-    """Give the spec of the TensorBoard that a job asks for, if it does."""
-    found = today(obj).obj["spec"].get("tensorboardSpec")
-    return found if isinstance(found, dict) else None
+    """Return the spec of a job's TensorBoard, or None if the job asks for none."""
+    spec = today(obj).obj["spec"].get("tensorboardSpec")
+    return spec if isinstance(spec, dict) else None
 
 
 def _digest(obj: Object) -> str:
-    """Tell specs apart that need another pod; not those that differ in when there is one, or in who reaches it."""
-    beside = ("suspend", "idleSeconds", "serviceType")
-    spec = {key: value for key, value in today(obj).obj["spec"].items() if key not in beside}
+    """Return a digest of the fields that a pod is created from; a change of any other field keeps the pod."""
+    excluded = ("suspend", "idleSeconds", "serviceType")
+    spec = {key: value for key, value in today(obj).obj["spec"].items() if key not in excluded}
     return sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:DIGEST_LENGTH]
 
 
 def ports_of(obj: Object) -> Ports:
-    """Give the ports that a job's members must agree on, each with its usual number; Invalid when it has faults."""
-    found = _examined(obj)
-    if found.read is None:
-        raise Invalid(found.faults)
-    kind, spec, _ = found.read
+    """Return the ports that a job's members share, with their preferred numbers; raise Invalid if it has faults."""
+    examined = _examined(obj)
+    if examined.read is None:
+        raise Invalid(examined.faults)
+    kind, spec, _ = examined.read
     return kind.ports(spec)
 
 
 def cluster_spec(obj: Object, ports: Mapping[str, int]) -> str:
-    """Give what members of a job are told of each other, as the chart's trainers read it; empty where they are not.
+    """Return the cluster spec of a job's members, in the format of the chart's trainers.
 
-    A job with faults has no members who could be told.
+    Empty if the job's kind has none, a port is not allocated yet, or the job has faults.
     """
-    found = _examined(obj)
-    if found.read is None:
+    examined = _examined(obj)
+    if examined.read is None:
         return ""
-    kind, spec, _ = found.read
+    kind, spec, _ = examined.read
     if any(name not in ports for name in kind.ports(spec)):
         return ""
     _, gang = expand(obj, ports)
     containers = gang.members[0].template["spec"]["containers"] if gang.members else ()
-    told = (each.get("value") for held in containers for each in held.get("env") or () if each["name"] == CLUSTER)
-    return str(next(told, ""))
+    env = [variable for container in containers for variable in container.get("env") or ()]
+    return str(next((variable.get("value") for variable in env if variable["name"] == CLUSTER), ""))
 
 
 def is_on_host(obj: Object) -> bool:
-    """Tell whether members of a job ask for the machine's own network, on which other jobs may listen too."""
+    """Return whether a member uses the host network, where other jobs may listen on the same ports."""
     kind, spec = read(obj)
     return any((template.get("spec") or {}).get("hostNetwork") for _, template in kind.templates(spec, "spec"))
 
 
 def is_paused(obj: Object) -> bool:
-    """Tell whether a job's author wants it paused, in whichever shape they say so."""
+    """Return whether a job is paused by its spec, in any shape."""
     mode = today(obj).obj["spec"].get("runMode") or {}
     return bool((mode.get("pause") or {}).get("enabled"))
 
 
 def is_suspended(obj: Object) -> bool:
-    """Tell whether somebody, a queueing system mostly, wants a job to have no pods for now."""
+    """Return whether a job is suspended by its spec, usually by a queueing system; it then has no pods."""
     return bool(obj["spec"].get("suspend"))
 
 
 def stem_of(obj: Object) -> str:
-    """Name what all pods of one job start with: the same for one incarnation, another for the next."""
+    """Return the prefix of all pod names of a job; it depends on the uid, so a recreated job has another one."""
     return f"{name_of(obj)}-{sha256(uid_of(obj).encode()).hexdigest()[:HASH_LENGTH]}"
 
 
 def claims_of(obj: Object) -> tuple[Claim, ...]:
-    """Give the claims that a job without faults mounts or shows, each with the path that names it, every path once."""
+    """Return the claims that a valid job uses, each with the path that names it, without repeated paths."""
     kind, spec = read(obj)
     return _claims(kind, spec, normalise(kind, obj))
 
 
-def _claims(kind: JobKind, spec: msgspec.Struct, now: Today) -> tuple[Claim, ...]:
+def _claims(kind: JobKind, spec: msgspec.Struct, normalized: Today) -> tuple[Claim, ...]:
     mounted = [claim for where, template in kind.templates(spec, "spec") for claim in claims_in(template, where)]
-    fed = fed_claims(spec, "spec") if isinstance(spec, Fed) else ()
-    found = dict.fromkeys([*mounted, *kind.claims(spec, "spec"), *fed])
-    return tuple(dict.fromkeys((now.as_written(where), name) for where, name in found))
+    data_claims = fed_claims(spec, "spec") if isinstance(spec, Fed) else ()
+    claims = dict.fromkeys([*mounted, *kind.claims(spec, "spec"), *data_claims])
+    return tuple(dict.fromkeys((normalized.as_written(where), name) for where, name in claims))
 
 
 def resources(_components: Mapping[str, Any]) -> tuple[Resource, ...]:
-    """Give every kind as the embedded API server serves it; schemas point to `components` for the pod template."""
+    """Return every kind as the embedded API server serves it; schemas refer to `components` for the pod template."""
     return tuple(_resource(kind) for kind in _every())
 
 
 def crds(components: Mapping[str, Any]) -> tuple[Object, ...]:
-    """Give every kind as a CustomResourceDefinition for a real cluster."""
+    """Return every kind as a CustomResourceDefinition for a real cluster."""
     written: dict[str, Schema] = {}
     return tuple(crd(kind, components, written) for kind in _every())
 
@@ -355,13 +355,13 @@ def _resource(kind: JobKind | ServiceKind | PlainKind) -> Resource:
 
 
 def _check(obj: Object, lookup: Lookup) -> tuple[Fault, ...]:
-    found = _examined(obj)
-    return found.faults or _check_claims(obj, found.claims, lookup)
+    examined = _examined(obj)
+    return examined.faults or _check_claims(obj, examined.claims, lookup)
 
 
 def _check_service(obj: Object, lookup: Lookup) -> tuple[Fault, ...]:
-    if wrong := service_faults(obj):
-        return wrong
+    if broken_rules := service_faults(obj):
+        return broken_rules
     kind, spec = read_service(obj)
     return _check_claims(obj, kind.claims(spec, "spec"), lookup)
 
@@ -372,55 +372,55 @@ def _check_plain(obj: Object, _lookup: Lookup) -> tuple[Fault, ...]:
     return misfits(obj.get("spec"), jobrecord.JobRecord, "spec")
 
 
-# Which rules an object obeys is said by its group.
+# The validation of an object depends on its API group.
 _CHECKS = {GROUP: _check, SERVICE_GROUP: _check_service, OWN_GROUP: _check_plain}
 
 
-def _check_claims(obj: Object, wanted: tuple[Claim, ...], lookup: Lookup) -> tuple[Fault, ...]:
-    known = lookup("persistentvolumeclaims", namespace_of(obj)) if wanted else ()
+def _check_claims(obj: Object, claims: tuple[Claim, ...], lookup: Lookup) -> tuple[Fault, ...]:
+    existing = lookup("persistentvolumeclaims", namespace_of(obj)) if claims else ()
     return tuple(
-        not_found(where, name, _claim_hint(name, known, namespace_of(obj)))
-        for where, name in wanted
-        if name not in known
+        not_found(where, name, _claim_hint(name, existing, namespace_of(obj)))
+        for where, name in claims
+        if name not in existing
     )
 
 
-def _claim_hint(name: str, known: tuple[str, ...], namespace: str) -> str:
-    if near := did_you_mean(name, known):
+def _claim_hint(name: str, existing: tuple[str, ...], namespace: str) -> str:
+    if near := did_you_mean(name, existing):
         return f"namespace {namespace} has no such claim{near}"
-    there = ", ".join(sorted(known)[:MAX_CLAIMS_SHOWN]) or "none"
-    return f"namespace {namespace} has no such claim; there are: {there}; create it first"
+    listed = ", ".join(sorted(existing)[:MAX_CLAIMS_SHOWN]) or "none"
+    return f"namespace {namespace} has no such claim (existing claims: {listed}); create it first"
 
 
-def _decoded(kind: JobKind | ServiceKind, now: Today) -> msgspec.Struct:
-    spec = now.obj.get("spec")
-    if wrong := misfits(spec, kind.spec, "spec"):
-        raise Invalid(_as_written(wrong, now))
+def _decoded(kind: JobKind | ServiceKind, normalized: Today) -> msgspec.Struct:
+    spec = normalized.obj.get("spec")
+    if malformed := misfits(spec, kind.spec, "spec"):
+        raise Invalid(_as_written(malformed, normalized))
     return decode(spec, kind.spec)
 
 
-def _as_written(found: tuple[Fault, ...], now: Today) -> tuple[Fault, ...]:
-    """Name faults where their author wrote what is wrong, not where it stands today."""
-    return tuple(replace(fault, path=now.as_written(fault.path)) for fault in found)
+def _as_written(current: tuple[Fault, ...], normalized: Today) -> tuple[Fault, ...]:
+    """Return faults with the paths that the author wrote, not those of the current shape."""
+    return tuple(replace(fault, path=normalized.as_written(fault.path)) for fault in current)
 
 
 def _name_faults(obj: Object, longest: int) -> tuple[Fault, ...]:
-    """Check the name alone; `longest` is how much the longest pod name adds to the stem."""
+    """Return the faults of the name; `longest` is the length of the longest suffix that a pod name adds to the stem."""
     metadata = obj.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
     if not isinstance(name, str):
-        return (required("metadata.name", "give the job a name, such as digits"),)
-    # The stem names the job's service too, so the name must be fit for one.
-    if wrong := service_problem(name):
-        return (invalid("metadata.name", name, f"{wrong}{better_name(name)}"),)
+        return (required("metadata.name", "set a name for the job, such as digits"),)
+    # The stem is also the name of the job's Service, so the name must be valid for a Service.
+    if problem := service_problem(name):
+        return (invalid("metadata.name", name, f"{problem}{better_name(name)}"),)
     room = MAX_LABEL - len("-") - HASH_LENGTH - longest - ATTEMPT_ROOM
     if len(name) > room:
-        hint = f"use at most {room} characters: its pods' names add to it and may have {MAX_LABEL}"
+        hint = f"must have at most {room} characters: its pod names are longer and limited to {MAX_LABEL}"
         return (invalid("metadata.name", name, hint),)
     return ()
 
 
 def _no_job(obj: Object) -> Fault:
     if obj.get("apiVersion") != API_VERSION:
-        return invalid("apiVersion", obj.get("apiVersion"), f"jobs are of {API_VERSION}")
+        return invalid("apiVersion", obj.get("apiVersion"), f"the apiVersion of a job is {API_VERSION}")
     return unsupported("kind", obj.get("kind"), [kind.kind for kind in KINDS])

@@ -1,7 +1,7 @@
 """ColossalAIJob: a launcher that starts torchrun on every worker, as `colossalai run` does.
 
 In     a spec whose fields already satisfy their bounds.
-Out    a Gang: workers that wait to be reached, and a launcher whose exit status is the job's.
+Out    a Gang: workers that run an agent, and a launcher whose exit code decides the job's result.
 Never  reads a pod, a clock, or another kind.
 """
 
@@ -29,69 +29,75 @@ PORT, USUAL_PORT = "master", 29500
 
 
 class ReplicaSpec(Part, frozen=True, kw_only=True):
-    """Replicas that are alike."""
+    """Replicas of one type."""
 
-    type: Annotated[Literal["launcher", "worker"], about("What these replicas do: launcher or worker.")]
+    type: Annotated[Literal["launcher", "worker"], about("Role of these replicas: launcher or worker.")]
     replicas: Replicas = 1
     template: (
-        Annotated[Template, about("The pod of one replica; a launcher's may be left out or hold what differs.")] | None
+        Annotated[
+            Template,
+            about(
+                "Pod template of a replica. A launcher's is optional; it takes what it does not set from the workers'."
+            ),
+        ]
+        | None
     ) = None
     restart_policy: RestartObject | None = None
 
 
 class TorchConfig(Part, frozen=True, kw_only=True):
-    """How the training is started on every worker."""
+    """How torchrun is called on every worker."""
 
-    proc_per_worker: Annotated[Positive, about("Processes per worker.")] = 1
+    proc_per_worker: Annotated[Positive, about("Number of processes per worker.")] = 1
     script: Annotated[Words, about("The script and its arguments, without the interpreter.")] = ()
-    extra_args: Annotated[Words, about("Further arguments of torchrun.")] = ()
+    extra_args: Annotated[Words, about("Additional arguments for torchrun.")] = ()
 
 
 class Ssh(Part, frozen=True, kw_only=True):
-    """T9k's SSH settings. No SSH runs here: what stands in for it needs neither keys nor a server in the image."""
+    """T9k's SSH settings. Paceline uses no SSH: its replacement needs neither keys nor a server in the image."""
 
-    auth_mount_path: Annotated[str, about("Where T9k mounts keys. Not used.")] | None = None
-    sshd_path: Annotated[str, about("T9k's SSH server in the workers. Not used.")] | None = None
+    auth_mount_path: Annotated[str, about("Path at which T9k mounts keys. Not used.")] | None = None
+    sshd_path: Annotated[str, about("Path of T9k's SSH server in the workers. Not used.")] | None = None
 
 
 class RunPolicy(Limits, frozen=True, kw_only=True):
-    """The limits of the job's life, and what goes when it ends."""
+    """Deadlines of the job, and what is deleted when it ends."""
 
     clean_up_workers: CleanUpWorkers | None = None
 
 
 class ColossalAIJob(Fed, frozen=True, kw_only=True):
-    """Training by Colossal-AI on several workers; the launcher's exit status is the job's."""
+    """Distributed training with Colossal-AI; the launcher's exit code decides the job's result."""
 
-    replica_specs: Annotated[tuple[ReplicaSpec, ...], Meta(min_length=1), about("The workers, and the launcher.")]
-    torch_config: Annotated[TorchConfig, about("How the training is started on every worker.")] | None = None
+    replica_specs: Annotated[tuple[ReplicaSpec, ...], Meta(min_length=1), about("The workers and the launcher.")]
+    torch_config: Annotated[TorchConfig, about("How torchrun is called on every worker.")] | None = None
     ssh: Annotated[Ssh, about("T9k's SSH settings.")] | None = None
     restart_scope: Scope | None = None
     suspend: Suspend = False
-    run_mode: Annotated[RunMode, about("Debug or pause the job.")] | None = None
-    run_policy: Annotated[RunPolicy, about("Limits of the job's life.")] | None = None
-    scheduler: Annotated[Scheduler, about("Who places the pods.")] | None = None
+    run_mode: Annotated[RunMode, about("Debug and pause mode.")] | None = None
+    run_policy: Annotated[RunPolicy, about("Deadlines and limits of the job.")] | None = None
+    scheduler: Annotated[Scheduler, about("Scheduler of the pods.")] | None = None
 
 
 class OldLauncher(Part, frozen=True, kw_only=True):
-    """The launcher, as it was written until 2025."""
+    """The launcher, in the shape used until 2025."""
 
-    image: Annotated[str, about("Old place of the launcher's image.")] | None = None
-    working_dir: Annotated[str, about("Old place of the launcher's working directory.")] | None = None
+    image: Annotated[str, about("Old form of the launcher's image.")] | None = None
+    working_dir: Annotated[str, about("Old form of the launcher's working directory.")] | None = None
     env: Annotated[
         tuple[
-            Annotated[Free, Meta(description="A variable.", extra_json_schema={"$ref": f"{CORE}EnvVar"})],
+            Annotated[Free, Meta(description="An environment variable.", extra_json_schema={"$ref": f"{CORE}EnvVar"})],
             ...,
         ],
-        about("Old place of the launcher's variables."),
+        about("Old form of the launcher's environment variables."),
     ] = ()
     resources: Resources | None = None
 
 
 class OldWorker(Part, frozen=True, kw_only=True):
-    """The workers, as they were written until 2025."""
+    """The workers, in the shape used until 2025."""
 
-    replicas: Annotated[Count, about("Old place of replicas.")] | None = None
+    replicas: Annotated[Count, about("Old form of replicas.")] | None = None
     template: Template | None = None
     proc_per_worker: Annotated[Count, about("Old form of torchConfig.procPerWorker.")] | None = None
     command: Annotated[Words, about("Old form of torchConfig.script.")] = ()
@@ -99,30 +105,30 @@ class OldWorker(Part, frozen=True, kw_only=True):
 
 
 class OldSsh(Part, frozen=True, kw_only=True):
-    """MPIJob's spelling."""
+    """SSH settings in the spelling of MPIJob."""
 
-    ssh_auth_mount_path: Annotated[str, about("Where T9k mounts keys; MPIJob spells it so.")] | None = None
+    ssh_auth_mount_path: Annotated[str, about("Path at which T9k mounts keys, as in MPIJob. Not used.")] | None = None
 
 
 class OldColossalAIJob(Part, frozen=True, kw_only=True):
-    """What was written until 2025."""
+    """Fields of the shape used until 2025."""
 
     launcher: Annotated[OldLauncher, about("Old form of replicaSpecs with type launcher.")] | None = None
     worker: Annotated[OldWorker, about("Old form of replicaSpecs and torchConfig.")] | None = None
     ssh: Annotated[OldSsh, about("T9k's SSH settings.")] | None = None
-    run_policy: Annotated[OldCleanUpWorkers, about("What goes when the job ends.")] | None = None
+    run_policy: Annotated[OldCleanUpWorkers, about("What is deleted when the job ends.")] | None = None
 
 
 def check(job: ColossalAIJob, path: str) -> tuple[Fault, ...]:
-    """Name what breaks a rule between fields."""
-    found = list(launched.check(job, path))
+    """Return the broken rules between fields."""
+    faults = list(launched.check(job, path))
     if not (job.torch_config or TorchConfig()).script and not is_debug(job.run_mode):
-        found.append(required(f"{path}.torchConfig.script", "say which script is trained, such as [train.py]"))
-    return tuple(found)
+        faults.append(required(f"{path}.torchConfig.script", "set the training script, such as [train.py]"))
+    return tuple(faults)
 
 
 def expand(job: ColossalAIJob, site: Site) -> Gang:
-    """Spell out the members; workers wait, the launcher starts torchrun in all of them."""
+    """Return the gang: workers run an agent, and the launcher starts torchrun in all of them."""
     config = job.torch_config or TorchConfig()
     hosts = dict.fromkeys(launched.workers(job), config.proc_per_worker)
 
@@ -137,22 +143,22 @@ def expand(job: ColossalAIJob, site: Site) -> Gang:
 
 
 def places(job: ColossalAIJob) -> tuple[Place, ...]:
-    """Give every place of the job: the launcher, then the workers."""
+    """Return every replica of the job: the launcher, then the workers."""
     return launched.places(job)
 
 
 def templates(job: ColossalAIJob, path: str) -> tuple[Located, ...]:
-    """Give every pod template with its path; the launcher's is filled in from the workers'."""
+    """Return every pod template with its path; the launcher's is completed from the workers'."""
     return launched.templates(job, path)
 
 
 def ports(job: ColossalAIJob) -> Ports:
-    """Ask for the port of every worker's agent, and of the first one's store."""
+    """Return a port for each worker's agent, and one for the store of the first worker."""
     return {PORT: USUAL_PORT, **launch.agent_ports(launched.workers(job))}
 
 
 def modernise(draft: Draft) -> None:
-    """Turn the shapes of 2023 and 2024 into today's."""
+    """Migrate the shapes of 2023 and 2024 to the current one, and warn."""
     config = ("spec", "torchConfig")
     draft.move(("spec", "worker", "procPerWorker"), (*config, "procPerWorker"))
     draft.move(("spec", "worker", "command"), (*config, "script"))
@@ -178,35 +184,37 @@ KIND = JobKind(
 
 
 def _launcher(job: ColossalAIJob, site: Site, launcher: Free) -> list[str]:
-    """Give what the launcher runs: on every worker, in its own folder and with its variables, torchrun with their rank.
+    """Return the launcher's command: it runs torchrun on every worker, in its own directory and with its variables.
 
-    Secrets stay where they are: they would be shown in every list of processes.
+    Variables from Secrets are not passed on: every list of processes would show them.
     """
     config, hosts = job.torch_config or TorchConfig(), launched.workers(job)
     folder = launcher["spec"]["containers"][launched.main_container(launcher, LAUNCHER)].get("workingDir")
-    told = [f"{name}={value}" for name, value in launched.own_env(job, launcher).items()]
-    words = [
+    variables = [f"{name}={value}" for name, value in launched.own_env(job, launcher).items()]
+    arguments = [
         f"--nproc_per_node={config.proc_per_worker}",
         f"--nnodes={len(hosts)}",
-        # pdsh puts the number of the host here.
+        # pdsh replaces %n by the number of the host.
         "--node_rank=%n",
         f"--master_addr={site.host(Place(WORKER, 0))}",
         f"--master_port={site.ports[PORT]}",
-        *map(_spared, (*config.extra_args, *config.script)),
+        *map(_escaped, (*config.extra_args, *config.script)),
     ]
-    there = f"cd {shlex.quote(_spared(folder))} && " if folder else ""
-    env = f"env {shlex.join(map(_spared, told))} " if told else ""
-    listed = ",".join(site.host(place) for place in hosts)
-    return launch.with_stand_ins("pdsh", "-S", "-w", listed, f"{there}{env}torchrun {shlex.join(words)}")
+    change_directory = f"cd {shlex.quote(_escaped(folder))} && " if folder else ""
+    env = f"env {shlex.join(map(_escaped, variables))} " if variables else ""
+    host_list = ",".join(site.host(place) for place in hosts)
+    return launch.with_stand_ins(
+        "pdsh", "-S", "-w", host_list, f"{change_directory}{env}torchrun {shlex.join(arguments)}"
+    )
 
 
-def _spared(word: str) -> str:
-    """Write a word so that pdsh, which puts numbers and names of hosts into it, leaves it as it is."""
-    return word.replace("%", "%%")
+def _escaped(argument: str) -> str:
+    """Return an argument escaped for pdsh, which would replace % sequences in it."""
+    return argument.replace("%", "%%")
 
 
 def _launcher_to_replica(draft: Draft) -> None:
-    """Turn `spec.launcher` into an entry of `replicaSpecs`."""
+    """Migrate `spec.launcher` to an entry of `replicaSpecs`, and warn."""
     old = ("spec", "launcher")
     written = draft.get(*old)
     if not isinstance(written, dict):

@@ -1,4 +1,4 @@
-"""A kind as a CustomResourceDefinition, for a real cluster."""
+"""The CustomResourceDefinition of a kind, for a real cluster."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,9 +12,9 @@ OPEN: Mapping[str, Any] = {"type": "object"}
 
 
 def crd(kind: Kind, components: Mapping[str, Any], written: dict[str, Schema] | None = None) -> Object:
-    """Write the definition, with every schema of `components` that it needs written out; `written` saves that work."""
+    """Return the CRD of a kind, with all references to `components` resolved; `written` caches resolved schemas."""
     schema = structural(object_schema(kind), components, written)
-    # The server itself knows these three, and refuses to be told more about them.
+    # The API server defines these three itself, and rejects a CRD that declares more of them.
     schema["properties"] |= {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": dict(OPEN)}
     version = {
         "name": VERSION,
@@ -36,7 +36,7 @@ def crd(kind: Kind, components: Mapping[str, Any], written: dict[str, Schema] | 
                 "listKind": f"{kind.kind}List",
                 "plural": kind.plural,
                 "singular": kind.singular or kind.kind.lower(),
-                # As it is stored: an empty list would make the definition another one at every start.
+                # The API server stores no empty list: with one, the CRD would look changed at every start.
                 **({"shortNames": list(kind.short_names)} if kind.short_names else {}),
                 "categories": ["all", "paceline"],
             },
@@ -46,9 +46,9 @@ def crd(kind: Kind, components: Mapping[str, Any], written: dict[str, Schema] | 
 
 
 def _column(column: Column) -> dict[str, Any]:
-    written: dict[str, Any] = {"name": column.name, "type": column.type, "jsonPath": column.path}
+    rendered: dict[str, Any] = {"name": column.name, "type": column.type, "jsonPath": column.path}
     if column.description:
-        written["description"] = column.description
+        rendered["description"] = column.description
     if column.priority:
-        written["priority"] = column.priority
-    return written
+        rendered["priority"] = column.priority
+    return rendered

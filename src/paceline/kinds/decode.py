@@ -1,6 +1,6 @@
-"""Read a spec into its typed form, and name everything in it that does not fit.
+"""Decode a spec into its type, and report every field that does not match.
 
-msgspec stops at the first fault; a person who wrote three wants to hear of three.
+msgspec stops at the first fault; an author who made three mistakes should see all three at once.
 """
 
 import re
@@ -18,17 +18,17 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 def misfits(value: object, kind: type[msgspec.Struct], path: str) -> tuple[Fault, ...]:
-    """Name every field that is unknown, missing, of another type or out of bounds."""
+    """Return a fault for every field that is unknown, missing, of the wrong type or out of bounds."""
     try:
         msgspec.convert(value, kind)
     except msgspec.ValidationError:
         return tuple(_walk(value, _info(kind), path))
-    # Most specs fit, and looking for what does not takes many times as long as reading them.
+    # Most specs are valid, and the walk takes many times as long as decoding.
     return ()
 
 
 def decode(value: object, kind: type[T]) -> T:
-    """Read a value without misfits; what a field says nothing about is kept as written."""
+    """Return the decoded value; it must have no misfits. Fields of type Free are kept as written."""
     return msgspec.convert(value, kind)
 
 
@@ -52,7 +52,7 @@ def _walk(value: Any, kind: inspect.Type, path: str) -> Iterator[Fault]:
         case inspect.UnionType(types=arms) if fitting := [arm for arm in arms if _fits(value, arm)]:
             yield from _walk(value, fitting[0], path)
         case _ if not _fits(value, kind):
-            yield FieldFault(path, value, f"ask for {_words(kind)}", Problem.TYPE)
+            yield FieldFault(path, value, f"must be {_words(kind)}", Problem.TYPE)
         case inspect.StructType():
             yield from _fields(value, kind, path)
         case inspect.DictType() | inspect.VarTupleType():
@@ -62,60 +62,64 @@ def _walk(value: Any, kind: inspect.Type, path: str) -> Iterator[Fault]:
 
 
 def _fields(value: Any, kind: inspect.StructType, path: str) -> Iterator[Fault]:
-    known = _by_name(kind.cls)
+    fields = _by_name(kind.cls)
     if kind.forbid_unknown_fields:
-        for name in sorted(value.keys() - known.keys()):
-            # One that is not there yet is meant more often.
-            near = did_you_mean(name, known.keys() - value.keys()) or did_you_mean(name, known)
-            hint = near or f"; there are {', '.join(known)}"
-            yield invalid(f"{path}.{name}", value[name], f"there is no such field{hint}")
-    for name, field in known.items():
+        for name in sorted(value.keys() - fields.keys()):
+            # Prefer fields that are not set yet: the author more likely meant one of these.
+            near = did_you_mean(name, fields.keys() - value.keys()) or did_you_mean(name, fields)
+            hint = near or f"; the fields are {', '.join(fields)}"
+            yield invalid(f"{path}.{name}", value[name], f"unknown field{hint}")
+    for name, field in fields.items():
         if name in value:
             yield from _walk(value[name], field.type, f"{path}.{name}")
         elif field.required:
-            yield required(f"{path}.{name}", f"it is required; ask for {_words(field.type)}")
+            yield required(f"{path}.{name}", f"the field is required; it must be {_words(field.type)}")
 
 
 def _many(value: Any, kind: inspect.DictType | inspect.VarTupleType, path: str) -> Iterator[Fault]:
     if kind.min_length is not None and len(value) < kind.min_length:
-        yield invalid(path, value, f"ask for at least {kind.min_length}")
+        yield invalid(path, value, f"must have at least {_entries(kind.min_length)}")
     if isinstance(kind, inspect.DictType):
-        for name, each in value.items():
-            yield from _walk(each, kind.value_type, f"{path}.{name}")
+        for name, item in value.items():
+            yield from _walk(item, kind.value_type, f"{path}.{name}")
     else:
-        for index, each in enumerate(value):
-            yield from _walk(each, kind.item_type, f"{path}[{index}]")
+        for index, item in enumerate(value):
+            yield from _walk(item, kind.item_type, f"{path}[{index}]")
 
 
 def _leaf(value: Any, kind: inspect.Type, path: str) -> Iterator[Fault]:
     match kind:
         case inspect.IntType(ge=low, le=high):
             if low is not None and value < low:
-                yield invalid(path, value, f"ask for at least {low}")
+                yield invalid(path, value, f"must be at least {low}")
             if high is not None and value > high:
-                yield invalid(path, value, f"ask for at most {high}")
-        case inspect.StrType(pattern=pattern, max_length=most):
+                yield invalid(path, value, f"must be at most {high}")
+        case inspect.StrType(pattern=pattern, max_length=max_length):
             if pattern is not None and not re.search(pattern, value):
                 yield invalid(path, value, _like(pattern))
-            if most is not None and len(value) > most:
-                yield invalid(path, value, f"use at most {most} characters")
+            if max_length is not None and len(value) > max_length:
+                yield invalid(path, value, f"must have at most {max_length} characters")
         case inspect.EnumType() | inspect.LiteralType():
             if value not in (choices := _choices(kind)):
                 yield unsupported(path, value, choices)
 
 
+def _entries(count: int) -> str:
+    return f"{count} entry" if count == 1 else f"{count} entries"
+
+
 def _like(pattern: str) -> str:
-    return PATTERNS.get(pattern, f"it must match {pattern}")
+    return PATTERNS.get(pattern, f"must match {pattern}")
 
 
-# What a pattern of fields.py asks for, in words.
+# The patterns of fields.py, described for users.
 PATTERNS = {
-    "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$": "use lower-case letters, digits and '-', with a letter or digit at both ends",
+    "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$": "use lower-case letters, digits and '-'; start and end with a letter or digit",
 }
 
 
 def _fits(value: object, kind: inspect.Type) -> bool:
-    """Tell whether a value is of the JSON type that a kind wants."""
+    """Return whether a value has the JSON type of a field."""
     match kind:
         case inspect.NoneType():
             return value is None
@@ -156,10 +160,10 @@ def _words(kind: inspect.Type) -> str:
         case inspect.BoolType():
             return "true or false"
         case _:
-            return "text"
+            return "a string"
 
 
 def _choices(kind: inspect.EnumType | inspect.LiteralType) -> tuple[str, ...]:
     if isinstance(kind, inspect.EnumType):
-        return tuple(str(each.value) for each in kind.cls)
-    return tuple(str(each) for each in kind.values)
+        return tuple(str(choice.value) for choice in kind.cls)
+    return tuple(str(choice) for choice in kind.values)

@@ -1,7 +1,7 @@
-"""DeepSpeedJob: workers that wait to be reached, and the first of them also runs `deepspeed` over all.
+"""DeepSpeedJob: workers that run an agent; the first also runs `deepspeed`, which starts the training in all.
 
 In     a spec whose fields already satisfy their bounds.
-Out    a Gang: workers, the first of which starts the training in all and decides over the job.
+Out    a Gang: workers, the first of which starts the training in all and decides the job's result.
 Never  reads a pod, a clock, or another kind.
 """
 
@@ -27,43 +27,47 @@ from paceline.objects.gang import Gang, Launch, Place, RestartPolicy, RestartSco
 WORKER = "worker"
 PORT, USUAL_PORT = "master", 29500
 ENV_FILE = "deepspeed_env"
-# Where T9k puts it, for commands that name it.
+# Path of the hostfile in T9k, for commands that name it.
 T9K_HOSTFILE = "/t9k/hostfile"
 RUNS = ("python", "module", "exec")
-# Each says what a field of config says already.
-CLASHES = {
+# Flags that a field of config sets already.
+CONFLICTS = {
     "--no_local_rank": "config.localRank",
     "--autotuning": "config.autotune",
     "--module": "config.run.module",
     "--no_python": "config.run.exec",
 }
-# What the launcher cannot do over several machines.
-UNFIT = ("--save_pid", "--enable_each_rank_log", "--bind_cores_to_rank", "--bind_core_list")
-# What a variable's value is not taken literally for: by a file of lines, or by Kubernetes.
-UNFIT_VALUES = ("\n", "$(", "$$")
-RUN_HINT = "say what is run: one of python, module and exec, such as {python: [train.py]}"
+# Flags that the launcher does not support on several machines.
+UNSUPPORTED_FLAGS = ("--save_pid", "--enable_each_rank_log", "--bind_cores_to_rank", "--bind_core_list")
+# Values that cannot be passed literally: the file has one line per variable, and Kubernetes expands $(NAME).
+UNSUPPORTED_VALUES = ("\n", "$(", "$$")
+RUN_HINT = "set one of python, module and exec, such as {python: [train.py]}"
 
 
 class Run(Part, frozen=True, kw_only=True):
-    """What is run: one of three."""
+    """The program to run: one of three forms."""
 
-    python: Annotated[Words, about("A script and its arguments.")] | None = None
-    module: Annotated[Words, about("A module and its arguments.")] | None = None
-    exec: Annotated[Words, about("A program and its arguments.")] | None = None
+    python: Annotated[Words, about("Script and its arguments.")] | None = None
+    module: Annotated[Words, about("Module and its arguments.")] | None = None
+    exec: Annotated[Words, about("Program and its arguments.")] | None = None
 
 
 class Config(Part, frozen=True, kw_only=True):
     """How deepspeed is called."""
 
-    run: Annotated[Run, about("What is run: one of python, module and exec.")] | None = None
-    slots_per_worker: Annotated[Positive, about("Processes per worker. Default: one per GPU, or 1.")] | None = None
+    run: Annotated[Run, about("Program to run: one of python, module and exec.")] | None = None
+    slots_per_worker: (
+        Annotated[Positive, about("Number of processes per worker. If omitted, one per GPU, or 1.")] | None
+    ) = None
     local_rank: Annotated[bool, about("Pass --local_rank to the script.")] = True
     autotune: Annotated[
         Literal["none", "tune", "run"],
-        about("Search good settings: none, tune (search only), run (search, then train)."),
+        about("Autotuning: none, tune (search for good settings only), run (search, then train)."),
     ] = "none"
-    other_args: Annotated[Words, about("Further arguments of deepspeed.")] = ()
-    custom_command: Annotated[str, about("A shell command in place of all but slotsPerWorker.")] | None = None
+    other_args: Annotated[Words, about("Additional arguments for deepspeed.")] = ()
+    custom_command: (
+        Annotated[str, about("Shell command that replaces all other settings except slotsPerWorker.")] | None
+    ) = None
 
 
 class Worker(Part, frozen=True, kw_only=True):
@@ -75,91 +79,91 @@ class Worker(Part, frozen=True, kw_only=True):
 
     @property
     def type(self) -> str:
-        """Give the one type there is."""
+        """The only replica type."""
         return WORKER
 
 
 class DeepSpeedJob(Fed, frozen=True, kw_only=True):
-    """Training by DeepSpeed on several workers; the first worker starts it and decides over the job."""
+    """Distributed training with DeepSpeed; the first worker starts it and decides the job's result."""
 
     config: Annotated[Config, about("How deepspeed is called.")] | None = None
     disable_custom_env: Annotated[
-        bool, about("Keep the container's variables from being handed to the processes by deepspeed.")
+        bool, about("Do not let deepspeed pass the container's environment variables to the processes.")
     ] = False
     worker: Annotated[Worker, about("The workers.")]
-    elastic: Annotated[Elastic, about("Bounds of a job that grows and shrinks.")] | None = None
+    elastic: Annotated[Elastic, about("Elastic training: bounds for the number of replicas.")] | None = None
     restart_scope: Scope | None = None
     suspend: Suspend = False
-    run_mode: Annotated[RunMode, about("Debug or pause the job.")] | None = None
-    run_policy: Annotated[RunPolicy, about("Limits of the job's life.")] | None = None
-    scheduler: Annotated[Scheduler, about("Who places the pods.")] | None = None
+    run_mode: Annotated[RunMode, about("Debug and pause mode.")] | None = None
+    run_policy: Annotated[RunPolicy, about("Deadlines and limits of the job.")] | None = None
+    scheduler: Annotated[Scheduler, about("Scheduler of the pods.")] | None = None
 
 
 class OldRun(Part, frozen=True, kw_only=True):
-    """Text in place of a list, as in T9k's pages."""
+    """A string instead of a list, as in T9k's pages."""
 
-    python: Annotated[str | Words, about("A script and its arguments.")] | None = None
-    module: Annotated[str | Words, about("A module and its arguments.")] | None = None
-    exec: Annotated[str | Words, about("A program and its arguments.")] | None = None
+    python: Annotated[str | Words, about("Script and its arguments.")] | None = None
+    module: Annotated[str | Words, about("Module and its arguments.")] | None = None
+    exec: Annotated[str | Words, about("Program and its arguments.")] | None = None
 
 
 class OldConfig(Part, frozen=True, kw_only=True):
-    """How deepspeed was called."""
+    """How deepspeed is called, in the old shape."""
 
-    run: Annotated[OldRun, about("What is run: one of python, module and exec.")] | None = None
+    run: Annotated[OldRun, about("Program to run: one of python, module and exec.")] | None = None
 
 
 class OldDeepSpeedJob(Part, frozen=True, kw_only=True):
-    """What was written before."""
+    """Fields of the old shape."""
 
     config: Annotated[OldConfig, about("How deepspeed is called.")] | None = None
 
 
 def check(job: DeepSpeedJob, path: str) -> tuple[Fault, ...]:
-    """Name what breaks a rule between fields."""
-    found = list(check_template(job.worker.template, f"{path}.worker.template"))
-    found += check_run_mode(job.run_mode, (WORKER,), f"{path}.runMode")
-    found += check_elastic(job.elastic, f"{path}.elastic")
-    found += _check_config(job, f"{path}.config")
-    return tuple(found)
+    """Return the broken rules between fields."""
+    faults = list(check_template(job.worker.template, f"{path}.worker.template"))
+    faults += check_run_mode(job.run_mode, (WORKER,), f"{path}.runMode")
+    faults += check_elastic(job.elastic, f"{path}.elastic")
+    faults += _check_config(job, f"{path}.config")
+    return tuple(faults)
 
 
 def expand(job: DeepSpeedJob, site: Site) -> Gang:
-    """Spell out the workers; all can be reached, and the first runs deepspeed over all."""
+    """Return the gang: all workers run an agent, and the first also runs deepspeed."""
     members = tuple(training.member(job.worker, place, _template(job, site, place), WORKER) for place in places(job))
-    made = training.gang(
+    gang = training.gang(
         members,
         (job.worker,),
         leader=Place(WORKER, 0),
         scope=job.restart_scope or RestartScope.GANG,
         policy=job.run_policy,
     )
-    return with_size(replace(made, launch=_files(job, site)), job.elastic)
+    return with_size(replace(gang, launch=_files(job, site)), job.elastic)
 
 
 def places(job: DeepSpeedJob) -> tuple[Place, ...]:
-    """Give every place of the job."""
+    """Return every replica of the job."""
     count = sizes({WORKER: job.worker.replicas}, {}, job.elastic)[WORKER]
     return tuple(Place(WORKER, index) for index in range(count))
 
 
 def templates(job: DeepSpeedJob, path: str) -> tuple[Located, ...]:
-    """Give the pod template with its path."""
+    """Return the pod template with its path."""
     return ((f"{path}.worker.template", job.worker.template),)
 
 
 def ports(job: DeepSpeedJob) -> Ports:
-    """Ask for the port of every worker's agent, and of the first one's store."""
+    """Return a port for each worker's agent, and one for the store of the first worker."""
     return {PORT: USUAL_PORT, **launch.agent_ports(places(job))}
 
 
 def modernise(draft: Draft) -> None:
-    """Turn text where lists are meant, and restart policies written as objects."""
+    """Migrate strings to lists, and restart policies that are objects to strings; warn."""
     for name in RUNS:
         path = ("spec", "config", "run", name)
         written = draft.get(*path)
         if isinstance(written, str):
-            draft.tell(path, f"is text; write the list [{written}]")
+            draft.tell(path, f"is a string; write the list [{written}]")
             draft.put(path, [written])
     training.modernise(draft)
 
@@ -192,21 +196,25 @@ def _template(job: DeepSpeedJob, site: Site, place: Place) -> Free:
     return with_env(launch.with_folder(template, site, hostfile=T9K_HOSTFILE), _env(job, site))
 
 
-def _resumed(job: DeepSpeedJob, site: Site, place: Place, begun: Free) -> Free:
-    """Copy a template the way a worker goes on after a pause: the first may run something else, and all are reached."""
-    main = training.container_named(begun, WORKER)
-    before = begun["spec"]["containers"][main]["command"]
-    changed = resumed(begun, job.run_mode, role=WORKER, main=main)
+def _resumed(job: DeepSpeedJob, site: Site, place: Place, template: Free) -> Free:
+    """Return a copy of a template for the time after a pause; only the first worker may have another command."""
+    main = training.container_named(template, WORKER)
+    command = template["spec"]["containers"][main]["command"]
+    changed = resumed(template, job.run_mode, role=WORKER, main=main)
     if place.index:
-        return with_container(changed, main, command=before, args=None)
-    own = changed["spec"]["containers"][main]["command"]
-    return changed if own == before else with_container(changed, main, command=launch.beside_agent(site, place, *own))
+        return with_container(changed, main, command=command, args=None)
+    resumed_command = changed["spec"]["containers"][main]["command"]
+    return (
+        changed
+        if resumed_command == command
+        else with_container(changed, main, command=launch.beside_agent(site, place, *resumed_command))
+    )
 
 
 def _env(job: DeepSpeedJob, site: Site) -> dict[str, str]:
-    told = {} if job.disable_custom_env else {"DS_ENV_FILE": f"{launch.FOLDER}/{ENV_FILE}"}
+    env_file = {} if job.disable_custom_env else {"DS_ENV_FILE": f"{launch.FOLDER}/{ENV_FILE}"}
     return {
-        **told,
+        **env_file,
         "PDSH_RCMD_TYPE": "ssh",
         "DLTS_HOSTFILE": launch.HOSTFILE,
         "MASTER_ADDR": site.host(Place(WORKER, 0)),
@@ -219,46 +227,50 @@ def _files(job: DeepSpeedJob, site: Site) -> Launch:
         return launch.launch(site, hosts)
     template = job.worker.template
     env = template["spec"]["containers"][training.container_named(template, WORKER)].get("env") or ()
-    # A line per variable: what spans several, comes from elsewhere, or is what Kubernetes makes of it, each worker's
-    # container has anyway.
-    plain = [each for each in env if each.get("value") and not any(part in each["value"] for part in UNFIT_VALUES)]
-    lines = [f"{each['name']}={each['value']}\n" for each in plain]
+    # One line per variable. Other values (several lines, valueFrom, expanded by Kubernetes) are skipped: every worker's
+    # container has them anyway.
+    plain = [
+        variable
+        for variable in env
+        if variable.get("value") and not any(part in variable["value"] for part in UNSUPPORTED_VALUES)
+    ]
+    lines = [f"{variable['name']}={variable['value']}\n" for variable in plain]
     return launch.launch(site, hosts, **{ENV_FILE: "".join(lines)})
 
 
 def _slots(job: DeepSpeedJob) -> int:
-    said = job.config.slots_per_worker if job.config else None
+    configured = job.config.slots_per_worker if job.config else None
     template = job.worker.template
-    return said or max(launch.gpus_of(template, training.container_named(template, WORKER)), 1)
+    return configured or max(launch.gpus_of(template, training.container_named(template, WORKER)), 1)
 
 
 def _deepspeed(job: DeepSpeedJob, site: Site) -> list[str]:
-    """Give what the first worker runs: its own agent, and deepspeed over all."""
+    """Return the command of the first worker: its agent, and deepspeed for all workers."""
     config, first = job.config or Config(), Place(WORKER, 0)
     if custom := _custom(config):
         return launch.beside_agent(site, first, "sh", "-c", custom)
-    words = [f"--hostfile={launch.HOSTFILE}", "--launcher=pdsh", f"--master_addr={site.host(first)}"]
-    if not any(word.startswith("--master_port") for word in config.other_args):
-        words.append(f"--master_port={site.ports[PORT]}")
+    arguments = [f"--hostfile={launch.HOSTFILE}", "--launcher=pdsh", f"--master_addr={site.host(first)}"]
+    if not any(argument.startswith("--master_port") for argument in config.other_args):
+        arguments.append(f"--master_port={site.ports[PORT]}")
     if is_elastic(job.elastic) and job.elastic is not None:
         count = len(places(job))
-        words += ["--elastic_training", f"--min_elastic_nodes={job.elastic.min_replicas or 1}"]
-        words.append(f"--max_elastic_nodes={job.elastic.max_replicas or count}")
+        arguments += ["--elastic_training", f"--min_elastic_nodes={job.elastic.min_replicas or 1}"]
+        arguments.append(f"--max_elastic_nodes={job.elastic.max_replicas or count}")
     if not config.local_rank:
-        words.append("--no_local_rank")
+        arguments.append("--no_local_rank")
     if config.autotune != "none":
-        words.append(f"--autotuning={config.autotune}")
+        arguments.append(f"--autotuning={config.autotune}")
     run = config.run or Run()
     if run.module:
-        words.append("--module")
+        arguments.append("--module")
     if run.exec:
-        words.append("--no_python")
+        arguments.append("--no_python")
     script = run.python or run.module or run.exec or ()
-    return launch.beside_agent(site, first, "deepspeed", *words, *config.other_args, *script)
+    return launch.beside_agent(site, first, "deepspeed", *arguments, *config.other_args, *script)
 
 
 def _custom(config: Config) -> str:
-    """Give the author's own command; one without words is none."""
+    """Return the custom command; empty if it is blank."""
     return (config.custom_command or "").strip()
 
 
@@ -266,15 +278,17 @@ def _check_config(job: DeepSpeedJob, path: str) -> Iterator[Fault]:
     config = job.config or Config()
     if _custom(config):
         return
-    for index, word in enumerate(config.other_args):
-        flag = word.partition("=")[0]
-        if flag in CLASHES:
-            yield invalid(f"{path}.otherArgs[{index}]", word, f"it clashes with spec.{CLASHES[flag]}; use that")
-        elif flag in UNFIT:
-            yield invalid(f"{path}.otherArgs[{index}]", word, "it does not work over several workers; leave it out")
+    for index, argument in enumerate(config.other_args):
+        flag = argument.partition("=")[0]
+        if flag in CONFLICTS:
+            yield invalid(
+                f"{path}.otherArgs[{index}]", argument, f"it conflicts with spec.{CONFLICTS[flag]}; use that field"
+            )
+        elif flag in UNSUPPORTED_FLAGS:
+            yield invalid(f"{path}.otherArgs[{index}]", argument, "it is not supported on several workers; remove it")
     run = config.run or Run()
-    said = [name for name in RUNS if getattr(run, name) is not None]
-    if len(said) > 1:
-        yield forbidden(f"{path}.run.{said[1]}", f"only one of {', '.join(RUNS)} may be there, and there is {said[0]}")
-    elif not is_debug(job.run_mode) and not any(getattr(run, name) for name in said):
+    forms = [name for name in RUNS if getattr(run, name) is not None]
+    if len(forms) > 1:
+        yield forbidden(f"{path}.run.{forms[1]}", f"only one of {', '.join(RUNS)} may be set, and {forms[0]} is")
+    elif not is_debug(job.run_mode) and not any(getattr(run, name) for name in forms):
         yield required(f"{path}.run", RUN_HINT)

@@ -1,8 +1,8 @@
-"""A spec on its way from an old shape into today's: what was moved, and what its author is told.
+"""Migration of a spec from an older shape to the current one, with the moves made and warnings for the author.
 
 In     an object as written, of any shape.
-Out    an object in today's shape, and where each part of it was written.
-Never  changes the object that came in, nor stops at one that is broken: the check names what is wrong with it.
+Out    an object in the current shape, and the path at which each part of it was written.
+Never  changes the object passed in, nor rejects a malformed one: the check reports what is wrong with it.
 """
 
 from copy import deepcopy
@@ -17,7 +17,7 @@ Path = tuple[Step, ...]
 
 
 class _Missing:
-    """What is not there; None may be."""
+    """Type of MISSING. None cannot stand for a missing value: a field may be null."""
 
 
 MISSING = _Missing()
@@ -25,7 +25,7 @@ MISSING = _Missing()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """Where something was written, and where it stands today."""
+    """A part of the spec that was moved: its path as written, and in the current shape."""
 
     old: Path
     new: Path
@@ -33,90 +33,90 @@ class Move:
 
 @dataclass(slots=True, kw_only=True)
 class Draft:
-    """One spec being turned; copied once, at the first change."""
+    """A spec that is being migrated; it is copied once, at the first change."""
 
     kind: str
     obj: Object
     moves: list[Move] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
-    _is_own: bool = False
+    warnings: list[str] = field(default_factory=list)
+    _is_copied: bool = False
 
     def get(self, *path: Step) -> Any:
-        """Give what stands at a path of the object, or MISSING."""
-        found: Any = self.obj
+        """Return the value at a path of the object, or MISSING."""
+        value: Any = self.obj
         for step in path:
-            found = _below(found, step)
-        return found
+            value = _below(value, step)
+        return value
 
     def has(self, *path: Step) -> bool:
-        """Tell whether something stands at a path."""
+        """Return whether the object has a value at a path."""
         return self.get(*path) is not MISSING
 
     def count(self, *path: Step) -> int:
-        """Count the items of the list at a path; none when it is no list."""
-        found = self.get(*path)
-        return len(found) if isinstance(found, list) else 0
+        """Return the length of the list at a path; 0 if it is not a list."""
+        items = self.get(*path)
+        return len(items) if isinstance(items, list) else 0
 
     def put(self, path: Path, value: Any) -> None:
-        """Set what stands at a path; parts on the way are made, and a path through something else leads nowhere."""
-        self._own()
+        """Set the value at a path and create missing parents; do nothing if a parent is not an object or list."""
+        self._copy_once()
         target: Any = self.obj
         for step, following in pairwise(path):
-            found = _below(target, step)
-            if found is MISSING or found is None:
+            child = _below(target, step)
+            if child is MISSING or child is None:
                 if not isinstance(target, dict):
                     return
-                found = target[str(step)] = [] if isinstance(following, int) else {}
-            target = found
+                child = target[str(step)] = [] if isinstance(following, int) else {}
+            target = child
         _set(target, path[-1], value)
 
     def drop(self, *path: Step) -> None:
-        """Take out what stands at a path."""
+        """Remove the value at a path, if there is one."""
         if self.has(*path):
-            self._own()
+            self._copy_once()
             self.get(*path[:-1]).pop(path[-1])
 
-    def move(self, old: Path, new: Path, *, why: str = "") -> None:
-        """Turn an old place into today's. When both are written, today's counts."""
+    def move(self, old: Path, new: Path, *, message: str = "") -> None:
+        """Move a value from an old path to the current one, and warn. If both are set, the current one wins."""
         value = self.get(*old)
         if value is MISSING:
             return
         if self.has(*new):
-            self.tell(old, f"is the old form of {write(new)}, which is written too and counts")
+            self.tell(old, f"is ignored: it is the old form of {write(new)}, which is also set")
         else:
-            self.tell(old, why or f"is the old form of {write(new)}")
+            self.tell(old, message or f"is the old form of {write(new)}")
             self.put(new, value)
             self.moves.append(Move(old=old, new=new))
         self.drop(*old)
 
     def tell(self, path: Path, text: str) -> None:
-        """Say something to the author about a path, which is named as they wrote it."""
-        self.said.append(f"{write(self.written(path))} {text}")
+        """Add a warning about a path, which is shown as the author wrote it."""
+        self.warnings.append(f"{write(self.written(path))} {text}")
 
     def written(self, path: Path) -> Path:
-        """Give where a part of today's shape was written."""
+        """Return the path at which the author wrote a part of the current shape."""
         for move in self.moves:
             if path[: len(move.new)] == move.new:
                 return (*move.old, *path[len(move.new) :])
         return path
 
-    def _own(self) -> None:
-        if not self._is_own:
+    def _copy_once(self) -> None:
+        if not self._is_copied:
             self.obj = {**self.obj, "spec": deepcopy(self.obj.get("spec"))}
-            self._is_own = True
+            self._is_copied = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Today:
-    """An object in today's shape, and how its author wrote it."""
+    """An object in the current shape, with the moves from the shape that its author wrote."""
 
     obj: Object
     moves: tuple[Move, ...] = ()
     warnings: tuple[str, ...] = ()
 
     def as_written(self, path: str) -> str:
-        """Turn a path of today's shape into the one its author wrote; the innermost move counts."""
-        for move in sorted(self.moves, key=lambda each: -len(each.new)):
+        """Return the path that the author wrote for a path of the current shape; the innermost move wins."""
+        for move in sorted(self.moves, key=lambda move: -len(move.new)):
             new = write(move.new)
             if path == new or path.startswith((f"{new}.", f"{new}[")):
                 return write(move.old) + path.removeprefix(new)
@@ -124,11 +124,11 @@ class Today:
 
 
 def write(path: Path) -> str:
-    """Write a path the way messages do: `spec.replicaSpecs[0].type`."""
-    said = ""
+    """Return a path in the format of messages: `spec.replicaSpecs[0].type`."""
+    text = ""
     for step in path:
-        said += f"[{step}]" if isinstance(step, int) else f".{step}" if said else step
-    return said
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+    return text
 
 
 def _below(part: Any, step: Step) -> Any:

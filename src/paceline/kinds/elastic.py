@@ -1,4 +1,4 @@
-"""Jobs that grow and shrink while they run (T9k's elastic)."""
+"""Elastic jobs: the number of replicas changes while the job runs (T9k's elastic)."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -15,17 +15,17 @@ Size = Annotated[int, Meta(ge=1, le=MAX_REPLICAS)]
 
 
 class Elastic(Part, frozen=True, kw_only=True):
-    """How far the job may grow and shrink."""
+    """Bounds for the number of replicas of an elastic job."""
 
-    enabled: Annotated[bool, about("Let the number of replicas change while the job runs.")] = False
-    min_replicas: Annotated[Size, about("Fewest replicas the job runs with.")] | None = None
-    max_replicas: Annotated[Size, about("Most replicas the job runs with.")] | None = None
+    enabled: Annotated[bool, about("Allow the number of replicas to change while the job runs.")] = False
+    min_replicas: Annotated[Size, about("Minimum number of replicas.")] | None = None
+    max_replicas: Annotated[Size, about("Maximum number of replicas.")] | None = None
     expected_replicas: (
         Annotated[
             Size,
             about(
-                "Replicas wanted now, in place of replicas; may change at any time. Left out: as replicas says, within "
-                "the bounds."
+                "Desired number of replicas, instead of the sum of replicas; may change at any time. If omitted, the "
+                "sum of replicas, limited by the bounds."
             ),
         ]
         | None
@@ -33,47 +33,47 @@ class Elastic(Part, frozen=True, kw_only=True):
 
 
 def check_elastic(elastic: Elastic | None, path: str) -> Iterator[Fault]:
-    """Name bounds that cross, and a size outside of them."""
+    """Yield a fault if the bounds contradict each other or the desired size is outside of them."""
     if elastic is None:
         return
-    least, most, wanted = elastic.min_replicas, elastic.max_replicas, elastic.expected_replicas
-    if least is not None and most is not None and least > most:
-        yield invalid(f"{path}.minReplicas", least, f"ask for at most maxReplicas, {most}")
-    elif wanted is not None and not (least or 1) <= wanted <= (most or wanted):
-        bounds = f"{least or 1} to {most}" if most is not None else f"at least {least}"
-        yield invalid(f"{path}.expectedReplicas", wanted, f"ask for {bounds}")
+    lowest, highest, desired = elastic.min_replicas, elastic.max_replicas, elastic.expected_replicas
+    if lowest is not None and highest is not None and lowest > highest:
+        yield invalid(f"{path}.minReplicas", lowest, f"must be at most maxReplicas, {highest}")
+    elif desired is not None and not (lowest or 1) <= desired <= (highest or desired):
+        bounds = f"between {lowest or 1} and {highest}" if highest is not None else f"at least {lowest}"
+        yield invalid(f"{path}.expectedReplicas", desired, f"must be {bounds}")
 
 
 def is_elastic(elastic: Elastic | None) -> bool:
-    """Tell whether the job may change its size."""
+    """Return whether the job is elastic."""
     return elastic is not None and elastic.enabled
 
 
 def with_size(gang: Gang, elastic: Elastic | None) -> Gang:
-    """Say of a gang that its size may change, and how few members are enough where each can join alone."""
+    """Return the gang marked as elastic, with its minimum size if members can join one by one."""
     if elastic is None or not elastic.enabled:
         return gang
     fewest = min(elastic.min_replicas or 1, len(gang.members))
-    # Where all start together, all are needed: each of them was told of all the others.
+    # Members that restart together need all the others: each has been given the full list.
     return replace(gang, is_elastic=True, least=fewest if gang.scope is RestartScope.REPLICA else None)
 
 
 def sizes(replicas: Mapping[str, int], weights: Mapping[str, int], elastic: Elastic | None) -> dict[str, int]:
-    """Give the number of replicas of each type: as written, or the wanted number divided by weight.
+    """Return the number of replicas of each type: as written, or the desired total distributed by weight.
 
-    What is left over after whole shares goes to the largest remainders, and of equal ones to the type written first,
-    which has one at least: its first replica leads, in every size.
+    Whole shares are rounded down; the remaining replicas go to the largest remainders, ties to the earlier type. The
+    first type always has at least one replica, because its first replica is the leader.
     """
     written = sum(replicas.values())
-    wanted = _wanted(written, elastic) if elastic is not None and elastic.enabled else None
-    if wanted is None:
+    desired = _desired(written, elastic) if elastic is not None and elastic.enabled else None
+    if desired is None:
         return dict(replicas)
     total = sum(weights.values())
     if not total:
         weights, total = dict(replicas), written
-    shares = {role: wanted * weights.get(role, 0) // total for role in replicas}
-    left = wanted - sum(shares.values())
-    for role in sorted(replicas, key=lambda role: -(wanted * weights.get(role, 0) % total))[:left]:
+    shares = {role: desired * weights.get(role, 0) // total for role in replicas}
+    remaining = desired - sum(shares.values())
+    for role in sorted(replicas, key=lambda role: -(desired * weights.get(role, 0) % total))[:remaining]:
         shares[role] += 1
     first = next(iter(shares))
     if not shares[first]:
@@ -82,8 +82,8 @@ def sizes(replicas: Mapping[str, int], weights: Mapping[str, int], elastic: Elas
     return shares
 
 
-def _wanted(written: int, elastic: Elastic) -> int | None:
-    """Tell how many replicas a job is to have, within its bounds; None where that is what is written."""
+def _desired(written: int, elastic: Elastic) -> int | None:
+    """Return the desired number of replicas within the bounds; None if it equals the number written."""
     if elastic.expected_replicas is not None:
         return elastic.expected_replicas
     within = max(min(written, elastic.max_replicas or written), elastic.min_replicas or 1)

@@ -1,4 +1,4 @@
-"""What every job may have beside its replicas: code from elsewhere, data in, results out, and values to tune by."""
+"""Fields that every job can have besides its replicas: source code, input, output and hyperparameters."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -14,26 +14,24 @@ from paceline.objects.faults import invalid
 
 
 class Fed(Part, frozen=True, kw_only=True):
-    """A spec that says where code, data and values come from, and where results go."""
+    """A spec with source code, input, output and hyperparameters."""
 
-    source: Annotated[Source, about("Where the code comes from; the command runs in its folder.")] | None = None
-    input: Annotated[Input, about("What every replica reads at /input. Left out: there is none.")] | None = None
+    source: Annotated[Source, about("Source code of the job; the command runs in its directory.")] | None = None
+    input: Annotated[Input, about("Data that every replica reads at /input.")] | None = None
     output: (
-        Annotated[Output, about("Where goes what replicas write to /output. Left out: nothing of it is kept.")] | None
+        Annotated[Output, about("Destination for files written to /output. If omitted, they are deleted with the pod.")]
+        | None
     ) = None
     hyperparameters: (
-        Annotated[Hyperparameters, about("Values that the training is tuned by; shown and compared between jobs.")]
+        Annotated[
+            Hyperparameters, about("Hyperparameters of the training; they are shown and can be compared between jobs.")
+        ]
         | None
     ) = None
 
 
-def is_fed(spec: Fed) -> bool:
-    """Tell whether something is done in the pods of a job before its command, beside it or after it."""
-    return spec.source is not None or spec.input is not None or spec.output is not None
-
-
 def check_fed(spec: Fed, templates: tuple[Located, ...], path: str) -> Iterator[Fault]:
-    """Name what is wrong with code, data and values, and what of a template is in their way."""
+    """Yield the faults of source, input, output and hyperparameters, and of volume mounts that collide with them."""
     if spec.source is not None:
         yield from check_source(spec.source, f"{path}.source")
     for name, place in (("input", spec.input), ("output", spec.output)):
@@ -41,17 +39,17 @@ def check_fed(spec: Fed, templates: tuple[Located, ...], path: str) -> Iterator[
             yield from check_place(place, f"{path}.{name}")
     if spec.hyperparameters is not None:
         yield from check_hyperparameters(spec.hyperparameters, f"{path}.hyperparameters")
-    taken = {FOLDER: spec.source, INPUT: spec.input, OUTPUT: spec.output}
-    for where, template in templates:
+    reserved = {FOLDER: spec.source, INPUT: spec.input, OUTPUT: spec.output}
+    for template_path, template in templates:
         for index, container in enumerate(read(template).spec.containers):
             for position, mount in enumerate(container.volume_mounts or ()):
-                if taken.get(mount.mount_path.rstrip("/")) is not None:
-                    hint = f"the job's own {mount.mount_path.strip('/')} goes there; mount it elsewhere"
-                    at = f"{where}.spec.containers[{index}].volumeMounts[{position}].mountPath"
-                    yield invalid(at, mount.mount_path, hint)
+                if reserved.get(mount.mount_path.rstrip("/")) is not None:
+                    hint = f"spec.{mount.mount_path.strip('/')} is mounted there; choose another mountPath"
+                    mount_path = f"{template_path}.spec.containers[{index}].volumeMounts[{position}].mountPath"
+                    yield invalid(mount_path, mount.mount_path, hint)
 
 
 def fed_claims(spec: Fed, path: str) -> tuple[Claim, ...]:
-    """Give the claims that code and data need, each with the path that names it."""
+    """Return the claims of source, input and output, each with the path that names it."""
     source = source_claims(spec.source, f"{path}.source") if spec.source is not None else ()
     return (*source, *place_claims(spec.input, f"{path}.input"), *place_claims(spec.output, f"{path}.output"))

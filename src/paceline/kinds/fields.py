@@ -1,4 +1,4 @@
-"""Bounds and help text, said once, on the field; schema, forms and messages are made from them."""
+"""Field types that several kinds share, with their bounds and help; schemas and messages are derived from them."""
 
 from typing import Annotated, Any
 
@@ -10,51 +10,51 @@ POD_TEMPLATE = f"{CORE}PodTemplateSpec"
 DNS_LABEL = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 DNS_SUBDOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 MAX_INT32 = 2**31 - 1
-# Enough for any job, and few enough that no manifest can flood a cluster.
+# Enough for any job, but few enough that one manifest cannot flood a cluster.
 MAX_REPLICAS = 4096
 MAX_DIGITS = 10
 
 
 class Part(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
-    """How every part of a spec is written: camel case on the wire, and nothing that has no name here."""
+    """Base of every object in a spec: camel case on the wire, and unknown fields are rejected."""
 
 
 def about(text: str) -> Meta:
-    """Say what a field is for."""
+    """Return the help text of a field, as metadata of its type."""
     return Meta(description=text)
 
 
-# An object that is kept as written and looked at by somebody else.
+# An object that is kept as written; its fields are validated elsewhere.
 Free = dict[str, Any]
 
 Template = Annotated[
     Free,
     Meta(
-        description="The pod of one replica. Its restartPolicy is always Never: restarts make a new pod.",
+        description="Pod template of a replica. Its restartPolicy is always Never: a restart creates a new pod.",
         extra_json_schema={"$ref": POD_TEMPLATE},
     ),
 ]
 Resources = Annotated[
     Free,
     Meta(
-        description="CPU, memory and devices that the container asks for and may use.",
+        description="Resource requests and limits of the container: CPU, memory and devices.",
         extra_json_schema={"$ref": f"{CORE}ResourceRequirements"},
     ),
 ]
 ReplicaType = Annotated[
     str,
     Meta(
-        description="Name of this type of replica, such as worker; part of its pods' names.",
+        description="Name of this replica type, such as worker; it is part of the pod names.",
         pattern=DNS_LABEL,
         max_length=40,
     ),
 ]
-Replicas = Annotated[int, Meta(description="How many replicas of this type there are.", ge=1, le=MAX_REPLICAS)]
+Replicas = Annotated[int, Meta(description="Number of replicas of this type.", ge=1, le=MAX_REPLICAS)]
 Count = Annotated[int, Meta(ge=0, le=MAX_INT32)]
 Positive = Annotated[int, Meta(ge=1, le=MAX_INT32)]
 
 
-def whole_number(written: int | str) -> int | None:
-    """Read a number that may stand in quotes; None when it is none, is negative, or is absurd."""
-    text = str(written)
+def whole_number(value: int | str) -> int | None:
+    """Return a non-negative number that may be written as a string; None if it is not one, or far too large."""
+    text = str(value)
     return int(text) if text.isdecimal() and len(text) < MAX_DIGITS else None

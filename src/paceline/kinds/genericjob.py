@@ -1,7 +1,7 @@
-"""GenericJob: replicas of any sort, with the author's own rules for success and failure.
+"""GenericJob: any replicas, with rules for success and failure that the author defines.
 
 In     a spec whose fields already satisfy their bounds.
-Out    a Gang: members whose `$(…)` variables are filled in, and the rules as places.
+Out    a Gang: members whose `$(…)` variables are expanded, and the rules as lists of replicas.
 Never  reads a pod, a clock, or another kind.
 """
 
@@ -26,7 +26,7 @@ from paceline.objects.faults import duplicate, invalid, unsupported
 from paceline.objects.gang import Gang, Member, Place, RestartPolicy, RestartScope, Rule, Site
 
 PortNumber = Annotated[int, Meta(ge=1, le=65535)]
-# Type → ranks; ranks as numbers or in quotes. An empty rule would hold at once.
+# Replica type → ranks, as numbers or strings. An empty rule would be met at once.
 RankRule = Annotated[
     dict[str, Annotated[tuple[int | str, ...], Meta(min_length=1)]],
     Meta(min_length=1),
@@ -34,7 +34,7 @@ RankRule = Annotated[
 
 
 class ReplicaSpec(Part, frozen=True, kw_only=True):
-    """Replicas that are alike."""
+    """Replicas of one type."""
 
     type: ReplicaType
     replicas: Replicas = 1
@@ -43,60 +43,59 @@ class ReplicaSpec(Part, frozen=True, kw_only=True):
 
 
 class ServicePort(Part, frozen=True, kw_only=True):
-    """A port that every replica has."""
+    """A port of every replica."""
 
-    name: Annotated[str, about("What $(service.port[NAME]) calls it.")] = ""
-    port: Annotated[PortNumber, about("Its number.")]
-    target_port: Annotated[int | str, about("The same number, or left out: replicas are reached directly.")] | None = (
-        None
-    )
-    protocol: Annotated[Literal["TCP", "UDP", "SCTP"], about("Its protocol.")] = "TCP"
+    name: Annotated[str, about("Name of the port, for $(service.port[NAME]).")] = ""
+    port: Annotated[PortNumber, about("Number of the port.")]
+    target_port: Annotated[int | str, about("Must equal port, because replicas are reached directly.")] | None = None
+    protocol: Annotated[Literal["TCP", "UDP", "SCTP"], about("Protocol of the port.")] = "TCP"
 
 
 class Service(Part, frozen=True, kw_only=True):
-    """Names and ports under which replicas reach each other."""
+    """Host names and ports at which replicas reach each other."""
 
-    ports: Annotated[tuple[ServicePort, ...], about("The ports of every replica.")] = ()
+    ports: Annotated[tuple[ServicePort, ...], about("Ports of every replica.")] = ()
 
 
 class GenericJob(Fed, frozen=True, kw_only=True):
-    """Replicas of any sort; rules say when the job has succeeded or failed."""
+    """A job with any replicas; rules define when it has succeeded or failed."""
 
     success_rules: Annotated[
         tuple[RankRule, ...],
         Meta(min_length=1),
-        about("The job succeeds when one rule holds: all replicas it names completed. Such as {worker: [0]}."),
+        about(
+            "The job succeeds when all replicas of one rule have succeeded. A rule maps replica types to ranks, "
+            "such as {worker: [0]}."
+        ),
     ]
-    failure_rules: Annotated[
-        tuple[RankRule, ...], about("The job fails when one rule holds: all replicas it names failed.")
-    ]
-    replica_specs: Annotated[tuple[ReplicaSpec, ...], Meta(min_length=1), about("The replicas.")]
-    service: Annotated[Service, about("Lets replicas name each other.")] | None = None
+    failure_rules: Annotated[tuple[RankRule, ...], about("The job fails when all replicas of one rule have failed.")]
+    replica_specs: Annotated[tuple[ReplicaSpec, ...], Meta(min_length=1), about("The replicas, by type.")]
+    service: Annotated[Service, about("Host names and ports at which replicas reach each other.")] | None = None
     clean_up_policy: CleanUpPolicy = "None"
     restart_scope: Scope | None = None
     suspend: Suspend = False
-    run_mode: Annotated[RunMode, about("Debug or pause the job.")] | None = None
-    run_policy: Annotated[Limits, about("Limits of the job's life.")] | None = None
-    scheduler: Annotated[Scheduler, about("Who places the pods.")] | None = None
+    run_mode: Annotated[RunMode, about("Debug and pause mode.")] | None = None
+    run_policy: Annotated[Limits, about("Deadlines and limits of the job.")] | None = None
+    scheduler: Annotated[Scheduler, about("Scheduler of the pods.")] | None = None
 
 
 def check(job: GenericJob, path: str) -> tuple[Fault, ...]:
-    """Name what breaks a rule between fields."""
+    """Return the broken rules between fields."""
     replicas = list(check_replicas(job.replica_specs, f"{path}.replicaSpecs"))
-    found = [*replicas, *check_run_mode(job.run_mode, types_of(job.replica_specs), f"{path}.runMode")]
-    counts = {each.type: each.replicas for each in job.replica_specs}
-    found += _check_rules(job.success_rules, counts, f"{path}.successRules")
-    found += _check_rules(job.failure_rules, counts, f"{path}.failureRules")
+    faults = [*replicas, *check_run_mode(job.run_mode, types_of(job.replica_specs), f"{path}.runMode")]
+    counts = {spec.type: spec.replicas for spec in job.replica_specs}
+    faults += _check_rules(job.success_rules, counts, f"{path}.successRules")
+    faults += _check_rules(job.failure_rules, counts, f"{path}.failureRules")
     if job.service is not None:
-        found += _check_ports(job.service.ports, f"{path}.service.ports")
+        faults += _check_ports(job.service.ports, f"{path}.service.ports")
     if not replicas:
-        for where, template in templates(job, path):
-            found += _variables(job).check(template, where)
-    return tuple(found)
+        for template_path, template in templates(job, path):
+            faults += _variables(job).check(template, template_path)
+    return tuple(faults)
 
 
 def expand(job: GenericJob, site: Site) -> Gang:
-    """Spell out the members; the deciding one is the first that the first success rule names."""
+    """Return the gang; its leader is the first replica of the first success rule."""
     success = tuple(_places(rule) for rule in job.success_rules)
     specs = {spec.type: spec for spec in job.replica_specs}
     restarts = {role: restart_object(spec.restart_policy) for role, spec in specs.items()}
@@ -121,17 +120,17 @@ def expand(job: GenericJob, site: Site) -> Gang:
 
 
 def places(job: GenericJob) -> tuple[Place, ...]:
-    """Give every place of the job, types in the order they are written."""
+    """Return every replica of the job, by type in the order of the spec."""
     return places_of(job.replica_specs)
 
 
 def templates(job: GenericJob, path: str) -> tuple[Located, ...]:
-    """Give every pod template with its path."""
+    """Return every pod template with its path."""
     return templates_of(job.replica_specs, f"{path}.replicaSpecs")
 
 
 def modernise(draft: Draft) -> None:
-    """Turn restart policies written as text into objects."""
+    """Migrate restart policies that are written as strings to objects, and warn."""
     for path in each_restart(draft):
         text_to_object(draft, path)
 
@@ -154,13 +153,13 @@ def _template(job: GenericJob, template: Mapping[str, Any], *, site: Site, place
         template = resumed(template, job.run_mode, role=place.role, main=0)
     template = debugged(template, job.run_mode, role=place.role, main=0)
     filled = _variables(job).fill(template, site=site, place=place)
-    # T9k's own labels of this kind.
+    # T9k's labels for this kind.
     return with_labels(filled, {"genericjob": site.job, "genericjob-replica": f"{site.job}-{place}"})
 
 
 def _variables(job: GenericJob) -> Variables:
-    ports = None if job.service is None else {each.name: each.port for each in job.service.ports}
-    return Variables(replicas={each.type: each.replicas for each in job.replica_specs}, ports=ports)
+    ports = None if job.service is None else {port.name: port.port for port in job.service.ports}
+    return Variables(replicas={spec.type: spec.replicas for spec in job.replica_specs}, ports=ports)
 
 
 def _places(rule: Mapping[str, tuple[int | str, ...]]) -> Rule:
@@ -176,15 +175,15 @@ def _check_rules(rules: tuple[RankRule, ...], counts: Mapping[str, int], path: s
             for position, rank in enumerate(ranks):
                 number = whole_number(rank)
                 if number is None or number >= counts[role]:
-                    hint = f"ranks of {role} go from 0 to {counts[role] - 1}"
+                    hint = f"the ranks of {role} are 0 to {counts[role] - 1}"
                     yield invalid(f"{path}[{index}].{role}[{position}]", rank, hint)
 
 
 def _check_ports(ports: tuple[ServicePort, ...], path: str) -> Iterator[Fault]:
-    names = [each.name for each in ports]
-    for index, each in enumerate(ports):
-        if each.name in names[:index]:
-            yield duplicate(f"{path}[{index}].name", each.name)
-        if each.target_port is not None and str(each.target_port) != str(each.port):
-            hint = f"replicas are reached directly; leave it out, or say {each.port}"
-            yield invalid(f"{path}[{index}].targetPort", each.target_port, hint)
+    names = [port.name for port in ports]
+    for index, port in enumerate(ports):
+        if port.name in names[:index]:
+            yield duplicate(f"{path}[{index}].name", port.name)
+        if port.target_port is not None and str(port.target_port) != str(port.port):
+            hint = f"must equal port, {port.port}, or be omitted: replicas are reached directly"
+            yield invalid(f"{path}[{index}].targetPort", port.target_port, hint)

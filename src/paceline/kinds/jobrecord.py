@@ -1,8 +1,8 @@
-"""JobRecord: what must outlive a deleted job: what was asked for, of which code, and what came of it.
+"""JobRecord: what remains of a deleted job: its spec, the commit of its code, and its result.
 
-In     what its controller writes down when a revision of an application is made.
-Out    nothing: people read it.
-Never  changes, but for its status.
+In     the record that the application controller writes for each revision.
+Out    nothing: users read it.
+Never  changes, except for its status.
 """
 
 from typing import Annotated
@@ -20,24 +20,24 @@ AnyShape = {"x-kubernetes-preserve-unknown-fields": True}
 
 
 class JobRecord(Part, frozen=True, kw_only=True):
-    """What was asked for in one revision of an application; its status says what came of it."""
+    """The request behind one revision of an application; the status holds its result."""
 
-    app: Annotated[str, about("The application.")]
-    revision: Annotated[int, Meta(ge=1), about("Which revision of it this is.")]
-    digest: Annotated[str, about("Tells this revision's spec from others.")]
-    job: Annotated[Free, Meta(description="The job: its kind, name and spec.", extra_json_schema=AnyShape)]
+    app: Annotated[str, about("Name of the application.")]
+    revision: Annotated[int, Meta(ge=1), about("Number of the revision.")]
+    digest: Annotated[str, about("Digest of the revision's spec.")]
+    job: Annotated[Free, Meta(description="Kind, name and spec of the job.", extra_json_schema=AnyShape)]
     template: Annotated[str, about("Name and version of the template.")] = ""
     values: (
-        Annotated[Free, Meta(description="The values given to the template.", extra_json_schema=AnyShape)] | None
+        Annotated[Free, Meta(description="Values that were passed to the template.", extra_json_schema=AnyShape)] | None
     ) = None
-    hyperparameters: Annotated[dict[str, str], about("Hyperparameters, each as it was passed on.")] = msgspec.field(
+    hyperparameters: Annotated[dict[str, str], about("Hyperparameters, as passed to the command.")] = msgspec.field(
         default_factory=dict
     )
-    results: Annotated[str, about("Where the results are.")] = ""
+    results: Annotated[str, about("Location of the results.")] = ""
 
 
 def check(_spec: JobRecord, _path: str) -> tuple[Fault, ...]:
-    """Find nothing wrong: no rule of a record spans fields."""
+    """Return no faults: a record has no rules between fields."""
     return ()
 
 
@@ -51,7 +51,7 @@ KIND = PlainKind(
     columns=(
         Column(name="App", path=".spec.app"),
         Column(name="Revision", path=".spec.revision", type="integer"),
-        Column(name="Phase", path=".status.phase", description="What became of the job."),
+        Column(name="Phase", path=".status.phase", description="Phase of the job."),
         Column(name="Age", path=".metadata.creationTimestamp", type="date"),
         Column(name="Commit", path=".status.commit", priority=1),
     ),

@@ -1,4 +1,4 @@
-"""The moulds: a job kind, which becomes a gang, a service kind, which somebody opens in a browser, and a plain kind."""
+"""The three types of kinds: jobs (expanded into a gang), services (web applications), and plain kinds without pods."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -20,65 +20,65 @@ API_VERSION = f"{GROUP}/{VERSION}"
 SERVICE_API_VERSION = f"{SERVICE_GROUP}/{VERSION}"
 OWN_API_VERSION = f"{OWN_GROUP}/{VERSION}"
 
-# What `kubectl get` shows of every job, after its name.
+# Columns of `kubectl get` for every job, after its name.
 COLUMNS = (
-    Column(name="Phase", path=".status.phase", description="Where the job is."),
+    Column(name="Phase", path=".status.phase", description="Phase of the job."),
     Column(name="Age", path=".metadata.creationTimestamp", type="date"),
     Column(name="Running", path=".status.aggregate.running", type="integer", priority=1),
     Column(name="Restarts", path=".status.backoffCount", type="integer", priority=1),
     Column(name="Queue", path=".spec.scheduler.t9kScheduler.queue", priority=1),
-    Column(name="Waiting", path=".status.waiting", description="Why the job waits.", priority=1),
+    Column(name="Waiting", path=".status.waiting", description="Why the job is waiting.", priority=1),
 )
 SERVICE_COLUMNS = (
-    Column(name="Phase", path=".status.phase", description="Where it is."),
-    Column(name="URL", path=".status.url", description="Where it is opened."),
+    Column(name="Phase", path=".status.phase", description="Phase of the workload."),
+    Column(name="URL", path=".status.url", description="URL that opens it in a browser."),
     Column(name="Age", path=".metadata.creationTimestamp", type="date"),
     Column(name="Pod", path=".status.pod.reference.name", priority=1),
-    Column(name="Waiting", path=".status.waiting", description="Why it does not run yet.", priority=1),
+    Column(name="Waiting", path=".status.waiting", description="Why it is not running yet.", priority=1),
 )
-# And of those that may be reached without a token, at an address of their own.
+# Columns of the kinds that can be exposed outside the cluster, where no token is needed.
 OUTSIDE_COLUMNS = (
     *SERVICE_COLUMNS[:2],
-    Column(name="Address", path=".status.address", description="Where it is opened from outside, by anybody."),
+    Column(name="Address", path=".status.address", description="Address outside the cluster; no token is needed."),
     *SERVICE_COLUMNS[2:],
 )
 
-# Where a pod template lies in the object, and the template.
+# Path of a pod template in the object, and the template.
 Located = tuple[str, Mapping[str, Any]]
-# Where a claim is named in the object, and its name.
+# Path of the field that names a claim, and the claim's name.
 Claim = tuple[str, str]
-# Ports that must be chosen before any member is made, because every member is told of them: name → usual number.
+# Ports that are allocated before any pod is created, because every member needs them: name → preferred number.
 Ports = Mapping[str, int]
 
 
-# Paths below `spec` of every job that may change after its creation.
+# Paths below `spec` that may change after creation, for every job kind.
 MUTABLE = ("runMode.pause.enabled", "runMode.pause.enable", "suspend", "runPolicy.ttlSecondsAfterFinished")
 
 
 def no_ports(_spec: Any) -> Ports:
-    """Need no port that all members know."""
+    """Return no ports: the members do not need to know any."""
     return {}
 
 
 def no_claims(_spec: Any, _path: str) -> tuple[Claim, ...]:
-    """Name no claim outside of pod templates."""
+    """Return no claims: only pod templates name some."""
     return ()
 
 
 def no_old_shapes(_draft: Draft) -> None:
-    """Have been written in one way only."""
+    """Migrate nothing: the kind has had only one shape."""
 
 
 class CannotRun(Invalid):
-    """Nothing is wrong with an object, but nobody here can run it; its author must choose another way."""
+    """The object is valid, but this installation cannot run it; its author must choose another way."""
 
-    def __init__(self, why: str) -> None:
+    def __init__(self, reason: str) -> None:
         super().__init__(())
-        self.args = (why,)
+        self.args = (reason,)
 
 
 class Kind(Protocol):
-    """What all moulds have: names, a spec with its rules, and what `kubectl get` shows."""
+    """What all kinds have: names, a spec type, mutable paths and the columns of `kubectl get`."""
 
     @property
     def kind(self) -> str: ...
@@ -104,7 +104,7 @@ class Kind(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobKind:
-    """One kind of job. Its functions take the spec already decoded into `spec`, and where it lies in the object."""
+    """One kind of job. Its functions take the decoded spec, and the path of the spec in the object."""
 
     kind: str
     plural: str
@@ -112,28 +112,28 @@ class JobKind:
     short_names: tuple[str, ...]
     group: str = GROUP
     spec: type[msgspec.Struct]
-    # Rules between fields; bounds of single fields live on the fields.
+    # Rules between fields; the bounds of a single field are declared on the field.
     check: Callable[[Any, str], tuple[Fault, ...]]
-    # The only place that knows the framework.
+    # The only function that knows the framework.
     expand: Callable[[Any, Site], Gang]
     places: Callable[[Any], tuple[Place, ...]]
     templates: Callable[[Any, str], tuple[Located, ...]]
-    # Claims that are named outside of pod templates.
+    # Claims that are named outside the pod templates.
     claims: Callable[[Any, str], tuple[Claim, ...]] = no_claims
     ports: Callable[[Any], Ports] = no_ports
-    # Fields that only older generations have, and what turns them into today's.
+    # Fields that only older versions of the kind have, and the function that migrates them.
     old: type[msgspec.Struct] | None = None
     modernise: Callable[[Draft], None] = no_old_shapes
     # Paths below `spec` that may change after creation.
     mutable: tuple[str, ...] | None = MUTABLE
     columns: tuple[Column, ...] = COLUMNS
-    # The kind this one is an old name of.
+    # The kind that this one is an old name for.
     alias_of: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceKind:
-    """One kind of thing that people open in a browser: one pod, with a page."""
+    """One kind of web application that users open in a browser: a single pod with an HTTP server."""
 
     kind: str
     plural: str
@@ -142,7 +142,7 @@ class ServiceKind:
     group: str = SERVICE_GROUP
     spec: type[msgspec.Struct]
     check: Callable[[Any, str], tuple[Fault, ...]]
-    # The only place that knows the program.
+    # The only function that knows the program.
     expand: Callable[[Any, Site], Window]
     claims: Callable[[Any, str], tuple[Claim, ...]] = no_claims
     old: type[msgspec.Struct] | None = None
@@ -154,7 +154,7 @@ class ServiceKind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainKind:
-    """One kind of our own that has no pods: its controller makes jobs of it, or writes down what became of them."""
+    """One kind of our own without pods: its controller creates jobs from it, or records what happened to them."""
 
     kind: str
     plural: str

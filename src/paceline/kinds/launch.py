@@ -1,9 +1,9 @@
 """Members that start processes in each other, without sshd: MPI, DeepSpeed, ColossalAI.
 
-Every member of such a job mounts one folder. It holds what expand writes (the hosts and their ports) and what the
-controller adds: a key of this job alone, and an agent under the names `agent`, `ssh` and `pdsh`. `agent serve` takes
-the place of sshd in the workers; `ssh HOST COMMAND` and `pdsh -w HOSTS COMMAND` reach it, show the key, pass the
-command's output on and end with its exit code.
+Every member of such a job mounts one directory. It contains the files that expand writes (the hosts and their ports)
+and those that the controller adds: a key for this job only, and an agent under the names `agent`, `ssh` and `pdsh`.
+`agent serve` replaces sshd in the workers; `ssh HOST COMMAND` and `pdsh -w HOSTS COMMAND` connect to it, authenticate
+with the key, pass on the command's output and exit with its exit code.
 """
 
 import json
@@ -21,44 +21,47 @@ HOSTFILE = f"{FOLDER}/hostfile"
 AGENT = f"{FOLDER}/agent"
 SSH = f"{FOLDER}/ssh"
 VOLUME = "paceline-launch"
-# Everybody in the pod may read and run what lies there, whichever user the image has.
+# Readable and executable by every user, because the image decides which user the container has.
 MODE = 0o555
-# The usual number of an SSH server that runs without root.
+# The usual port of an SSH server that runs without root.
 USUAL_PORT = 2222
-# Finds our stand-ins before the image's own programs, then becomes the program that is asked for.
+# Puts our ssh and pdsh before those of the image in PATH, then executes the program.
 WITH_PATH = f'PATH={FOLDER}:$PATH; export PATH; exec "$0" "$@"'
 GPU = "nvidia.com/gpu"
 
 
-def launch(site: Site, hosts: Mapping[Place, int], **more: str) -> Launch:
-    """Write the files: an MPI-style hostfile with slots, and the agents' ports by host."""
-    listed = [f"{site.host(place)} slots={slots}" for place, slots in hosts.items()]
-    where = {site.host(place): site.ports[str(place)] for place in hosts}
-    return Launch(files={"hostfile": "\n".join(listed) + "\n", "hosts.json": json.dumps(where), **more})
+def launch(site: Site, hosts: Mapping[Place, int], **files: str) -> Launch:
+    """Return the files of the directory: an MPI hostfile with slots, and the agents' ports by host."""
+    lines = [f"{site.host(place)} slots={slots}" for place, slots in hosts.items()]
+    ports = {site.host(place): site.ports[str(place)] for place in hosts}
+    return Launch(files={"hostfile": "\n".join(lines) + "\n", "hosts.json": json.dumps(ports), **files})
 
 
 def agent_ports(places: Sequence[Place]) -> Ports:
-    """Ask for the port of every agent."""
+    """Return one port for the agent of each replica."""
     return {str(place): USUAL_PORT for place in places}
 
 
 def serve(site: Site, place: Place) -> list[str]:
-    """Give the command that waits for others to start something here."""
+    """Return the command of the agent, with which other members start processes in this one."""
     return ["python3", AGENT, "serve", f"--port={site.ports[str(place)]}", f"--bind={site.hostname(place)}"]
 
 
-def with_stand_ins(*words: str) -> list[str]:
-    """Give a command that finds our ssh and pdsh first."""
-    return ["sh", "-c", WITH_PATH, *words]
+def with_stand_ins(*arguments: str) -> list[str]:
+    """Return a command whose PATH has our ssh and pdsh first."""
+    return ["sh", "-c", WITH_PATH, *arguments]
 
 
-def beside_agent(site: Site, place: Place, *words: str) -> list[str]:
-    """Give a command that runs while its own container can be reached too."""
-    return ["sh", "-c", f"{' '.join(serve(site, place))} & {WITH_PATH}", *words]
+def beside_agent(site: Site, place: Place, *arguments: str) -> list[str]:
+    """Return a command that runs next to the agent of its own container."""
+    return ["sh", "-c", f"{' '.join(serve(site, place))} & {WITH_PATH}", *arguments]
 
 
 def with_folder(template: Mapping[str, Any], site: Site, **also: str) -> Free:
-    """Copy a template with the launch folder in every container; `also` says which files lie elsewhere too."""
+    """Return a copy of a template with the launch directory mounted in every container.
+
+    `also` mounts single files at other paths too: file name → path.
+    """
     volume = {"name": VOLUME, "secret": {"secretName": site.launch_secret, "defaultMode": MODE}}
     mounts = [{"name": VOLUME, "mountPath": FOLDER, "readOnly": True}]
     mounts += [{"name": VOLUME, "mountPath": path, "subPath": file, "readOnly": True} for file, path in also.items()]
@@ -72,6 +75,6 @@ def with_folder(template: Mapping[str, Any], site: Site, **also: str) -> Free:
 
 
 def gpus_of(template: Mapping[str, Any], main: int) -> int:
-    """Count the GPUs of a container of a faultless template."""
+    """Return the number of GPUs of a container; the template must be valid."""
     resources = read(template).spec.containers[main].resources
     return int(parse(str(((resources and resources.limits) or {}).get(GPU, 0))))

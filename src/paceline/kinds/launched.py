@@ -1,4 +1,4 @@
-"""What kinds with a launcher and workers share: MPIJob and ColossalAIJob."""
+"""Functions for kinds with a launcher and workers: MPIJob and ColossalAIJob."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Protocol
@@ -15,36 +15,34 @@ from paceline.objects.faults import duplicate, invalid, required
 from paceline.objects.gang import CleanUp, Gang, Launch, Member, Place, RestartPolicy, RestartScope, Site
 
 LAUNCHER, WORKER = "launcher", "worker"
-# T9k's own, for a program that only starts others.
+# T9k's defaults for a program that only starts others.
 LAUNCHER_RESOURCES = {"requests": {"cpu": "100m", "memory": "100Mi"}, "limits": {"cpu": "200m", "memory": "200Mi"}}
-# What a launcher has of the workers' container unless its author says otherwise.
+# Fields that a launcher's container inherits from the workers' unless its own template sets them.
 INHERITED = ("image", "imagePullPolicy", "workingDir", "env", "envFrom", "volumeMounts", "securityContext")
-# And of their pod: what its files are, and what lets their image be pulled and run.
+# The same for the pod: its volumes, and what is needed to pull and run the image.
 SHARED = ("volumes", "securityContext", "imagePullSecrets", "serviceAccountName", "nodeSelector", "tolerations")
-CONTAINER_HINT = "one container must be named worker; it does the training"
+CONTAINER_HINT = "one container must be named worker: the one that trains"
 
 CleanUpWorkers = Annotated[
     bool,
     about(
-        "Whether workers go when the job ends; the launcher stays, since its log is the result. Left out: those that "
-        "still run go. False: they run on until the job is deleted."
+        "Whether workers that are still running are deleted when the job ends; the launcher stays, for its log. "
+        "If false, they keep running until the job is deleted. Default: true."
     ),
 ]
 
 
 class OldCleanUpWorkers(Part, frozen=True, kw_only=True):
-    """Text in place of true and false, as in T9k's pages of 2023."""
+    """A string instead of true and false, as in T9k's pages of 2023."""
 
     clean_up_workers: (
-        Annotated[
-            bool | str, about("Whether workers go when the job ends; the launcher stays, since its log is the result.")
-        ]
+        Annotated[bool | str, about("Whether workers are deleted when the job ends; the launcher stays, for its log.")]
         | None
     ) = None
 
 
 class Policy(Protocol):
-    """What goes when the job ends."""
+    """The part of a run policy that decides which pods are deleted when the job ends."""
 
     @property
     def clean_up_workers(self) -> bool | None: ...
@@ -77,106 +75,116 @@ class Job(Protocol):
 
 
 def check(job: Job, path: str) -> Iterator[Fault]:
-    """Name what breaks a rule between fields that both kinds have."""
-    where, types = f"{path}.replicaSpecs", [each.type for each in job.replica_specs]
-    for index, each in enumerate(job.replica_specs):
-        if each.type in types[:index]:
-            yield duplicate(f"{where}[{index}].type", each.type)
-        if each.type == LAUNCHER and each.replicas > 1:
-            yield invalid(f"{where}[{index}].replicas", each.replicas, "there is one launcher; ask for 1")
+    """Yield a fault for each broken rule that both kinds have."""
+    specs_path, types = f"{path}.replicaSpecs", [spec.type for spec in job.replica_specs]
+    for index, spec in enumerate(job.replica_specs):
+        if spec.type in types[:index]:
+            yield duplicate(f"{specs_path}[{index}].type", spec.type)
+        if spec.type == LAUNCHER and spec.replicas > 1:
+            yield invalid(f"{specs_path}[{index}].replicas", spec.replicas, "a job has exactly one launcher; must be 1")
     yield from check_run_mode(job.run_mode, (LAUNCHER, WORKER), f"{path}.runMode")
     if WORKER in types:
-        yield from _check_templates(job, where)
+        yield from _check_templates(job, specs_path)
     else:
-        yield required(where, "add replicas of type worker; the program runs there")
+        yield required(specs_path, "add an entry of type worker; it runs the program")
 
 
 def _check_templates(job: Job, path: str) -> Iterator[Fault]:
-    """Check what is written first: only then can a launcher's template be filled in."""
-    wrong: list[Fault] = []
-    for index, each in enumerate(job.replica_specs):
-        where = f"{path}[{index}].template"
-        if each.type == LAUNCHER:
-            wrong += check_sketch(each.template or {}, where)
-        elif each.template is None:
-            wrong.append(required(where, "say what a worker's pod is"))
+    """Yield the faults of the templates; the completed launcher template is checked only if those written are valid."""
+    faults: list[Fault] = []
+    for index, spec in enumerate(job.replica_specs):
+        template_path = f"{path}[{index}].template"
+        if spec.type == LAUNCHER:
+            faults += check_sketch(spec.template or {}, template_path)
+        elif spec.template is None:
+            faults.append(required(template_path, "set the pod template of the workers"))
         else:
-            wrong += _check_worker(each.template, where)
-    yield from wrong
-    filled = [f"{path}[{index}].template" for index, each in enumerate(job.replica_specs) if each.type == LAUNCHER]
-    for where in () if wrong else filled:
-        yield from check_template(_launcher_template(job), where)
+            faults += _check_worker(spec.template, template_path)
+    yield from faults
+    launcher_paths = [
+        f"{path}[{index}].template" for index, spec in enumerate(job.replica_specs) if spec.type == LAUNCHER
+    ]
+    for template_path in () if faults else launcher_paths:
+        yield from check_template(_launcher_template(job), template_path)
 
 
 def _check_worker(template: Free, path: str) -> Iterator[Fault]:
-    wrong = check_template(template, path)
-    yield from wrong
-    if not wrong and WORKER not in [each["name"] for each in template["spec"]["containers"]]:
+    faults = check_template(template, path)
+    yield from faults
+    if not faults and WORKER not in [container["name"] for container in template["spec"]["containers"]]:
         yield required(f"{path}.spec.containers", CONTAINER_HINT)
 
 
 def workers(job: Job) -> tuple[Place, ...]:
-    """Give the places of the workers."""
+    """Return the workers."""
     return tuple(Place(WORKER, index) for index in range(_spec(job, WORKER).replicas))
 
 
 def places(job: Job) -> tuple[Place, ...]:
-    """Give every place of the job: the launcher, then the workers."""
+    """Return every replica of the job: the launcher, then the workers."""
     return (Place(LAUNCHER, 0), *workers(job))
 
 
 def templates(job: Job, path: str) -> tuple[Located, ...]:
-    """Give the pod templates with their paths; a launcher's is filled in, and lies where its volumes are written."""
-    types = [each.type for each in job.replica_specs]
+    """Return the pod templates with their paths; the launcher's is completed, and has the path of its volumes."""
+    types = [spec.type for spec in job.replica_specs]
     worker = f"{path}.replicaSpecs[{types.index(WORKER)}].template"
     return (worker, _spec(job, WORKER).template or {}), (_launcher_path(job, path, worker), _launcher_template(job))
 
 
-def _launcher_path(job: Job, path: str, otherwise: str) -> str:
-    for index, each in enumerate(job.replica_specs):
-        if each.type == LAUNCHER and "volumes" in ((each.template or {}).get("spec") or {}):
+def _launcher_path(job: Job, path: str, default: str) -> str:
+    for index, spec in enumerate(job.replica_specs):
+        if spec.type == LAUNCHER and "volumes" in ((spec.template or {}).get("spec") or {}):
             return f"{path}.replicaSpecs[{index}].template"
-    return otherwise
+    return default
 
 
 def main_container(template: Free, role: str) -> int:
-    """Find the container that a role works in."""
-    names = [each["name"] for each in template["spec"]["containers"]]
+    """Return the index of the container that does the work of a role."""
+    names = [container["name"] for container in template["spec"]["containers"]]
     return names.index(role) if role in names else 0
 
 
 def started(job: Job, template: Free, *, site: Site, place: Place, command: list[str]) -> Free:
-    """Copy a template with the command of its role; only a launcher may have another one after a pause."""
+    """Return a copy of a template with the command of its role; only a launcher may have another one after a pause."""
     main = main_container(template, place.role)
-    begun = with_container(template, main, command=command, args=None)
+    started_template = with_container(template, main, command=command, args=None)
     if not site.is_resumed:
-        return begun
-    changed = resumed(begun, job.run_mode, role=place.role, main=main)
-    own = changed["spec"]["containers"][main]["command"]
+        return started_template
+    changed = resumed(started_template, job.run_mode, role=place.role, main=main)
+    resumed_command = changed["spec"]["containers"][main]["command"]
     if place.role != LAUNCHER:
         return with_container(changed, main, command=command, args=None)
-    return changed if own == command else with_container(changed, main, command=with_stand_ins(*own))
+    return (
+        changed
+        if resumed_command == command
+        else with_container(changed, main, command=with_stand_ins(*resumed_command))
+    )
 
 
 def gpus(job: Job) -> int:
-    """Count the GPUs of one worker."""
+    """Return the number of GPUs of one worker."""
     template = _spec(job, WORKER).template or {}
     return gpus_of(template, main_container(template, WORKER))
 
 
 def own_env(job: Job, launcher: Free) -> dict[str, str]:
-    """Give the variables that a launcher's container has in plain text and the workers' has not."""
+    """Return the plain variables that the launcher's container has and the workers' has not."""
     worker = _spec(job, WORKER).template or {}
-    theirs = worker["spec"]["containers"][main_container(worker, WORKER)].get("env") or ()
-    mine = launcher["spec"]["containers"][main_container(launcher, LAUNCHER)].get("env") or ()
-    return {each["name"]: each.get("value") or "" for each in mine if each not in theirs and "valueFrom" not in each}
+    worker_env = worker["spec"]["containers"][main_container(worker, WORKER)].get("env") or ()
+    launcher_env = launcher["spec"]["containers"][main_container(launcher, LAUNCHER)].get("env") or ()
+    return {
+        variable["name"]: variable.get("value") or ""
+        for variable in launcher_env
+        if variable not in worker_env and "valueFrom" not in variable
+    }
 
 
 def gang(job: Job, template: Callable[[Place, Free], Free], files: Launch) -> Gang:
-    """Put the members together: the launcher decides, and one try is lost with any member of it."""
+    """Return the gang: the launcher decides the result, and an attempt fails with any of its members."""
     written = {WORKER: _spec(job, WORKER).template or {}, LAUNCHER: _launcher_template(job)}
     restarts = {
-        role: restart_object(next((each.restart_policy for each in job.replica_specs if each.type == role), None))
+        role: restart_object(next((spec.restart_policy for spec in job.replica_specs if spec.type == role), None))
         for role in written
     }
     members = tuple(
@@ -198,7 +206,7 @@ def gang(job: Job, template: Callable[[Place, Free], Free], files: Launch) -> Ga
         scope=job.restart_scope or RestartScope.GANG,
         backoff_limit=None,
         role_limits={role: restart.limit for role, restart in restarts.items()},
-        # Workers never end by themselves, and the launcher has ended when the job has.
+        # Workers never end by themselves, and the launcher has ended when the job ends.
         clean_up=CleanUp.NONE if stays else CleanUp.UNFINISHED,
         launch=files,
         servers=(WORKER,),
@@ -206,7 +214,7 @@ def gang(job: Job, template: Callable[[Place, Free], Free], files: Launch) -> Ga
 
 
 def modernise(draft: Draft, *, old_container: str = "") -> None:
-    """Turn `spec.worker` into the first entry of `replicaSpecs`, and texts into what they say."""
+    """Migrate `spec.worker` to the first entry of `replicaSpecs`, and strings to the type of their field; warn."""
     old, new = ("spec", "worker"), ("spec", "replicaSpecs", 0)
     if isinstance(draft.get(*old), dict) and not draft.has("spec", "replicaSpecs"):
         draft.tell(old, "is the old form of spec.replicaSpecs with type worker")
@@ -225,34 +233,38 @@ def _rename(draft: Draft, index: int, old_container: str) -> None:
     for position in range(draft.count(*template)):
         path = (*template, position, "name")
         if draft.get(*path) == old_container:
-            draft.tell(path, f'"{old_container}" is the old name of the container "{WORKER}"')
+            draft.tell(path, f'"{old_container}" is the old name for the container "{WORKER}"')
             draft.put(path, WORKER)
 
 
 def _texts(draft: Draft) -> None:
-    """T9k's pages of 2023 write text where true or false is meant."""
+    """Migrate the strings that T9k's pages of 2023 have instead of true and false."""
     path = ("spec", "runPolicy", "cleanUpWorkers")
     written = draft.get(*path)
     if isinstance(written, str):
-        meant = written.lower() in ("true", "all", "unfinished")
-        draft.tell(path, f'"{written}" is the old form of {str(meant).lower()}')
-        draft.put(path, meant)
+        value = written.lower() in ("true", "all", "unfinished")
+        draft.tell(path, f'"{written}" is the old form of {str(value).lower()}')
+        draft.put(path, value)
 
 
 def _spec(job: Job, role: str) -> Replica:
-    return next(each for each in job.replica_specs if each.type == role)
+    return next(spec for spec in job.replica_specs if spec.type == role)
 
 
 def _launcher_template(job: Job) -> Free:
-    """Fill a launcher's template in: what it does not say, it has of the workers'."""
-    said = next((each.template for each in job.replica_specs if each.type == LAUNCHER), None) or {}
+    """Return the launcher's template; fields that it does not set are taken from the workers' template."""
+    written = next((spec.template for spec in job.replica_specs if spec.type == LAUNCHER), None) or {}
     worker = _spec(job, WORKER).template or {}
-    theirs = worker["spec"]["containers"][main_container(worker, WORKER)]
-    spec = said.get("spec") or {}
-    own = [dict(each) for each in spec.get("containers") or ()] or [{"name": LAUNCHER}]
-    main = main_container({"spec": {"containers": own}}, LAUNCHER)
+    worker_container = worker["spec"]["containers"][main_container(worker, WORKER)]
+    spec = written.get("spec") or {}
+    containers = [dict(container) for container in spec.get("containers") or ()] or [{"name": LAUNCHER}]
+    main = main_container({"spec": {"containers": containers}}, LAUNCHER)
     has_volumes = "volumes" in spec
-    inherited = {key: theirs[key] for key in INHERITED if key in theirs and (key != "volumeMounts" or not has_volumes)}
-    own[main] = {**inherited, "resources": LAUNCHER_RESOURCES, **own[main]}
+    inherited = {
+        key: worker_container[key]
+        for key in INHERITED
+        if key in worker_container and (key != "volumeMounts" or not has_volumes)
+    }
+    containers[main] = {**inherited, "resources": LAUNCHER_RESOURCES, **containers[main]}
     shared = {key: worker["spec"][key] for key in SHARED if key in worker["spec"]}
-    return {**said, "spec": {**shared, **spec, "containers": own}}
+    return {**written, "spec": {**shared, **spec, "containers": containers}}

@@ -1,7 +1,7 @@
 """MPIJob: a launcher that runs mpirun over workers.
 
 In     a spec whose fields already satisfy their bounds.
-Out    a Gang: workers that wait to be reached, and a launcher whose exit status is the job's.
+Out    a Gang: workers that run an agent, and a launcher whose exit code decides the job's result.
 Never  reads a pod, a clock, or another kind.
 """
 
@@ -32,12 +32,18 @@ IN_ALL = ("-np", "--np", "-n", "--n", "-c")
 
 
 class ReplicaSpec(Part, frozen=True, kw_only=True):
-    """Replicas that are alike."""
+    """Replicas of one type."""
 
-    type: Annotated[Literal["launcher", "worker"], about("What these replicas do: launcher or worker.")]
+    type: Annotated[Literal["launcher", "worker"], about("Role of these replicas: launcher or worker.")]
     replicas: Replicas = 1
     template: (
-        Annotated[Template, about("The pod of one replica; a launcher's may be left out or hold what differs.")] | None
+        Annotated[
+            Template,
+            about(
+                "Pod template of a replica. A launcher's is optional; it takes what it does not set from the workers'."
+            ),
+        ]
+        | None
     ) = None
     restart_policy: RestartObject | None = None
 
@@ -46,37 +52,37 @@ class MPIConfig(Part, frozen=True, kw_only=True):
     """How mpirun is called."""
 
     mca: Annotated[dict[str, str], about("MCA parameters, such as {btl: ^openib}.")] | None = None
-    home: Annotated[str, about("Where Open MPI lies in the image, when it is not in the PATH.")] | None = None
-    extra_args: Annotated[Words, about("Further arguments of mpirun, such as [-N, '2'].")] = ()
-    script: Annotated[Words, about("What mpirun starts, such as [python3, train.py].")] = ()
+    home: Annotated[str, about("Directory of Open MPI in the image, if it is not in the PATH.")] | None = None
+    extra_args: Annotated[Words, about("Additional arguments for mpirun, such as [-N, '2'].")] = ()
+    script: Annotated[Words, about("Program that mpirun starts, such as [python3, train.py].")] = ()
 
 
 class Ssh(Part, frozen=True, kw_only=True):
-    """T9k's SSH settings. No SSH runs here: what stands in for it needs neither keys nor a server in the image."""
+    """T9k's SSH settings. Paceline uses no SSH: its replacement needs neither keys nor a server in the image."""
 
-    ssh_auth_mount_path: Annotated[str, about("Where T9k mounts keys. Not used.")] | None = None
-    sshd_path: Annotated[str, about("The SSH server that workers run in debug mode; nothing else uses it.")] | None = (
-        None
-    )
+    ssh_auth_mount_path: Annotated[str, about("Path at which T9k mounts keys. Not used.")] | None = None
+    sshd_path: (
+        Annotated[str, about("Path of the SSH server that workers run in debug mode; otherwise not used.")] | None
+    ) = None
 
 
 class RunPolicy(Limits, frozen=True, kw_only=True):
-    """The limits of the job's life, and what goes when it ends."""
+    """Deadlines of the job, and what is deleted when it ends."""
 
     clean_up_workers: CleanUpWorkers | None = None
 
 
 class MPIJob(Fed, frozen=True, kw_only=True):
-    """A program under mpirun on several workers; the launcher's exit status is the job's."""
+    """An MPI program that runs on several workers; the launcher's exit code decides the job's result."""
 
-    replica_specs: Annotated[tuple[ReplicaSpec, ...], Meta(min_length=1), about("The workers, and the launcher.")]
+    replica_specs: Annotated[tuple[ReplicaSpec, ...], Meta(min_length=1), about("The workers and the launcher.")]
     mpi_config: Annotated[MPIConfig, about("How mpirun is called.")] | None = None
     ssh: Annotated[Ssh, about("T9k's SSH settings.")] | None = None
     restart_scope: Scope | None = None
     suspend: Suspend = False
-    run_mode: Annotated[RunMode, about("Debug or pause the job.")] | None = None
-    run_policy: Annotated[RunPolicy, about("Limits of the job's life.")] | None = None
-    scheduler: Annotated[Scheduler, about("Who places the pods.")] | None = None
+    run_mode: Annotated[RunMode, about("Debug and pause mode.")] | None = None
+    run_policy: Annotated[RunPolicy, about("Deadlines and limits of the job.")] | None = None
+    scheduler: Annotated[Scheduler, about("Scheduler of the pods.")] | None = None
 
 
 class OldRecovery(Part, frozen=True, kw_only=True):
@@ -87,9 +93,9 @@ class OldRecovery(Part, frozen=True, kw_only=True):
 
 
 class OldWorker(Part, frozen=True, kw_only=True):
-    """The workers, as they were written until 2025."""
+    """The workers, in the shape used until 2025."""
 
-    replicas: Annotated[Count, about("Old place of replicas.")] | None = None
+    replicas: Annotated[Count, about("Old form of replicas.")] | None = None
     template: Template | None = None
     extra_m_p_i_args: Annotated[Words, about("Old form of mpiConfig.extraArgs.")] = ()
     cmd: Annotated[Words, about("Old form of mpiConfig.script.")] = ()
@@ -98,38 +104,42 @@ class OldWorker(Part, frozen=True, kw_only=True):
 
 
 class OldSsh(Part, frozen=True, kw_only=True):
-    """ColossalAIJob's spelling."""
+    """SSH settings in the spelling of ColossalAIJob."""
 
-    auth_mount_path: Annotated[str, about("Where T9k mounts keys; ColossalAIJob spells it so.")] | None = None
+    auth_mount_path: Annotated[str, about("Path at which T9k mounts keys, as in ColossalAIJob. Not used.")] | None = (
+        None
+    )
 
 
 class OldMPIJob(Part, frozen=True, kw_only=True):
-    """What was written until 2025."""
+    """Fields of the shape used until 2025."""
 
     worker: Annotated[OldWorker, about("Old form of replicaSpecs and mpiConfig.")] | None = None
     mca: Annotated[dict[str, str], about("Old form of mpiConfig.mca.")] | None = None
     mpi_home: Annotated[str, about("Old form of mpiConfig.home.")] | None = None
     ssh: Annotated[OldSsh, about("T9k's SSH settings.")] | None = None
-    run_policy: Annotated[OldCleanUpWorkers, about("What goes when the job ends.")] | None = None
+    run_policy: Annotated[OldCleanUpWorkers, about("What is deleted when the job ends.")] | None = None
 
 
 def check(job: MPIJob, path: str) -> tuple[Fault, ...]:
-    """Name what breaks a rule between fields."""
-    found = list(launched.check(job, path))
+    """Return the broken rules between fields."""
+    faults = list(launched.check(job, path))
     if not (job.mpi_config or MPIConfig()).script and not is_debug(job.run_mode):
-        found.append(required(f"{path}.mpiConfig.script", "say what mpirun starts, such as [python3, train.py]"))
-    return tuple(found)
+        faults.append(
+            required(f"{path}.mpiConfig.script", "set the program that mpirun starts, such as [python3, train.py]")
+        )
+    return tuple(faults)
 
 
 def expand(job: MPIJob, site: Site) -> Gang:
-    """Spell out the members; workers wait, the launcher starts the program in all of them."""
+    """Return the gang: workers run an agent, and the launcher starts the program in all of them."""
     hosts = dict.fromkeys(launched.workers(job), _slots(job))
 
     def template(place: Place, written: Free) -> Free:
         command = _mpirun(job) if place.role == LAUNCHER else launch.serve(site, place)
         written = launched.started(job, written, site=site, place=place, command=command)
         main = launched.main_container(written, place.role)
-        default = _waiting(job, site, place) if place.role == WORKER else None
+        default = _debug_command(job, site, place) if place.role == WORKER else None
         written = debugged(written, job.run_mode, role=place.role, main=main, default=default)
         if place.role == LAUNCHER:
             written = with_env(written, _env())
@@ -139,22 +149,22 @@ def expand(job: MPIJob, site: Site) -> Gang:
 
 
 def places(job: MPIJob) -> tuple[Place, ...]:
-    """Give every place of the job: the launcher, then the workers."""
+    """Return every replica of the job: the launcher, then the workers."""
     return launched.places(job)
 
 
 def templates(job: MPIJob, path: str) -> tuple[Located, ...]:
-    """Give every pod template with its path; the launcher's is filled in from the workers'."""
+    """Return every pod template with its path; the launcher's is completed from the workers'."""
     return launched.templates(job, path)
 
 
 def ports(job: MPIJob) -> Ports:
-    """Ask for the port of every worker's agent."""
+    """Return a port for each worker's agent."""
     return launch.agent_ports(launched.workers(job))
 
 
 def modernise(draft: Draft) -> None:
-    """Turn the shapes of 2023 and 2024 into today's."""
+    """Migrate the shapes of 2023 and 2024 to the current one, and warn."""
     config = ("spec", "mpiConfig")
     draft.move(("spec", "mca"), (*config, "mca"))
     draft.move(("spec", "mpiHome"), (*config, "home"))
@@ -183,18 +193,18 @@ KIND = JobKind(
 def _mpirun(job: MPIJob) -> list[str]:
     config = job.mpi_config or MPIConfig()
     program = f"{config.home.rstrip('/')}/bin/mpirun" if config.home else "mpirun"
-    words = ["--hostfile", launch.HOSTFILE, "--mca", "plm_rsh_agent", launch.SSH]
+    arguments = ["--hostfile", launch.HOSTFILE, "--mca", "plm_rsh_agent", launch.SSH]
     if config.home:
-        words += ["--prefix", config.home]
+        arguments += ["--prefix", config.home]
     for name, value in (config.mca or {}).items():
-        words += ["--mca", name, value]
-    return launch.with_stand_ins(program, *words, *config.extra_args, *config.script)
+        arguments += ["--mca", name, value]
+    return launch.with_stand_ins(program, *arguments, *config.extra_args, *config.script)
 
 
 def _env() -> dict[str, str]:
-    """Give what mpirun must know beside its arguments, or without them, when somebody calls it in debug mode.
+    """Return settings for mpirun as variables, so that they also apply when a user calls it in debug mode.
 
-    Full host names are ours, and root in a container is nobody.
+    Our host names are fully qualified, and root in a container has no special rights.
     """
     return {
         "OMPI_MCA_plm_rsh_agent": launch.SSH,
@@ -208,17 +218,17 @@ def _env() -> dict[str, str]:
     }
 
 
-def _waiting(job: MPIJob, site: Site, place: Place) -> tuple[str, ...]:
-    """Give what a worker does in debug mode: it can be reached, by the image's sshd if the author names it."""
+def _debug_command(job: MPIJob, site: Site, place: Place) -> tuple[str, ...]:
+    """Return the command of a worker in debug mode: the image's sshd if the spec names one, else the agent."""
     path = job.ssh.sshd_path if job.ssh else None
     return (path, "-D") if path else tuple(launch.serve(site, place))
 
 
 def _slots(job: MPIJob) -> int:
-    """Count the processes of one worker: as mpirun's arguments say, else one per GPU, else one."""
-    words = (job.mpi_config or MPIConfig()).extra_args
+    """Return the number of processes per worker: from mpirun's arguments, else one per GPU, else one."""
+    arguments = (job.mpi_config or MPIConfig()).extra_args
     workers = launched.workers(job)
-    for flag, value in pairwise(words):
+    for flag, value in pairwise(arguments):
         number = whole_number(value)
         if number and flag in PER_NODE:
             return number
@@ -228,23 +238,23 @@ def _slots(job: MPIJob) -> int:
 
 
 def _processes_to_args(draft: Draft) -> None:
-    """Turn the oldest shape's two fields into mpirun's arguments."""
+    """Migrate two fields of the oldest shape to arguments of mpirun, and warn."""
     path, args = ("spec", "worker"), ("spec", "mpiConfig", "extraArgs")
-    found: list[str] = []
+    added: list[str] = []
     count = draft.get(*path, "processesPerWorker")
     if isinstance(count, int):
-        found += ["-N", str(count)]
+        added += ["-N", str(count)]
         draft.tell((*path, "processesPerWorker"), f"is the old form of -N {count} in spec.mpiConfig.extraArgs")
         draft.drop(*path, "processesPerWorker")
     recovery = draft.get(*path, "processRecovery")
     if isinstance(recovery, Mapping):
-        said = "is the old form of --enable-recovery and --max-restarts in spec.mpiConfig.extraArgs"
-        found += _recovery(recovery)
-        draft.tell((*path, "processRecovery"), said)
+        message = "is the old form of --enable-recovery and --max-restarts in spec.mpiConfig.extraArgs"
+        added += _recovery(recovery)
+        draft.tell((*path, "processRecovery"), message)
         draft.drop(*path, "processRecovery")
-    if found:
+    if added:
         written = draft.get(*args)
-        draft.put(args, [*found, *(written if isinstance(written, list) else ())])
+        draft.put(args, [*added, *(written if isinstance(written, list) else ())])
 
 
 def _recovery(written: Mapping[str, Any]) -> Iterator[str]:

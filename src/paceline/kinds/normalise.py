@@ -1,14 +1,14 @@
-"""Old names and shapes turned into today's, the same for every kind; a kind's own old shapes lie in its file.
+"""Migration of old names and shapes that all kinds share; what only one kind has is migrated in its own module.
 
-T9k never changed the version of its kinds, so the generations are told apart by shape. Objects are stored as written;
-whoever reads one reads it through here.
+T9k never changed the version of its kinds, so an object's shape tells its generation. Objects are stored as written;
+every reader goes through this module.
 """
 
 from paceline.kinds.draft import Draft, Path, Today
 from paceline.kinds.kind import JobKind, ServiceKind
 from paceline.objects.meta import Object
 
-# Parts that were switched on by `enable` until 2023.
+# Objects that had a field `enable` until 2023; it is `enabled` now.
 SWITCHED: tuple[Path, ...] = (
     ("spec", "runMode", "debug"),
     ("spec", "runMode", "pause"),
@@ -17,21 +17,21 @@ SWITCHED: tuple[Path, ...] = (
 )
 CLEAN_UP: tuple[Path, ...] = (("spec", "runPolicy", "cleanUpPolicy"), ("spec", "cleanUpPolicy"))
 CLEAN_UPS = ("None", "All", "Unfinished")
-NO_EFFECT = "has no effect: pods are never restarted in place, replicas are tried again by the job's own restartPolicy"
+NO_EFFECT = "has no effect: containers are not restarted in place; the replica's own restartPolicy creates new pods"
 
 
 def normalise(kind: JobKind | ServiceKind, obj: Object) -> Today:
-    """Give an object of a kind in today's shape, where each part was written, and what its author should know."""
+    """Return an object in the current shape, with the path of each moved part and warnings for its author."""
     draft = Draft(kind=kind.alias_of or kind.kind, obj=obj)
     if kind.alias_of:
         draft.obj = {**obj, "kind": kind.alias_of}
-        draft.said.append(f"kind {kind.kind} is an old name of {kind.alias_of}")
+        draft.warnings.append(f"kind {kind.kind} is an old name for {kind.alias_of}")
     if isinstance(obj.get("spec"), dict):
         kind.modernise(draft)
         _switches(draft)
         _clean_up(draft)
         _pod_restarts(draft)
-    return Today(obj=draft.obj, moves=tuple(draft.moves), warnings=tuple(draft.said))
+    return Today(obj=draft.obj, moves=tuple(draft.moves), warnings=tuple(draft.warnings))
 
 
 def _switches(draft: Draft) -> None:
@@ -48,8 +48,8 @@ def _clean_up(draft: Draft) -> None:
 
 
 def _pod_restarts(draft: Draft) -> None:
-    places: list[Path] = [("spec", "replicaSpecs", index) for index in range(draft.count("spec", "replicaSpecs"))]
-    for place in (*places, ("spec", "worker")):
-        path = (*place, "template", "spec", "restartPolicy")
+    replicas: list[Path] = [("spec", "replicaSpecs", index) for index in range(draft.count("spec", "replicaSpecs"))]
+    for replica in (*replicas, ("spec", "worker")):
+        path = (*replica, "template", "spec", "restartPolicy")
         if draft.has(*path):
             draft.tell(path, NO_EFFECT)

@@ -1,7 +1,7 @@
-"""Notebook: a JupyterLab on a claim, to look into data and to write the script that the next job runs.
+"""Notebook: JupyterLab on a claim, to explore data and to write the script of the next job.
 
 In     a spec whose fields already satisfy their bounds.
-Out    its faults, the claims it mounts, and the pod with JupyterLab in it.
+Out    its faults, the claims it mounts, and the pod that runs JupyterLab.
 Never  starts anything: its controller does.
 """
 
@@ -23,69 +23,70 @@ from paceline.objects.window import PORT_NAME, Window, prefix_of, secret_name
 PLURAL = "notebooks"
 CONTAINER = "notebook"
 PORT = 8888
-# Where T9k's notebooks have the claim that people work in.
+# Path at which T9k's notebooks mount the user's working directory.
 WORKING = "/t9k/mnt"
 TOKEN_VOLUME, TOKEN_FOLDER = "notebook-token", "/run/secrets/paceline.dev/notebook"
-# JupyterLab looks at its kernels and terminals at most every so many seconds.
+# Interval in which JupyterLab looks for idle kernels and terminals.
 CULL_SECONDS = 300
 PAGE_FOLDER = "/tmp/jupyter-page"  # noqa: S108 - the pod's own
-# Its page would hold the token, and send it where proxies expect that of the cluster. Whoever has opened the page with
-# the token has a cookie, which does as well. It also asks every newcomer for leave to fetch news from outside.
+# By default the page contains the token, and sends it in the header in which proxies expect the cluster's token. The
+# cookie of a browser that opened the page with the token is enough. Announcements would ask every new user for
+# permission to fetch news from the internet.
 PAGE = '{"token": "", "disabledExtensions": {"@jupyterlab/apputils-extension:announcements": true}}'
 QUIET_PAGE = f"""mkdir -p "$0" && echo '{PAGE}' >"$0/page_config.json" && exec "$@\""""
-NO_RSTUDIO = "RStudio is not run here, only JupyterLab; set spec.type to jupyter"
+NO_RSTUDIO = "RStudio is not supported, only JupyterLab; set spec.type to jupyter"
 
 
 class Ssh(Part, frozen=True, kw_only=True, rename=None):
-    """Logging in from outside. Read, but not acted on: `kubectl exec` opens a shell in the notebook."""
+    """SSH access. It is accepted but has no effect: `kubectl exec` opens a shell in the notebook."""
 
-    enabled: Annotated[bool, about("Whether an SSH server runs in the notebook.")] = False
-    service_type: Annotated[str, about("Type of the service in front of it.")] | None = msgspec.field(
+    enabled: Annotated[bool, about("Whether an SSH server runs in the notebook. Not used.")] = False
+    service_type: Annotated[str, about("Type of the Service for SSH. Not used.")] | None = msgspec.field(
         default=None, name="serviceType"
     )
-    # T9k's spelling, on the wire as here.
-    authorized_keys: Annotated[Words, about("Secrets with the public keys that may log in.")] = ()
+    # T9k's spelling, also on the wire.
+    authorized_keys: Annotated[Words, about("Secrets with the public keys that may log in. Not used.")] = ()
 
 
 class NotebookSpec(Part, frozen=True, kw_only=True):
-    """A JupyterLab in the browser, with a terminal, on a claim."""
+    """JupyterLab with a terminal, in the browser, on a claim."""
 
-    type: Annotated[Literal["jupyter", "Jupyter", "RStudio"], about("Which program it is; jupyter is run here.")] = (
-        "jupyter"
-    )
+    type: Annotated[
+        Literal["jupyter", "Jupyter", "RStudio"], about("Program of the notebook; only jupyter is supported.")
+    ] = "jupyter"
     template: Template
-    ssh: Annotated[Ssh, about("Logging in from outside.")] | None = None
-    suspend: Annotated[bool, about("Stop it and keep the object; may change at any time.")] = False
+    ssh: Annotated[Ssh, about("SSH access. Not used.")] | None = None
+    suspend: Annotated[bool, about("Delete the pod and keep the object; may change at any time.")] = False
     idle_seconds: IdleSeconds = DEFAULT_IDLE_SECONDS
-    scheduler: Annotated[Scheduler, about("Who places the pod.")] | None = None
+    scheduler: Annotated[Scheduler, about("Scheduler of the pod.")] | None = None
 
 
 class OldNotebook(Part, frozen=True, kw_only=True):
-    """What was written until 2024."""
+    """Fields of the shape used until 2024."""
 
     run_mode: Annotated[Literal["running", "paused"], about("Old form of suspend.")] | None = None
 
 
 def check(spec: NotebookSpec, path: str) -> tuple[Fault, ...]:
-    """Name what breaks a rule between fields."""
+    """Return the broken rules between fields."""
     return tuple(check_template(spec.template, f"{path}.template"))
 
 
 def claims(spec: NotebookSpec, path: str) -> tuple[Claim, ...]:
-    """Give the claims it mounts, each with the path that names it."""
+    """Return the claims it mounts, each with the path that names it."""
     return tuple(claims_in(spec.template, f"{path}.template"))
 
 
 def expand(spec: NotebookSpec, site: Site) -> Window:
-    """Spell out the pod: the author's, with JupyterLab as the program of its notebook container."""
+    """Return the pod: that of the template, with JupyterLab as the command of its notebook container."""
     if spec.type == "RStudio":
         raise CannotRun(NO_RSTUDIO)
     containers = spec.template["spec"]["containers"]
-    index = next((place for place, each in enumerate(containers) if each["name"] == CONTAINER), 0)
+    index = next((position for position, container in enumerate(containers) if container["name"] == CONTAINER), 0)
     template = with_container(spec.template, index, **_program(containers[index], spec, site))
     token = {"name": TOKEN_VOLUME, "secret": {"secretName": secret_name(site.stem)}}
     pod = template["spec"]
-    # What fails is started again in its place; what ends well was shut down or has culled itself.
+    # A failed JupyterLab is restarted; exit code 0 means that a user shut it down or that it was idle for too long.
     pod = {**pod, "restartPolicy": "OnFailure", "volumes": [*(pod.get("volumes") or ()), token]}
     return Window(
         plural=PLURAL,
@@ -103,23 +104,23 @@ def expand(spec: NotebookSpec, site: Site) -> Window:
 
 
 def _program(container: Mapping[str, Any], spec: NotebookSpec, site: Site) -> Mapping[str, Any]:
-    """Give what the notebook container lacks; a command of its author's stays, and is told what ours would be."""
+    """Return the fields to set in the notebook container; a command of the template is kept, and gets our variables."""
     prefix = prefix_of(PLURAL, site.namespace, site.job)
     mounts = container.get("volumeMounts") or ()
-    has_working = any(each["mountPath"].rstrip("/") == WORKING for each in mounts)
+    has_working = any(mount["mountPath"].rstrip("/") == WORKING for mount in mounts)
     folder = container.get("workingDir") or (WORKING if has_working else "")
     has_program = _has_program(container)
     token = {"name": TOKEN_VOLUME, "mountPath": TOKEN_FOLDER, "readOnly": True}
-    ours: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "env": [*_env(prefix), *(container.get("env") or ()), *_usual(container, site, has_working=has_working)],
         "ports": _ports(container),
         "volumeMounts": [*mounts, token],
         "readinessProbe": container.get("readinessProbe") or _readiness(container, "" if has_program else prefix),
     }
     if has_program:
-        return ours
-    # Terminals begin where their server began.
-    return {**ours, "workingDir": folder or None, "command": _command(prefix, folder, spec.idle_seconds)}
+        return fields
+    # Terminals start in the working directory of the server.
+    return {**fields, "workingDir": folder or None, "command": _command(prefix, folder, spec.idle_seconds)}
 
 
 def _command(prefix: str, folder: str, idle_seconds: int) -> list[str]:
@@ -131,7 +132,7 @@ def _command(prefix: str, folder: str, idle_seconds: int) -> list[str]:
         "TerminalManager.cull_interval": min(CULL_SECONDS, idle_seconds),
     }
     settings = {
-        # Only at the pod's own address, and at no other port than the one that is announced.
+        # Listen only on the pod's address, and on no other port than the one that the Service uses.
         "ServerApp.ip": "$(POD_IP)",
         "ServerApp.port": PORT,
         "ServerApp.port_retries": 0,
@@ -146,42 +147,42 @@ def _command(prefix: str, folder: str, idle_seconds: int) -> list[str]:
 
 
 def _env(prefix: str) -> list[dict[str, Any]]:
-    """Give what JupyterLab must know; its token is in a file, because everybody sees arguments and variables."""
+    """Return variables for JupyterLab; the token is in a file, because others can see arguments and variables."""
     return [
         {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
         {"name": "NB_PREFIX", "value": prefix},
         {"name": "JUPYTER_TOKEN_FILE", "value": f"{TOKEN_FOLDER}/token"},
-        # Not below the home, which may be a claim that others mount: the token is written there too.
+        # Not below the home directory, which may be a shared claim: JupyterLab writes the token there.
         {"name": "JUPYTER_RUNTIME_DIR", "value": "/tmp/jupyter"},  # noqa: S108 - the pod's own
         {"name": "JUPYTER_CONFIG_PATH", "value": PAGE_FOLDER},
     ]
 
 
 def _usual(container: Mapping[str, Any], site: Site, *, has_working: bool) -> list[dict[str, str]]:
-    """Give T9k's variables, but for those that the author has set."""
-    taken = {each["name"] for each in container.get("env") or ()}
+    """Return T9k's variables, except for those that the template sets."""
+    existing = {variable["name"] for variable in container.get("env") or ()}
     limits = (container.get("resources") or {}).get("limits") or {}
     usual = {"T9K_NAMESPACE": site.namespace}
     if has_working:
         usual["HOME"] = WORKING
     if not any(name.startswith("nvidia.com/") for name in limits):
-        # An image made for GPUs would else see all of the machine's.
+        # Otherwise an image for GPUs would see all GPUs of the node.
         usual["NVIDIA_VISIBLE_DEVICES"] = "void"
-    return [{"name": name, "value": value} for name, value in usual.items() if name not in taken]
+    return [{"name": name, "value": value} for name, value in usual.items() if name not in existing]
 
 
 def _ports(container: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Give the container's ports; JupyterLab's too, unless another program runs there that has others."""
-    own = list(container.get("ports") or ())
-    is_told = any(each["containerPort"] == PORT for each in own) or (own and _has_program(container))
-    return own if is_told else [*own, {"name": PORT_NAME, "containerPort": PORT}]
+    """Return the container's ports, and JupyterLab's unless the container runs another program with its own ports."""
+    ports = list(container.get("ports") or ())
+    is_complete = any(port["containerPort"] == PORT for port in ports) or (ports and _has_program(container))
+    return ports if is_complete else [*ports, {"name": PORT_NAME, "containerPort": PORT}]
 
 
 def _port(container: Mapping[str, Any]) -> int:
-    """Tell at which port the pages are."""
+    """Return the port of the HTTP server."""
     if not _has_program(container):
         return PORT
-    ports = {each.get("name"): int(each["containerPort"]) for each in reversed(_ports(container))}
+    ports = {port.get("name"): int(port["containerPort"]) for port in reversed(_ports(container))}
     return ports.get(PORT_NAME) or next(reversed(ports.values()))
 
 
@@ -190,15 +191,15 @@ def _has_program(container: Mapping[str, Any]) -> bool:
 
 
 def _readiness(container: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """Ask JupyterLab for its version, which takes no token; of another program only whether it listens."""
-    asked: dict[str, Any] = {"tcpSocket": {"port": _port(container)}}
+    """Return the readiness probe: JupyterLab's version, which needs no token, or the open port of another program."""
+    check: dict[str, Any] = {"tcpSocket": {"port": _port(container)}}
     if prefix:
-        asked = {"httpGet": {"path": f"{prefix}/api", "port": PORT}}
-    return {**asked, "periodSeconds": 2, "timeoutSeconds": 10}
+        check = {"httpGet": {"path": f"{prefix}/api", "port": PORT}}
+    return {**check, "periodSeconds": 2, "timeoutSeconds": 10}
 
 
 def modernise(draft: Draft) -> None:
-    """Turn `runMode: paused` into `suspend: true`."""
+    """Migrate `runMode: paused` to `suspend: true`, and warn."""
     run_mode_to_suspend(draft)
 
 

@@ -1,7 +1,7 @@
-"""PyTorchTrainingJob: replicas that meet at the first of them, with torchrun or without.
+"""PyTorchTrainingJob: replicas that rendezvous at the first one, with or without torchrun.
 
 In     a spec whose fields already satisfy their bounds.
-Out    a Gang: members that know their master, rank and world size, and nothing torch about it.
+Out    a Gang: members that know their master, rank and world size.
 Never  reads a pod, a clock, or another kind.
 """
 
@@ -30,134 +30,141 @@ from paceline.objects.gang import Gang, Place, RestartPolicy, RestartScope, Site
 
 PORT = "master"
 USUAL_PORT = 29500
-# T9k's page says `python`, its examples say `pytorch`.
+# T9k's reference uses `python`, its examples use `pytorch`.
 TRAINING_CONTAINERS = ("pytorch", "python")
 PROCESS_WORDS = ("gpu", "cpu", "auto")
-# A replica that leaves, or is lost, costs each of the others one of torchrun's own restarts; torchrun itself has none.
+# A replica that leaves costs each of the others one of torchrun's own restarts, of which it has none by default.
 ELASTIC_RESTARTS = 10
 RENDEZVOUS_OPTIONS = ("--rdzv_conf", "--rdzv-conf")
 
 
 class ReplicaSpec(Part, frozen=True, kw_only=True):
-    """Replicas that are alike."""
+    """Replicas of one type."""
 
     type: ReplicaType
     replicas: Replicas = 1
     template: Template
     restart_policy: RestartText = RestartPolicy.ON_FAILURE
-    scaling_weight: Annotated[Count, about("Share of this type when the job is elastic.")] | None = None
+    scaling_weight: (
+        Annotated[Count, about("Weight of this type when an elastic job distributes its replicas.")] | None
+    ) = None
 
 
 class Torchrun(Part, frozen=True, kw_only=True):
     """How torchrun starts the processes of a replica."""
 
-    enabled: Annotated[bool, about("Start each replica by torchrun; the container's args name the script.")] = False
+    enabled: Annotated[
+        bool, about("Start every replica with torchrun; the container's args are the script and its arguments.")
+    ] = False
     max_restarts: (
-        Annotated[Count, about("Restarts that torchrun itself makes: 0 unless said, 10 in an elastic job.")] | None
+        Annotated[Count, about("Restarts by torchrun itself. If omitted, 0, or 10 in an elastic job.")] | None
     ) = None
-    proc_per_node: Annotated[int | str, about("Processes per replica: a number, or gpu for one per GPU.")] | None = None
+    proc_per_node: Annotated[int | str, about("Number of processes per replica, or gpu for one per GPU.")] | None = None
     rdzv_backend: Annotated[
-        Literal["c10d", "etcd", "etcd-v2"], about("Where replicas meet; an etcd server is yours to run.")
+        Literal["c10d", "etcd", "etcd-v2"], about("Rendezvous backend; you have to run an etcd server yourself.")
     ] = "c10d"
-    extra_options: Annotated[Words, about("Further options of torchrun.")] = ()
+    extra_options: Annotated[Words, about("Additional options for torchrun.")] = ()
 
 
 class OldTorchrun(Part, frozen=True, kw_only=True):
-    """What was dropped in 2023."""
+    """Fields that were removed in 2023."""
 
     min_nodes: Annotated[Count, about("Old form of elastic.minReplicas.")] | None = None
 
 
 class OldPyTorchTrainingJob(Part, frozen=True, kw_only=True):
-    """What was written until 2023."""
+    """Fields of the shape used until 2023."""
 
-    torchrun_config: Annotated[OldTorchrun, about("Start by torchrun.")] | None = None
+    torchrun_config: Annotated[OldTorchrun, about("Settings of torchrun.")] | None = None
 
 
 class PyTorchTrainingJob(Fed, frozen=True, kw_only=True):
-    """Distributed PyTorch training; the first replica is the master and decides over the job."""
+    """Distributed PyTorch training; the first replica is the master and decides the job's result."""
 
     replica_specs: Annotated[
-        tuple[ReplicaSpec, ...], Meta(min_length=1), about("The replicas; ranks follow their order here.")
+        tuple[ReplicaSpec, ...], Meta(min_length=1), about("The replicas, by type; ranks follow this order.")
     ]
-    torchrun_config: Annotated[Torchrun, about("Start by torchrun.")] | None = None
-    elastic: Annotated[Elastic, about("Bounds of a job that grows and shrinks; only with torchrun.")] | None = None
+    torchrun_config: Annotated[Torchrun, about("Settings of torchrun.")] | None = None
+    elastic: (
+        Annotated[Elastic, about("Elastic training: bounds for the number of replicas; requires torchrun.")] | None
+    ) = None
     restart_scope: Scope | None = None
     suspend: Suspend = False
-    run_mode: Annotated[RunMode, about("Debug or pause the job.")] | None = None
-    run_policy: Annotated[RunPolicy, about("Limits of the job's life.")] | None = None
-    scheduler: Annotated[Scheduler, about("Who places the pods.")] | None = None
+    run_mode: Annotated[RunMode, about("Debug and pause mode.")] | None = None
+    run_policy: Annotated[RunPolicy, about("Deadlines and limits of the job.")] | None = None
+    scheduler: Annotated[Scheduler, about("Scheduler of the pods.")] | None = None
     tensorboard_spec: (
-        Annotated[TensorBoardSpec, about("The TensorBoard of this job; it outlives the job's pods.")] | None
+        Annotated[TensorBoardSpec, about("TensorBoard of this job; it keeps running after the job's pods are deleted.")]
+        | None
     ) = None
 
 
 def check(job: PyTorchTrainingJob, path: str) -> tuple[Fault, ...]:
-    """Name what breaks a rule between fields."""
-    found = list(check_replicas(job.replica_specs, f"{path}.replicaSpecs"))
-    found += check_run_mode(job.run_mode, types_of(job.replica_specs), f"{path}.runMode")
+    """Return the broken rules between fields."""
+    faults = list(check_replicas(job.replica_specs, f"{path}.replicaSpecs"))
+    faults += check_run_mode(job.run_mode, types_of(job.replica_specs), f"{path}.runMode")
     if job.torchrun_config is not None:
-        found += _check_processes(job.torchrun_config, f"{path}.torchrunConfig")
-    found += check_elastic(job.elastic, f"{path}.elastic")
+        faults += _check_processes(job.torchrun_config, f"{path}.torchrunConfig")
+    faults += check_elastic(job.elastic, f"{path}.elastic")
     if job.tensorboard_spec is not None:
-        found += check_logs(job.tensorboard_spec, f"{path}.tensorboardSpec")
-    if not found and _uses_torchrun(job) and not is_debug(job.run_mode):
-        found += _check_scripts(job, path)
-    return tuple(found)
+        faults += check_logs(job.tensorboard_spec, f"{path}.tensorboardSpec")
+    if not faults and _uses_torchrun(job) and not is_debug(job.run_mode):
+        faults += _check_scripts(job, path)
+    return tuple(faults)
 
 
 def expand(job: PyTorchTrainingJob, site: Site) -> Gang:
-    """Spell out the members; ranks count through the types in the order they are written."""
+    """Return the gang; ranks are numbered by type, in the order of the spec."""
     restarts = ELASTIC_RESTARTS if is_elastic(job.elastic) else None
-    crew = _Crew(site=site, places=places(job), nodes=_nodes(job), restarts=restarts)
+    peers = _TorchPeers(site=site, places=places(job), nodes=_nodes(job), restarts=restarts)
     specs = {spec.type: spec for spec in job.replica_specs}
     members = tuple(
         training.member(
             specs[place.role],
             place,
-            _template(job, specs[place.role].template, crew=crew, rank=rank),
+            _template(job, specs[place.role].template, peers=peers, rank=rank),
             *TRAINING_CONTAINERS,
         )
-        for rank, place in enumerate(crew.places)
+        for rank, place in enumerate(peers.places)
     )
-    made = training.gang(
+    gang = training.gang(
         members,
         job.replica_specs,
-        leader=crew.places[0],
+        leader=peers.places[0],
         scope=job.restart_scope or _usual_scope(job),
         policy=job.run_policy,
     )
-    return with_size(made, job.elastic) if _uses_torchrun(job) else made
+    return with_size(gang, job.elastic) if _uses_torchrun(job) else gang
 
 
 def places(job: PyTorchTrainingJob) -> tuple[Place, ...]:
-    """Give every place of the job, types in the order they are written."""
-    wanted = {each.type: each.replicas for each in job.replica_specs}
-    weights = {each.type: each.scaling_weight or 0 for each in job.replica_specs}
-    counts = sizes(wanted, weights, job.elastic if _uses_torchrun(job) else None)
+    """Return every replica of the job, by type in the order of the spec."""
+    replicas = {spec.type: spec.replicas for spec in job.replica_specs}
+    weights = {spec.type: spec.scaling_weight or 0 for spec in job.replica_specs}
+    counts = sizes(replicas, weights, job.elastic if _uses_torchrun(job) else None)
     return tuple(Place(role, index) for role, count in counts.items() for index in range(count))
 
 
 def templates(job: PyTorchTrainingJob, path: str) -> tuple[Located, ...]:
-    """Give every pod template with its path."""
+    """Return every pod template with its path."""
     return templates_of(job.replica_specs, f"{path}.replicaSpecs")
 
 
 def ports(_job: PyTorchTrainingJob) -> Ports:
-    """Ask for the port of the master's store."""
+    """Return the port of the master's store."""
     return {PORT: USUAL_PORT}
 
 
 def claims(job: PyTorchTrainingJob, path: str) -> tuple[Claim, ...]:
-    """Give the claims whose logs the job's TensorBoard shows."""
+    """Return the claims with logs of the job's TensorBoard."""
     return () if job.tensorboard_spec is None else log_claims(job.tensorboard_spec, f"{path}.tensorboardSpec")
 
 
 def modernise(draft: Draft) -> None:
-    """Turn the shapes of 2023 into today's, and say what has no effect."""
+    """Migrate the shapes of 2023 to the current one, and warn about fields without effect."""
     nodes = ("spec", "torchrunConfig", "minNodes")
     if draft.has(*nodes):
-        draft.tell(nodes, "is an old field without effect; spec.elastic.minReplicas says how few replicas are enough")
+        draft.tell(nodes, "is an old field and has no effect; use spec.elastic.minReplicas")
         draft.drop(*nodes)
     training.modernise(draft)
     if _is_on(draft, "elastic") and not _is_on(draft, "torchrunConfig"):
@@ -192,25 +199,25 @@ def _uses_torchrun(job: PyTorchTrainingJob) -> bool:
 def _nodes(job: PyTorchTrainingJob) -> str:
     if job.elastic is None or not job.elastic.enabled or not _uses_torchrun(job):
         return str(len(places(job)))
-    # Who runs is told once, and must let in whoever comes later.
+    # A running replica cannot be given a new limit, and must accept replicas that join later.
     return f"{job.elastic.min_replicas or 1}:{job.elastic.max_replicas or MAX_REPLICAS}"
 
 
 def _usual_scope(job: PyTorchTrainingJob) -> RestartScope:
-    # The peers of a dead rank hang or fail, and one that comes back alone finds no rendezvous to join: the process
-    # group was made once, with and without torchrun (the store lives in replica 0). Only elastic agents re-join.
+    # The peers of a dead rank hang or fail, and a replica that restarts alone finds no rendezvous to join: the process
+    # group is created once, with and without torchrun (the store is in replica 0). Only elastic agents re-join.
     return RestartScope.REPLICA if is_elastic(job.elastic) and _uses_torchrun(job) else RestartScope.GANG
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Crew:
-    """What every member is told about the others."""
+class _TorchPeers:
+    """What every member has to know about the others."""
 
     site: Site
     places: tuple[Place, ...]
-    # How many may come together: a number, or FEWEST:MOST of an elastic job.
+    # Number of nodes for torchrun, or MIN:MAX of an elastic job.
     nodes: str
-    # What torchrun restarts by itself where nobody says.
+    # Default for the restarts by torchrun itself.
     restarts: int | None = None
 
     @property
@@ -222,79 +229,79 @@ class _Crew:
         return self.site.ports[PORT]
 
 
-def _template(job: PyTorchTrainingJob, template: Free, *, crew: _Crew, rank: int) -> Free:
-    role, main = crew.places[rank].role, training.container_named(template, *TRAINING_CONTAINERS)
+def _template(job: PyTorchTrainingJob, template: Free, *, peers: _TorchPeers, rank: int) -> Free:
+    role, main = peers.places[rank].role, training.container_named(template, *TRAINING_CONTAINERS)
     config = job.torchrun_config or Torchrun()
-    if crew.site.is_resumed:
+    if peers.site.is_resumed:
         template = resumed(template, job.run_mode, role=role, main=main)
     if config.enabled:
         script = template["spec"]["containers"][main].get("args") or []
-        template = with_container(template, main, command=["torchrun"], args=[*_torchrun(config, crew, rank), *script])
+        template = with_container(template, main, command=["torchrun"], args=[*_torchrun(config, peers, rank), *script])
     template = debugged(template, job.run_mode, role=role, main=main)
-    return with_env(template, _env(config, crew, rank))
+    return with_env(template, _env(config, peers, rank))
 
 
-def _env(config: Torchrun, crew: _Crew, rank: int) -> dict[str, str]:
-    """Give what scripts of T9k and Kubeflow read, and torchrun when the user calls it (PET_*).
+def _env(config: Torchrun, peers: _TorchPeers, rank: int) -> dict[str, str]:
+    """Return the variables that scripts of T9k and Kubeflow read, and torchrun if the user calls it (PET_*).
 
-    No LOCAL_RANK: scripts take its presence for a sign of torchrun.
+    LOCAL_RANK is not set: scripts detect torchrun by it.
     """
-    told = {
-        "MASTER_ADDR": crew.host,
-        "MASTER_PORT": str(crew.port),
+    env = {
+        "MASTER_ADDR": peers.host,
+        "MASTER_PORT": str(peers.port),
         "RANK": str(rank),
-        "WORLD_SIZE": str(len(crew.places)),
-        "PET_MASTER_ADDR": crew.host,
-        "PET_MASTER_PORT": str(crew.port),
-        "PET_NNODES": crew.nodes,
+        "WORLD_SIZE": str(len(peers.places)),
+        "PET_MASTER_ADDR": peers.host,
+        "PET_MASTER_PORT": str(peers.port),
+        "PET_NNODES": peers.nodes,
         "PET_NPROC_PER_NODE": str(config.proc_per_node or 1),
         "PYTHONUNBUFFERED": "1",
     }
     if not config.enabled:
-        # Torchrun under c10d gives ranks by itself, and would warn of this one in every log.
-        told["PET_NODE_RANK"] = str(rank)
-    elif crew.nodes != "1":
-        # Agents that share their store with the training remember its address and its keys from the first round on
-        # (seen in 2.13): who joins in a later one waits in vain, and who restarts meets ports of the dead.
-        told["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
-    return told
+        # With c10d, torchrun assigns ranks itself and would log a warning about this variable.
+        env["PET_NODE_RANK"] = str(rank)
+    elif peers.nodes != "1":
+        # Agents that share their store with the training keep its address and keys from the first round on (seen in
+        # PyTorch 2.13): a replica that joins later waits forever, and one that restarts connects to ports of dead ones.
+        env["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
+    return env
 
 
-def _torchrun(config: Torchrun, crew: _Crew, rank: int) -> list[str]:
-    # Underscores, because torchrun of PyTorch 1.x knows no dashes.
-    words = [
-        f"--nnodes={crew.nodes}",
+def _torchrun(config: Torchrun, peers: _TorchPeers, rank: int) -> list[str]:
+    # Underscores, because torchrun of PyTorch 1.x does not accept dashes.
+    arguments = [
+        f"--nnodes={peers.nodes}",
         f"--nproc_per_node={config.proc_per_node or 1}",
         f"--rdzv_backend={config.rdzv_backend}",
-        f"--rdzv_id={crew.site.stem}",
-        f"--role={crew.places[rank].role}",
+        f"--rdzv_id={peers.site.stem}",
+        f"--role={peers.places[rank].role}",
     ]
-    ours, theirs = [], _Options(config.extra_options)
+    settings, options = [], _Options(config.extra_options)
     if config.rdzv_backend == "c10d":
-        words.append(f"--rdzv_endpoint={crew.host}:{crew.port}")
-        # Said, not guessed: torchrun would compare addresses to find out which replica holds the store.
-        ours.append(f"is_host={int(rank == 0)}")
-    if conf := [*ours, *theirs.meeting]:
-        words.append(f"--rdzv_conf={','.join(conf)}")
-    restarts = config.max_restarts if config.max_restarts is not None else crew.restarts
+        arguments.append(f"--rdzv_endpoint={peers.host}:{peers.port}")
+        # Set explicitly: otherwise torchrun compares addresses to find out which replica has the store.
+        settings.append(f"is_host={int(rank == 0)}")
+    if conf := [*settings, *options.rendezvous]:
+        arguments.append(f"--rdzv_conf={','.join(conf)}")
+    restarts = config.max_restarts if config.max_restarts is not None else peers.restarts
     if restarts is not None:
-        words.append(f"--max_restarts={restarts}")
-    return [*words, *theirs.others]
+        arguments.append(f"--max_restarts={restarts}")
+    return [*arguments, *options.others]
 
 
 class _Options:
-    """Options of the user's, those about the meeting apart: torchrun heeds only the last that is given."""
+    """The user's options, with those for the rendezvous apart: torchrun uses only the last one given."""
 
-    def __init__(self, written: tuple[str, ...]) -> None:
-        self.meeting: list[str] = []
+    def __init__(self, options: tuple[str, ...]) -> None:
+        self.rendezvous: list[str] = []
         self.others: list[str] = []
-        words = iter(written)
-        for word in words:
-            name, has_value, value = word.partition("=")
+        remaining = iter(options)
+        for option in remaining:
+            name, has_value, value = option.partition("=")
             if name in RENDEZVOUS_OPTIONS:
-                self.meeting += [each for each in (value if has_value else next(words, ""),) if each]
+                self.rendezvous += [setting for setting in (value if has_value else next(remaining, ""),) if setting]
             else:
-                self.others.append(word)
+                self.others.append(option)
 
 
 def _check_processes(config: Torchrun, path: str) -> Iterator[Fault]:
@@ -302,12 +309,12 @@ def _check_processes(config: Torchrun, path: str) -> Iterator[Fault]:
     if count is None or count in PROCESS_WORDS:
         return
     if not whole_number(count):
-        yield invalid(f"{path}.procPerNode", count, f"ask for a number from 1, or one of {', '.join(PROCESS_WORDS)}")
+        yield invalid(f"{path}.procPerNode", count, f"must be at least 1, or one of {', '.join(PROCESS_WORDS)}")
 
 
 def _check_scripts(job: PyTorchTrainingJob, path: str) -> Iterator[Fault]:
-    for where, template in templates(job, path):
+    for template_path, template in templates(job, path):
         main = training.container_named(dict(template), *TRAINING_CONTAINERS)
         if not read(template).spec.containers[main].args:
-            hint = "torchrun runs what args name, such as [train.py, --epochs, '3']; it ignores the command"
-            yield required(f"{where}.spec.containers[{main}].args", hint)
+            hint = "set the script for torchrun in args, such as [train.py, --epochs, '3']; the command is ignored"
+            yield required(f"{template_path}.spec.containers[{main}].args", hint)

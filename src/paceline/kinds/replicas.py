@@ -1,4 +1,4 @@
-"""What all kinds with `replicaSpecs` share: their places, their templates, and the rules about both."""
+"""Functions for all kinds with `replicaSpecs`: their replicas, pod templates, and the rules about both."""
 
 from collections.abc import Iterator, Sequence
 from typing import Protocol
@@ -12,7 +12,7 @@ from paceline.objects.gang import Place
 
 
 class Replica(Protocol):
-    """One entry of `replicaSpecs`, whatever else its kind has there."""
+    """One entry of `replicaSpecs`: the fields that all kinds have."""
 
     @property
     def type(self) -> str: ...
@@ -23,25 +23,25 @@ class Replica(Protocol):
 
 
 def places_of(specs: Sequence[Replica]) -> tuple[Place, ...]:
-    """Give every place of the job, types in the order they are written."""
-    return tuple(Place(each.type, index) for each in specs for index in range(each.replicas))
+    """Return every replica of the job, by type in the order of the spec."""
+    return tuple(Place(spec.type, index) for spec in specs for index in range(spec.replicas))
 
 
 def types_of(specs: Sequence[Replica]) -> tuple[str, ...]:
-    """Give the replica types in the order they are written."""
-    return tuple(each.type for each in specs)
+    """Return the replica types in the order of the spec."""
+    return tuple(spec.type for spec in specs)
 
 
 def templates_of(specs: Sequence[Replica], path: str) -> tuple[Located, ...]:
-    """Give every pod template with its path."""
-    return tuple((f"{path}[{index}].template", each.template) for index, each in enumerate(specs))
+    """Return every pod template with its path."""
+    return tuple((f"{path}[{index}].template", spec.template) for index, spec in enumerate(specs))
 
 
 def check_replicas(specs: Sequence[Replica], path: str) -> Iterator[Fault]:
-    """Name replica types that are there twice, and what is wrong with the templates."""
+    """Yield a fault for each repeated replica type, and the faults of the pod templates."""
     types = types_of(specs)
-    for index, name in enumerate(types):
-        if name in types[:index]:
-            yield duplicate(f"{path}[{index}].type", name)
-    for where, template in templates_of(specs, path):
-        yield from check_template(template, where)
+    for index, role in enumerate(types):
+        if role in types[:index]:
+            yield duplicate(f"{path}[{index}].type", role)
+    for template_path, template in templates_of(specs, path):
+        yield from check_template(template, template_path)

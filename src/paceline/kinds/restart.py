@@ -1,4 +1,4 @@
-"""When a replica is tried again, and how often: T9k writes it as text in some kinds and as an object in others."""
+"""Restart policy and limit of replicas: T9k writes them as a string in some kinds and as an object in others."""
 
 from typing import Annotated, Literal
 
@@ -14,37 +14,37 @@ TEXTS = "^(Always|OnFailure|Never|ExitCode)$"
 
 
 class Restart(Part, frozen=True, kw_only=True):
-    """When replicas of a type are tried again, and how often."""
+    """When replicas of a type are restarted, and how often."""
 
-    policy: Annotated[Policy, about("When an ended replica is tried again.")] = "OnFailure"
-    limit: Annotated[Count, about("Restarts that all replicas of this type share.")] = 0
+    policy: Annotated[Policy, about("When a terminated replica is restarted.")] = "OnFailure"
+    limit: Annotated[Count, about("Maximum number of restarts, summed over all replicas of this type.")] = 0
 
 
 class Limited(Part, frozen=True, kw_only=True):
-    """A policy with a limit of its own, below the one that the whole job has."""
+    """A policy with a limit for this replica type, in addition to the limit of the whole job."""
 
-    policy: Annotated[RestartPolicy, about("When an ended replica is tried again.")] = RestartPolicy.ON_FAILURE
-    limit: Annotated[Count, about("Restarts that all replicas of this type share.")] | None = None
+    policy: Annotated[RestartPolicy, about("When a terminated replica is restarted.")] = RestartPolicy.ON_FAILURE
+    limit: Annotated[Count, about("Maximum number of restarts, summed over all replicas of this type.")] | None = None
 
 
-# GenericJob, MPIJob, ColossalAIJob: an object. Nothing is tried again unless a limit says so.
+# GenericJob, MPIJob, ColossalAIJob: an object. The limit is 0 by default, so nothing is restarted.
 RestartObject = Annotated[
     Restart | Policy,
     Meta(
         description=(
-            "When and how often replicas are tried again, such as {policy: OnFailure, limit: 3}; policy is Always, "
+            "When and how often replicas are restarted, such as {policy: OnFailure, limit: 3}; policy is Always, "
             "OnFailure or Never. Default: OnFailure with limit 0."
         ),
         extra_json_schema={"pattern": "^(Always|OnFailure|Never)$"},
     ),
 ]
-# The training kinds: text. The job's backoffLimit is shared by all replicas.
+# The training kinds: a string. All replicas share the job's backoffLimit.
 RestartText = Annotated[
     RestartPolicy | Limited,
     Meta(
         description=(
-            "When a replica is tried again: Always, OnFailure, Never, or ExitCode, which means after exit codes 130, "
-            "137, 138 and 143."
+            "When a replica is restarted: Always, OnFailure, Never, or ExitCode (after exit codes 130, 137, 138 and "
+            "143 only)."
         ),
         extra_json_schema={"pattern": TEXTS},
     ),
@@ -52,7 +52,7 @@ RestartText = Annotated[
 
 
 def restart_object(written: Restart | str | None) -> Restart:
-    """Read the object form; text alone is a policy whose limit is 0."""
+    """Return the object form; a string is a policy with limit 0."""
     match written:
         case "Always" | "OnFailure" | "Never":
             return Restart(policy=written)
@@ -63,37 +63,41 @@ def restart_object(written: Restart | str | None) -> Restart:
 
 
 def policy_of(written: RestartPolicy | Limited) -> RestartPolicy:
-    """Read when a replica of a training kind is tried again."""
+    """Return the restart policy of a replica type of a training kind."""
     return written.policy if isinstance(written, Limited) else written
 
 
 def limits_of(written: dict[str, RestartPolicy | Limited]) -> dict[str, int]:
-    """Read the limits that single replica types have besides the job's."""
-    limited = {role: each.limit for role, each in written.items() if isinstance(each, Limited)}
+    """Return the limits of replica types that have their own."""
+    limited = {role: policy.limit for role, policy in written.items() if isinstance(policy, Limited)}
     return {role: limit for role, limit in limited.items() if limit is not None}
 
 
 def text_to_object(draft: Draft, path: Path) -> None:
-    """Turn a policy written as text into the object that this kind has."""
+    """Migrate a policy that is written as a string to the object form of this kind, and warn."""
     written = draft.get(*path)
     if isinstance(written, str):
-        draft.tell(path, f'"{written}" is how training jobs write it; {draft.kind} has {{policy: {written}, limit: 0}}')
+        draft.tell(
+            path, f'"{written}" is the form of training jobs; in a {draft.kind} write {{policy: {written}, limit: 0}}'
+        )
         draft.put(path, {"policy": written})
 
 
 def object_to_text(draft: Draft, path: Path) -> None:
-    """Turn a policy written as an object into the text that this kind has; a limit is kept."""
+    """Migrate a policy that is written as an object to the string form of this kind, and warn; keep a limit."""
     written = draft.get(*path)
     if not isinstance(written, dict):
         return
     policy = written.get("policy", RestartPolicy.ON_FAILURE.value)
-    draft.tell(path, f"is an object, as GenericJob has it; {draft.kind} has text, such as {policy}")
+    draft.tell(
+        path, f"is an object, which is the form of GenericJob; in a {draft.kind} write a string, such as {policy}"
+    )
     if isinstance(policy, str) and written.keys() <= {"policy"}:
         draft.put(path, policy)
 
 
 def each_restart(draft: Draft) -> tuple[Path, ...]:
-    """Give where a job of today's shape writes restart policies."""
+    """Return the paths of all restart policies of a job in the current shape."""
     count = draft.count("spec", "replicaSpecs")
-    listed: list[Path] = [("spec", "replicaSpecs", index, "restartPolicy") for index in range(count)]
-    return (*listed, ("spec", "worker", "restartPolicy"))
+    replicas: list[Path] = [("spec", "replicaSpecs", index, "restartPolicy") for index in range(count)]
+    return (*replicas, ("spec", "worker", "restartPolicy"))

@@ -1,4 +1,4 @@
-"""Debug and pause: a job whose members wait to be looked into, or that gives its members back for a while."""
+"""Debug mode (pods run an idle command) and pause mode (pods are deleted until the job is resumed)."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
@@ -10,98 +10,100 @@ from paceline.objects.faults import unsupported
 
 IDLE = ("sleep", "inf")
 
-Type = Annotated[str, about("The replica type this is for.")]
+Type = Annotated[str, about("Replica type that this entry applies to.")]
 Suspend = Annotated[
     bool,
     about(
-        "Make no pods while true, and give back those there are: for queueing systems such as Kueue; may change at any "
-        "time. A job that comes back has a new start time."
+        "While true, the job has no pods; existing ones are deleted. Used by queueing systems such as Kueue; may "
+        "change at any time. A resumed job has a new start time."
     ),
 ]
-SkipInit = Annotated[bool, about("Leave the init containers out.")]
+SkipInit = Annotated[bool, about("Skip the init containers.")]
 
 
 class DebugReplica(Part, frozen=True, kw_only=True):
-    """What one replica type does in debug mode."""
+    """Settings of one replica type for debug mode."""
 
     type: Type
     skip_init_container: SkipInit = False
-    command: Annotated[Words, about("What runs instead of the workload. Default: sleep inf.")] | None = None
+    command: Annotated[Words, about("Command that runs instead of the workload. Default: sleep inf.")] | None = None
 
 
 class Debug(Part, frozen=True, kw_only=True):
-    """The environment is made, the workload is not started."""
+    """The pods are created, but the workload is not started."""
 
-    enabled: Annotated[bool, about("Make the replicas without starting the workload.")] = False
-    replica_specs: Annotated[tuple[DebugReplica, ...], about("What is different for single replica types.")] = ()
+    enabled: Annotated[bool, about("Create the replicas without starting the workload.")] = False
+    replica_specs: Annotated[tuple[DebugReplica, ...], about("Settings of single replica types.")] = ()
 
 
 class ResumeReplica(Part, frozen=True, kw_only=True):
-    """What one replica type does after a pause."""
+    """Settings of one replica type for the time after a pause."""
 
     type: Type
     skip_init_container: SkipInit = False
-    command: Annotated[Words, about("The command after a pause. Default: the template's.")] | None = None
-    args: Annotated[Words, about("The arguments after a pause. Default: the template's.")] | None = None
+    command: Annotated[Words, about("Command after a pause. If omitted, that of the template.")] | None = None
+    args: Annotated[Words, about("Arguments after a pause. If omitted, those of the template.")] | None = None
 
 
 class Pause(Part, frozen=True, kw_only=True):
-    """The replicas are given back, the job stays."""
+    """The pods are deleted, the job is kept."""
 
-    enabled: Annotated[bool, about("Delete the replicas and keep the job; may change at any time.")] = False
-    resume_specs: Annotated[tuple[ResumeReplica, ...], about("What replicas run after a pause.")] = ()
+    enabled: Annotated[bool, about("Delete the pods and keep the job; may change at any time.")] = False
+    resume_specs: Annotated[
+        tuple[ResumeReplica, ...], about("Settings of replica types for the time after a pause.")
+    ] = ()
 
 
 class RunMode(Part, frozen=True, kw_only=True):
-    """How the job runs. When both are enabled, pause wins."""
+    """Debug and pause mode. If both are enabled, the job is paused."""
 
     debug: Annotated[Debug, about("Debug mode.")] | None = None
     pause: Annotated[Pause, about("Pause mode.")] | None = None
 
 
 def check_run_mode(mode: RunMode | None, types: tuple[str, ...], path: str) -> Iterator[Fault]:
-    """Name the replica types that the job does not have."""
+    """Yield a fault for each replica type that the job does not have."""
     if mode is None:
         return
     debugs = mode.debug.replica_specs if mode.debug else ()
     resumes = mode.pause.resume_specs if mode.pause else ()
-    named = {
-        **{f"{path}.debug.replicaSpecs[{index}].type": each.type for index, each in enumerate(debugs)},
-        **{f"{path}.pause.resumeSpecs[{index}].type": each.type for index, each in enumerate(resumes)},
+    roles = {
+        **{f"{path}.debug.replicaSpecs[{index}].type": entry.type for index, entry in enumerate(debugs)},
+        **{f"{path}.pause.resumeSpecs[{index}].type": entry.type for index, entry in enumerate(resumes)},
     }
-    for where, role in named.items():
+    for type_path, role in roles.items():
         if role not in types:
-            yield unsupported(where, role, types)
+            yield unsupported(type_path, role, types)
 
 
 def is_debug(mode: RunMode | None) -> bool:
-    """Tell whether the workload is not to be started."""
+    """Return whether the job is in debug mode."""
     return mode is not None and mode.debug is not None and mode.debug.enabled
 
 
 def resumed(template: Mapping[str, Any], mode: RunMode | None, *, role: str, main: int) -> Free:
-    """Copy a template the way its role goes on after a pause."""
+    """Return a copy of a template with the settings that its replica type has after a pause."""
     entries = mode.pause.resume_specs if mode is not None and mode.pause is not None else ()
-    entry = next((each for each in entries if each.type == role), None)
+    entry = next((entry for entry in entries if entry.type == role), None)
     if entry is None:
         return dict(template)
-    told = {
+    changes = {
         key: list(words)
         for key, words in (("command", entry.command or None), ("args", entry.args))
         if words is not None
     }
-    changed = with_container(template, main, **told)
+    changed = with_container(template, main, **changes)
     return without_init(changed) if entry.skip_init_container else changed
 
 
 def debugged(
     template: Mapping[str, Any], mode: RunMode | None, *, role: str, main: int, default: Words | None = None
 ) -> Free:
-    """Copy a template with its workload replaced when the job is in debug mode; `default` where nothing is said."""
+    """Return a copy of a template; in debug mode with the debug command, or `default` if the spec names none."""
     if mode is None or mode.debug is None or not mode.debug.enabled:
         return dict(template)
-    entry = next((each for each in mode.debug.replica_specs if each.type == role), DebugReplica(type=role))
-    # Without words the image's own program would start.
+    entry = next((spec for spec in mode.debug.replica_specs if spec.type == role), DebugReplica(type=role))
+    # Without a command, the entrypoint of the image would start.
     command = list(entry.command or default or IDLE)
     changed = with_container(template, main, command=command, args=None)
     return without_init(changed) if entry.skip_init_container else changed

@@ -1,4 +1,4 @@
-"""How long a job may run, how often it is tried, and what goes when it ends (T9k's runPolicy)."""
+"""Deadlines, restart limit and cleanup of a job (T9k's runPolicy)."""
 
 from dataclasses import replace
 from typing import Annotated, Literal
@@ -8,29 +8,31 @@ from paceline.objects.gang import CleanUp, Gang, RestartScope
 
 CleanUpPolicy = Annotated[
     Literal["None", "All", "Unfinished"],
-    about("Which pods are deleted when the job ends: None, All, or the Unfinished ones."),
+    about("Pods that are deleted when the job ends: None, All, or only the Unfinished ones."),
 ]
 Scope = Annotated[
     RestartScope,
     about(
-        "Who is tried again when one replica fails: the whole Gang, or that Replica alone. Left out: Gang where peers "
-        "of a dead rank cannot go on without it; Replica for GenericJob, parameter servers and elastic PyTorch."
+        "What is restarted when one replica fails: the whole Gang, or that Replica alone. If omitted, Replica for "
+        "GenericJob, TensorFlow with parameter servers and elastic PyTorch; otherwise Gang, because the other replicas "
+        "cannot continue without the failed one."
     ),
 ]
 
 
 class Limits(Part, frozen=True, kw_only=True):
-    """The times of a job's life."""
+    """Deadlines of a job."""
 
     active_deadline_seconds: (
-        Annotated[Positive, about("Seconds after its start when the job fails, done or not; pauses do not count.")]
+        Annotated[Positive, about("Seconds from its start after which an unfinished job fails; pauses do not count.")]
         | None
     ) = None
     starting_deadline_seconds: (
         Annotated[
             Positive,
             about(
-                "Seconds after its creation, or after a pause, when the job fails unless all its pods have run by then."
+                "Seconds from its creation, or from the end of a pause, after which the job fails unless all its pods "
+                "have been running."
             ),
         ]
         | None
@@ -39,8 +41,8 @@ class Limits(Part, frozen=True, kw_only=True):
         Annotated[
             Positive,
             about(
-                "Seconds without a new line in the log of any replica after which a running job counts as stalled: all "
-                "replicas are tried again, which counts as a restart, or the job fails. Left out: it may be silent."
+                "Seconds without a new log line of any replica after which a running job is stalled: all replicas are "
+                "restarted, which counts towards the restart limit, or the job fails. If omitted, there is no limit."
             ),
         ]
         | None
@@ -48,21 +50,21 @@ class Limits(Part, frozen=True, kw_only=True):
     ttl_seconds_after_finished: (
         Annotated[
             Count,
-            about("Seconds after its end when the job is deleted with all that is its own; may change at any time."),
+            about("Seconds from its end after which the job and its dependents are deleted; may change at any time."),
         ]
         | None
     ) = None
 
 
 class RunPolicy(Limits, frozen=True, kw_only=True):
-    """The limits of a job's life."""
+    """Deadlines, restart limit and cleanup of a job."""
 
-    backoff_limit: Annotated[Count, about("Restarts that all replicas of the job share.")] = 3
+    backoff_limit: Annotated[Count, about("Maximum number of restarts, summed over all replicas of the job.")] = 3
     clean_up_policy: CleanUpPolicy = "Unfinished"
 
 
 def with_limits(gang: Gang, policy: Limits | None) -> Gang:
-    """Put the times of its life to a gang."""
+    """Return the gang with the deadlines of its policy."""
     if policy is None:
         return gang
     return replace(
@@ -75,5 +77,5 @@ def with_limits(gang: Gang, policy: Limits | None) -> Gang:
 
 
 def clean_up(policy: str) -> CleanUp:
-    """Read a clean-up policy."""
+    """Return the clean-up policy as an enum."""
     return CleanUp(policy)

@@ -1,4 +1,4 @@
-"""Who places a job's pods, and with which priority (T9k's scheduler)."""
+"""Scheduler, queue and priority of a job's pods (T9k's scheduler)."""
 
 from typing import Annotated
 
@@ -8,19 +8,21 @@ from paceline.kinds.fields import Part, about
 
 
 class T9kScheduler(Part, frozen=True, kw_only=True):
-    """The queue a job waits in."""
+    """The queue of a job, and its priority there."""
 
     queue: Annotated[str, about("Name of the queue.")]
-    priority: Annotated[int, Meta(ge=0, le=100), about("Higher goes first within the queue.")] = 0
+    priority: Annotated[
+        int, Meta(ge=0, le=100), about("Priority within the queue; jobs with a higher one are scheduled first.")
+    ] = 0
 
 
 class Scheduler(Part, frozen=True, kw_only=True):
-    """Absent: the cluster's own scheduler, without a queue."""
+    """Scheduler of the pods; if omitted, the default scheduler of the cluster, without a queue."""
 
-    t9k_scheduler: Annotated[T9kScheduler, about("Place the job's pods together, from a queue.")] | None = None
+    t9k_scheduler: Annotated[T9kScheduler, about("Schedule the job's pods together, from a queue.")] | None = None
 
 
 def queue_of(scheduler: Scheduler | None) -> tuple[str, int]:
-    """Give the queue and the priority in it; no queue for the cluster's own scheduler."""
-    asked = scheduler.t9k_scheduler if scheduler else None
-    return (asked.queue, asked.priority) if asked else ("", 0)
+    """Return the queue and the priority in it; the queue is empty for the default scheduler of the cluster."""
+    settings = scheduler.t9k_scheduler if scheduler else None
+    return (settings.queue, settings.priority) if settings else ("", 0)

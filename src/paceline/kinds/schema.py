@@ -1,4 +1,4 @@
-"""A spec's types as OpenAPI v3: what the API server checks, `kubectl explain` tells and a CRD carries."""
+"""The OpenAPI v3 schema of a spec type: for validation in the API server, `kubectl explain`, and CRDs."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,20 +21,20 @@ INT_OR_STRING: Schema = {
     "anyOf": [{"type": "integer"}, {"type": "string"}],
 }
 STATUS_HELP = (
-    "What became of it: phase, conditions, tasks with their replicas, aggregate, restarts, times, "
-    "why it waits and what failed. Written by the controller."
+    "Observed state, written by the controller: phase, conditions, tasks with their replicas, aggregate, restarts, "
+    "times, why it is waiting and what failed."
 )
-OLD_SWITCH: Schema = {"type": "boolean", "description": "Old name of enabled."}
+OLD_SWITCH: Schema = {"type": "boolean", "description": "Old name for enabled."}
 
 
 def spec_schema(spec: type[msgspec.Struct]) -> Schema:
-    """Write a spec's fields with their bounds and help; the pod template stays a `$ref`."""
+    """Return the schema of a spec: its fields with bounds and help. The pod template stays a `$ref`."""
     return _of(inspect.type_info(spec))
 
 
 def object_schema(kind: Kind) -> Schema:
-    """Write the schema of a whole object, as the embedded server publishes it; old shapes are allowed in it."""
-    old_name = f" An old name of {kind.alias_of}." if kind.alias_of else ""
+    """Return the schema of a whole object, as the embedded server publishes it; it also allows old shapes."""
+    old_name = f" An old name for {kind.alias_of}." if kind.alias_of else ""
     return {
         "type": "object",
         "description": f"{kind.kind}: {(kind.spec.__doc__ or '').strip()}{old_name}",
@@ -53,43 +53,44 @@ def object_schema(kind: Kind) -> Schema:
 def structural(
     schema: Mapping[str, Any], components: Mapping[str, Any], written: dict[str, Schema] | None = None
 ) -> Schema:
-    """Write every `$ref` out and leave out what a CRD refuses.
+    """Return a schema with every `$ref` resolved, and without the keywords that a CRD must not have.
 
-    Defaults go too: specs are stored as written, on both clusters. `written` keeps what many schemas refer to.
+    Defaults are dropped too: specs are stored as written, on both clusters. `written` caches resolved schemas.
     """
     written = {} if written is None else written
     if ref := _ref_of(schema):
         if ref == QUANTITY:
-            # Kubernetes takes bare fractions (`cpu: 0.5`), which int-or-string would refuse.
+            # Kubernetes accepts plain fractions (`cpu: 0.5`), which int-or-string would reject.
             return dict(FREE)
         if ref not in written:
-            own = _EMBEDDED_META if ref == OBJECT_META else None
-            written[ref] = own or structural(components[ref.removeprefix(REF)], components, written)
+            embedded = _EMBEDDED_META if ref == OBJECT_META else None
+            written[ref] = embedded or structural(components[ref.removeprefix(REF)], components, written)
         inner = written[ref]
-        told = schema.get("description")
-        return {**inner, "description": told} if told else dict(inner)
+        description = schema.get("description")
+        return {**inner, "description": description} if description else dict(inner)
     if schema.get("format") == "int-or-string":
         return dict(INT_OR_STRING)
-    kept = {key: value for key, value in schema.items() if key in _KEPT}
+    allowed = {key: value for key, value in schema.items() if key in _ALLOWED}
     if "properties" in schema:
-        kept["properties"] = {
-            name: structural(each, components, written) for name, each in schema["properties"].items()
+        allowed["properties"] = {
+            name: structural(field, components, written) for name, field in schema["properties"].items()
         }
     for key in ("items", "additionalProperties"):
         if isinstance(schema.get(key), Mapping):
-            kept[key] = structural(schema[key], components, written)
-    return kept
+            allowed[key] = structural(schema[key], components, written)
+    return allowed
 
 
 def _with_old_shapes(spec: Schema, old: type[msgspec.Struct] | None) -> Schema:
-    """Let a spec also be written the old way.
+    """Return a spec's schema that also allows its old shapes.
 
-    A part that only the old shape has stands for what today's requires, so that is left to the check.
+    If the old shape has an object that the current one lacks, the fields that the current shape requires may be in
+    there; so the schema requires nothing, and the kind's check does.
     """
     if old is not None:
         added = spec_schema(old)
         has_moved = any(
-            "properties" in each and name not in spec["properties"] for name, each in added["properties"].items()
+            "properties" in field and name not in spec["properties"] for name, field in added["properties"].items()
         )
         spec = _merged(spec, added)
         if has_moved:
@@ -110,16 +111,16 @@ def _part(spec: Schema, path: Path) -> Schema | None:
     return part
 
 
-def _merged(today: Schema, old: Schema) -> Schema:
-    """Add the fields of an old shape; one that is in both is either a part with fields, or as the old shape has it."""
-    fields = dict(today["properties"])
-    for name, each in old["properties"].items():
-        is_part = name in fields and "properties" in each and "properties" in fields[name]
-        fields[name] = _merged(fields[name], each) if is_part else each
-    return {**today, "properties": fields}
+def _merged(current: Schema, old: Schema) -> Schema:
+    """Return a schema with the fields of both shapes; where both have a field, merge objects or take the old one."""
+    fields = dict(current["properties"])
+    for name, field in old["properties"].items():
+        is_part = name in fields and "properties" in field and "properties" in fields[name]
+        fields[name] = _merged(fields[name], field) if is_part else field
+    return {**current, "properties": fields}
 
 
-_KEPT = frozenset(
+_ALLOWED = frozenset(
     {
         *("type", "format", "enum", "required", "description", "pattern", "anyOf"),
         *("minimum", "maximum", "minItems", "minProperties", "maxLength"),
@@ -128,7 +129,7 @@ _KEPT = frozenset(
 )
 
 _NAMES: Schema = {"type": "object", "additionalProperties": {"type": "string"}}
-# All that a template's metadata is good for; a CRD may not say more about metadata than that.
+# The fields of a template's metadata that have an effect; a CRD must not declare more of metadata.
 _EMBEDDED_META: Schema = {
     "type": "object",
     "properties": {
@@ -158,10 +159,10 @@ def _of(kind: inspect.Type) -> Schema:
             return {"type": "object", "properties": properties, **({"required": required} if required else {})}
         case inspect.DictType(value_type=inspect.AnyType()):
             return {"type": "object", **FREE}
-        case inspect.DictType(value_type=value, min_length=least):
-            return _bounded({"type": "object", "additionalProperties": _of(value)}, minProperties=least)
-        case inspect.VarTupleType(item_type=item, min_length=least):
-            return _bounded({"type": "array", "items": _of(item)}, minItems=least)
+        case inspect.DictType(value_type=value, min_length=min_length):
+            return _bounded({"type": "object", "additionalProperties": _of(value)}, minProperties=min_length)
+        case inspect.VarTupleType(item_type=item, min_length=min_length):
+            return _bounded({"type": "array", "items": _of(item)}, minItems=min_length)
         case _:
             return _leaf(kind)
 
@@ -169,7 +170,7 @@ def _of(kind: inspect.Type) -> Schema:
 def _leaf(kind: inspect.Type) -> Schema:
     match kind:
         case inspect.EnumType(cls=choices):
-            return {"type": "string", "enum": [each.value for each in choices]}
+            return {"type": "string", "enum": [choice.value for choice in choices]}
         case inspect.LiteralType(values=values):
             return {"type": "string", "enum": list(values)}
         case inspect.IntType(ge=low, le=high):
@@ -178,8 +179,8 @@ def _leaf(kind: inspect.Type) -> Schema:
             return {"type": "number"}
         case inspect.BoolType():
             return {"type": "boolean"}
-        case inspect.StrType(pattern=pattern, max_length=most):
-            return _bounded({"type": "string"}, pattern=pattern, maxLength=most)
+        case inspect.StrType(pattern=pattern, max_length=max_length):
+            return _bounded({"type": "string"}, pattern=pattern, maxLength=max_length)
         case _:
             raise TypeError(f"a spec cannot have a field of type {kind}")
 
@@ -187,10 +188,10 @@ def _leaf(kind: inspect.Type) -> Schema:
 def _field(field: inspect.Field) -> Schema:
     schema = _of(field.type)
     default = field.default
-    # Nothing, no text and no items go without saying.
+    # Empty defaults are obvious.
     if default not in (msgspec.NODEFAULT, None, "", ()) and "description" in schema:
-        said = str(default).lower() if isinstance(default, bool) else str(default)
-        schema = {**schema, "description": f"{schema['description']} Default: {said}."}
+        text = str(default).lower() if isinstance(default, bool) else str(default)
+        schema = {**schema, "description": f"{schema['description']} Default: {text}."}
     return schema
 
 
@@ -199,7 +200,7 @@ def _union(arms: list[inspect.Type]) -> Schema:
         return _of(arms[0])
     if {type(arm) for arm in arms} == {inspect.IntType, inspect.StrType}:
         return dict(INT_OR_STRING)
-    # A structural schema cannot say "text or object"; the kind's own check can.
+    # A structural schema cannot express "string or object"; the kind's own check does.
     return dict(FREE)
 
 

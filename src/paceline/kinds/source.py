@@ -1,8 +1,8 @@
-"""Where a job's code comes from: a git repository, or a folder that its author packed up.
+"""The source code of a job: a git repository, or an archive of a local directory.
 
 In     `spec.source`, as written.
-Out    its faults, and where the code lies once it is in a pod.
-Never  holds a password: it names the secret that does.
+Out    its faults, and the paths of the code in a pod.
+Never  contains a password: it names the Secret that does.
 """
 
 import re
@@ -19,10 +19,10 @@ from paceline.kinds.kind import Claim
 from paceline.objects.commit import COMMIT
 from paceline.objects.faults import invalid, required
 
-# Where the code lies in every container of a member.
+# Path of the code in every container.
 FOLDER = "/source"
 DIGEST = "^sha256:[0-9a-f]{64}$"
-# What git itself refuses in the name of a branch or tag, and what a command line would take for an option.
+# Characters that git does not allow in the name of a branch or tag, and names that git would parse as an option.
 NO_REVISION = re.compile(r"^-|\.\.|[\x00-\x20\x7f~^:?*\[\\]|@\{|/$|\.lock$|^/|//")
 USUAL_REQUIREMENTS = "requirements.txt"
 
@@ -30,40 +30,42 @@ ObjectName = Annotated[str, Meta(pattern=DNS_SUBDOMAIN, max_length=253)]
 
 
 class Git(Part, frozen=True, kw_only=True):
-    """A repository, read over http or https."""
+    """A git repository, cloned over http or https."""
 
-    url: Annotated[str, about("Address of the repository, http or https, without user and password.")]
+    url: Annotated[str, about("http or https URL of the repository, without user and password.")]
     revision: Annotated[
         str,
-        about("Branch, tag or full commit. Left out: the default branch. The commit is kept in status."),
+        about("Branch, tag or full commit; the resolved commit is recorded in status. If omitted, the default branch."),
     ] = ""
-    directory: Annotated[str, about("Folder of the repository that the command runs in. Left out: its root.")] = ""
+    directory: Annotated[str, about("Directory of the repository in which the command runs. If omitted, its root.")] = (
+        ""
+    )
     secret: (
-        Annotated[ObjectName, about("Secret with the keys username and password, for a repository that is not public.")]
-        | None
+        Annotated[ObjectName, about("Secret with the keys username and password, for a private repository.")] | None
     ) = None
 
 
 class Archive(Part, frozen=True, kw_only=True):
-    """A folder or script of the author's own, packed as .tar.gz and found by its digest."""
+    """A local directory or script, uploaded as .tar.gz and identified by its digest."""
 
-    digest: Annotated[str, Meta(pattern=DIGEST), about("sha256: and the hex digest of the packed file.")]
-    config_map: Annotated[ObjectName, about("Config map that has the packed file as binary data.")] | None = None
-    claim: Annotated[ObjectName, about("Claim that the packed file lies on.")] | None = None
-    path: Annotated[str, about("Key in the config map, or path on the claim.")] = "source.tar.gz"
-    directory: Annotated[str, about("Folder of the archive that the command runs in. Left out: its root.")] = ""
+    digest: Annotated[str, Meta(pattern=DIGEST), about("sha256: followed by the hex digest of the archive.")]
+    config_map: Annotated[ObjectName, about("ConfigMap with the archive in binaryData.")] | None = None
+    claim: Annotated[ObjectName, about("PersistentVolumeClaim with the archive.")] | None = None
+    path: Annotated[str, about("Key in the ConfigMap, or path on the claim.")] = "source.tar.gz"
+    directory: Annotated[str, about("Directory of the archive in which the command runs. If omitted, its root.")] = ""
 
 
 class Source(Part, frozen=True, kw_only=True):
-    """The code: fetched before the command runs, which then runs in its folder."""
+    """The source code; it is fetched before the command starts in its directory."""
 
-    git: Annotated[Git, about("Code from a git repository.")] | None = None
-    archive: Annotated[Archive, about("Code that its author packed up.")] | None = None
+    git: Annotated[Git, about("Git repository with the code.")] | None = None
+    archive: Annotated[Archive, about("Archive with the code.")] | None = None
     requirements: (
         Annotated[
             str,
             about(
-                "File whose packages are installed first; empty for none. Left out: requirements.txt, if there is one."
+                "Requirements file whose packages are installed before the command starts; empty for none. If omitted, "
+                "requirements.txt if it exists."
             ),
         ]
         | None
@@ -72,7 +74,8 @@ class Source(Part, frozen=True, kw_only=True):
         Annotated[
             ObjectName,
             about(
-                "Claim that keeps public code and installed packages for later jobs. Left out: they go with the pod."
+                "PersistentVolumeClaim that caches public code and installed packages for later jobs. If omitted, they "
+                "are deleted with the pod."
             ),
         ]
         | None
@@ -80,11 +83,11 @@ class Source(Part, frozen=True, kw_only=True):
 
 
 def check_source(source: Source, path: str) -> Iterator[Fault]:
-    """Name what keeps the code from being fetched."""
+    """Yield the faults of a source."""
     if source.git is None and source.archive is None:
-        yield required(path, "say where the code comes from: git or archive")
+        yield required(path, "set git or archive")
     if source.git is not None and source.archive is not None:
-        yield invalid(f"{path}.archive", source.archive.digest, "git is given too; leave one of them out")
+        yield invalid(f"{path}.archive", source.archive.digest, "git is also set; remove one of them")
     if source.git is not None:
         yield from _check_git(source.git, f"{path}.git")
     if source.archive is not None:
@@ -94,31 +97,31 @@ def check_source(source: Source, path: str) -> Iterator[Fault]:
 
 
 def source_claims(source: Source, path: str) -> tuple[Claim, ...]:
-    """Give the claims that the code needs, each with the path that names it."""
-    named = {f"{path}.cache": source.cache, f"{path}.archive.claim": source.archive and source.archive.claim}
-    return tuple((where, name) for where, name in named.items() if name)
+    """Return the claims of a source, each with the path that names it."""
+    claims = {f"{path}.cache": source.cache, f"{path}.archive.claim": source.archive and source.archive.claim}
+    return tuple((claim_path, name) for claim_path, name in claims.items() if name)
 
 
 def working_dir(source: Source) -> str:
-    """Give the folder in which the command runs."""
+    """Return the directory in which the command runs."""
     chosen = (source.git and source.git.directory) or (source.archive and source.archive.directory) or ""
     return str(PurePosixPath(FOLDER) / chosen)
 
 
 def pinned(git: Git) -> str:
-    """Give the commit that a revision already is; empty when it has to be looked up."""
+    """Return the revision if it is a full commit; empty if it has to be resolved."""
     return git.revision if COMMIT.fullmatch(git.revision) else ""
 
 
 def check_inner(inner: str, path: str) -> Iterator[Fault]:
-    """Name what leads out of the folder that a path is meant to lie in."""
+    """Yield a fault if a relative path leaves its directory."""
     parts = inner.split("/")
     if inner.startswith("/") or ".." in parts or "\0" in inner:
-        yield invalid(path, inner, "it lies inside of the folder; give a path without a / in front and without ..")
+        yield invalid(path, inner, "must be a relative path without a leading / and without ..")
 
 
 def split_url(url: str) -> SplitResult | None:
-    """Take an address apart; None for what is no address."""
+    """Return the parts of a URL; None if it is not a valid one."""
     try:
         parts = urlsplit(url)
         _ = parts.port
@@ -128,40 +131,40 @@ def split_url(url: str) -> SplitResult | None:
 
 
 def masked(url: str) -> str:
-    """Give an address without what may be a password, fit for a message."""
-    # A password may have anything in it, also a / or an @; a path that has an @ is masked too, which harms nobody.
+    """Return a URL without its user and password, for messages."""
+    # A password can contain any character, also / and @. So a path with an @ is masked too, which does no harm.
     return re.sub(r"^([A-Za-z][A-Za-z0-9+.-]*://)?.*@", r"\1…@", url, flags=re.DOTALL)
 
 
 def _check_git(git: Git, path: str) -> Iterator[Fault]:
-    where = f"{path}.url"
+    url_path = f"{path}.url"
     parts = split_url(git.url)
     is_web = git.url.lower().startswith(("https://", "http://"))
     is_ssh = not is_web and (parts is None or not parts.scheme or parts.scheme in ("ssh", "git+ssh", "git"))
-    hint = f"leave user and password out; put them into a secret and name it in {path}.secret"
+    hint = f"must not contain user and password; put them into a Secret and set {path}.secret"
     if is_web and "@" in git.url and (parts is None or "@" in parts.netloc):
-        yield invalid(where, masked(git.url), hint)
+        yield invalid(url_path, masked(git.url), hint)
     elif is_ssh and ("@" in git.url or (parts is not None and parts.scheme)):
-        yield invalid(where, masked(git.url), f"ssh is refused; use https{_as_https(git.url)}")
+        yield invalid(url_path, masked(git.url), f"ssh is not supported; use https{_as_https(git.url)}")
     elif parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
-        yield invalid(where, masked(git.url), "write an address that begins with https:// or http://")
+        yield invalid(url_path, masked(git.url), "must be an https:// or http:// URL")
     elif parts.query or parts.fragment or not parts.path.strip("/") or re.search(r"[\x00-\x20\x7f]", git.url):
         yield invalid(
-            where, masked(git.url), "write the address of a repository, such as https://example.org/team/code.git"
+            url_path, masked(git.url), "must be the URL of a repository, such as https://example.org/team/code.git"
         )
     if git.revision and NO_REVISION.search(git.revision):
-        yield invalid(f"{path}.revision", git.revision, "write a branch, a tag or a full commit")
+        yield invalid(f"{path}.revision", git.revision, "must be a branch, a tag or a full commit")
     yield from check_inner(git.directory, f"{path}.directory")
 
 
 def _as_https(url: str) -> str:
-    """Say which https address an ssh one probably has."""
-    found = re.fullmatch(r"(?:(?:git\+)?ssh://)?(?:[^@/]+@)?([A-Za-z0-9.-]+)(?::\d+)?[:/]+([^\s?#@]+)", url)
-    return f": https://{found[1]}/{found[2]}" if found else ""
+    """Return the https URL that probably corresponds to an ssh one, as the end of a hint."""
+    match = re.fullmatch(r"(?:(?:git\+)?ssh://)?(?:[^@/]+@)?([A-Za-z0-9.-]+)(?::\d+)?[:/]+([^\s?#@]+)", url)
+    return f": https://{match[1]}/{match[2]}" if match else ""
 
 
 def _check_archive(archive: Archive, path: str) -> Iterator[Fault]:
     if (archive.config_map is None) == (archive.claim is None):
-        yield invalid(path, archive.digest, "the packed file lies in a configMap or on a claim; name one of them")
+        yield invalid(path, archive.digest, "set either configMap or claim, where the archive is")
     yield from check_inner(archive.path, f"{path}.path")
     yield from check_inner(archive.directory, f"{path}.directory")

@@ -1,21 +1,21 @@
-"""Suspending a service: its pod goes, the object stays."""
+"""Suspending a TensorBoard or Notebook: its pod is deleted, the object is kept."""
 
 from typing import Annotated
 
 from paceline.kinds.draft import Draft
 from paceline.kinds.fields import Count, about
 
-# T9k calls it idle after an hour, and stops what was idle for a day.
+# T9k considers it idle after an hour, and stops it after another day.
 DEFAULT_IDLE_SECONDS = 90_000
 IdleSeconds = Annotated[
-    Count, about("Stop it when nobody has used it for so long; opening it starts it again. 0: never stop it.")
+    Count, about("Seconds without use after which it is stopped; opening it starts it again. 0: never.")
 ]
 
 MODES = {"running": False, "paused": True}
 
 
 def run_mode_to_suspend(draft: Draft) -> None:
-    """Turn T9k's older `runMode: running | paused` into `suspend`."""
+    """Migrate T9k's older `runMode: running | paused` to `suspend`, and warn."""
     old, new = ("spec", "runMode"), ("spec", "suspend")
     mode = draft.get(*old)
     if not isinstance(mode, str) or mode not in MODES:

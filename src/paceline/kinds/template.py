@@ -1,7 +1,7 @@
-"""Pod templates: reading the parts that every kind looks at, and writing changed copies.
+"""Pod templates: decoding the fields that every kind reads, and returning changed copies.
 
 In     a template as written.
-Out    its faults, its claims, or a new template; the one that came in is never changed.
+Out    its faults, its claims, or a new template; the one passed in is never changed.
 Never  knows a framework.
 """
 
@@ -22,7 +22,7 @@ Words = tuple[str, ...]
 
 
 class _Loose(msgspec.Struct, frozen=True, rename="camel"):
-    """A part of a pod of which we read some fields; the API server knows the others."""
+    """Base of the parts of a pod of which we read only some fields; the API server validates the others."""
 
 
 class EnvVar(_Loose, frozen=True, kw_only=True):
@@ -96,24 +96,24 @@ class SketchedTemplate(_Loose, frozen=True, kw_only=True):
 
 
 def check_sketch(template: Mapping[str, Any], path: str) -> tuple[Fault, ...]:
-    """Name what would keep a template that holds only what differs from being filled in."""
+    """Return the faults of a partial template, which is completed from another one."""
     return misfits(template, SketchedTemplate, path)
 
 
 def read(template: Mapping[str, Any]) -> PodTemplate:
-    """Read a template that has no faults."""
+    """Return the decoded template; it must be valid."""
     return decode(template, PodTemplate)
 
 
 def check_template(template: Mapping[str, Any], path: str) -> tuple[Fault, ...]:
-    """Name what would keep the template's pods from being made or from starting."""
-    if wrong := misfits(template, PodTemplate, path):
-        return wrong
+    """Return the faults that would prevent the template's pods from being created or started."""
+    if malformed := misfits(template, PodTemplate, path):
+        return malformed
     return tuple(_check(read(template).spec, f"{path}.spec"))
 
 
 def claims_in(template: Mapping[str, Any], path: str) -> Iterator[tuple[str, str]]:
-    """Give the claims a faultless template mounts, each with the path that names it."""
+    """Yield the claims that a valid template mounts, each with the path that names it."""
     for index, volume in enumerate(read(template).spec.volumes or ()):
         if volume.persistent_volume_claim is not None:
             where = f"{path}.spec.volumes[{index}].persistentVolumeClaim.claimName"
@@ -121,69 +121,69 @@ def claims_in(template: Mapping[str, Any], path: str) -> Iterator[tuple[str, str
 
 
 def with_container(template: Mapping[str, Any], index: int, **changes: object) -> Free:
-    """Copy a template with fields of one container set, or taken out where the change is None."""
+    """Return a copy of a template with fields of one container set, or removed if the value is None."""
     spec = template["spec"]
-    containers = [dict(each) for each in spec["containers"]]
+    containers = [dict(container) for container in spec["containers"]]
     changed = {**containers[index], **changes}
     containers[index] = {key: value for key, value in changed.items() if value is not None}
     return {**template, "spec": {**spec, "containers": containers}}
 
 
 def with_env(template: Mapping[str, Any], env: Mapping[str, str]) -> Free:
-    """Copy a template with variables for every container, init containers too.
+    """Return a copy of a template with environment variables added to all containers and init containers.
 
     They come before the container's own, because Kubernetes expands `$(NAME)` only from variables defined earlier. A
-    container's own variable of the same name stays and wins.
+    variable of the same name in the container is kept and wins.
     """
 
-    def told(container: Mapping[str, Any]) -> Free:
-        own = container.get("env") or []
-        taken = {each["name"] for each in own}
-        ours = [{"name": name, "value": value} for name, value in env.items() if name not in taken]
-        return {**container, "env": [*ours, *own]}
+    def extended(container: Mapping[str, Any]) -> Free:
+        existing = container.get("env") or []
+        names = {variable["name"] for variable in existing}
+        added = [{"name": name, "value": value} for name, value in env.items() if name not in names]
+        return {**container, "env": [*added, *existing]}
 
-    return each_container(template, told)
+    return each_container(template, extended)
 
 
 def literal(text: str) -> str:
-    """Write text into a command so that Kubernetes, which expands `$(NAME)` there, leaves it as it is."""
+    """Return text escaped for a command, where Kubernetes would expand `$(NAME)`."""
     return text.replace("$", "$$")
 
 
 def with_labels(template: Mapping[str, Any], labels: Mapping[str, str]) -> Free:
-    """Copy a template with labels of ours on its pods."""
+    """Return a copy of a template with labels added to its pods."""
     metadata = template.get("metadata") or {}
     return {**template, "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), **labels}}}
 
 
 def each_container(template: Mapping[str, Any], change: Any) -> Free:
-    """Copy a template with every container changed, init containers too."""
+    """Return a copy of a template with `change` applied to all containers and init containers."""
     spec = dict(template["spec"])
     for key in ("initContainers", "containers"):
         if spec.get(key):
-            spec[key] = [change(each) for each in spec[key]]
+            spec[key] = [change(container) for container in spec[key]]
     return {**template, "spec": spec}
 
 
 def without_init(template: Mapping[str, Any]) -> Free:
-    """Copy a template without its init containers."""
-    kept = {key: value for key, value in template["spec"].items() if key != "initContainers"}
-    return {**template, "spec": kept}
+    """Return a copy of a template without its init containers."""
+    spec = {key: value for key, value in template["spec"].items() if key != "initContainers"}
+    return {**template, "spec": spec}
 
 
 def _check(spec: PodSpec, path: str) -> Iterator[Fault]:
     volumes = spec.volumes or ()
-    yield from _twice([each.name for each in volumes], f"{path}.volumes")
+    yield from _check_unique([volume.name for volume in volumes], f"{path}.volumes")
     groups = {"initContainers": spec.init_containers or (), "containers": spec.containers}
     for group, containers in groups.items():
-        yield from _twice([each.name for each in containers], f"{path}.{group}")
+        yield from _check_unique([container.name for container in containers], f"{path}.{group}")
         for index, container in enumerate(containers):
-            where = f"{path}.{group}[{index}]"
-            yield from _check_mounts(container, {each.name for each in volumes}, where)
-            yield from _check_resources(container.resources or Resources(), f"{where}.resources")
+            container_path = f"{path}.{group}[{index}]"
+            yield from _check_mounts(container, {volume.name for volume in volumes}, container_path)
+            yield from _check_resources(container.resources or Resources(), f"{container_path}.resources")
 
 
-def _twice(names: list[str], path: str) -> Iterator[Fault]:
+def _check_unique(names: list[str], path: str) -> Iterator[Fault]:
     for index, name in enumerate(names):
         if name in names[:index]:
             yield duplicate(f"{path}[{index}].name", name)
@@ -193,7 +193,7 @@ def _check_mounts(container: Container, volumes: set[str], path: str) -> Iterato
     for index, mount in enumerate(container.volume_mounts or ()):
         if mount.name not in volumes:
             near = did_you_mean(mount.name, volumes)
-            hint = f"no volume of the pod has this name{near or '; declare it under volumes'}"
+            hint = f"the pod has no volume of this name{near or '; declare it under volumes'}"
             yield not_found(f"{path}.volumeMounts[{index}].name", mount.name, hint)
 
 
@@ -213,28 +213,28 @@ def _check_amount(name: str, value: object, path: str) -> Iterator[Fault]:
         yield invalid(path, value, str(error))
         return
     if amount < 0:
-        yield invalid(path, value, "ask for at least 0")
+        yield invalid(path, value, "must be at least 0")
     elif _is_device(name) and amount != int(amount):
-        yield invalid(path, value, "devices are counted in whole numbers")
+        yield invalid(path, value, "must be a whole number, because it counts devices")
 
 
 def _check_request(name: str, value: object, limits: Free, path: str) -> Iterator[Fault]:
     if name not in limits:
         if _is_device(name):
-            yield invalid(path, value, "devices must be in limits; requests are then the same by themselves")
+            yield invalid(path, value, "set the device in limits; its request then defaults to the limit")
         return
     try:
         request, limit = parse(str(value)), parse(str(limits[name]))
     except ValueError:
-        # Said already, where the amount stands.
+        # _check_amount has already reported it.
         return
     if _is_device(name) and request != limit:
-        yield invalid(path, value, f"devices cannot be over-committed; ask for {limits[name]}, as the limit does")
+        yield invalid(path, value, f"the request of a device must equal its limit, {limits[name]}")
     elif request > limit:
-        yield invalid(path, value, f"the limit is {limits[name]}; ask for at most that, or raise the limit")
+        yield invalid(path, value, f"must not exceed the limit, {limits[name]}; lower the request or raise the limit")
 
 
 def _is_device(name: str) -> bool:
-    """Tell an extended resource (nvidia.com/gpu) from one that Kubernetes itself knows."""
+    """Return whether a resource is an extended one (nvidia.com/gpu), not one of Kubernetes itself."""
     domain, slash, _ = name.partition("/")
     return bool(slash) and not domain.endswith("kubernetes.io")

@@ -1,4 +1,4 @@
-"""TensorBoard: curves of trainings, over logs that outlive the jobs that wrote them.
+"""TensorBoard: shows the metrics of trainings, from logs that outlive the jobs.
 
 In     a spec whose fields already satisfy their bounds.
 Out    its faults, the claims it reads, and the pod that shows them.
@@ -21,38 +21,39 @@ from paceline.objects.window import PORT_NAME, Window
 PLURAL = "tensorboards"
 IMAGE = "t9kpublic/tensorboard:2.17.0"
 PORT = 6006
-# Told in the digest: pods of earlier versions lay below a path, and are made anew.
+# Part of the digest: earlier versions served below a path, so their pods must be replaced.
 LAYOUT = "root-"
-# A limit for memory only: with too little CPU it takes minutes to start.
+# Only memory has a limit: with too little CPU it takes minutes to start.
 RESOURCES: Mapping[str, Any] = {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "4Gi"}}
 NO_WEB = (
-    "logs on the web are not read: TensorBoard itself cannot; copy them into a claim and name it in spec.logDir.pvc"
+    "spec.logDir.http is not supported: TensorBoard cannot read logs from the web; "
+    "copy them to a claim and set spec.logDir.pvc"
 )
 
 
 class OldTensorBoard(Part, frozen=True, kw_only=True):
-    """What was written until 2024."""
+    """Fields of the shape used until 2024."""
 
     run_mode: Annotated[Literal["running", "paused"], about("Old form of suspend.")] | None = None
 
 
 def check(spec: TensorBoardSpec, path: str) -> tuple[Fault, ...]:
-    """Name what breaks a rule between fields."""
+    """Return the broken rules between fields."""
     return tuple(check_logs(spec, path))
 
 
 def expand(spec: TensorBoardSpec, site: Site) -> Window:
-    """Spell out the pod: TensorBoard over all places with logs, which it cannot change."""
+    """Return the pod: TensorBoard with all logs, mounted read-only."""
     if spec.log_dir is not None and spec.log_dir.http is not None:
         raise CannotRun(NO_WEB)
     sets = log_sets(spec)
-    claims = dict.fromkeys(each.claim for each in sets if each.claim)
-    secrets = dict.fromkeys(each.secret for each in sets if each.secret)
+    claims = dict.fromkeys(logs.claim for logs in sets if logs.claim)
+    secrets = dict.fromkeys(logs.secret for logs in sets if logs.secret)
     options = (*_options(sets), f"--window_title={site.job}")
     container = {
         "name": "tensorboard",
         "image": spec.image or IMAGE,
-        # Only at the pod's own address: where pods share the machine's network, nobody else is to look in.
+        # Listen only on the pod's address: pods may share the host's network.
         "command": ["tensorboard", *options, "--host=$(POD_IP)", f"--port={PORT}"],
         "env": [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
         "envFrom": [{"secretRef": {"name": name}} for name in secrets],
@@ -87,17 +88,17 @@ def expand(spec: TensorBoardSpec, site: Site) -> Window:
 
 
 def _options(sets: tuple[LogSet, ...]) -> Iterator[str]:
-    """Say where the logs lie; the runs of several places are told apart by what their place is called."""
+    """Yield the options for the logs; runs of several locations get the location's label as a prefix."""
     if len(sets) == 1:
         yield f"--logdir={literal(sets[0].path)}"
     else:
-        # A name ends at the first colon; what comes after it may have others.
-        named = (f"{each.label.replace(':', '-')}:{each.path}" for each in sets)
+        # A name ends at the first colon; the path after it may contain more.
+        named = (f"{logs.label.replace(':', '-')}:{logs.path}" for logs in sets)
         yield f"--logdir_spec={literal(','.join(named))}"
 
 
 def modernise(draft: Draft) -> None:
-    """Turn `runMode: paused` into `suspend: true`."""
+    """Migrate `runMode: paused` to `suspend: true`, and warn."""
     run_mode_to_suspend(draft)
 
 

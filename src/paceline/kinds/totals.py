@@ -1,4 +1,4 @@
-"""What all replicas of a job ask for together, and what they may use."""
+"""Resource requests and limits of all replicas of a job together."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from paceline.objects.quantity import parse
 Amounts = dict[str, Decimal]
 
 UNITS, KIBI = ("", "Ki", "Mi", "Gi", "Ti", "Pi"), 1024
-# Resources that are numbers of something; the others are bytes, but for devices, whose names have a slash.
+# Resources that are counted. The others are bytes, except for devices, whose names contain a slash.
 COUNTED = frozenset({"cpu", "pods"})
 
 
@@ -24,24 +24,26 @@ class Totals:
 
 
 def totals(gang: Gang) -> Totals:
-    """Add up the containers of all members; what has only a limit asks for as much."""
+    """Return the sums over the containers of all members; a request defaults to the limit."""
     resources = [
         container.get("resources") or {}
         for member in gang.members
         for container in member.template["spec"]["containers"]
     ]
-    limits = [dict(each.get("limits") or {}) for each in resources]
-    requests = [{**limit, **(each.get("requests") or {})} for limit, each in zip(limits, resources, strict=True)]
+    limits = [dict(container.get("limits") or {}) for container in resources]
+    requests = [
+        {**limit, **(container.get("requests") or {})} for limit, container in zip(limits, resources, strict=True)
+    ]
     return Totals(requests=_sum(requests), limits=_sum(limits))
 
 
-def say(found: Totals) -> str:
-    """Write totals for people: `cpu 8 / 16, memory 4Gi / 8Gi`, what is asked for and what may be used."""
-    names = dict.fromkeys([*found.requests, *found.limits])
-    return ", ".join(f"{name} {_said(found.requests, name)} / {_said(found.limits, name)}" for name in names)
+def say(total: Totals) -> str:
+    """Return totals for display, requests / limits: `cpu 8 / 16, memory 4Gi / 8Gi`."""
+    names = dict.fromkeys([*total.requests, *total.limits])
+    return ", ".join(f"{name} {_format(total.requests, name)} / {_format(total.limits, name)}" for name in names)
 
 
-def _said(amounts: Mapping[str, Decimal], name: str) -> str:
+def _format(amounts: Mapping[str, Decimal], name: str) -> str:
     if name not in amounts:
         return "-"
     amount, unit = amounts[name], 0
@@ -52,7 +54,7 @@ def _said(amounts: Mapping[str, Decimal], name: str) -> str:
 
 def _sum(amounts: Iterable[Mapping[str, Any]]) -> Amounts:
     total: Amounts = {}
-    for each in amounts:
-        for name, amount in each.items():
+    for resources in amounts:
+        for name, amount in resources.items():
             total[name] = total.get(name, Decimal(0)) + parse(amount)
     return total

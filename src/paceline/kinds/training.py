@@ -1,4 +1,4 @@
-"""What T9k's training kinds share: replicas with a text policy, a run policy, and one replica that decides."""
+"""Functions for T9k's training kinds: restart policies as strings, a run policy, and a leader that decides."""
 
 from collections.abc import Iterator, Sequence
 from typing import Protocol
@@ -27,7 +27,7 @@ class TrainingReplica(Protocol):
 
 
 def member(spec: TrainingReplica, place: Place, template: Free, *names: str) -> Member:
-    """Put a finished template at its place; `names` are those that the container may have which trains."""
+    """Return the member for a finished template; `names` are the possible names of its training container."""
     main = template["spec"]["containers"][container_named(template, *names)]["name"]
     return Member(place=place, template=template, restart=policy_of(spec.restart_policy), main=main)
 
@@ -40,13 +40,13 @@ def gang(
     scope: RestartScope,
     policy: RunPolicy | None,
 ) -> Gang:
-    """Put members together under the rules of a training: the leader decides.
+    """Return the gang of a training: the leader decides the result.
 
-    One try of a gang is one training, and is lost with any member of it. Where replicas are tried alone, only the
-    leader's failure ends the job, as T9k has it. An evaluator only watches.
+    If the whole gang restarts, an attempt fails with any of its members. If replicas restart alone, only the leader's
+    failure ends the job, as in T9k. An evaluator only observes, and never decides.
     """
     policy = policy or RunPolicy()
-    trained = tuple(each.place for each in members if each.place.role != "evaluator")
+    trained = tuple(member.place for member in members if member.place.role != "evaluator")
     deciding = trained if scope is RestartScope.GANG else (leader,)
     return Gang(
         members=members,
@@ -55,29 +55,29 @@ def gang(
         failure=tuple((place,) for place in deciding),
         scope=scope,
         backoff_limit=policy.backoff_limit,
-        role_limits=limits_of({each.type: each.restart_policy for each in specs}),
+        role_limits=limits_of({spec.type: spec.restart_policy for spec in specs}),
         clean_up=clean_up(policy.clean_up_policy),
     )
 
 
 def check_container(templates: Sequence[Located], name: str) -> Iterator[Fault]:
-    """Name the templates without the container that the kind trains in."""
-    for where, template in templates:
-        names = [each.get("name", "") for each in template["spec"]["containers"]]
+    """Yield a fault for each template without the training container of the kind."""
+    for template_path, template in templates:
+        names = [container.get("name", "") for container in template["spec"]["containers"]]
         if name not in names:
-            near = " (there is one of a similar name)" if any(did_you_mean(each, [name]) for each in names) else ""
+            near = " (there is one with a similar name)" if any(did_you_mean(other, [name]) for other in names) else ""
             yield required(
-                f"{where}.spec.containers", f"one container must be named {name}{near}; it does the training"
+                f"{template_path}.spec.containers", f"one container must be named {name}{near}: the one that trains"
             )
 
 
 def container_named(template: Free, *names: str) -> int:
-    """Find the first container of one of these names, in the order of the names; else the first of all."""
-    there = [each["name"] for each in template["spec"]["containers"]]
-    return next((there.index(name) for name in names if name in there), 0)
+    """Return the index of the first container that has one of these names, in their order; else 0."""
+    existing = [container["name"] for container in template["spec"]["containers"]]
+    return next((existing.index(name) for name in names if name in existing), 0)
 
 
 def modernise(draft: Draft) -> None:
-    """Turn restart policies written as objects into text."""
+    """Migrate restart policies that are written as objects to strings, and warn."""
     for path in each_restart(draft):
         object_to_text(draft, path)

@@ -1,8 +1,8 @@
-"""TrainingApp: what people update; each change of it becomes the next revision, a job that does not change.
+"""TrainingApp: an application that users update; each change creates the next revision, an immutable job.
 
 In     a spec whose fields already satisfy their bounds.
-Out    its faults; what it becomes is told by kinds/apps.py, which knows templates and job kinds.
-Never  makes a job: its controller does.
+Out    its faults; kinds/apps.py, which knows templates and job kinds, expands it.
+Never  creates a job: its controller does.
 """
 
 from typing import Annotated
@@ -20,14 +20,14 @@ DEFAULT_HISTORY = 10
 
 
 class TemplateRef(Part, frozen=True, kw_only=True):
-    """The template that turns values into a job."""
+    """The template that creates a job from values."""
 
-    name: Annotated[str, about("Name of the template; `paceline template list` shows them.")]
+    name: Annotated[str, about("Name of the template; `paceline template list` lists them.")]
     version: Annotated[str, about("Version of the template that the values were written for.")] = ""
 
 
 class JobOf(Part, frozen=True, kw_only=True):
-    """A job, written out."""
+    """Kind and spec of a job, without a template."""
 
     kind: Annotated[str, about("Kind of the job, such as PyTorchTrainingJob.")]
     spec: Annotated[
@@ -36,9 +36,9 @@ class JobOf(Part, frozen=True, kw_only=True):
 
 
 class TrainingApp(Part, frozen=True, kw_only=True):
-    """A training that is tried again and again: change it, and the next revision of it runs as a new job."""
+    """A training that is repeated with changes: each change runs as a new job, the next revision."""
 
-    template: Annotated[TemplateRef, about("The template that turns the values into a job.")] | None = None
+    template: Annotated[TemplateRef, about("Template that creates the job from the values.")] | None = None
     values: (
         Annotated[
             Free,
@@ -49,22 +49,27 @@ class TrainingApp(Part, frozen=True, kw_only=True):
         ]
         | None
     ) = None
-    job: Annotated[JobOf, about("The job itself, where no template is used.")] | None = None
-    suspend: Annotated[bool, about("Stop the training and keep everything; false lets it go on.")] = False
-    rerun: Annotated[Count, about("Raise it to run the same once more, as the next revision.")] = 0
+    job: Annotated[JobOf, about("The job, if no template is used.")] | None = None
+    suspend: Annotated[bool, about("Stop the training and keep its data; false resumes it.")] = False
+    rerun: Annotated[Count, about("Increment it to run the same spec again as the next revision.")] = 0
     revision_history_limit: Annotated[
-        Count, about("How many jobs of earlier revisions are kept; their records stay all the same.")
+        Count, about("Number of jobs of earlier revisions to keep; their records are always kept.")
     ] = DEFAULT_HISTORY
 
 
 def check(spec: TrainingApp, path: str) -> tuple[Fault, ...]:
-    """Name what breaks a rule between fields."""
+    """Return the broken rules between fields."""
     if spec.template is None and spec.job is None:
-        return (required(f"{path}.template", "name a template with its values, or write a job out in spec.job"),)
+        return (required(f"{path}.template", "set a template and its values, or a job in spec.job"),)
     if spec.template is not None and spec.job is not None:
-        return (forbidden(f"{path}.job", "there is a template already; drop one of them"),)
+        return (forbidden(f"{path}.job", "spec.template is also set; remove one of them"),)
     if spec.job is not None and spec.values is not None:
-        return (forbidden(f"{path}.values", "values are for a template; a job that is written out has none"),)
+        return (
+            forbidden(
+                f"{path}.values",
+                "values are only used with a template; remove them, or set spec.template instead of spec.job",
+            ),
+        )
     return ()
 
 
@@ -76,11 +81,11 @@ KIND = PlainKind(
     check=check,
     columns=(
         Column(name="Revision", path=".status.revision", type="integer"),
-        Column(name="Phase", path=".status.phase", description="Where the current revision is."),
+        Column(name="Phase", path=".status.phase", description="Phase of the current revision."),
         Column(name="Template", path=".spec.template.name"),
         Column(name="Age", path=".metadata.creationTimestamp", type="date"),
-        Column(name="Job", path=".status.job.name", description="The current revision.", priority=1),
+        Column(name="Job", path=".status.job.name", description="Job of the current revision.", priority=1),
         Column(name="Updated", path=".status.updated", type="date", priority=1),
-        Column(name="Waiting", path=".status.waiting", description="Why it does not go on.", priority=1),
+        Column(name="Waiting", path=".status.waiting", description="Why it is waiting.", priority=1),
     ),
 )

@@ -34,14 +34,14 @@ def test_every_error_has_an_exit_code():
 
 def test_each_fault_is_a_line_with_path_value_and_suggestion():
     faults = (
-        errors.Fault("spec.replicas", 0, "ask for at least 1"),
+        errors.Fault("spec.replicas", 0, "must be at least 1"),
         errors.Fault("spec.commands", None, 'unknown field; did you mean "command"?'),
     )
     error = errors.Invalid(faults, what="job.yaml:3: pytorchtrainingjob/a")
 
     assert exit_code(error) == 2
     assert list(messages(error)) == [
-        "job.yaml:3: pytorchtrainingjob/a: spec.replicas: 0 is not allowed; ask for at least 1",
+        "job.yaml:3: pytorchtrainingjob/a: spec.replicas: 0 is not allowed; must be at least 1",
         'job.yaml:3: pytorchtrainingjob/a: spec.commands: unknown field; did you mean "command"?',
     ]
 

@@ -12,22 +12,22 @@ def test_a_pipeline_is_kept():
 
 
 def test_a_pipeline_is_not_run_and_its_author_hears_why():
-    with pytest.raises(Invalid, match=r"^no Flink is to be had.*GenericJob with Beam's DirectRunner"):
+    with pytest.raises(Invalid, match=r"^Flink is not supported.*GenericJob with Beam's DirectRunner"):
         catalog.expand(beam(), {})
 
 
 FAULTS = {
     "a pipeline without a pod": (
         beam(jobTemplate={"spec": {"template": {}}}),
-        "spec.jobTemplate.spec.template.spec: None is not allowed; it is required",
+        "spec.jobTemplate.spec.template.spec: None is not allowed; the field is required",
     ),
     "no cluster": (
         beam(flinkClusterTemplate=None),
-        "spec.flinkClusterTemplate: None is not allowed; ask for an object",
+        "spec.flinkClusterTemplate: None is not allowed; must be an object",
     ),
     "a misspelled field": (
         beam(runPolicy={"cleanupCluster": True}),
-        'spec.runPolicy.cleanupCluster: True is not allowed; there is no such field, did you mean "cleanUpCluster"?',
+        'spec.runPolicy.cleanupCluster: True is not allowed; unknown field, did you mean "cleanUpCluster"?',
     ),
 }
 

@@ -49,7 +49,7 @@ def test_a_kind_nobody_knows_is_answered_with_the_nearest():
 
 def test_an_object_of_another_group_is_no_job():
     assert one_fault({**pytorch(), "apiVersion": "kubeflow.org/v1"}) == (
-        "apiVersion: 'kubeflow.org/v1' is not allowed; jobs are of batch.tensorstack.dev/v1beta1"
+        "apiVersion: 'kubeflow.org/v1' is not allowed; the apiVersion of a job is batch.tensorstack.dev/v1beta1"
     )
 
 
@@ -76,9 +76,9 @@ NAMES = {
     "capitals and underscores": ("My_Job", 'did you mean "my-job"?'),
     "a dot": ("my.job", 'did you mean "my-job"?'),
     "a digit first, since the job's service has its name": ("2024-run", "start with an alphabetic character"),
-    "too many characters": ("j" * 44, "use at most 43 characters: its pods' names add to it and may have 63"),
+    "too many characters": ("j" * 44, "must have at most 43 characters: its pod names are longer and limited to 63"),
     "far too many characters": ("j" * 64, "must be no more than 63 bytes"),
-    "no name": (None, "give the job a name"),
+    "no name": (None, "set a name for the job"),
 }
 
 
@@ -134,8 +134,8 @@ def test_a_claim_that_is_there_is_fine():
 
 CLAIMS = {
     "misspelled": (("digitz", "other"), 'namespace default has no such claim, did you mean "digitz"?'),
-    "unlike any": (("mnist",), "namespace default has no such claim; there are: mnist; create it first"),
-    "the first": ((), "namespace default has no such claim; there are: none; create it first"),
+    "unlike any": (("mnist",), "namespace default has no such claim (existing claims: mnist); create it first"),
+    "the first": ((), "namespace default has no such claim (existing claims: none); create it first"),
 }
 
 
@@ -154,7 +154,7 @@ def test_a_job_without_claims_asks_nobody():
 def test_the_server_hears_of_every_fault():
     faults, _ = checked(pytorch(replica(replicas=0)))
 
-    assert faults == ["spec.replicaSpecs[0].replicas: 0 is not allowed; ask for at least 1"]
+    assert faults == ["spec.replicaSpecs[0].replicas: 0 is not allowed; must be at least 1"]
 
 
 SERVED = catalog.resources({})

@@ -71,10 +71,10 @@ def test_in_debug_mode_all_sleep():
 
 
 FAULTS = {
-    "no script": (colossalai(torchConfig={}), "spec.torchConfig.script: None is not allowed; say which script"),
+    "no script": (colossalai(torchConfig={}), "spec.torchConfig.script: None is not allowed; set the training script"),
     "no processes": (
         colossalai(torchConfig={"script": ["a"], "procPerWorker": 0}),
-        "spec.torchConfig.procPerWorker: 0 is not allowed; ask for at least 1",
+        "spec.torchConfig.procPerWorker: 0 is not allowed; must be at least 1",
     ),
     "no container named worker": (
         colossalai(trainer("main")),

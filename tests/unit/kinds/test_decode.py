@@ -41,7 +41,7 @@ class Bike(Part, frozen=True, kw_only=True):
     count: Annotated[int | str, about("How many.")] | None = None
 
 
-LABEL = "use lower-case letters, digits and '-', with a letter or digit at both ends"
+LABEL = "use lower-case letters, digits and '-'; start and end with a letter or digit"
 GOOD = {"wheels": [{"size": 28}]}
 
 FITS = {
@@ -64,58 +64,58 @@ def test_what_fits_is_read(value):
 MISFITS = {
     "an unknown field is named with the right one": (
         {**GOOD, "hasBel": True},
-        'spec.hasBel: True is not allowed; there is no such field, did you mean "hasBell"?',
+        'spec.hasBel: True is not allowed; unknown field, did you mean "hasBell"?',
     ),
     "an unknown field unlike any other is answered with all there are": (
         {"wheels": [{"size": 1, "zz": 1}]},
-        "spec.wheels[0].zz: 1 is not allowed; there is no such field; there are size, name",
+        "spec.wheels[0].zz: 1 is not allowed; unknown field; the fields are size, name",
     ),
     "a missing field is named": (
         {},
-        "spec.wheels: None is not allowed; it is required; ask for a list",
+        "spec.wheels: None is not allowed; the field is required; it must be a list",
     ),
     "a number too small": (
         {"wheels": [{"size": 0}]},
-        "spec.wheels[0].size: 0 is not allowed; ask for at least 1",
+        "spec.wheels[0].size: 0 is not allowed; must be at least 1",
     ),
     "a number too large": (
         {"wheels": [{"size": 2**40}]},
-        "spec.wheels[0].size: 1099511627776 is not allowed; ask for at most 2147483647",
+        "spec.wheels[0].size: 1099511627776 is not allowed; must be at most 2147483647",
     ),
     "text for a number": (
         {"wheels": [{"size": "big"}]},
-        "spec.wheels[0].size: 'big' is not allowed; ask for an integer",
+        "spec.wheels[0].size: 'big' is not allowed; must be an integer",
     ),
     "true for a number": (
         {"wheels": [{"size": True}]},
-        "spec.wheels[0].size: True is not allowed; ask for an integer",
+        "spec.wheels[0].size: True is not allowed; must be an integer",
     ),
     "a number for true or false": (
         {**GOOD, "hasBell": 1},
-        "spec.hasBell: 1 is not allowed; ask for true or false",
+        "spec.hasBell: 1 is not allowed; must be true or false",
     ),
-    "too few": ({"wheels": []}, "spec.wheels: [] is not allowed; ask for at least 1"),
+    "too few": ({"wheels": []}, "spec.wheels: [] is not allowed; must have at least 1 entry"),
     "one thing for a list": (
         {"wheels": {"size": 1}},
-        "spec.wheels: {'size': 1} is not allowed; ask for a list",
+        "spec.wheels: {'size': 1} is not allowed; must be a list",
     ),
-    "a list for an object": ([], "spec: [] is not allowed; ask for an object"),
-    "nothing at all": (None, "spec: None is not allowed; ask for an object"),
+    "a list for an object": ([], "spec: [] is not allowed; must be an object"),
+    "nothing at all": (None, "spec: None is not allowed; must be an object"),
     "a word that is none of the few": (
         {**GOOD, "color": "gren"},
         'spec.color: \'gren\' is not allowed; supported values: "green", "red", did you mean "green"?',
     ),
     "neither of two types": (
         {**GOOD, "weight": []},
-        "spec.weight: [] is not allowed; ask for an integer or text",
+        "spec.weight: [] is not allowed; must be an integer or a string",
     ),
     "neither of two shapes": (
         {**GOOD, "lamp": 4},
-        "spec.lamp: 4 is not allowed; ask for an object or text",
+        "spec.lamp: 4 is not allowed; must be an object or a string",
     ),
     "a fault inside one of two shapes": (
         {**GOOD, "lamp": {"size": 0}},
-        "spec.lamp.size: 0 is not allowed; ask for at least 1",
+        "spec.lamp.size: 0 is not allowed; must be at least 1",
     ),
     "a name that is no label": (
         {"wheels": [{"size": 1, "name": "Front_"}]},
@@ -123,15 +123,15 @@ MISFITS = {
     ),
     "text that does not match": (
         {**GOOD, "code": "x"},
-        "spec.code: 'x' is not allowed; it must match ^[0-9]+$",
+        "spec.code: 'x' is not allowed; must match ^[0-9]+$",
     ),
     "a name too long": (
         {"wheels": [{"size": 1, "name": "front-wheel"}]},
-        "spec.wheels[0].name: 'front-wheel' is not allowed; use at most 8 characters",
+        "spec.wheels[0].name: 'front-wheel' is not allowed; must have at most 8 characters",
     ),
     "a value in a map": (
         {**GOOD, "parts": {"chain": "one"}},
-        "spec.parts.chain: 'one' is not allowed; ask for an integer",
+        "spec.parts.chain: 'one' is not allowed; must be an integer",
     ),
 }
 

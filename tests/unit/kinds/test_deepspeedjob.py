@@ -170,27 +170,27 @@ def test_beside_a_command_of_ones_own_the_other_settings_are_not_looked_at():
 
 
 FAULTS = {
-    "nothing to run": (deepspeed(config={}), "spec.config.run: None is not allowed; say what is run"),
+    "nothing to run": (deepspeed(config={}), "spec.config.run: None is not allowed; set one of python"),
     "no config": (deepspeed(config=None), "spec.config.run: None is not allowed"),
     "two things to run": (
         config(run={"python": ["a"], "module": ["b"]}),
-        "spec.config.run.module: None is not allowed; only one of python, module, exec may be there",
+        "spec.config.run.module: None is not allowed; only one of python, module, exec may be set",
     ),
     "slots in the wrong word": (
         config(slotPerWorker=2),
-        'spec.config.slotPerWorker: 2 is not allowed; there is no such field, did you mean "slotsPerWorker"?',
+        'spec.config.slotPerWorker: 2 is not allowed; unknown field, did you mean "slotsPerWorker"?',
     ),
     "an argument that a field says already": (
         config(otherArgs=["--module"]),
-        "spec.config.otherArgs[0]: '--module' is not allowed; it clashes with spec.config.run.module; use that",
+        "spec.config.otherArgs[0]: '--module' is not allowed; it conflicts with spec.config.run.module; use that field",
     ),
     "an argument that several machines cannot have": (
         config(otherArgs=["--x", "--bind_core_list=1"]),
-        "spec.config.otherArgs[1]: '--bind_core_list=1' is not allowed; it does not work over several workers",
+        "spec.config.otherArgs[1]: '--bind_core_list=1' is not allowed; it is not supported on several workers",
     ),
     "more than the bounds": (
         deepspeed(elastic={"minReplicas": 4, "maxReplicas": 10, "expectedReplicas": 11}),
-        "spec.elastic.expectedReplicas: 11 is not allowed; ask for 4 to 10",
+        "spec.elastic.expectedReplicas: 11 is not allowed; must be between 4 and 10",
     ),
 }
 

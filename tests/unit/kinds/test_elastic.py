@@ -94,7 +94,7 @@ def test_a_number_outside_of_the_bounds_is_refused():
 def test_a_number_below_the_only_bound_is_refused_with_that_bound():
     job = pytorch(**elastic(minReplicas=4, expectedReplicas=2), **TORCHRUN)
 
-    assert [fault.hint for fault in catalog.faults(job)] == ["ask for at least 4"]
+    assert [fault.hint for fault in catalog.faults(job)] == ["must be at least 4"]
 
 
 def test_without_a_most_replicas_that_come_later_are_let_in():
@@ -111,7 +111,7 @@ def test_no_number_is_larger_than_that_of_replicas_may_be(field):
     job = pytorch(**elastic(**{field: 100_000}), **TORCHRUN)
 
     assert [(fault.path, fault.hint) for fault in catalog.faults(job)] == [
-        (f"spec.elastic.{field}", "ask for at most 4096")
+        (f"spec.elastic.{field}", "must be at most 4096")
     ]
 
 

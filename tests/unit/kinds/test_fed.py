@@ -44,49 +44,55 @@ def git(**more):
 
 
 WRONG = {
-    "ssh is refused": (git(url="git@example.org:team/code.git"), "ssh is refused; use https: https://example.org/team"),
+    "ssh is refused": (
+        git(url="git@example.org:team/code.git"),
+        "ssh is not supported; use https: https://example.org/team",
+    ),
     "ssh with a scheme too": (
         git(url="ssh://git@example.org/team/code.git"),
         "use https: https://example.org/team/code",
     ),
-    "git's own protocol too": (git(url="git://example.org/code.git"), "ssh is refused; use https"),
-    "a path is no address": (git(url="/home/me/code"), "begins with https:// or http://"),
-    "an address without a repository": (git(url="https://example.org/"), "the address of a repository"),
-    "a port that is none": (git(url="https://example.org:port/x"), "begins with https:// or http://"),
+    "git's own protocol too": (git(url="git://example.org/code.git"), "ssh is not supported; use https"),
+    "a path is no address": (git(url="/home/me/code"), "must be an https:// or http:// URL"),
+    "an address without a repository": (git(url="https://example.org/"), "the URL of a repository"),
+    "a port that is none": (git(url="https://example.org:port/x"), "must be an https:// or http:// URL"),
     "a revision that is an option": (git(revision="--upload-pack=x"), "a branch, a tag or a full commit"),
-    "a folder outside": (git(directory="../x"), "without a / in front and without .."),
+    "a folder outside": (git(directory="../x"), "without a leading / and without .."),
     "no source at all": ({"source": {}}, "git or archive"),
-    "two sources": ({"source": {**GIT, "archive": {"digest": DIGEST, "claim": "c"}}}, "git is given too"),
+    "two sources": ({"source": {**GIT, "archive": {"digest": DIGEST, "claim": "c"}}}, "git is also set"),
     "an archive in two places": (
         {"source": {"archive": {"digest": DIGEST, "claim": "c", "configMap": "m"}}},
-        "name one of them",
+        "set either configMap or claim",
     ),
-    "requirements outside": ({"source": {**GIT, "requirements": "/etc/x"}}, "without a / in front"),
-    "a relative folder": ({"input": {"directory": "d"}}, "write an absolute path, such as /home/me/d"),
-    "a folder with ..": ({"input": {"directory": "/a/../b"}}, "without .."),
-    "the whole disk": ({"output": {"directory": "/"}}, "name a folder"),
-    "no place": ({"input": {}}, "claim, directory or bucket"),
-    "two places": ({"output": {"claim": "c", "directory": "/d"}}, "claim is given too"),
+    "requirements outside": ({"source": {**GIT, "requirements": "/etc/x"}}, "without a leading /"),
+    "a relative folder": ({"input": {"directory": "d"}}, "must be an absolute path, such as /home/me/d"),
+    "a folder with ..": ({"input": {"directory": "/a/../b"}}, "must not contain .."),
+    "the whole disk": ({"output": {"directory": "/"}}, "name a directory"),
+    "no place": ({"input": {}}, "one of claim, directory and bucket"),
+    "two places": ({"output": {"claim": "c", "directory": "/d"}}, "claim is also set"),
     "a bucket that is none": ({"input": {"bucket": {"url": "http://x/y"}}}, "s3://BUCKET/FOLDER or oss://"),
-    "a bucket without address": ({"input": {"bucket": {}}}, "s3://BUCKET/FOLDER, or name a secret"),
-    "a bucket's folder with ..": ({"input": {"bucket": {"url": "s3://abc/../x"}}}, "a plain folder"),
+    "a bucket without address": ({"input": {"bucket": {}}}, "s3://BUCKET/FOLDER, or a secret"),
+    "a bucket's folder with ..": ({"input": {"bucket": {"url": "s3://abc/../x"}}}, "the folder must not contain"),
     "an endpoint that is none": ({"input": {"bucket": {"url": "s3://abc", "endpoint": "x"}}}, "https:// or http://"),
-    "a path without a claim": ({"input": {"directory": "/d", "path": "x"}}, "none is named"),
-    "staging without a bucket": ({"output": {"claim": "c", "staging": {}}}, "leave staging out"),
-    "staging of no size": ({"output": {"bucket": BUCKET, "staging": {"size": "0"}}}, "more than 0"),
+    "a path without a claim": ({"input": {"directory": "/d", "path": "x"}}, "set claim too"),
+    "staging without a bucket": ({"output": {"claim": "c", "staging": {}}}, "staging is only used for a bucket"),
+    "staging of no size": ({"output": {"bucket": BUCKET, "staging": {"size": "0"}}}, "greater than 0"),
     "staging of an odd size": ({"output": {"bucket": BUCKET, "staging": {"size": "x"}}}, "size"),
-    "a value that is a list": ({"hyperparameters": {"values": {"a": [1]}}}, "one number, text"),
-    "a value of an odd name": ({"hyperparameters": {"values": {"a b": 1}, "names": {"a b": "--x"}}}, "begins with a"),
+    "a value that is a list": ({"hyperparameters": {"values": {"a": [1]}}}, "must be a number, a string"),
+    "a value of an odd name": (
+        {"hyperparameters": {"values": {"a b": 1}, "names": {"a b": "--x"}}},
+        "must start with a",
+    ),
     "a text with a zero byte": ({"hyperparameters": {"values": {"a": "x\0"}}}, "zero byte"),
     "a name for nothing": (
         {"hyperparameters": {"values": {"lr": 1}, "names": {"rl": "--x"}}},
-        "there is no such value",
+        "spec.hyperparameters.values has no such entry",
     ),
-    "a flag that is none": ({"hyperparameters": {"values": {"lr": 1}, "names": {"lr": "; rm"}}}, "write a flag"),
+    "a flag that is none": ({"hyperparameters": {"values": {"lr": 1}, "names": {"lr": "; rm"}}}, "must be a flag"),
     "two of one flag": ({"hyperparameters": {"values": {"a": 1, "b": 2}, "names": {"a": "--b"}}}, "different"),
     "a variable that is none": (
         {"hyperparameters": {"values": {"lr": 1}, "names": {"lr": "a-b"}, "passedAs": "Environment"}},
-        "the name of a variable",
+        "the name of an environment variable",
     ),
 }
 
@@ -120,7 +126,7 @@ def test_a_mount_in_the_way_is_named():
     mounted = template(volumes=[{"name": "v", "emptyDir": {}}], volumeMounts=[{"name": "v", "mountPath": "/output/"}])
     job = generic(replica(template=mounted), output={"claim": "c"})
 
-    assert "the job's own output goes there" in one_fault(job)
+    assert "spec.output is mounted there" in one_fault(job)
 
 
 def test_claims_that_a_job_needs_are_looked_for():
@@ -341,7 +347,7 @@ def test_code_may_write_to_output_although_nothing_keeps_it():
 
 
 def test_s25_a_job_whose_results_go_nowhere_says_so_at_its_end():
-    assert "nothing of /output was kept" in gang_of(generic(**git())).remark
+    assert "files in /output were not kept" in gang_of(generic(**git())).remark
     assert gang_of(generic(**git(), output={"claim": "c"})).remark == ""
     assert gang_of(generic()).remark == ""
 

@@ -132,11 +132,11 @@ def test_debug_mode_and_resume_work_here_too():
 
 ARGS = "spec.replicaSpecs[0].template.spec.containers[0].args[0]"
 FAULTS = {
-    "no success rules": (generic(successRules=[]), "spec.successRules: [] is not allowed; ask for at least 1"),
+    "no success rules": (generic(successRules=[]), "spec.successRules: [] is not allowed; must have at least 1 entry"),
     "a rule about nobody": (generic(successRules=[{}]), "spec.successRules[0]: {} is not allowed"),
     "a rule about no rank": (
         generic(failureRules=[{"worker": []}]),
-        "spec.failureRules[0].worker: [] is not allowed; ask for at least 1",
+        "spec.failureRules[0].worker: [] is not allowed; must have at least 1 entry",
     ),
     "a rule about a type that is not there": (
         generic(successRules=[{"wroker": [0]}]),
@@ -144,11 +144,11 @@ FAULTS = {
     ),
     "a rule about a rank that is not there": (
         generic(failureRules=[{"worker": [0, 2]}]),
-        "spec.failureRules[0].worker[1]: 2 is not allowed; ranks of worker go from 0 to 1",
+        "spec.failureRules[0].worker[1]: 2 is not allowed; the ranks of worker are 0 to 1",
     ),
     "a rank that is no number": (
         generic(failureRules=[{"worker": ["first"]}]),
-        "spec.failureRules[0].worker[0]: 'first' is not allowed; ranks of worker go from 0 to 1",
+        "spec.failureRules[0].worker[0]: 'first' is not allowed; the ranks of worker are 0 to 1",
     ),
     "a rank of ten thousand digits": (
         generic(failureRules=[{"worker": ["9" * 10_000]}]),
@@ -160,27 +160,30 @@ FAULTS = {
     ),
     "a variable about a type that is not there": (
         generic(written("$(replicas[wrker])")),
-        f"{ARGS}: '$(replicas[wrker])' is not allowed; there is no replica type of this name, did you mean \"worker\"?",
+        (
+            f"{ARGS}: '$(replicas[wrker])' is not allowed; "
+            'the job has no replica type of this name, did you mean "worker"?'
+        ),
     ),
     "a variable about a type unlike any": (
         generic(written("$(replicas[ps])")),
-        f"{ARGS}: '$(replicas[ps])' is not allowed; there is no replica type of this name; there are worker",
+        f"{ARGS}: '$(replicas[ps])' is not allowed; the job has no replica type of this name; its types are worker",
     ),
     "a variable about a rank that is not there": (
         generic(written("$(service.worker[2].host)"), **SERVICE),
-        f"{ARGS}: '$(service.worker[2].host)' is not allowed; ranks of worker go from 0 to 1",
+        f"{ARGS}: '$(service.worker[2].host)' is not allowed; the ranks of worker are 0 to 1",
     ),
     "a host of a type that is not there": (
         generic(written("$(service.ps[0].host)"), **SERVICE),
-        f"{ARGS}: '$(service.ps[0].host)' is not allowed; there is no replica type of this name",
+        f"{ARGS}: '$(service.ps[0].host)' is not allowed; the job has no replica type of this name",
     ),
     "a port that is not there": (
         generic(written("$(service.port[htp])"), **SERVICE),
-        f"{ARGS}: '$(service.port[htp])' is not allowed; the service has no port of this name, did you mean \"http\"?",
+        f"{ARGS}: '$(service.port[htp])' is not allowed; the Service has no port of this name, did you mean \"http\"?",
     ),
     "a service that is not there": (
         generic(written("$(service.port[http])")),
-        f"{ARGS}: '$(service.port[http])' is not allowed; the job has no service; add spec.service.ports",
+        f"{ARGS}: '$(service.port[http])' is not allowed; the job has no Service; set spec.service.ports",
     ),
     "a variable in the environment": (
         generic(written(env=[{"name": "HOST", "value": "$(service.port[http])"}])),
@@ -188,7 +191,7 @@ FAULTS = {
     ),
     "a variable that is none": (
         generic(written("$(service.worker.host)"), **SERVICE),
-        f"{ARGS}: '$(service.worker.host)' is not allowed; write $(replicas[TYPE])",
+        f"{ARGS}: '$(service.worker.host)' is not allowed; must be $(replicas[TYPE])",
     ),
     "the same port name twice": (
         generic(service={"ports": [{"name": "a", "port": 1}, {"name": "a", "port": 2}]}),
@@ -196,7 +199,10 @@ FAULTS = {
     ),
     "a port that leads elsewhere": (
         generic(service={"ports": [{"port": 80, "targetPort": 8080}]}),
-        "spec.service.ports[0].targetPort: 8080 is not allowed; replicas are reached directly; leave it out, or say 80",
+        (
+            "spec.service.ports[0].targetPort: 8080 is not allowed; "
+            "must equal port, 80, or be omitted: replicas are reached directly"
+        ),
     ),
 }
 

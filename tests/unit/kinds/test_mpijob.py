@@ -187,11 +187,11 @@ def test_after_a_pause_only_the_launcher_runs_something_else():
 FAULTS = {
     "no worker": (
         mpi({"type": "launcher"}),
-        "spec.replicaSpecs: None is not allowed; add replicas of type worker",
+        "spec.replicaSpecs: None is not allowed; add an entry of type worker",
     ),
     "a worker without template": (
         mpi({"type": "worker"}),
-        "spec.replicaSpecs[0].template: None is not allowed; say what a worker's pod is",
+        "spec.replicaSpecs[0].template: None is not allowed; set the pod template of the workers",
     ),
     "no container named worker": (
         mpi(trainer("main")),
@@ -199,15 +199,15 @@ FAULTS = {
     ),
     "two launchers": (
         mpi(trainer("worker"), {"type": "launcher", "replicas": 2}),
-        "spec.replicaSpecs[1].replicas: 2 is not allowed; there is one launcher",
+        "spec.replicaSpecs[1].replicas: 2 is not allowed; a job has exactly one launcher",
     ),
     "nothing to run": (
         mpi(mpiConfig={}),
-        "spec.mpiConfig.script: None is not allowed; say what mpirun starts",
+        "spec.mpiConfig.script: None is not allowed; set the program that mpirun starts",
     ),
     "a launcher with a container that has no name": (
         mpi(trainer("worker"), {"type": "launcher", "template": {"spec": {"containers": [{}]}}}),
-        "spec.replicaSpecs[1].template.spec.containers[0].name: None is not allowed; it is required",
+        "spec.replicaSpecs[1].template.spec.containers[0].name: None is not allowed; the field is required",
     ),
     "a launcher that mounts what is not there": (
         mpi(
@@ -222,7 +222,10 @@ FAULTS = {
                 },
             },
         ),
-        "spec.replicaSpecs[1].template.spec.containers[0].volumeMounts[0].name: 'a' is not allowed; no volume",
+        (
+            "spec.replicaSpecs[1].template.spec.containers[0].volumeMounts[0].name: 'a' is not allowed; "
+            "the pod has no volume of this name"
+        ),
     ),
     "the same type twice": (
         mpi(trainer("worker"), trainer("worker")),

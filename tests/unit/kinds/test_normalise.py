@@ -99,7 +99,7 @@ def test_the_second_generation_of_mpi_jobs_becomes_the_third():
         "spec.worker.extraMPIArgs is the old form of spec.mpiConfig.extraArgs",
         "spec.ssh.authMountPath is the old form of spec.ssh.sshAuthMountPath",
         "spec.worker is the old form of spec.replicaSpecs with type worker",
-        'spec.worker.template.spec.containers[0].name "mpi-worker" is the old name of the container "worker"',
+        'spec.worker.template.spec.containers[0].name "mpi-worker" is the old name for the container "worker"',
         'spec.runPolicy.cleanUpWorkers "true" is the old form of true',
     )
 
@@ -145,13 +145,10 @@ def test_switches_of_2023_work():
     assert gang_of(job).clean_up is CleanUp.ALL
     assert len(gang_of(job).members) == 2
     assert catalog.warnings(job)[:2] == (
+        "spec.torchrunConfig.minNodes is an old field and has no effect; use spec.elastic.minReplicas",
         (
-            "spec.torchrunConfig.minNodes is an old field without effect; "
-            "spec.elastic.minReplicas says how few replicas are enough"
-        ),
-        (
-            "spec.replicaSpecs[0].restartPolicy is an object, as GenericJob has it; PyTorchTrainingJob has text, "
-            "such as OnFailure"
+            "spec.replicaSpecs[0].restartPolicy is an object, which is the form of GenericJob; "
+            "in a PyTorchTrainingJob write a string, such as OnFailure"
         ),
     )
 
@@ -166,7 +163,7 @@ def test_an_old_switch_beside_todays_does_not_count():
 
     assert not catalog.is_paused(job)
     assert catalog.warnings(job) == (
-        "spec.runMode.pause.enable is the old form of spec.runMode.pause.enabled, which is written too and counts",
+        "spec.runMode.pause.enable is ignored: it is the old form of spec.runMode.pause.enabled, which is also set",
     )
 
 
@@ -174,8 +171,8 @@ def test_text_where_generic_jobs_have_an_object():
     assert gang_of(text_generic()).role_limits == {"worker": 0}
     assert catalog.warnings(text_generic()) == (
         (
-            'spec.replicaSpecs[0].restartPolicy "OnFailure" is how training jobs write it; '
-            "GenericJob has {policy: OnFailure, limit: 0}"
+            'spec.replicaSpecs[0].restartPolicy "OnFailure" is the form of training jobs; '
+            "in a GenericJob write {policy: OnFailure, limit: 0}"
         ),
     )
 
@@ -191,8 +188,8 @@ def test_an_object_where_training_jobs_have_text():
 def test_text_where_deepspeed_jobs_have_a_list():
     assert container_of(text_deepspeed())["command"][-1] == "/t9k/mnt/train.py"
     assert catalog.warnings(text_deepspeed()) == (
-        "kind DeepspeedJob is an old name of DeepSpeedJob",
-        "spec.config.run.python is text; write the list [/t9k/mnt/train.py]",
+        "kind DeepspeedJob is an old name for DeepSpeedJob",
+        "spec.config.run.python is a string; write the list [/t9k/mnt/train.py]",
     )
 
 
@@ -204,10 +201,10 @@ def test_an_old_name_of_a_kind_is_that_kind():
     assert [str(member.place) for member in gang.members] == [f"worker-{index}" for index in range(4)]
     assert gang.leader == Place("worker", 0)
     assert catalog.warnings(alias_tensorflow()) == (
-        "kind TensorFlowJob is an old name of TensorFlowTrainingJob",
+        "kind TensorFlowJob is an old name for TensorFlowTrainingJob",
         (
-            "spec.replicaSpecs[0].template.spec.restartPolicy has no effect: pods are never restarted in place, "
-            "replicas are tried again by the job's own restartPolicy"
+            "spec.replicaSpecs[0].template.spec.restartPolicy has no effect: containers are not restarted in place; "
+            "the replica's own restartPolicy creates new pods"
         ),
     )
 

@@ -269,7 +269,7 @@ def test_the_manifest_is_not_changed():
 FAULTS = {
     "no replicas": (
         pytorch(replica(replicas=0)),
-        "spec.replicaSpecs[0].replicas: 0 is not allowed; ask for at least 1",
+        "spec.replicaSpecs[0].replicas: 0 is not allowed; must be at least 1",
     ),
     "no replica types": (pytorch() | {"spec": {"replicaSpecs": []}}, "spec.replicaSpecs: [] is not allowed"),
     "the same type twice": (pytorch(replica(), replica()), "spec.replicaSpecs[1].type: 'worker' is not allowed"),
@@ -286,7 +286,7 @@ FAULTS = {
     ),
     "no processes": (
         pytorch(torchrunConfig={"procPerNode": "0"}),
-        "spec.torchrunConfig.procPerNode: '0' is not allowed; ask for a number from 1, or one of gpu, cpu, auto",
+        "spec.torchrunConfig.procPerNode: '0' is not allowed; must be at least 1, or one of gpu, cpu, auto",
     ),
     "a word for the processes that torchrun does not know": (
         pytorch(torchrunConfig={"procPerNode": "gpus"}),
@@ -294,15 +294,18 @@ FAULTS = {
     ),
     "torchrun without a script": (
         pytorch(replica(template=template(args=[])), **TORCHRUN),
-        "spec.replicaSpecs[0].template.spec.containers[0].args: None is not allowed; torchrun runs what args name",
+        (
+            "spec.replicaSpecs[0].template.spec.containers[0].args: None is not allowed; "
+            "set the script for torchrun in args"
+        ),
     ),
     "bounds that cross": (
         pytorch(elastic={"minReplicas": 4, "maxReplicas": 2}),
-        "spec.elastic.minReplicas: 4 is not allowed; ask for at most maxReplicas, 2",
+        "spec.elastic.minReplicas: 4 is not allowed; must be at most maxReplicas, 2",
     ),
     "more than the bounds": (
         pytorch(elastic={"minReplicas": 4, "maxReplicas": 10, "expectedReplicas": 11}),
-        "spec.elastic.expectedReplicas: 11 is not allowed; ask for 4 to 10",
+        "spec.elastic.expectedReplicas: 11 is not allowed; must be between 4 and 10",
     ),
     "a debug entry for no type": (
         pytorch(runMode={"debug": {"replicaSpecs": [{"type": "wroker"}]}}),
@@ -317,7 +320,7 @@ FAULTS = {
     ),
     "a misspelled field": (
         pytorch(torchRunConfig={}),
-        'spec.torchRunConfig: {} is not allowed; there is no such field, did you mean "torchrunConfig"?',
+        'spec.torchRunConfig: {} is not allowed; unknown field, did you mean "torchrunConfig"?',
     ),
 }
 

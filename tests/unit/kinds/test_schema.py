@@ -140,7 +140,7 @@ def test_a_template_in_a_crd_keeps_labels_and_fractions():
 
     assert template["properties"]["metadata"]["properties"]["labels"]["additionalProperties"] == {"type": "string"}
     assert "type" not in limits["properties"]["limits"]["additionalProperties"]
-    assert template["description"].startswith("The pod of one replica.")
+    assert template["description"].startswith("Pod template of a replica.")
 
 
 def test_a_port_by_name_or_number_stays_one_in_a_crd():

@@ -52,27 +52,27 @@ def test_there_may_be(obj):
 FAULTS = {
     "nothing to show": (
         tensorboard(logDir={}),
-        "spec.logDir: None is not allowed; say where the logs lie",
+        "spec.logDir: None is not allowed; set a location of logs",
     ),
     "a folder in the wrong case": (
         tensorboard(logDir={"pvc": [{"name": "mnist", "subpath": ["log"]}]}),
-        "spec.logDir.pvc[0].subpath: ['log'] is not allowed; there is no such field, did you mean \"subPath\"?",
+        "spec.logDir.pvc[0].subpath: ['log'] is not allowed; unknown field, did you mean \"subPath\"?",
     ),
     "a folder outside of the claim": (
         tensorboard(logDir={"pvc": [{"name": "mnist", "subPath": ["log", "../other"]}]}),
-        "spec.logDir.pvc[0].subPath[1]: '../other' is not allowed; name a folder inside the claim",
+        "spec.logDir.pvc[0].subPath[1]: '../other' is not allowed; must be a directory inside the claim",
     ),
     "a URI nobody reads": (
         tensorboard(trainingLogFilesets=["mnist/log"]),
-        "spec.trainingLogFilesets[0]: 'mnist/log' is not allowed; write t9k://pvc/CLAIM/FOLDER",
+        "spec.trainingLogFilesets[0]: 'mnist/log' is not allowed; must be t9k://pvc/CLAIM/FOLDER",
     ),
     "a notebook without a pod": (
         notebook(template={}),
-        "spec.template.spec: None is not allowed; it is required",
+        "spec.template.spec: None is not allowed; the field is required",
     ),
     "a run mode nobody knows": (
         notebook(runMode="sleeping"),
-        "spec.runMode: 'sleeping' is not allowed; there is no such field",
+        "spec.runMode: 'sleeping' is not allowed; unknown field",
     ),
     "a kind nobody knows": (
         {**notebook(), "kind": "NoteBook"},

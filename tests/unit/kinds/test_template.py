@@ -18,19 +18,19 @@ def with_containers(*containers):
 
 
 FAULTS = {
-    "an empty template": ({}, "t.spec: None is not allowed; it is required; ask for an object"),
-    "no containers": ({"spec": {"containers": []}}, "t.spec.containers: [] is not allowed; ask for at least 1"),
+    "an empty template": ({}, "t.spec: None is not allowed; the field is required; it must be an object"),
+    "no containers": ({"spec": {"containers": []}}, "t.spec.containers: [] is not allowed; must have at least 1 entry"),
     "a container without image": (
         with_containers({"name": "a"}),
-        "t.spec.containers[0].image: None is not allowed; it is required; ask for text",
+        "t.spec.containers[0].image: None is not allowed; the field is required; it must be a string",
     ),
     "a command that is no list": (
         template(command="python train.py"),
-        "t.spec.containers[0].command: 'python train.py' is not allowed; ask for a list",
+        "t.spec.containers[0].command: 'python train.py' is not allowed; must be a list",
     ),
     "a number in the environment": (
         template(env=[{"name": "EPOCHS", "value": 3}]),
-        "t.spec.containers[0].env[0].value: 3 is not allowed; ask for text",
+        "t.spec.containers[0].env[0].value: 3 is not allowed; must be a string",
     ),
     "two containers of one name": (
         with_containers({"name": "a", "image": "x"}, {"name": "a", "image": "x"}),
@@ -44,21 +44,21 @@ FAULTS = {
         template(volumes=[DATA], volumeMounts=[{"name": "dta", "mountPath": "/mnt"}]),
         (
             "t.spec.containers[0].volumeMounts[0].name: 'dta' is not allowed; "
-            'no volume of the pod has this name, did you mean "data"?'
+            'the pod has no volume of this name, did you mean "data"?'
         ),
     ),
     "a mount of no volume": (
         template(volumeMounts=[{"name": "data", "mountPath": "/mnt"}]),
         (
             "t.spec.containers[0].volumeMounts[0].name: 'data' is not allowed; "
-            "no volume of the pod has this name; declare it under volumes"
+            "the pod has no volume of this name; declare it under volumes"
         ),
     ),
     "a request above its limit": (
         asks(requests={"memory": "2Gi"}, limits={"memory": "1Gi"}),
         (
             "t.spec.containers[0].resources.requests.memory: '2Gi' is not allowed; "
-            "the limit is 1Gi; ask for at most that, or raise the limit"
+            "must not exceed the limit, 1Gi; lower the request or raise the limit"
         ),
     ),
     "an amount that is none": (
@@ -67,24 +67,24 @@ FAULTS = {
     ),
     "less than nothing": (
         asks(limits={"cpu": -1}),
-        "t.spec.containers[0].resources.limits.cpu: -1 is not allowed; ask for at least 0",
+        "t.spec.containers[0].resources.limits.cpu: -1 is not allowed; must be at least 0",
     ),
     "half a device": (
         asks(limits={"nvidia.com/gpu": "0.5"}),
         (
             "t.spec.containers[0].resources.limits.nvidia.com/gpu: '0.5' is not allowed; "
-            "devices are counted in whole numbers"
+            "must be a whole number, because it counts devices"
         ),
     ),
     "devices in requests alone": (
         asks(requests={"nvidia.com/gpu": 1}),
-        "t.spec.containers[0].resources.requests.nvidia.com/gpu: 1 is not allowed; devices must be in limits",
+        "t.spec.containers[0].resources.requests.nvidia.com/gpu: 1 is not allowed; set the device in limits",
     ),
     "fewer devices than the limit": (
         asks(requests={"nvidia.com/gpu": 1}, limits={"nvidia.com/gpu": 2}),
         (
             "t.spec.containers[0].resources.requests.nvidia.com/gpu: 1 is not allowed; "
-            "devices cannot be over-committed; ask for 2, as the limit does"
+            "the request of a device must equal its limit, 2"
         ),
     ),
 }

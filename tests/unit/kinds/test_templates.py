@@ -170,7 +170,7 @@ def test_both_spellings_of_the_mount_path_mean_the_same():
     both = told(app({**CPU, "mountPath": "/x", "persistence": {"mountPath": "/y"}}))
 
     assert mounts == ["/x", "/x", "/data"]
-    assert "drop one of them" in both["spec.values.persistence.mountPath"]
+    assert "remove one of them" in both["spec.values.persistence.mountPath"]
     assert told(app({**CPU, "mountPath": "/x", "persistence": {"mountPath": "/x"}})) == {}
 
 
@@ -232,7 +232,7 @@ def test_a_template_is_found_by_its_names_and_a_misspelled_one_is_guessed():
     assert {find(name).name for name in names} == {"tensorflow-training"}
     with pytest.raises(Invalid, match='did you mean "acs-tensorflow-training"'):
         find("incubator/acs-tensorflow-tarining")
-    with pytest.raises(Invalid, match="there are: tensorflow-training"):
+    with pytest.raises(Invalid, match="the templates are: tensorflow-training"):
         find("sorting")
 
 
@@ -302,9 +302,7 @@ def test_a_framework_is_a_kind_and_an_image():
     assert images["example.org:5000/team/own:1"]["image"] == "example.org:5000/team/own:1"
     assert images["pytorch"]["name"] == "pytorch"
     assert "python" in images["python"]["image"]
-    assert (
-        "address of an image" in told(app({**CODE, "framework": "No Such"}, "model-training"))["spec.values.framework"]
-    )
+    assert "name of an image" in told(app({**CODE, "framework": "No Such"}, "model-training"))["spec.values.framework"]
     assert "spec.values.framework" in told(app({**CODE, "framework": ""}, "model-training"))
 
 
@@ -342,7 +340,7 @@ def test_data_come_from_a_claim_or_a_bucket_or_results_stay_with_the_application
     assert bucket.spec["input"] == bucket.spec["output"] == {"bucket": {"secret": "keys"}}
     assert "input" not in alone.spec
     assert list(alone.claims) == ["mnist-data"]
-    assert "goes with the application" in alone.results
+    assert "deleted with the application" in alone.results
 
 
 WRONG = {

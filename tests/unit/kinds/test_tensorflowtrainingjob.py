@@ -137,7 +137,7 @@ FAULTS = {
     ),
     "two chiefs": (
         tensorflow(trainer(TF, "chief", 2)),
-        "spec.replicaSpecs[0].replicas: 2 is not allowed; there is one chief; ask for 1",
+        "spec.replicaSpecs[0].replicas: 2 is not allowed; a job has at most one chief; must be 1",
     ),
     "nobody who trains": (
         tensorflow(trainer(TF, "ps")),
@@ -147,19 +147,19 @@ FAULTS = {
         tensorflow(trainer("tensorfow")),
         (
             "spec.replicaSpecs[0].template.spec.containers: None is not allowed; "
-            "one container must be named tensorflow (there is one of a similar name)"
+            "one container must be named tensorflow (there is one with a similar name)"
         ),
     ),
     "a log folder in the wrong case": (
         tensorflow(tensorboardSpec={"logDir": {"pvc": [{"name": "mnist", "subpath": ["log"]}]}}),
         (
             "spec.tensorboardSpec.logDir.pvc[0].subpath: ['log'] is not allowed; "
-            'there is no such field, did you mean "subPath"?'
+            'unknown field, did you mean "subPath"?'
         ),
     ),
     "logs that lie nowhere": (
         tensorflow(tensorboardSpec={"trainingLogFilesets": ["pvc/mnist"]}),
-        "spec.tensorboardSpec.trainingLogFilesets[0]: 'pvc/mnist' is not allowed; write t9k://pvc/CLAIM/FOLDER",
+        "spec.tensorboardSpec.trainingLogFilesets[0]: 'pvc/mnist' is not allowed; must be t9k://pvc/CLAIM/FOLDER",
     ),
 }
 

@@ -59,7 +59,7 @@ def test_a_path_that_t9k_ignored_is_refused_with_the_right_word():
 
 def test_devices_in_requests_alone_are_refused():
     """Vector 18."""
-    assert "devices must be in limits" in one_fault(asks(requests={"nvidia.com/gpu": 1}))
+    assert "set the device in limits" in one_fault(asks(requests={"nvidia.com/gpu": 1}))
 
 
 def test_unequal_devices_are_refused():

@@ -106,7 +106,7 @@ def test_who_reaches_a_tensorboard_may_change_and_its_pod_stays() -> None:
 
 
 def test_logs_on_the_web_are_said_not_to_be_read() -> None:
-    with pytest.raises(CannotRun, match="copy them into a claim"):
+    with pytest.raises(CannotRun, match="copy them to a claim"):
         opened(tensorboard(logDir={"http": {"url": ["https://example.com/log"]}}))
 
 
@@ -194,8 +194,8 @@ def test_only_what_needs_another_pod_makes_another_digest() -> None:
 
 NAMES = {
     "a dot": ("a.b", 'did you mean "a-b"?'),
-    "too long": ("a" * 56, "use at most 55 characters"),
-    "none": ("", "give it a name"),
+    "too long": ("a" * 56, "must have at most 55 characters"),
+    "none": ("", "set a name"),
 }
 
 

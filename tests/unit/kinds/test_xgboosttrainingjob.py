@@ -64,7 +64,7 @@ FAULTS = {
     ),
     "two masters": (
         xgboost(trainer("xgboost", "master", 2)),
-        "spec.replicaSpecs[0].replicas: 2 is not allowed; there is one master",
+        "spec.replicaSpecs[0].replicas: 2 is not allowed; a job has exactly one master",
     ),
     "a type XGBoost does not have": (
         xgboost(trainer("xgboost", "master", 1), trainer("xgboost", "ps")),
@@ -72,15 +72,15 @@ FAULTS = {
     ),
     "no container named xgboost": (
         xgboost(trainer("main", "master", 1)),
-        "spec.replicaSpecs[0].template.spec.containers: None is not allowed; one container must be named xgboost;",
+        "spec.replicaSpecs[0].template.spec.containers: None is not allowed; one container must be named xgboost:",
     ),
     "a template without spec": (
         xgboost({"type": "master", "template": {"containers": []}}),
-        "spec.replicaSpecs[0].template.spec: None is not allowed; it is required",
+        "spec.replicaSpecs[0].template.spec: None is not allowed; the field is required",
     ),
     "a TensorBoard, which this kind has not": (
         xgboost(tensorboardSpec={}),
-        "spec.tensorboardSpec: {} is not allowed; there is no such field",
+        "spec.tensorboardSpec: {} is not allowed; unknown field",
     ),
 }
 

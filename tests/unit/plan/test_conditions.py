@@ -5,7 +5,7 @@ from paceline.plan.conditions import refused
 from paceline.plan.decide import decide
 from tests.unit.plan.worlds import NOW, after, seen
 
-SAID = "spec.replicaSpecs[0].replicas: 0 is not allowed; ask for at least 1"
+SAID = "spec.replicaSpecs[0].replicas: 0 is not allowed; must be at least 1"
 
 
 def test_a_refused_job_says_what_is_wrong_with_it():

@@ -160,7 +160,7 @@ class Handler(BaseHTTPRequestHandler):
         if is_taken:
             self._refuse(409, "AlreadyExists", f"{name} already exists")
         elif name in self.stage.refused:
-            cause = {"field": "spec.replicas", "message": "Invalid value: 0: ask for at least 1"}
+            cause = {"field": "spec.replicas", "message": "Invalid value: 0: must be at least 1"}
             self._refuse(422, "Invalid", "no", details={"name": name, "causes": [cause]})
         else:
             sent["metadata"]["uid"] = f"uid-of-{name}"

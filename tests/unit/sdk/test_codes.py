@@ -44,9 +44,9 @@ def test_an_unknown_name_is_said_with_the_one_that_was_probably_meant(codes):
 
 
 BAD = {
-    "a password in the address": ({"url": "https://me:hunter22@example.org/a.git"}, "--git", "name it in --secret"),
+    "a password in the address": ({"url": "https://me:hunter22@example.org/a.git"}, "--git", "set --secret"),
     "ssh": ({"url": "git@example.org:team/code.git"}, "--git", "use https: https://example.org/team/code.git"),
-    "no address": ({"url": ""}, "--git", "begins with https://"),
+    "no address": ({"url": ""}, "--git", "must be an https://"),
     "an option for a revision": ({"revision": "--upload-pack=x"}, "--revision", "a full commit"),
     "a folder elsewhere": ({"directory": "../other"}, "--directory", "without .."),
     "what cannot be a secret": ({"secret": "Team_Git"}, "--secret", "lower case"),

@@ -58,7 +58,7 @@ def test_a_refused_job_leaves_nothing_behind(stage, session):
 
     assert refusal.value.what == "job.yaml:2: pytorchtrainingjob/digits"
     assert [(fault.path, fault.value, fault.hint) for fault in refusal.value.faults] == [
-        ("spec.replicas", 0, "ask for at least 1")
+        ("spec.replicas", 0, "must be at least 1")
     ]
     assert stage.objects == {}
     assert stage.deleted[0][1]["preconditions"] == {"uid": "uid-of-data"}
@@ -173,7 +173,7 @@ def test_a_job_that_is_refused_is_quiet_since_nothing_runs(stage, session, job_o
         "reason": "Invalid",
         "lastTransitionTime": "2030-01-01T00:00:00Z",
     }
-    stage.put(JOBS, job_object(phase="Pending", conditions=[wrong], waiting="no Flink is to be had"))
+    stage.put(JOBS, job_object(phase="Pending", conditions=[wrong], waiting="Flink is not supported"))
 
     session.job("digits").wait_stopped(margin=5)
 

@@ -1,6 +1,6 @@
-"""Stop 1 of 8, one step before: values that a person fills in, and the job that they become.
+"""Stop 1 of 8, one step before: templates, which create a job from values that a user sets.
 
-In     a tree of values, as a values file, a chart or a form gives it.
-Out    every fault in it; or a job of some kind, with the claims and the TensorBoard that it needs.
-Never  makes an object, reads a file, or knows another template.
+In     a tree of values, from a values file, a chart or a form.
+Out    all its faults; or a job of some kind, with the claims and the TensorBoard that it needs.
+Never  creates an object, reads a file, or knows another template.
 """

@@ -1,8 +1,8 @@
-"""The template of the model-training service: code from git or packed up, one command, data in, results out.
+"""The template of the model-training service: code from git or an archive, one command, input and output.
 
 In     values that already satisfy their bounds.
-Out    a job of the framework's kind, and a TensorBoard per worker beside one over all of them.
-Never  holds a password: it names the secret that does.
+Out    a job of the framework's kind, a TensorBoard for all workers, and one per worker.
+Never  contains a password: it names the Secret that does.
 """
 
 import re
@@ -24,7 +24,7 @@ from paceline.objects.quantity import is_quantity
 
 NAME = "model-training"
 INPUT, OUTPUT = "/input", "/output"
-# Frameworks by name: the kind of the job, the container that trains, and the image.
+# Frameworks by name: the kind of the job, the name of the training container, and the image.
 FRAMEWORKS = {
     "tensorflow": ("TensorFlowTrainingJob", "tensorflow", "tensorflow/tensorflow:2.15.0"),
     "keras": ("TensorFlowTrainingJob", "tensorflow", "tensorflow/tensorflow:2.15.0"),
@@ -39,96 +39,96 @@ IMAGE = re.compile(
 
 
 class Git(Value, frozen=True, kw_only=True):
-    """A repository, read over http or https."""
+    """A git repository, cloned over http or https."""
 
-    url: Annotated[str, about("Address of the repository, http or https.")]
-    revision: Annotated[str, about("Branch, tag or commit; empty: the default branch.")] = ""
-    directory: Annotated[str, about("Folder of it in which the command runs; empty: its root.")] = ""
-    secret: Annotated[str, about("Secret with username and password, if it is private.")] = ""
+    url: Annotated[str, about("http or https URL of the repository.")]
+    revision: Annotated[str, about("Branch, tag or commit. If empty, the default branch.")] = ""
+    directory: Annotated[str, about("Directory in which the command runs. If empty, the root of the repository.")] = ""
+    secret: Annotated[str, about("Secret with username and password, for a private repository.")] = ""
 
 
 class Archive(Value, frozen=True, kw_only=True):
-    """A folder or script that was packed up."""
+    """An archive of a directory or script."""
 
-    digest: Annotated[str, about("sha256: and the digest of the packed file.")]
-    config_map: Annotated[str, about("Config map that holds it.")]
+    digest: Annotated[str, about("sha256: followed by the hex digest of the archive.")]
+    config_map: Annotated[str, about("ConfigMap with the archive.")]
 
 
 class Data(Value, frozen=True, kw_only=True):
-    """What is read at /input and where /output goes: a claim, or a bucket. Neither: results stay with the app."""
+    """Volume for /input and /output: a claim or a bucket. With neither, results are kept on the app's own claim."""
 
-    claim: Annotated[str, about("Claim with the data.")] = ""
-    secret: Annotated[str, about("Secret with the address and the keys of a bucket.")] = ""
-    bucket: Annotated[str, about("The bucket, as s3://BUCKET/FOLDER, so that TensorBoard finds its logs.")] = ""
+    claim: Annotated[str, about("PersistentVolumeClaim with the data.")] = ""
+    secret: Annotated[str, about("Secret with the URL and the credentials of a bucket.")] = ""
+    bucket: Annotated[str, about("URL of the bucket for TensorBoard, as s3://BUCKET/FOLDER.")] = ""
 
 
 class Values(Value, frozen=True, kw_only=True):
-    """A training of your own code."""
+    """Values for a training with your own code."""
 
-    git: Annotated[Git, about("Where the code is.")] | None = None
-    archive: Annotated[Archive, about("The code itself, packed up by `paceline train`.")] | None = None
-    command: Annotated[str, about("What runs in the folder of the code; a shell reads it.")] = ""
-    framework: Annotated[str, about("tensorflow, keras, pytorch, python, or an image of your own.")] = "tensorflow"
-    distributed: Annotated[bool, about("Whether replicas train together and are told of each other.")] = False
-    ps: Annotated[int, Meta(ge=0, le=MAX_REPLICAS), about("Parameter servers, if distributed.")] = 0
-    workers: Annotated[int, Meta(ge=1, le=MAX_REPLICAS), about("Workers, if distributed.")] = 1
-    gpus: Annotated[Count, about("GPUs of each worker; 0 trains on the CPU.")] = 0
-    cpu: Annotated[Quantity, about("CPUs that each replica asks for.")] = "500m"
-    memory: Annotated[Quantity, about("Memory that each replica asks for and may use.")] = "1Gi"
-    data: Annotated[Data, about("What is read at /input and where /output goes.")] = msgspec.field(default_factory=Data)
-    log_dir: Annotated[str, about("Folder below /output of event files; empty: no TensorBoard.")] = ""
-    hyperparameters: Annotated[
-        dict[str, Number], about("Values that the command gets as --name=value; shown and compared.")
-    ] = msgspec.field(default_factory=dict)
+    git: Annotated[Git, about("Git repository with the code.")] | None = None
+    archive: Annotated[Archive, about("Archive with the code; `paceline train` creates it.")] | None = None
+    command: Annotated[str, about("Shell command that runs in the directory of the code.")] = ""
+    framework: Annotated[str, about("tensorflow, keras, pytorch, python, or the name of an image.")] = "tensorflow"
+    distributed: Annotated[bool, about("Whether several replicas train together.")] = False
+    ps: Annotated[int, Meta(ge=0, le=MAX_REPLICAS), about("Number of parameter servers, if distributed.")] = 0
+    workers: Annotated[int, Meta(ge=1, le=MAX_REPLICAS), about("Number of workers, if distributed.")] = 1
+    gpus: Annotated[Count, about("Number of GPUs per worker; 0 trains on the CPU.")] = 0
+    cpu: Annotated[Quantity, about("CPU request of each replica.")] = "500m"
+    memory: Annotated[Quantity, about("Memory request and limit of each replica.")] = "1Gi"
+    data: Annotated[Data, about("Volume for /input and /output.")] = msgspec.field(default_factory=Data)
+    log_dir: Annotated[str, about("Directory below /output with event files. If empty, there is no TensorBoard.")] = ""
+    hyperparameters: Annotated[dict[str, Number], about("Hyperparameters, passed to the command as --name=value.")] = (
+        msgspec.field(default_factory=dict)
+    )
 
 
 def check(values: Values, path: str) -> tuple[Fault, ...]:
-    """Name what breaks a rule between values."""
-    return (*_check_code(values, path), *_check_rest(values, path))
+    """Return the broken rules between values."""
+    return (*_check_code(values, path), *_check_settings(values, path))
 
 
 def _check_code(values: Values, path: str) -> Iterator[Fault]:
     if (values.git is None) == (values.archive is None):
-        yield required(f"{path}.git", "say where the code is: git, or archive, and not both")
+        yield required(f"{path}.git", "set either git or archive")
     if values.git is not None:
-        told = GitSource(url=values.git.url, revision=values.git.revision, directory=values.git.directory)
-        yield from check_source(Source(git=told), path)
+        source = GitSource(url=values.git.url, revision=values.git.revision, directory=values.git.directory)
+        yield from check_source(Source(git=source), path)
     if not values.command.strip():
-        yield required(f"{path}.command", "say what runs, such as python3 train.py")
+        yield required(f"{path}.command", "set a command, such as python3 train.py")
 
 
-def _check_rest(values: Values, path: str) -> Iterator[Fault]:
+def _check_settings(values: Values, path: str) -> Iterator[Fault]:
     if values.framework not in FRAMEWORKS and not IMAGE.fullmatch(values.framework):
-        hint = f"use {', '.join(FRAMEWORKS)}, or the address of an image, such as example.org/team/trainer:1"
+        hint = f"use {', '.join(FRAMEWORKS)}, or the name of an image, such as example.org/team/trainer:1"
         yield invalid(f"{path}.framework", values.framework, hint)
     if not values.distributed and (values.ps or values.workers > 1):
-        yield forbidden(f"{path}.workers", "only a distributed training has several replicas; set distributed to true")
+        yield forbidden(f"{path}.workers", "several replicas require distributed; set it to true")
     if values.ps and values.distributed and _kind(values)[0] != "TensorFlowTrainingJob":
-        yield forbidden(f"{path}.ps", f"{values.framework} has no parameter servers; ask for workers")
+        yield forbidden(f"{path}.ps", f"{values.framework} has no parameter servers; use workers")
     if values.log_dir:
         yield from _check_log_dir(values.log_dir, f"{path}.logDir")
     if values.data.claim and values.data.secret:
-        yield forbidden(f"{path}.data.secret", "there is a claim already; drop one of them")
+        yield forbidden(f"{path}.data.secret", "data.claim is also set; remove one of them")
     for name, text in (("cpu", values.cpu), ("memory", values.memory)):
         if text != "" and not is_quantity(str(text)):
-            yield invalid(f"{path}.{name}", text, "write a quantity, such as 500m or 1Gi")
+            yield invalid(f"{path}.{name}", text, "must be a quantity, such as 500m or 1Gi")
 
 
 def _check_log_dir(folder: str, path: str) -> Iterator[Fault]:
     if not folder.startswith("/"):
-        yield invalid(path, folder, f"write an absolute path, such as {OUTPUT}/{folder.removeprefix('./')}")
+        yield invalid(path, folder, f"must be an absolute path, such as {OUTPUT}/{folder.removeprefix('./')}")
     elif not folder.startswith(f"{OUTPUT}/") or ".." in folder.split("/"):
-        yield invalid(path, folder, f"choose a folder below {OUTPUT}, such as {OUTPUT}/training_logs: others are lost")
+        yield invalid(path, folder, f"must be below {OUTPUT}, such as {OUTPUT}/training_logs; other files are not kept")
 
 
 def _kind(values: Values) -> tuple[str, str, str]:
-    """Give the kind of the job, the container that trains, and its image."""
+    """Return the kind of the job, the name of the training container, and its image."""
     kind, container, image = FRAMEWORKS.get(values.framework, ("TensorFlowTrainingJob", "tensorflow", values.framework))
     return (kind, container, image) if values.distributed else (SINGLE, "worker", image)
 
 
 def expand(values: Values, release: Release) -> Parts:
-    """Spell out the job: every replica runs the command in the folder of the code."""
+    """Return the job: every replica runs the command in the directory of the code."""
     kind, container, image = _kind(values)
     pod = {
         "containers": [
@@ -136,16 +136,16 @@ def expand(values: Values, release: Release) -> Parts:
                 "name": container,
                 "image": image,
                 "command": ["sh", "-c", literal(values.command)],
-                "env": [{"name": name, "value": literal(text)} for name, text in _told(values).items()],
+                "env": [{"name": name, "value": literal(text)} for name, text in _env(values).items()],
                 "resources": resources_of(values.cpu, values.memory, values.gpus),
             }
         ]
     }
-    # Parameter servers compute nothing that a GPU is good for.
-    idle = {"containers": [{**pod["containers"][0], "resources": resources_of(values.cpu, values.memory, 0)}]}
-    roles = [("worker", values.workers, pod), *([("ps", values.ps, idle)] if values.ps else [])]
+    # Parameter servers do not need GPUs.
+    server_pod = {"containers": [{**pod["containers"][0], "resources": resources_of(values.cpu, values.memory, 0)}]}
+    roles = [("worker", values.workers, pod), *([("ps", values.ps, server_pod)] if values.ps else [])]
     claim = values.data.claim or ("" if values.data.secret else release.claim)
-    told = {name: as_text(value) for name, value in values.hyperparameters.items()}
+    hyperparameters = {name: as_text(value) for name, value in values.hyperparameters.items()}
     spec: dict[str, Any] = {
         "source": _source(values),
         "output": {"claim": claim} if claim else {"bucket": {"secret": values.data.secret}},
@@ -154,7 +154,7 @@ def expand(values: Values, release: Release) -> Parts:
             for name, number, body in roles
         ],
         **_rules(kind),
-        **({"hyperparameters": {"values": told}} if told else {}),
+        **({"hyperparameters": {"values": hyperparameters}} if hyperparameters else {}),
     }
     if values.data.claim or values.data.secret:
         spec["input"] = {"claim": claim} if claim else {"bucket": {"secret": values.data.secret}}
@@ -163,15 +163,15 @@ def expand(values: Values, release: Release) -> Parts:
         spec=spec,
         claims={} if claim != release.claim else {claim: _claim()},
         boards=_boards(values, release, claim),
-        hyperparameters=told,
+        hyperparameters=hyperparameters,
         results=_results(values, release, claim),
     )
 
 
-def _told(values: Values) -> dict[str, str]:
-    """Give what code and images of the training service look for in their environment."""
-    told = {"GIT_URL": values.git.url} if values.git is not None else {}
-    return told | ({"DEFAULT_REMOTE_VOLUME_PATH": INPUT} if values.data.claim or values.data.secret else {})
+def _env(values: Values) -> dict[str, str]:
+    """Return the environment variables that code and images of the training service read."""
+    env = {"GIT_URL": values.git.url} if values.git is not None else {}
+    return env | ({"DEFAULT_REMOTE_VOLUME_PATH": INPUT} if values.data.claim or values.data.secret else {})
 
 
 def _restart(kind: str) -> Any:
@@ -186,12 +186,12 @@ def _rules(kind: str) -> dict[str, Any]:
 
 def _source(values: Values) -> dict[str, Any]:
     if values.git is None:
-        packed: Any = values.archive
-        return {"archive": {"digest": packed.digest, "configMap": packed.config_map}}
-    told = {"url": values.git.url, "revision": values.git.revision, "directory": values.git.directory}
+        archive: Any = values.archive
+        return {"archive": {"digest": archive.digest, "configMap": archive.config_map}}
+    git = {"url": values.git.url, "revision": values.git.revision, "directory": values.git.directory}
     if values.git.secret:
-        told["secret"] = values.git.secret
-    return {"git": {name: text for name, text in told.items() if text}}
+        git["secret"] = values.git.secret
+    return {"git": {name: text for name, text in git.items() if text}}
 
 
 def _claim() -> dict[str, Any]:
@@ -200,12 +200,12 @@ def _claim() -> dict[str, Any]:
 
 def _results(values: Values, release: Release, claim: str) -> str:
     if claim == release.claim:
-        return f"claim {claim}, folder {release.job}; it goes with the application"
+        return f"claim {claim}, folder {release.job}; it is deleted with the application"
     return f"claim {claim}, folder {release.job}" if claim else f"{values.data.bucket or 'the bucket'}/{release.job}"
 
 
 def _boards(values: Values, release: Release, claim: str) -> dict[str, dict[str, Any]]:
-    """Give one TensorBoard over all workers, and one for each worker where there are several."""
+    """Return a TensorBoard for all workers and, if the training is distributed, one per worker."""
     if not values.log_dir or not (claim or values.data.bucket):
         return {}
     inner = values.log_dir.removeprefix(f"{OUTPUT}/").strip("/")
@@ -228,19 +228,20 @@ def _board(values: Values, claim: str, folders: list[str]) -> dict[str, Any]:
 
 
 README = """\
-Trains with code of your own: a repository, or a script of this machine.
+Trains with your own code: a git repository, or a local script.
 
-The code is fetched, its requirements.txt is installed, and the command runs in its folder. What it reads lies at
-/input; what it writes to /output is kept, for every worker apart. If it is distributed, each replica is told who the
-others are (TF_CONFIG, JOB_NAME and JOB_INDEX with PS_HOSTS and WORKER_HOSTS, or MASTER_ADDR, RANK and WORLD_SIZE).
+Paceline fetches the code, installs its requirements.txt and runs the command in its directory. Input data is at /input;
+files written to /output are kept, separately for every worker. In a distributed training each replica gets the
+addresses of the others (TF_CONFIG, JOB_NAME and JOB_INDEX with PS_HOSTS and WORKER_HOSTS, or MASTER_ADDR, RANK and
+WORLD_SIZE).
 
-`paceline train` fills these values in: paceline train --git URL --command 'python3 train.py' NAME
+`paceline train` sets these values: paceline train --git URL --command 'python3 train.py' NAME
 """
 
 TEMPLATE = Template(
     name=NAME,
     version="0.1.0",
-    description="Your own code from git or a folder, with data in and results out",
+    description="Your own code from git or a local directory, with input and output",
     readme=README,
     values=Values,
     check=check,

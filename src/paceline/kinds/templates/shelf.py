@@ -1,4 +1,4 @@
-"""The one list of templates."""
+"""The registry of templates."""
 
 from paceline.errors import Invalid
 from paceline.kinds.templates import model_training, tensorflow_training
@@ -9,12 +9,12 @@ TEMPLATES: tuple[Template, ...] = (tensorflow_training.TEMPLATE, model_training.
 
 
 def find(name: str, path: str = "template") -> Template:
-    """Find a template by name, with or without the repository that others keep it in; Invalid suggests a close one."""
+    """Return a template by name, with or without a repository prefix; raise Invalid with a suggestion."""
     bare = name.rpartition("/")[2]
     for template in TEMPLATES:
         if bare in (template.name, *template.also):
             return template
-    known = [word for each in TEMPLATES for word in (each.name, *each.also)]
-    there = ", ".join(each.name for each in TEMPLATES)
-    hint = f"there is no such template{did_you_mean(bare, known) or f'; there are: {there}'}"
+    names = [alias for template in TEMPLATES for alias in (template.name, *template.also)]
+    listed = ", ".join(template.name for template in TEMPLATES)
+    hint = f"unknown template{did_you_mean(bare, names) or f'; the templates are: {listed}'}"
     raise Invalid((FieldFault(path, name, hint, Problem.NOT_FOUND),))

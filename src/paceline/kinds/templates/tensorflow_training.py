@@ -1,8 +1,8 @@
-"""The template of distributed TensorFlow: numbers of workers and parameter servers in, everything else for nothing.
+"""The template of distributed TensorFlow: only the numbers of workers and parameter servers have to be set.
 
 In     values that already satisfy their bounds.
-Out    a TensorFlowTrainingJob, the claim that its replicas share, and a TensorBoard over all revisions.
-Never  knows which image is right: it warns nobody and takes what it is given.
+Out    a TensorFlowTrainingJob, the claim that its replicas share, and a TensorBoard for all revisions.
+Never  checks an image: it uses the one that it gets.
 """
 
 import re
@@ -33,138 +33,146 @@ from paceline.objects.quantity import is_quantity, parse
 
 NAME = "tensorflow-training"
 MOUNT_PATH = "/data"
-# Where a shipped trainer lies in its container.
+# Directory of a bundled trainer in its container.
 TRAINERS = "/opt/paceline/trainer"
-# Needs nothing but Python, which every image of a trainer has.
+# The bundled trainer needs only Python.
 IMAGE = "python:3.11"
 PORT_NAME = "tfjob-port"
-# What the trainer calls what people set.
+# Flags of the trainer for the hyperparameters.
 FLAGS = {"epochs": "--epochs", "batchsize": "--batch_size", "learningrate": "--lr"}
 
 
 class Worker(Value, frozen=True, kw_only=True):
     """The replicas that train."""
 
-    number: Annotated[int, Meta(ge=1, le=MAX_REPLICAS), about("How many workers there are.")] = 2
-    gpu_count: Annotated[Count, about("GPUs that each worker gets; 0 trains on the CPU.")] = 1
+    number: Annotated[int, Meta(ge=1, le=MAX_REPLICAS), about("Number of workers.")] = 2
+    gpu_count: Annotated[Count, about("Number of GPUs per worker; 0 trains on the CPU.")] = 1
     image: Annotated[str, about("Image of the trainer.")] = IMAGE
-    image_pull_policy: Annotated[Policy, about("When the image is pulled: Always, IfNotPresent or Never.")] = (
+    image_pull_policy: Annotated[Policy, about("Pull policy of the image: Always, IfNotPresent or Never.")] = (
         "IfNotPresent"
     )
-    port: Annotated[Port, about("Port at which each worker listens.")] = 8000
-    cpu: Annotated[Quantity, about("CPUs that each worker asks for.")] = "500m"
-    memory: Annotated[Quantity, about("Memory that each worker asks for and may use.")] = "512Mi"
-    env: Annotated[dict[str, str], about("Variables of each worker.")] = msgspec.field(default_factory=dict)
+    port: Annotated[Port, about("Port of each worker.")] = 8000
+    cpu: Annotated[Quantity, about("CPU request of each worker.")] = "500m"
+    memory: Annotated[Quantity, about("Memory request and limit of each worker.")] = "512Mi"
+    env: Annotated[dict[str, str], about("Environment variables of each worker.")] = msgspec.field(default_factory=dict)
 
 
 class Ps(Value, frozen=True, kw_only=True):
     """The replicas that hold the parameters."""
 
-    number: Annotated[int, Meta(ge=0, le=MAX_REPLICAS), about("How many parameter servers there are; 0: none.")] = 2
-    gpu_count: Annotated[Count, about("GPUs that each parameter server gets.")] = 0
+    number: Annotated[int, Meta(ge=0, le=MAX_REPLICAS), about("Number of parameter servers; 0 for none.")] = 2
+    gpu_count: Annotated[Count, about("Number of GPUs per parameter server.")] = 0
     image: Annotated[str, about("Image of the trainer.")] = IMAGE
-    image_pull_policy: Annotated[Policy, about("When the image is pulled: Always, IfNotPresent or Never.")] = (
+    image_pull_policy: Annotated[Policy, about("Pull policy of the image: Always, IfNotPresent or Never.")] = (
         "IfNotPresent"
     )
-    port: Annotated[Port, about("Port at which each parameter server listens.")] = 9000
-    cpu: Annotated[Quantity, about("CPUs that each parameter server asks for.")] = "500m"
-    memory: Annotated[Quantity, about("Memory that each parameter server asks for and may use.")] = "512Mi"
-    env: Annotated[dict[str, str], about("Variables of each parameter server.")] = msgspec.field(default_factory=dict)
+    port: Annotated[Port, about("Port of each parameter server.")] = 9000
+    cpu: Annotated[Quantity, about("CPU request of each parameter server.")] = "500m"
+    memory: Annotated[Quantity, about("Memory request and limit of each parameter server.")] = "512Mi"
+    env: Annotated[dict[str, str], about("Environment variables of each parameter server.")] = msgspec.field(
+        default_factory=dict
+    )
 
 
 class Hyperparams(Value, frozen=True, kw_only=True):
-    """What the trainer is told. 0 or nothing: the trainer's own choice."""
+    """Hyperparameters. If one is 0 or empty, the trainer uses its own default."""
 
-    epochs: Annotated[Number, about("Passes over the data.")] = 100
-    batchsize: Annotated[Number, about("Examples per step.")] = 20
+    epochs: Annotated[Number, about("Number of passes over the data.")] = 100
+    batchsize: Annotated[Number, about("Number of examples per step.")] = 20
     learningrate: Annotated[Number, about("Learning rate.")] = 0.001
 
 
 class Tensorboard(Value, frozen=True, kw_only=True):
-    """The TensorBoard over all revisions; it is always on."""
+    """The TensorBoard for all revisions; it is never stopped."""
 
-    image: Annotated[str, about("Image of TensorBoard; left out: the one that is shipped.")] = ""
+    image: Annotated[str, about("Image of TensorBoard. If empty, the default image.")] = ""
     service_type: Annotated[
         ServiceType,
         about(
-            "From where it is reached, without a password: ClusterIP (inside only), NodePort (also a high port), "
-            "LoadBalancer (also port 80 of an address)."
+            "Type of the Service, which needs no password: ClusterIP (inside the cluster), NodePort (also a high port "
+            "of the nodes), LoadBalancer (also port 80 of an external address)."
         ),
     ] = "LoadBalancer"
 
 
 class Pvc(Value, frozen=True, kw_only=True):
-    """The claim that is made for the application."""
+    """The claim that is created for the application."""
 
     storage: Annotated[Quantity, about("Size of the claim.")] = "5Gi"
     match_labels: Annotated[
-        dict[str, str], about("Labels of the volume that the claim is bound to; none: a new volume.")
+        dict[str, str], about("Labels of the volume to bind the claim to. If empty, a new volume is created.")
     ] = msgspec.field(default_factory=dict)
 
 
 class Persistence(Value, frozen=True, kw_only=True):
-    """Where results are kept."""
+    """Storage of the results."""
 
-    mount_path: Annotated[str, about("The same as mountPath, in another place.")] | None = None
-    pvc: Annotated[Pvc, about("The claim that is made for the application.")] = msgspec.field(default_factory=Pvc)
+    mount_path: Annotated[str, about("Alternative for mountPath.")] | None = None
+    pvc: Annotated[Pvc, about("The claim that is created for the application.")] = msgspec.field(default_factory=Pvc)
 
 
 class Values(Value, frozen=True, kw_only=True):
-    """Distributed TensorFlow training."""
+    """Values for distributed TensorFlow training."""
 
     worker: Annotated[Worker, about("The replicas that train.")] = msgspec.field(default_factory=Worker)
     ps: Annotated[Ps, about("The replicas that hold the parameters.")] = msgspec.field(default_factory=Ps)
-    hyperparams: Annotated[Hyperparams, about("What the trainer is told.")] = msgspec.field(default_factory=Hyperparams)
-    tensorboard: Annotated[Tensorboard, about("The TensorBoard over all revisions.")] = msgspec.field(
+    hyperparams: Annotated[Hyperparams, about("Hyperparameters of the trainer.")] = msgspec.field(
+        default_factory=Hyperparams
+    )
+    tensorboard: Annotated[Tensorboard, about("The TensorBoard for all revisions.")] = msgspec.field(
         default_factory=Tensorboard
     )
-    mount_path: Annotated[str, about("Where the claim is seen in every container. Default: /data.")] | None = None
-    persistence: Annotated[Persistence, about("Where results are kept.")] = msgspec.field(default_factory=Persistence)
+    mount_path: (
+        Annotated[str, about("Path at which the claim is mounted in every container. Default: /data.")] | None
+    ) = None
+    persistence: Annotated[Persistence, about("Storage of the results.")] = msgspec.field(default_factory=Persistence)
     trainer: Annotated[
         Literal["", "parameter-server"],
-        about("Trainer that is shipped with Paceline and runs in any image with Python; empty: the image's own."),
+        about("Bundled trainer, which runs in any image with Python. If empty, that of the image."),
     ] = "parameter-server"
-    command: Annotated[Words, about("Command of your own trainer, in place of a shipped one.")] = ()
+    command: Annotated[Words, about("Command of your own trainer, instead of a bundled one.")] = ()
 
 
 def check(values: Values, path: str) -> tuple[Fault, ...]:
-    """Name what breaks a rule between values."""
+    """Return the broken rules between values."""
     return tuple(_check(values, path))
 
 
 def _check(values: Values, path: str) -> Iterator[Fault]:
     top, nested = values.mount_path, values.persistence.mount_path
     if top is not None and nested is not None and top != nested:
-        hint = f"mountPath and persistence.mountPath are the same thing, and mountPath says {top!r}; drop one of them"
+        hint = f"it conflicts with mountPath, {top!r}, which has the same meaning; remove one of them"
         yield invalid(f"{path}.persistence.mountPath", nested, hint)
-    for name, where in (("mountPath", top), ("persistence.mountPath", nested)):
-        if where is not None and (not where.startswith("/") or where.strip("/") == "" or ".." in where.split("/")):
-            yield invalid(f"{path}.{name}", where, "write an absolute path, such as /data")
+    for name, mount_path in (("mountPath", top), ("persistence.mountPath", nested)):
+        if mount_path is not None and (
+            not mount_path.startswith("/") or mount_path.strip("/") == "" or ".." in mount_path.split("/")
+        ):
+            yield invalid(f"{path}.{name}", mount_path, "must be an absolute path, such as /data")
     for name, role in (("worker", values.worker), ("ps", values.ps)):
-        for field, text in (("cpu", role.cpu), ("memory", role.memory)):
-            if text != "" and not is_quantity(str(text)):
-                yield invalid(f"{path}.{name}.{field}", text, "write a quantity, such as 500m or 1Gi")
+        for field, amount in (("cpu", role.cpu), ("memory", role.memory)):
+            if amount != "" and not is_quantity(str(amount)):
+                yield invalid(f"{path}.{name}.{field}", amount, "must be a quantity, such as 500m or 1Gi")
     size = str(values.persistence.pvc.storage)
     if not is_quantity(size) or parse(size) <= 0:
-        yield invalid(f"{path}.persistence.pvc.storage", size, "write a size, such as 5Gi")
+        yield invalid(f"{path}.persistence.pvc.storage", size, "must be a size, such as 5Gi")
     for name in FLAGS:
         value = getattr(values.hyperparams, name)
         if isinstance(value, str) and value and not re.fullmatch(NUMBER, value):
-            yield invalid(f"{path}.hyperparams.{name}", value, "write a number")
+            yield invalid(f"{path}.hyperparams.{name}", value, "must be a number")
 
 
 def expand(values: Values, release: Release) -> Parts:
-    """Spell out the job: workers and parameter servers that share one claim and know each other."""
+    """Return the job: workers and parameter servers that share one claim and know each other's addresses."""
     mount = values.mount_path or values.persistence.mount_path or MOUNT_PATH
-    told = {name: as_text(value) for name in FLAGS if is_set(value := getattr(values.hyperparams, name))}
+    hyperparameters = {name: as_text(value) for name in FLAGS if is_set(value := getattr(values.hyperparams, name))}
     folder = f"logs/{release.job}"
     flag = f"--logdir={mount.rstrip('/')}/{folder}"
     roles: list[tuple[str, Worker | Ps]] = [("worker", values.worker)]
     roles += [("ps", values.ps)] if values.ps.number else []
     spec = {
-        # The parameter servers never end; the training is done when all workers are.
+        # The parameter servers never end; the training succeeds when all workers have.
         "successPolicy": "AllWorkers",
-        "hyperparameters": {"values": told, "names": {name: FLAGS[name] for name in told}},
+        "hyperparameters": {"values": hyperparameters, "names": {name: FLAGS[name] for name in hyperparameters}},
         "replicaSpecs": [
             {
                 "type": name,
@@ -181,18 +189,18 @@ def expand(values: Values, release: Release) -> Parts:
         claims={release.claim: _claim(values.persistence.pvc)},
         trainer="" if values.command else values.trainer,
         boards={release.stem: _board(values.tensorboard, release)},
-        hyperparameters=told,
+        hyperparameters=hyperparameters,
         results=f"claim {release.claim}, folder {folder}",
     )
 
 
 def _pod(role: Worker | Ps, values: Values, *, release: Release, mount: str, flag: str) -> dict[str, Any]:
-    # On a cluster without containers an image is only a hint; the command must say what runs.
-    shipped = ["python3", f"{TRAINERS}/{values.trainer}.py"] if values.trainer else []
-    command = list(values.command) or shipped
+    # The embedded cluster runs no images, so the command has to be explicit.
+    bundled = ["python3", f"{TRAINERS}/{values.trainer}.py"] if values.trainer else []
+    command = list(values.command) or bundled
     volumes: list[dict[str, Any]] = [{"name": "data", "persistentVolumeClaim": {"claimName": release.claim}}]
     mounts: list[dict[str, Any]] = [{"name": "data", "mountPath": mount}]
-    if command == shipped and shipped:
+    if command == bundled and bundled:
         volumes.append({"name": "trainer", "configMap": {"name": release.trainer}})
         mounts.append({"name": "trainer", "mountPath": TRAINERS, "readOnly": True})
     container = {
@@ -210,32 +218,32 @@ def _pod(role: Worker | Ps, values: Values, *, release: Release, mount: str, fla
 
 
 def _claim(pvc: Pvc) -> Mapping[str, Any]:
-    wish: dict[str, Any] = {
+    spec: dict[str, Any] = {
         "accessModes": ["ReadWriteMany"],
         "resources": {"requests": {"storage": as_text(pvc.storage)}},
     }
     if pvc.match_labels:
-        # Labels choose among volumes that are there; no class, or the cluster would make a new one.
-        wish |= {"storageClassName": "", "selector": {"matchLabels": dict(pvc.match_labels)}}
-    return wish
+        # Labels select an existing volume; with a storage class the cluster would create a new one.
+        spec |= {"storageClassName": "", "selector": {"matchLabels": dict(pvc.match_labels)}}
+    return spec
 
 
 def _board(board: Tensorboard, release: Release) -> Mapping[str, Any]:
-    shown: dict[str, Any] = {"logDir": {"pvc": [{"name": release.claim, "subPath": ["logs"]}]}, "idleSeconds": 0}
-    shown["serviceType"] = board.service_type
-    return {**shown, "image": board.image} if board.image else shown
+    spec: dict[str, Any] = {"logDir": {"pvc": [{"name": release.claim, "subPath": ["logs"]}]}, "idleSeconds": 0}
+    spec["serviceType"] = board.service_type
+    return {**spec, "image": board.image} if board.image else spec
 
 
 README = """\
 Trains a model with TensorFlow on several workers and parameter servers.
 
-You say how many there are; each replica is told who the others are, in every dialect that trainers read
+You set how many there are; each replica gets the addresses of the others, in every format that trainers read
 (TF_CONFIG, CLUSTER_CONFIG and POD_NAME, JOB_NAME and JOB_INDEX with PS_HOSTS and WORKER_HOSTS).
-All replicas share one claim, which is made for the application; a TensorBoard shows the curves of all its revisions.
-The training is done when every worker is; parameter servers are stopped then.
+All replicas share one claim, which is created for the application; a TensorBoard shows the metrics of all revisions.
+The training succeeds when every worker has; the parameter servers are then stopped.
 
-Without a command of your own it runs a small trainer that needs no download. Change a value, and the next revision
-runs: paceline upgrade NAME --set hyperparams.learningrate=0.0005
+Without a command of your own it runs a small bundled trainer that needs no download. Changing a value starts the next
+revision: paceline upgrade NAME --set hyperparams.learningrate=0.0005
 """
 
 TEMPLATE = Template(

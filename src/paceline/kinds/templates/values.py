@@ -1,4 +1,4 @@
-"""Trees of values: put over each other as Helm does, set from the command line as Helm does, read into their types."""
+"""Trees of values: merged and set on the command line with the rules of Helm, and decoded into their types."""
 
 import re
 from collections.abc import Mapping
@@ -20,21 +20,21 @@ MAX_INDEX = 1000
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
-    """Put one tree over another; null takes away what is below, and everything else replaces it."""
+    """Return two trees merged; values of `above` win, and null removes a value of `below`."""
     tree = dict(below)
     for name, value in above.items():
-        there = tree.get(name)
+        existing = tree.get(name)
         if value is None and name in tree:
             del tree[name]
-        elif isinstance(value, Mapping) and isinstance(there, Mapping):
-            tree[name] = merged(there, value)
+        elif isinstance(value, Mapping) and isinstance(existing, Mapping):
+            tree[name] = merged(existing, value)
         else:
             tree[name] = value
     return tree
 
 
 def with_setting(tree: Tree, setting: str, *, is_text: bool = False) -> Tree:
-    """Give the tree with what `--set` says: `a.b=1,c[0]=x,d={1,2}`; Malformed when it cannot be read."""
+    """Return the tree with a `--set` argument applied (`a.b=1,c[0]=x,d={1,2}`); raise Malformed if it is invalid."""
     for part in _split(setting, ","):
         name, sign, value = _cut(part, "=")
         if not sign or not name.strip():
@@ -44,7 +44,7 @@ def with_setting(tree: Tree, setting: str, *, is_text: bool = False) -> Tree:
 
 
 def tidy(tree: Any) -> Any:
-    """Write whole numbers as such: a chart's travel as fractions."""
+    """Return a tree with whole numbers as integers: charts pass them as floats."""
     if isinstance(tree, dict):
         return {name: tidy(value) for name, value in tree.items()}
     if isinstance(tree, list):
@@ -53,7 +53,7 @@ def tidy(tree: Any) -> Any:
 
 
 def as_told(tree: Any) -> Any:
-    """Write numbers as the text that they are passed on as: 0.05 and "0.05" are one value."""
+    """Return a tree with numbers as the strings that trainers get: 0.05 and "0.05" are the same value."""
     if isinstance(tree, dict):
         return {name: as_told(value) for name, value in tree.items()}
     if isinstance(tree, list):
@@ -62,33 +62,33 @@ def as_told(tree: Any) -> Any:
 
 
 def value_faults(tree: object, kind: type[Value], path: str) -> tuple[Fault, ...]:
-    """Name every value that is unknown, empty, of another type or out of bounds."""
+    """Return a fault for every value that is unknown, empty, of the wrong type or out of bounds."""
     if not isinstance(tree, dict):
         return misfits(tree, kind, path)
-    # A block without anything in it is a slip of the indentation, and never "all defaults".
+    # An empty block is a mistake in the indentation, and does not mean "all defaults".
     empty = [name for name, value in tree.items() if value is None]
-    slips = tuple(required(f"{path}.{name}", f"{name} is empty; look at the indentation below it") for name in empty)
-    kept = {name: value for name, value in tree.items() if value is not None}
-    return (*slips, *misfits(tidy(kept), kind, path))
+    missing = tuple(required(f"{path}.{name}", f"{name} is empty; check the indentation below it") for name in empty)
+    filled = {name: value for name, value in tree.items() if value is not None}
+    return (*missing, *misfits(tidy(filled), kind, path))
 
 
 def read_values(tree: Mapping[str, Any], kind: type[V]) -> V:
-    """Read a tree without faults into its typed form."""
+    """Return the decoded values; the tree must be valid."""
     return decode(tidy(dict(tree)), kind)
 
 
 def _path(name: str, part: str) -> list[str | int]:
     path: list[str | int] = []
     for step in _split(name, "."):
-        found = INDEX.fullmatch(step)
-        word = _bare(step if found is None else found["name"])
+        match = INDEX.fullmatch(step)
+        word = _bare(step if match is None else match["name"])
         if word:
             path.append(word)
-        elif found is None or not path:
+        elif match is None or not path:
             raise Malformed(f"--set {part!r}: a name is missing; write NAME=VALUE, such as worker.number=2")
-        indexes = [int(each) for each in re.findall(r"\[([0-9]+)\]", found["indexes"])] if found else []
-        if any(each > MAX_INDEX for each in indexes):
-            raise Malformed(f"--set {part!r}: lists may have {MAX_INDEX} entries")
+        indexes = [int(digits) for digits in re.findall(r"\[([0-9]+)\]", match["indexes"])] if match else []
+        if any(index > MAX_INDEX for index in indexes):
+            raise Malformed(f"--set {part!r}: a list can have at most {MAX_INDEX} entries")
         path.extend(indexes)
     return path
 
@@ -96,26 +96,26 @@ def _path(name: str, part: str) -> list[str | int]:
 def _placed(tree: Any, path: list[str | int], value: Any) -> Any:
     if not path:
         return value
-    step, *rest = path
+    step, *remaining = path
     if isinstance(step, int):
         entries = list(tree) if isinstance(tree, list) else []
         entries += [None] * (step + 1 - len(entries))
-        entries[step] = _placed(entries[step], rest, value)
+        entries[step] = _placed(entries[step], remaining, value)
         return entries
     fields = dict(tree) if isinstance(tree, dict) else {}
-    fields[step] = _placed(fields.get(step), rest, value)
+    fields[step] = _placed(fields.get(step), remaining, value)
     return fields
 
 
 def _value(text: str, *, is_text: bool) -> Any:
     if text.startswith("{") and text.endswith("}"):
         inner = text[1:-1]
-        return [_word(each, is_text=is_text) for each in _split(inner, ",")] if inner else []
+        return [_word(item, is_text=is_text) for item in _split(inner, ",")] if inner else []
     return _word(text, is_text=is_text)
 
 
 def _word(text: str, *, is_text: bool) -> Any:
-    """Read one word as Helm does: fractions stay text, so that no digit is lost."""
+    """Return the value of one word, as Helm reads it; fractions stay strings, so that no digit is lost."""
     plain = _bare(text)
     if is_text:
         return plain
@@ -125,12 +125,12 @@ def _word(text: str, *, is_text: bool) -> Any:
 
 
 def _bare(text: str) -> str:
-    """Take the backslashes away that kept marks from being read as such."""
+    """Return text without the backslashes that escape special characters."""
     return re.sub(r"\\(.)", r"\1", text)
 
 
-def _split(text: str, mark: str) -> list[str]:
-    """Cut at a mark that is neither escaped nor in braces."""
+def _split(text: str, separator: str) -> list[str]:
+    """Return the parts of text between separators that are neither escaped nor in braces."""
     parts, depth, start, position = [], 0, 0, 0
     while position < len(text):
         letter = text[position]
@@ -140,13 +140,13 @@ def _split(text: str, mark: str) -> list[str]:
             depth += 1
         elif letter == "}":
             depth -= 1
-        elif letter == mark and depth <= 0:
+        elif letter == separator and depth <= 0:
             parts.append(text[start:position])
             start = position + 1
         position += 1
     return [*parts, text[start:]]
 
 
-def _cut(text: str, mark: str) -> tuple[str, str, str]:
-    first, *rest = _split(text, mark)
-    return (first, mark, mark.join(rest)) if rest else (first, "", "")
+def _cut(text: str, separator: str) -> tuple[str, str, str]:
+    first, *others = _split(text, separator)
+    return (first, separator, separator.join(others)) if others else (first, "", "")

@@ -1,13 +1,13 @@
-"""Words that values of several templates are made of: numbers to the digit, quantities, ports."""
+"""Types of values that several templates share: exact numbers, quantities, ports."""
 
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-# Text that is a number: what `--set` and forms give, passed on to the digit.
+# A string that is a number, from `--set` or a form; it is passed on unchanged.
 NUMBER = r"^-?[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?$"
 GPU = "nvidia.com/gpu"
-# Whole numbers are exact as fractions up to here.
+# Up to here a float represents integers exactly.
 MAX_EXACT = 1e16
 
 Port = Annotated[int, Meta(ge=1, le=65535)]
@@ -21,23 +21,23 @@ Words = tuple[str, ...]
 
 
 def as_text(value: float | str) -> str:
-    """Write a number as a trainer is told it: to the digit, without noise."""
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e16:
+    """Return a number as the string that a trainer gets, with every digit."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < MAX_EXACT:
         return str(int(value))
     return str(value)
 
 
 def is_set(value: float | str | None) -> bool:
-    """Tell whether a hyperparameter is passed on: nothing and zero mean the trainer's own choice."""
+    """Return whether a hyperparameter is passed on; if it is empty or 0, the trainer uses its own default."""
     return value is not None and as_text(value) not in ("", "0", "0.0")
 
 
 def resources_of(cpu: float | str, memory: float | str, gpus: int) -> dict[str, Any]:
-    """Write what a container asks for and may use; what is empty is left out."""
-    asked = {"cpu": as_text(cpu), "memory": as_text(memory)}
-    requests = {name: text for name, text in asked.items() if text}
-    limits = {"memory": asked["memory"]} if asked["memory"] else {}
+    """Return the resources of a container, without empty values."""
+    amounts = {"cpu": as_text(cpu), "memory": as_text(memory)}
+    requests = {name: text for name, text in amounts.items() if text}
+    limits = {"memory": amounts["memory"]} if amounts["memory"] else {}
     if gpus:
         limits[GPU] = str(gpus)
-    both = {"requests": requests, "limits": limits}
-    return {name: each for name, each in both.items() if each}
+    resources = {"requests": requests, "limits": limits}
+    return {name: group for name, group in resources.items() if group}
