@@ -90,9 +90,9 @@ NOT_WAITED_IN = {
     "node/start.py Starter._network": "pods have no network of their own in a simulated world",
     "node/stats.py": "measures; writes nothing",
     "store/feed.py Watch.__anext__": "the server takes all there is at once",
-    "store/feed.py Watch._news": "the server takes all there is at once",
-    "store/writer.py Writer._economise": "a full disk gives its reserve up: e2e/test_disk.py",
-    "store/writer.py Writer._relieved": "as _economise",
+    "store/feed.py Watch._wait": "the server takes all there is at once",
+    "store/writer.py Writer._keep_only_urgent": "a full disk gives its reserve up: e2e/test_disk.py",
+    "store/writer.py Writer._release_reserve": "as _keep_only_urgent",
     "store/store.py Store.close": "an orderly end is no crash",
 }
 

@@ -109,7 +109,7 @@ def a_commit_that_failed_is_not_looked_for(patch: pytest.MonkeyPatch) -> None:
         self._unsure = False
         batch.fail(error)
 
-    patch.setattr(writer.Writer, "_doubt", doubtless)
+    patch.setattr(writer.Writer, "_resolve_ambiguous", doubtless)
 
 
 def work_that_failed_is_not_tried_again(patch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
-"""Stops 2 and 7 of 8: keep every object, in order, for good.
+"""Stops 2 and 7 of 8: store every object durably, with ordered revisions.
 
 In     guarded writes of opaque bytes under a key.
-Out    revisions that only grow, the current bytes, and a feed of what changed.
-Never  looks inside the bytes, acknowledges what is not on disk, or knows that HTTP exists.
+Out    increasing revisions, the current bytes, and a watch on all changes.
+Never  looks inside the bytes, acknowledges a write that is not on disk, or knows HTTP.
 """

@@ -1,7 +1,7 @@
-"""The hashes that hold records together: a sum for each row, a chain over the log, a total over what is current.
+"""Checksums of the store: a sum for each row, a hash chain over the log, and a total over the current rows.
 
-A sum tells that a row has changed, the chain that one is missing, twice there or out of order, and the total that what
-is current is what the log has led to.
+The sum detects a changed row, the chain a missing, repeated or reordered row of the log, and the total current rows
+that do not result from the log.
 """
 
 from collections.abc import Iterable
@@ -14,59 +14,57 @@ START = bytes(HASH_BYTES)
 
 _WRAP = 1 << (8 * HASH_BYTES)
 
-# What names a record: revision, key, op, created.
+# Identity of a record: revision, key, op, created.
 Named = tuple[int, str, str, int]
 
 
-def sum_of(named: Named, value: bytes) -> bytes:
-    """Give the sum of a row."""
-    digest = blake2b(repr(named).encode(), digest_size=HASH_BYTES)
+def sum_of(identity: Named, value: bytes) -> bytes:
+    """Return the checksum of a row."""
+    digest = blake2b(repr(identity).encode(), digest_size=HASH_BYTES)
     digest.update(value)
     return digest.digest()
 
 
 def link(chain: bytes, *parts: bytes) -> bytes:
-    """Give the chain after one more row, from the chain before it."""
+    """Return the hash chain extended by one row."""
     return blake2b(chain + b"".join(parts), digest_size=HASH_BYTES).digest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Total:
-    """The sums of a set of rows, added up: rows come and go in any order, and each costs the same."""
+    """The sum of the checksums of a set of rows; adding or removing a row takes constant time, in any order."""
 
     count: int = 0
     added: int = 0
 
     def change(self, *, gone: Iterable[bytes], come: Iterable[bytes]) -> "Total":
-        """Give the total without some rows and with others."""
+        """Return the total without the checksums `gone`, and with those in `come`."""
         count, added = self.count, self.added
-        for each in gone:
+        for checksum in gone:
             count -= 1
-            added -= int.from_bytes(each)
-        for each in come:
+            added -= int.from_bytes(checksum)
+        for checksum in come:
             count += 1
-            added += int.from_bytes(each)
+            added += int.from_bytes(checksum)
         return Total(count=count, added=added % _WRAP)
 
     def to_bytes(self) -> bytes:
-        """Write it as it stands in the file."""
+        """Return the total as stored in the file."""
         return self.count.to_bytes(COUNT_BYTES, signed=True) + self.added.to_bytes(HASH_BYTES)
 
     @classmethod
-    def of(cls, written: bytes) -> "Total":
-        """Read what stands in the file."""
-        return cls(
-            count=int.from_bytes(written[:COUNT_BYTES], signed=True), added=int.from_bytes(written[COUNT_BYTES:])
-        )
+    def of(cls, stored: bytes) -> "Total":
+        """Return the total that is stored in the file."""
+        return cls(count=int.from_bytes(stored[:COUNT_BYTES], signed=True), added=int.from_bytes(stored[COUNT_BYTES:]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """How far a log has come."""
+    """The end of a log: its last revision, the chain there, and the total."""
 
     revision: int
     chain: bytes
-    # None in the middle of a batch: only its end is a state that was ever current.
+    # None inside a batch: only the state at its end was ever current.
     total: Total | None
 
 
@@ -74,14 +72,14 @@ NEW = Head(revision=0, chain=START, total=Total())
 
 
 def sum_of_head(head: Head) -> bytes:
-    """Give the sum of the row that says where the kept log begins."""
+    """Return the checksum of the row that stores where the log begins."""
     total = head.total.to_bytes() if head.total else b""
     return link(head.chain, repr(head.revision).encode(), total)
 
 
 def chained(head: Head, sums: Iterable[bytes], total: Total) -> list[bytes]:
-    """Give the chain at each row of a batch that follows a head; the last row also vouches for the total."""
+    """Return the chain at each row of a batch after a head; the last one also covers the total."""
     chain = head.chain
-    chains = [chain := link(chain, each) for each in sums]
+    chains = [chain := link(chain, checksum) for checksum in sums]
     chains[-1] = link(chains[-1], total.to_bytes())
     return chains

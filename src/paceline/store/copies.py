@@ -1,4 +1,4 @@
-"""Whole stores as files: copied while they are in use, checked byte for byte, and saved from a file that is damaged."""
+"""Backups: copies of a store in use, complete checks, and recovery of records from a damaged file."""
 
 import os
 import shutil
@@ -15,13 +15,13 @@ from paceline.store.log import Op, Record
 from paceline.store.sqlite import SqliteLog
 
 # Records per commit when a file is filled.
-SOME = 500
+BATCH = 500
 READ = "SELECT revision, key, op, created, value, sum FROM {} ORDER BY revision {}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
-    """What a store holds."""
+    """Summary of a store: its revision and the number of its objects."""
 
     revision: int
     objects: int
@@ -29,26 +29,26 @@ class Contents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Salvage:
-    """What was still whole in a damaged file, and the keys of what was not, as far as they can be read."""
+    """The intact records of a damaged file, and the keys of the lost ones, as far as they can be read."""
 
     records: tuple[Record, ...]
     lost: tuple[str, ...]
 
 
 def check(path: Path) -> Contents:
-    """Read every byte that matters of a store or of a backup, in use or not; Unavailable says what is wrong with it."""
+    """Read and verify a whole store or backup, in use or not; raise Unavailable if it is damaged."""
     with closing(SqliteLog(path)) as log:
         revision = log.look()
         return Contents(revision=revision, objects=_count(log))
 
 
 def copy_out(source: Path, target: Path) -> Contents:
-    """Copy a store, in use or not, into one file without its history; the file appears whole or not at all."""
+    """Copy a store, in use or not, into one file without its history; the file appears complete or not at all."""
     if not source.is_file():
-        raise Unavailable(f"{source} is not there; nothing has been stored yet")
+        raise Unavailable(f"{source} does not exist; nothing has been stored yet")
     with beside(target) as copy, ExitStack() as undo:
         os.close(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-        with file.told(source):
+        with file.translate_errors(source):
             file.plain(source, undo).execute("VACUUM INTO ?", (str(copy),))
         with closing(SqliteLog(copy, reserve=0)) as log:
             last = log.open()
@@ -56,7 +56,7 @@ def copy_out(source: Path, target: Path) -> Contents:
             log.compact(last)
             log.pack()
         _sync(copy)
-        # After everything that could have changed it: what is on the disk is what is looked at.
+        # Check last, so that nothing changes the file afterwards.
         contents = check(copy)
         copy.replace(target)
         file.sync_folder(target.parent)
@@ -64,7 +64,7 @@ def copy_out(source: Path, target: Path) -> Contents:
 
 
 def prepare(copy: Path, revision: int) -> Contents:
-    """Make a copy of a backup ready to be served: checked, of today's schema, going on from a later revision."""
+    """Prepare a copy of a backup for serving: verify it, migrate its schema, and continue at a later revision."""
     with closing(SqliteLog(copy, reserve=0)) as log:
         log.open()
         objects = _count(log)
@@ -74,7 +74,7 @@ def prepare(copy: Path, revision: int) -> Contents:
 
 
 def last_revision(path: Path) -> int:
-    """Tell how far a store came, as far as that can be told; 0 when it cannot."""
+    """Return the last revision of a store; 0 if it cannot be read."""
     try:
         with closing(SqliteLog(path)) as log:
             return log.look()
@@ -83,68 +83,70 @@ def last_revision(path: Path) -> int:
 
 
 def salvage(path: Path) -> Salvage:
-    """Read what is whole in a damaged file."""
-    whole: dict[int, Record] = {}
+    """Return the intact records of a damaged file."""
+    intact: dict[int, Record] = {}
     suspects: dict[int, str] = {}
     with ExitStack() as undo:
         db = file.plain(path, undo)
         for revision, key, op, created, value, checksum in _readable(db):
             if isinstance(value, bytes) and sum_of((revision, key, op, created), value) == checksum:
-                whole[revision] = Record(revision=revision, key=key, op=Op(op), value=value, created=created)
+                intact[revision] = Record(revision=revision, key=key, op=Op(op), value=value, created=created)
             else:
                 suspects[revision] = str(key)
     newest: dict[str, Record] = {}
-    for _, record in sorted(whole.items()):
+    for _, record in sorted(intact.items()):
         newest[record.key] = record
-    there = (record for record in newest.values() if record.op is not Op.DELETE)
-    lost = {key for revision, key in suspects.items() if revision not in whole}
-    return Salvage(records=tuple(sorted(there, key=lambda record: record.revision)), lost=tuple(sorted(map(str, lost))))
+    existing = (record for record in newest.values() if record.op is not Op.DELETE)
+    lost = {key for revision, key in suspects.items() if revision not in intact}
+    return Salvage(
+        records=tuple(sorted(existing, key=lambda record: record.revision)), lost=tuple(sorted(map(str, lost)))
+    )
 
 
 def fill(path: Path, records: tuple[Record, ...], revision: int) -> None:
-    """Make a new store that holds these records and goes on from a revision."""
+    """Create a store with these records that continues at a revision."""
     with closing(SqliteLog(path, reserve=0)) as log:
         log.open()
-        for start in range(0, len(records), SOME):
-            log.append(records[start : start + SOME])
+        for start in range(0, len(records), BATCH):
+            log.append(records[start : start + BATCH])
         log.renew(revision)
     _sync(path)
 
 
 @contextmanager
 def beside(target: Path) -> Iterator[Path]:
-    """Give a place for a new file in a folder beside its target, which goes when the block ends."""
+    """Yield a path in a temporary directory next to the target; the directory is deleted when the block ends."""
     folder = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         folder.mkdir(mode=0o700)
         yield folder / "objects.db"
     except OSError as error:
-        raise Unavailable(f"{target} cannot be written: {error.strerror}; choose another place") from error
+        raise Unavailable(f"{target} cannot be written: {error.strerror}; choose another path") from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _count(log: SqliteLog) -> int:
-    """Read everything, which checks it, and count the objects."""
+    """Return the number of objects; reading all rows verifies their checksums."""
     for _ in log.since(log.compacted()):
         pass
     return sum(1 for _ in log.current())
 
 
 def _readable(db: sqlite3.Connection) -> Iterator[tuple[int, str, str, int, object, object]]:
-    """Give every row that can be reached, from both ends, since a damaged page stops whoever comes to it."""
+    """Yield every readable row, from both ends, because reading stops at a damaged page."""
     for table in ("current", "log"):
         for order in ("ASC", "DESC"):
-            yield from _until_stopped(db, READ.format(table, order))
+            yield from _until_error(db, READ.format(table, order))
 
 
-def _until_stopped(db: sqlite3.Connection, query: str) -> Iterable[tuple[int, str, str, int, object, object]]:
-    found: list[tuple[int, str, str, int, object, object]] = []
+def _until_error(db: sqlite3.Connection, query: str) -> Iterable[tuple[int, str, str, int, object, object]]:
+    rows: list[tuple[int, str, str, int, object, object]] = []
     try:
-        found.extend(db.execute(query))
+        rows.extend(db.execute(query))
     except sqlite3.Error:
-        return found
-    return found
+        return rows
+    return rows
 
 
 def _sync(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The feed of what changed: the history that is kept, and everyone who follows it."""
+"""The recent history of changes, and the watches on it."""
 
 import asyncio
 from collections import deque
@@ -11,25 +11,25 @@ from paceline.store.limits import Limits
 from paceline.store.log import Op, Record
 from paceline.store.state import Stored
 
-# How often within the time that history is kept its age is looked at.
+# How often the age of the history is checked within its maximum age.
 TICKS = 4
 
 
 class Ahead(Busy):
-    """The revision asked for has not happened yet."""
+    """The requested revision is in the future."""
 
 
 class Watch:
-    """The records after a revision whose keys begin with a prefix, in order, for one reader.
+    """The records after a revision whose keys start with a prefix, in order, for one reader.
 
-    Leave it with `close()` or use it in a `with` block. Waiting for a record may be cancelled and
-    tried again; nothing is lost. A reader that falls behind the kept history is told Expired.
+    End it with `close()`, or use it in a `with` block. Waiting for a record may be cancelled and
+    repeated without losing one. A reader that is slower than the history gets Expired.
     """
 
     def __init__(self, feed: "Feed", prefix: str, unread: deque[Record]) -> None:
         self.prefix = prefix
         self._feed = feed
-        # Bounded by the history: a watch that still has to read what left it is cut off.
+        # Bounded by the history: a watch with unread records that left the history is ended.
         self._unread = unread
         self._wake = asyncio.Event()
         self._ended_at: int | None = None
@@ -37,45 +37,45 @@ class Watch:
 
     @property
     def position(self) -> int:
-        """The revision up to which the reader has been given everything."""
+        """The revision up to which the reader has received all records."""
         if self._ended_at is not None:
             return self._ended_at
         return self._unread[0].revision - 1 if self._unread else self._feed.revision
 
     @property
     def oldest(self) -> int | None:
-        """The revision that the reader is given next, if one waits."""
+        """The revision of the next unread record, if there is one."""
         return self._unread[0].revision if self._unread else None
 
     @property
     def is_over(self) -> bool:
-        """Tell whether nothing more will come: it was closed, or the reader was too slow."""
+        """Whether the watch has ended: it was closed, or the reader was too slow."""
         return self._ended_at is not None
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Record:
-        if not await self._news():
+        if not await self._wait():
             raise StopAsyncIteration
         return self._unread.popleft()
 
     async def take(self) -> tuple[Record, ...]:
-        """Wait until there is something to read and give all of it; nothing once the watch has ended or was nudged."""
+        """Wait for unread records and return all of them; none if the watch has ended or was nudged."""
         if not self._unread and self._ended_at is None:
             self._wake.clear()
             await self._wake.wait()
         if self._ended_at is not None:
-            await self._news()
-        taken = tuple(self._unread)
+            await self._wait()
+        records = tuple(self._unread)
         self._unread.clear()
-        return taken
+        return records
 
-    async def _news(self) -> bool:
+    async def _wait(self) -> bool:
         while not self._unread:
             if self._cut:
                 raise Expired(
-                    f"the watch was too slow: what follows revision {self.position} is not kept any more; list again"
+                    f"the watch was too slow: changes after revision {self.position} are no longer kept; list again"
                 )
             if self._ended_at is not None:
                 return False
@@ -84,11 +84,11 @@ class Watch:
         return True
 
     def nudge(self) -> None:
-        """Let whoever waits for something to take look at the clock."""
+        """Wake up a waiting `take`, so that its caller can check the time."""
         self._wake.set()
 
     def close(self) -> None:
-        """Stop following; a second time is fine."""
+        """End the watch; closing it again has no effect."""
         if self._ended_at is None:
             self._ended_at = self.position
             self._unread.clear()
@@ -107,44 +107,44 @@ class Watch:
         self.close()
 
     def push(self, record: Record) -> None:
-        """Add a record for the reader; for the feed only."""
+        """Add a record for the reader. Only the feed calls this."""
         self._unread.append(record)
         self._wake.set()
 
     def cut(self) -> None:
-        """Give up on the reader; for the feed only."""
+        """End the watch because its reader is too slow. Only the feed calls this."""
         self._cut = True
         self.close()
 
 
 class Feed:
-    """The kept history and the watches on it."""
+    """The recent history and the watches on it."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._history: deque[Record] = deque()
         self._bytes = 0
         self.revision = 0
-        # Up to here nothing is kept.
+        # Records up to this revision are no longer in the history.
         self.floor = 0
-        # Bytes that left the history since the beginning.
+        # Bytes that have been removed from the history since the start.
         self.dropped = 0
-        # By prefix, so that a record costs its readers only. Dicts, because their order is certain.
+        # By prefix, so that a record is only offered to its readers. Dicts, because their order is deterministic.
         self._watches: dict[str, dict[Watch, None]] = {}
         self._lengths: tuple[int, ...] = ()
-        # How far it was at some moments; a handful of them.
+        # A few pairs of time and revision, to find the records that are too old.
         self._moments: deque[tuple[float, int]] = deque()
-        # Those who had something to read when it was last looked at.
+        # Watches that may have unread records.
         self._behind: dict[Watch, None] = {}
 
     def load(self, records: Iterable[Record], *, floor: int, revision: int) -> None:
-        """Begin with the history that the log kept after `floor`, up to its last revision."""
+        """Start with the history of the log after `floor`, up to its last revision."""
         self.floor = floor
         self.publish(_with_previous(records))
         self.revision = revision
 
     def publish(self, records: Iterable[Record]) -> None:
-        """Tell everyone about records that are durable, and let go of what is too old."""
+        """Deliver durable records to the watches, and drop old records."""
         for record in records:
             self._history.append(record)
             self._bytes += len(record.value)
@@ -156,12 +156,12 @@ class Feed:
             self._cut_off()
 
     def age(self, now: float) -> None:
-        """Let go of what is too old, told the time; to be called now and then."""
-        moments, most = self._moments, self._limits.history_seconds
-        if not moments or now - moments[-1][0] >= most / TICKS:
+        """Drop records that are too old at this time; to be called periodically."""
+        moments, max_age = self._moments, self._limits.history_seconds
+        if not moments or now - moments[-1][0] >= max_age / TICKS:
             moments.append((now, self.revision))
         passed = self.floor
-        while moments and now - moments[0][0] >= most:
+        while moments and now - moments[0][0] >= max_age:
             passed = moments.popleft()[1]
         while self._history and self._history[0].revision <= passed:
             self._drop()
@@ -169,7 +169,7 @@ class Feed:
         self._cut_off()
 
     def watch(self, prefix: str, since: int) -> Watch:
-        """Follow a prefix after a revision."""
+        """Return a watch on a prefix after a revision."""
         self._check(since)
         unread: deque[Record] = deque()
         unread.extendleft(self._after(prefix, since))
@@ -182,28 +182,30 @@ class Feed:
         return watch
 
     def undo(self, prefix: str, revision: int, items: tuple[Stored, ...]) -> tuple[Stored, ...]:
-        """Give the items of a prefix as they were at a revision, from what they are now."""
+        """Return the items of a prefix as they were at a revision, by undoing the changes since then."""
         self._check(revision)
-        found = {stored.key: stored for stored in items}
+        items_by_key = {stored.key: stored for stored in items}
         for record in self._after(prefix, revision):
             if record.op is Op.CREATE:
-                found.pop(record.key)
+                items_by_key.pop(record.key)
             elif record.previous is None:
-                raise Expired(f"what {record.key} was before revision {record.revision} is not known; list again")
+                raise Expired(
+                    f"the value of {record.key} before revision {record.revision} is not available; list again"
+                )
             else:
-                # Which revision wrote it is not known here, and whoever lists finds it in the bytes.
-                before = Stored(key=record.key, value=record.previous, revision=0, created=record.created)
-                found[record.key] = before
-        return tuple(found[key] for key in sorted(found))
+                # The revision of the previous write is unknown here; the caller finds it in the bytes.
+                previous = Stored(key=record.key, value=record.previous, revision=0, created=record.created)
+                items_by_key[record.key] = previous
+        return tuple(items_by_key[key] for key in sorted(items_by_key))
 
     def _check(self, revision: int) -> None:
         if revision < self.floor:
             raise Expired(f"too old resource version: {revision} ({self.floor})")
         if revision > self.revision:
-            raise Ahead(f"revision {revision} has not happened yet; the last one is {self.revision}")
+            raise Ahead(f"revision {revision} is in the future; the last one is {self.revision}")
 
     def _after(self, prefix: str, revision: int) -> Iterator[Record]:
-        """Give the kept records of a prefix after a revision, the newest first."""
+        """Yield the records of a prefix after a revision, newest first."""
         for record in reversed(self._history):
             if record.revision <= revision:
                 return
@@ -211,17 +213,17 @@ class Feed:
                 yield record
 
     def leave(self, watch: Watch) -> None:
-        """Forget a watch that has ended."""
-        same = self._watches[watch.prefix]
-        del same[watch]
-        if not same:
+        """Remove a watch that has ended."""
+        watches = self._watches[watch.prefix]
+        del watches[watch]
+        if not watches:
             del self._watches[watch.prefix]
             self._measure()
         self._behind.pop(watch, None)
 
     def close(self) -> None:
         """End every watch."""
-        for watch in [watch for same in self._watches.values() for watch in same]:
+        for watch in [watch for watches in self._watches.values() for watch in watches]:
             watch.close()
 
     def _followers(self, key: str) -> Iterator[Watch]:
@@ -234,19 +236,19 @@ class Feed:
         self._lengths = tuple(sorted({len(prefix) for prefix in self._watches}))
 
     def _trim(self) -> bool:
-        before = self.floor
+        old_floor = self.floor
         while len(self._history) > self._limits.history or self._bytes > self._limits.history_bytes:
             self._drop()
-        return self.floor != before
+        return self.floor != old_floor
 
     def _drop(self) -> None:
-        gone = self._history.popleft()
-        self._bytes -= len(gone.value)
-        self.dropped += len(gone.value)
-        self.floor = gone.revision
+        record = self._history.popleft()
+        self._bytes -= len(record.value)
+        self.dropped += len(record.value)
+        self.floor = record.revision
 
     def _cut_off(self) -> None:
-        # What a watch has yet to read is always part of the history, so slow readers cost no memory.
+        # Unread records are always part of the history, so slow readers need no extra memory.
         for watch in tuple(self._behind):
             if watch.oldest is None:
                 del self._behind[watch]
@@ -255,16 +257,16 @@ class Feed:
 
 
 def _with_previous(records: Iterable[Record]) -> Iterator[Record]:
-    """Give each record with what its key held before, as far as the records themselves tell."""
-    held: dict[str, bytes] = {}
+    """Yield each record with the previous value of its key, as far as the records contain it."""
+    values: dict[str, bytes] = {}
     for record in records:
-        previous = held.get(record.key) if record.op is not Op.CREATE else None
-        held[record.key] = record.value
+        previous = values.get(record.key) if record.op is not Op.CREATE else None
+        values[record.key] = record.value
         yield record if previous is None else _following(record, previous)
 
 
 def _following(record: Record, previous: bytes) -> Record:
-    """Give a record with what was before it; by hand, as a start does it for the whole history."""
+    """Return a record with a previous value; faster than `replace`, because a start does this for the whole history."""
     return Record(
         revision=record.revision,
         key=record.key,

@@ -1,4 +1,4 @@
-"""One SQLite file: opening it safely, its tables and their versions, and what its failures mean."""
+"""The SQLite file of a store: opening it safely, its schema and migrations, and translation of its errors."""
 
 import fcntl
 import os
@@ -14,10 +14,10 @@ from paceline.store.chain import NEW, Head, Total, chained, link, sum_of_head
 from paceline.store.log import Damaged, NoRoom
 
 SCHEMA = 2
-# How long a program that looks into the file may hold up a write.
+# How long a write waits for another program that has locked the file.
 PATIENCE_SECONDS = 5.0
 RESTORE = "restore a backup with `paceline restore FILE`"
-SALVAGE = "`paceline up --accept-loss` goes on with what is whole"
+SALVAGE = "`paceline up --accept-loss` continues with the intact objects"
 
 TABLES = """
 CREATE TABLE log (
@@ -51,12 +51,12 @@ CREATE TABLE base (
 """
 WRITE_BASE = "INSERT OR REPLACE INTO base VALUES (0, ?, ?, ?, ?)"
 
-# SQLite's name for a failure, from the special to the general: who acts, and how.
+# Prefix of SQLite's error name, specific ones first: the error to raise, and what to do.
 MEANINGS: tuple[tuple[str, type[PacelineError], str], ...] = (
-    ("SQLITE_FULL", NoRoom, "the disk is full; deletes still work, and other writes go on as soon as there is room"),
-    ("SQLITE_READONLY", Busy, "it is read-only; writes go on as soon as it can be written"),
-    ("SQLITE_BUSY", Busy, "another program holds it locked; close that program"),
-    ("SQLITE_LOCKED", Busy, "another program holds it locked; close that program"),
+    ("SQLITE_FULL", NoRoom, "the disk is full; deletes still work, and other writes succeed again when there is space"),
+    ("SQLITE_READONLY", Busy, "the file is read-only; writes succeed again when it is writable"),
+    ("SQLITE_BUSY", Busy, "another program has locked the file; close that program"),
+    ("SQLITE_LOCKED", Busy, "another program has locked the file; close that program"),
     (
         "SQLITE_IOERR_FSYNC",
         Unavailable,
@@ -67,25 +67,25 @@ MEANINGS: tuple[tuple[str, type[PacelineError], str], ...] = (
         Unavailable,
         "the disk did not confirm a write; check the disk, then start again",
     ),
-    ("SQLITE_IOERR_READ", Unavailable, "the disk does not read; check the disk, then start again"),
-    ("SQLITE_IOERR_SHORT_READ", Damaged, f"it is damaged; {RESTORE}; {SALVAGE}"),
+    ("SQLITE_IOERR_READ", Unavailable, "the disk cannot be read; check the disk, then start again"),
+    ("SQLITE_IOERR_SHORT_READ", Damaged, f"the file is damaged; {RESTORE}; {SALVAGE}"),
     ("SQLITE_IOERR_CORRUPTFS", Unavailable, "the file system is damaged; check the disk, then start again"),
     (
         "SQLITE_IOERR",
         NoRoom,
-        "the disk refuses writes (full, over quota, read-only or failing); they go on when it works",
+        "the disk refuses writes (full, over quota, read-only or failing); they succeed again when it works",
     ),
-    ("SQLITE_CORRUPT", Damaged, f"it is damaged; {RESTORE}; {SALVAGE}"),
-    ("SQLITE_NOTADB", Damaged, f"it is not a database; {RESTORE}, or move it away"),
-    # A table or a column is not there: nothing else that is asked can be wrong.
-    ("SQLITE_ERROR", Damaged, f"it is damaged; {RESTORE}; {SALVAGE}"),
-    ("SQLITE_CANTOPEN", Unavailable, "it cannot be opened; check the folder and its permissions"),
+    ("SQLITE_CORRUPT", Damaged, f"the file is damaged; {RESTORE}; {SALVAGE}"),
+    ("SQLITE_NOTADB", Damaged, f"the file is not a database; {RESTORE}, or move it away"),
+    # A table or column is missing; our statements cannot fail otherwise.
+    ("SQLITE_ERROR", Damaged, f"the file is damaged; {RESTORE}; {SALVAGE}"),
+    ("SQLITE_CANTOPEN", Unavailable, "the file cannot be opened; check the directory and its permissions"),
 )
 
 
 @contextmanager
-def told(path: Path) -> Iterator[None]:
-    """Say what SQLite's errors mean for whoever runs the machine."""
+def translate_errors(path: Path) -> Iterator[None]:
+    """Raise SQLite's errors as ours, with a message for the operator."""
     try:
         yield
     except sqlite3.Error as error:
@@ -96,33 +96,33 @@ def told(path: Path) -> Iterator[None]:
         raise Unavailable(f"{path}: SQLite failed: {error} ({name})") from error
 
 
-def damaged(path: Path, what: str) -> Damaged:
-    """Say that a file is not as it was written, and what can be done."""
-    return Damaged(f"{path}: {what}; {RESTORE}; {SALVAGE}")
+def damaged(path: Path, problem: str) -> Damaged:
+    """Return the error for a damaged file, with what the operator can do."""
+    return Damaged(f"{path}: {problem}; {RESTORE}; {SALVAGE}")
 
 
 def lock(path: Path, undo: ExitStack) -> None:
-    """Take the lock beside the file for as long as the file is open."""
-    beside = path.with_name(f"{path.name}.lock")
-    fd = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    """Take the lock file next to the file, for as long as the file is open."""
+    lock_file = path.with_name(f"{path.name}.lock")
+    fd = os.open(lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     undo.callback(os.close, fd)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         holder = os.read(fd, 32).decode(errors="replace").strip() or "unknown"
-        raise Unavailable(f"{path} is in use by process {holder}; stop that one first") from None
+        raise Unavailable(f"{path} is in use by process {holder}; stop that process first") from None
     os.ftruncate(fd, 0)
     os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
 
 
 def create(path: Path) -> None:
-    """Make sure that the file is there, for its owner only, and stays there after a power cut."""
+    """Create the file if it does not exist, with access for its owner only, and make that durable."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     sync_folder(path.parent)
 
 
 def sync_folder(path: Path) -> None:
-    """Make what was made, renamed or removed in a folder survive a power cut."""
+    """Make created, renamed and removed entries of a directory survive a power cut."""
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(folder)
@@ -131,11 +131,11 @@ def sync_folder(path: Path) -> None:
 
 
 def connect(path: Path, undo: ExitStack) -> sqlite3.Connection:
-    """Open the file, and bring it to today's schema."""
+    """Return a connection to the file, migrated to the current schema."""
     db = plain(path, undo)
     schema = _schema(db, path)
     db.execute("PRAGMA journal_mode = WAL")
-    # NORMAL would lose acknowledged writes when the power goes.
+    # NORMAL would lose acknowledged writes in a power cut.
     db.execute("PRAGMA synchronous = FULL")
     db.execute("PRAGMA wal_autocheckpoint = 2000")
     db.execute("PRAGMA journal_size_limit = 67108864")
@@ -146,24 +146,22 @@ def connect(path: Path, undo: ExitStack) -> sqlite3.Connection:
 
 
 def look(path: Path, undo: ExitStack) -> sqlite3.Connection:
-    """Open the file beside its owner, if it has one, to read it as it is at this moment."""
+    """Return a read-only view of the file at this moment, also while another process uses it."""
     if not path.is_file():
-        raise Unavailable(f"{path} is not there; check the name")
+        raise Unavailable(f"{path} does not exist; check the name")
     db = plain(path, undo)
     schema = _schema(db, path)
     if schema != SCHEMA:
-        raise Unavailable(
-            f"{path} is empty or of an older version (its schema is {schema}); `paceline up` brings it up"
-        )
+        raise Unavailable(f"{path} is empty or of an older version (its schema is {schema}); `paceline up` migrates it")
     db.execute("BEGIN")
     _check_pages(db, path)
     return db
 
 
 def plain(path: Path, undo: ExitStack) -> sqlite3.Connection:
-    """Open a file as it is, to be written if that is allowed."""
+    """Return a connection to a file as it is, writable if its permissions allow it."""
     mode = "rw" if os.access(path, os.W_OK) else "ro"
-    # Calls come from one thread at a time, but not always from the same one.
+    # Only one thread at a time makes calls, but not always the same one.
     db = sqlite3.connect(
         f"file:{quote(str(path))}?mode={mode}",
         uri=True,
@@ -173,7 +171,7 @@ def plain(path: Path, undo: ExitStack) -> sqlite3.Connection:
         cached_statements=512,
     )
     undo.enter_context(closing(db))
-    # Damaged text is found by its checksum, which can name it; a decoder's error could not.
+    # A checksum detects damaged text and can name the record; a decoding error could not.
     db.text_factory = partial(str, encoding="utf-8", errors="replace")
     return db
 
@@ -189,13 +187,13 @@ def _schema(db: sqlite3.Connection, path: Path) -> int:
 
 
 def _check_pages(db: sqlite3.Connection, path: Path) -> None:
-    """Let SQLite look at its own pages: what the sums cannot see is the index that writes go by."""
+    """Let SQLite check its pages: our checksums do not cover the indexes that writes use."""
     if db.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
-        raise damaged(path, "it is damaged")
+        raise damaged(path, "the file is damaged")
 
 
 def write_base(db: sqlite3.Connection, head: Head) -> None:
-    """Write down where the kept log begins."""
+    """Store where the log begins."""
     total = head.total.to_bytes() if head.total else b""
     db.execute(WRITE_BASE, (head.revision, head.chain, total, sum_of_head(head)))
 
@@ -220,7 +218,7 @@ def _migrate(db: sqlite3.Connection, path: Path, schema: int) -> None:
 
 
 def _keep_old(db: sqlite3.Connection, path: Path, schema: int) -> None:
-    """Copy the file as it is before it is changed: the version that wrote it can go on with the copy."""
+    """Copy the file before it is migrated, so that the version that wrote it can still use the copy."""
     copy = path.with_name(f"{path.name}.schema-{schema}")
     copy.unlink(missing_ok=True)
     os.close(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
@@ -228,7 +226,7 @@ def _keep_old(db: sqlite3.Connection, path: Path, schema: int) -> None:
 
 
 def _from_1(db: sqlite3.Connection) -> None:
-    """Add the chain and the total to a file that has sums only; whether those are right is seen when it is read."""
+    """Add the chain and the total to a file that has only sums; reading verifies these later."""
     db.execute("ALTER TABLE log ADD COLUMN chain BLOB")
     db.execute("ALTER TABLE log ADD COLUMN total BLOB")
     compacted = int(db.execute("SELECT revision FROM compacted").fetchone()[0])

@@ -1,4 +1,4 @@
-"""How much a store holds back, keeps and lets wait."""
+"""Limits of a store: history, batches and queued writes."""
 
 from dataclasses import dataclass
 
@@ -7,18 +7,18 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The bounds of one store. A batch must fit into the history several times."""
+    """Limits of one store. The history must be several times as large as a batch."""
 
-    # What watchers can still be told: as many revisions, no more bytes, and nothing much older than that.
+    # History for watches: number of revisions, bytes, and approximate age.
     history: int = 10_000
     history_bytes: int = 64 * MIB
     history_seconds: float = 3600.0
-    # What one commit takes at most.
+    # Maximum size of one commit.
     batch: int = 512
     batch_bytes: int = 8 * MIB
-    # Writes that may wait for a commit before new ones are turned away.
+    # Writes that may wait for a commit before further ones are rejected.
     waiting: int = 4096
-    # Revisions beyond the history that the disk may hold before they are cleared away.
+    # Revisions beyond the history that may stay on disk before they are compacted.
     slack: int = 1000
 
 

@@ -1,4 +1,4 @@
-"""What a store needs from the disk, and the types that cross that border."""
+"""The interface between the store and its durable log."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from paceline.errors import Busy, Unavailable
 
 
 class Op(StrEnum):
-    """What a revision did to its key."""
+    """The operation of a revision on its key."""
 
     CREATE = "create"
     REPLACE = "replace"
@@ -18,66 +18,66 @@ class Op(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One revision: the log of these is the truth, everything else is made from it."""
+    """One revision. The log of all records is the source of truth; everything else is derived from it."""
 
     revision: int
     key: str
     op: Op
-    # The new bytes; for a deletion the last ones, so that watchers learn what went.
+    # The new bytes; for a deletion the last ones, so that watchers see what was deleted.
     value: bytes
     # The revision at which the key was created.
     created: int
-    # What the key held before, for watchers that care who left; not kept in the log, None when it is not known.
+    # The previous bytes, for watches with a selector that no longer matches. Not stored in the log; None if unknown.
     previous: bytes | None = field(default=None, compare=False, repr=False)
 
 
 class NoRoom(Busy):
-    """The disk takes no more; a small batch may still find room in the reserve."""
+    """The disk is full; a small batch may still fit into the reserve."""
 
 
 class Damaged(Unavailable):
-    """The file is not as it was written."""
+    """The content of the file has changed since it was written."""
 
 
 class Log(Protocol):
-    """A durable, append-only log of revisions with the current state beside it. All calls block."""
+    """A durable, append-only log of revisions, with the current state. All calls block."""
 
     def open(self) -> int:
-        """Take sole hold of the log and give its last revision; Unavailable says who holds it or what is broken."""
+        """Lock the log and return its last revision; raise Unavailable if it is in use or damaged."""
         ...
 
     def current(self) -> Iterable[Record]:
-        """Give the newest record of every key that is there, in the order of their revisions."""
+        """Return the newest record of every existing key, ordered by revision."""
         ...
 
     def since(self, revision: int) -> Iterable[Record]:
-        """Give the kept records after a revision, in order."""
+        """Return the stored records after a revision, in order."""
         ...
 
     def compacted(self) -> int:
-        """Tell the revision up to which history is gone."""
+        """Return the revision up to which the history is compacted."""
         ...
 
     def trail(self, revision: int) -> str:
-        """Give a hash of everything up to a revision; empty when it is not known."""
+        """Return a hash of the log up to a revision; empty if it is unknown."""
         ...
 
     def append(self, batch: tuple[Record, ...]) -> None:
-        """Make all records durable in one step, or none; when this returns they survive a power cut."""
+        """Store all records or none; when this returns, they survive a power cut."""
         ...
 
     def compact(self, revision: int) -> None:
-        """Forget history up to a revision; the current state stays."""
+        """Delete the history up to a revision; the current state stays."""
         ...
 
     def relieve(self) -> bool:
-        """Give up the reserve after NoRoom, for what must be written all the same; False when there is none."""
+        """Release the reserve after NoRoom, for urgent writes; return False if there is none."""
         ...
 
     def restock(self) -> bool:
-        """Take the reserve again if it was given up; False while there is too little room for it."""
+        """Allocate the reserve again if it was released; return False while there is too little space."""
         ...
 
     def close(self) -> None:
-        """Let go of the log."""
+        """Close and unlock the log."""
         ...

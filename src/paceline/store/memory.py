@@ -1,4 +1,4 @@
-"""A log in memory: the same contract, for a cluster that need not outlive its process."""
+"""A log in memory with the same contract, for a cluster that ends with its process."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ from paceline.store.log import Op, Record
 
 
 class MemoryLog:
-    """Keeps what it is told for as long as the object lives; closing and opening again loses nothing."""
+    """Keeps records for as long as the object lives; closing and opening again loses nothing."""
 
     def __init__(self) -> None:
         self._open = False
@@ -17,33 +17,33 @@ class MemoryLog:
         self._compacted = 0
 
     def open(self) -> int:
-        """Take sole hold of the log."""
+        """Lock the log and return its last revision."""
         if self._open:
-            raise Unavailable("this log is open already; close it first")
+            raise Unavailable("the log is already open; close it first")
         self._open = True
         return self._last
 
     def current(self) -> Iterable[Record]:
-        """Give the newest record of every key."""
+        """Return the newest record of every key."""
         self._check_open()
         return sorted(self._current.values(), key=lambda record: record.revision)
 
     def since(self, revision: int) -> Iterable[Record]:
-        """Give the kept records after a revision."""
+        """Return the stored records after a revision."""
         self._check_open()
         return [record for record in self._history if record.revision > revision]
 
     def compacted(self) -> int:
-        """Tell how far history is gone."""
+        """Return the revision up to which the history is compacted."""
         self._check_open()
         return self._compacted
 
     def trail(self, revision: int) -> str:
-        """Know no hashes: nobody can tamper with it."""
+        """Return no hash: memory needs no protection against damage."""
         return ""
 
     def append(self, batch: tuple[Record, ...]) -> None:
-        """Keep a batch."""
+        """Store a batch."""
         self._check_open()
         for record in batch:
             if record.op is Op.DELETE:
@@ -54,23 +54,23 @@ class MemoryLog:
         self._history.extend(batch)
 
     def compact(self, revision: int) -> None:
-        """Forget history up to a revision."""
+        """Delete the history up to a revision."""
         self._check_open()
         self._history = [record for record in self._history if record.revision > revision]
         self._compacted = max(self._compacted, revision)
 
     def relieve(self) -> bool:
-        """Have no reserve."""
+        """Return False: there is no reserve."""
         return False
 
     def restock(self) -> bool:
-        """Want no reserve."""
+        """Return True: no reserve is needed."""
         return True
 
     def close(self) -> None:
-        """Let go of the log."""
+        """Close the log."""
         self._open = False
 
     def _check_open(self) -> None:
         if not self._open:
-            raise Unavailable("this log is not open")
+            raise Unavailable("the log is not open")

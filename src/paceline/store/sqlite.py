@@ -1,4 +1,4 @@
-"""The log in a SQLite file: write-ahead log, synced at every commit, one owner at a time, every byte vouched for."""
+"""The log in a SQLite file: synced at every commit, one process at a time, every row covered by checksums."""
 
 import os
 import sqlite3
@@ -15,16 +15,16 @@ from paceline.store.log import Op, Record
 
 READ_CURRENT = "SELECT revision, key, op, created, value, sum FROM current ORDER BY revision"
 READ_LOG = "SELECT revision, key, op, created, value, sum, chain, total FROM log WHERE revision > ? ORDER BY revision"
-# Where the chain of what comes after a revision begins.
+# The last record up to a revision, where the chain of the following records starts.
 READ_HEAD = "SELECT revision, chain, total FROM log WHERE revision <= ? ORDER BY revision DESC LIMIT 1"
 READ_BASE = "SELECT revision, chain, total, sum FROM base"
 INSERT = "INSERT INTO log VALUES "
 ROW = "(?, ?, ?, ?, ?, ?, ?, ?)"
-# Rows per statement: each statement gives up the interpreter's lock, and gets it back late when
-# the loop is busy.
+# Rows per statement: each statement releases the interpreter's lock, and waits to get it back when
+# the event loop is busy.
 ROWS = 32
-# The order of keys within a batch matters: the newest record of each wins, and if that is a
-# deletion the key goes.
+# The order within a batch matters: the newest record of a key wins, and a key is removed if that is a
+# deletion.
 UPSERT = """
 INSERT INTO current (key, revision, op, created, value, sum)
 SELECT key, revision, op, created, value, sum FROM log WHERE revision >= ? ORDER BY revision
@@ -38,14 +38,14 @@ AND op = 'delete'
 NEWEST = 2**63 - 1
 RESERVE_BYTES = 4 * 1024 * 1024
 
-# A damaged file may hold anything where bytes were written.
+# In a damaged file, a column of bytes may contain any type.
 Row = tuple[int, str, str, int, object, object]
 
 
 class SqliteLog:
     """A log that survives a power cut once `append` has returned.
 
-    Beside the file lies a reserve: room that is given up when the disk is full, so that deletes go on.
+    A second file is a reserve: it is deleted when the disk is full, so that objects can still be deleted.
     """
 
     def __init__(self, path: Path, *, reserve: int = RESERVE_BYTES) -> None:
@@ -54,18 +54,18 @@ class SqliteLog:
         self._reserve_bytes = reserve
         self._db: sqlite3.Connection | None = None
         self._release = ExitStack()
-        # The end of the log as it is on disk; None when that has to be looked up.
+        # The end of the log on disk; None if it has to be read.
         self._head: Head | None = None
 
     def open(self) -> int:
-        """Lock, check and if need be create the file."""
+        """Lock and check the file, create it if necessary, and return its last revision."""
         if self._db is not None:
-            raise Unavailable(f"{self._path}: this log is open already; close it first")
+            raise Unavailable(f"{self._path}: the log is already open; close it first")
         with ExitStack() as undo:
             try:
                 file.lock(self._path, undo)
                 file.create(self._path)
-                with file.told(self._path):
+                with file.translate_errors(self._path):
                     db = file.connect(self._path, undo)
                     head = self._head_at(db, NEWEST)
             except OSError as error:
@@ -78,30 +78,32 @@ class SqliteLog:
         return head.revision
 
     def look(self) -> int:
-        """Open the file to read it, beside its owner if it has one; all reads see the moment of this call."""
+        """Open the file for reading, also while another process uses it; all reads see the state at this call."""
         with ExitStack() as undo:
-            with file.told(self._path):
+            with file.translate_errors(self._path):
                 self._db = file.look(self._path, undo)
                 head = self._head_at(self._db, NEWEST)
             self._release = undo.pop_all()
         return head.revision
 
     def current(self) -> Iterable[Record]:
-        """Read the newest record of every key; Unavailable names one that is damaged, or says that some are missing."""
+        """Return the newest record of every key; raise Unavailable if one is damaged or missing."""
         with self._using() as db:
             rows: list[Row] = db.execute(READ_CURRENT).fetchall()
             head = self._head_at(db, NEWEST)
         records = tuple(_record(row, self._path) for row in rows)
-        found = Total().change(gone=(), come=(row[5] for row in rows if isinstance(row[5], bytes)))
-        if found != head.total:
-            raise file.damaged(self._path, f"what is current at revision {head.revision} is not what was written")
+        total = Total().change(gone=(), come=(row[5] for row in rows if isinstance(row[5], bytes)))
+        if total != head.total:
+            raise file.damaged(
+                self._path, f"the current objects at revision {head.revision} are not those that were written"
+            )
         return records
 
     def since(self, revision: int) -> Iterable[Record]:
-        """Read the kept records after a revision; Unavailable names one that is damaged, missing or out of order."""
+        """Return the stored records after a revision; raise Unavailable if one is damaged, missing or out of order."""
         with self._using() as db:
             head = self._head_at(db, revision)
-            # All at once: a reader that lingers keeps the write-ahead log from being reset.
+            # All at once: a long-lived reader would prevent the write-ahead log from being reset.
             rows = db.execute(READ_LOG, (revision,)).fetchall()
         records = tuple(_record(row[:6], self._path) for row in rows)
         self._check_chain(head, rows)
@@ -117,41 +119,41 @@ class SqliteLog:
                 raise file.damaged(self._path, f"its log is broken before or at revision {revision}")
 
     def compacted(self) -> int:
-        """Tell how far history is gone."""
+        """Return the revision up to which the history is compacted."""
         with self._using() as db:
             return self._base(db).revision
 
     def trail(self, revision: int) -> str:
-        """Give the chain at a revision, if that is known."""
+        """Return the hash chain at a revision; empty if it is unknown."""
         with self._using() as db:
             head = self._head if self._head and self._head.revision == revision else self._head_at(db, revision)
         return head.chain.hex() if head.revision == revision else ""
 
     def append(self, batch: tuple[Record, ...]) -> None:
-        """Write a batch in one transaction and sync it."""
-        named = [(record.revision, record.key, record.op.value, record.created) for record in batch]
-        sums = [sum_of(name, record.value) for name, record in zip(named, batch, strict=True)]
+        """Write a batch in one transaction, and sync it to disk."""
+        identities = [(record.revision, record.key, record.op.value, record.created) for record in batch]
+        sums = [sum_of(identity, record.value) for identity, record in zip(identities, batch, strict=True)]
         with self._transaction() as db:
             head = self._head or self._head_at(db, NEWEST)
-            # Not known any more, should the commit fail.
+            # Unknown if the commit fails.
             self._head = None
             total = _total_after(db, head, zip(batch, sums, strict=True))
             chains = chained(head, sums, total)
             totals = [None] * (len(batch) - 1) + [total.to_bytes()]
             rows = [
-                (*name, record.value, *rest)
-                for name, record, *rest in zip(named, batch, sums, chains, totals, strict=True)
+                (*identity, record.value, *hashes)
+                for identity, record, *hashes in zip(identities, batch, sums, chains, totals, strict=True)
             ]
             for start in range(0, len(rows), ROWS):
-                some = rows[start : start + ROWS]
-                db.execute(INSERT + ", ".join([ROW] * len(some)), list(joined.from_iterable(some)))
+                chunk = rows[start : start + ROWS]
+                db.execute(INSERT + ", ".join([ROW] * len(chunk)), list(joined.from_iterable(chunk)))
             first = (batch[0].revision,)
             db.execute(UPSERT, first)
             db.execute(REMOVE, first)
         self._head = Head(revision=batch[-1].revision, chain=chains[-1], total=total)
 
     def compact(self, revision: int) -> None:
-        """Forget history up to a revision; the room is used again."""
+        """Delete the history up to a revision; the file reuses its space."""
         with self._transaction() as db:
             head, base = self._head_at(db, revision), self._base(db)
             if revision > base.revision:
@@ -160,22 +162,22 @@ class SqliteLog:
             self._head = None
 
     def renew(self, revision: int) -> None:
-        """Forget all history and go on from a later revision, so that whoever knows an earlier one lists again."""
+        """Delete all history and continue at a later revision, so that clients with an earlier one list again."""
         with self._transaction() as db:
             head = self._head_at(db, NEWEST)
-            again = link(head.chain, repr(revision).encode())
-            file.write_base(db, Head(revision=revision, chain=again, total=head.total))
+            chain = link(head.chain, repr(revision).encode())
+            file.write_base(db, Head(revision=revision, chain=chain, total=head.total))
             db.execute("DELETE FROM log")
             self._head = None
 
     def pack(self) -> None:
-        """Make the file as small as it can be, and one file only, to be kept or carried elsewhere."""
+        """Shrink the store to a single file without a write-ahead log, for a backup."""
         with self._using() as db:
             db.execute("VACUUM")
             db.execute("PRAGMA journal_mode = DELETE")
 
     def relieve(self) -> bool:
-        """Give up the reserve, and bring the write-ahead log home, so that a small batch finds room."""
+        """Delete the reserve and truncate the write-ahead log, so that a small batch fits."""
         with suppress(OSError):
             self._reserve.unlink()
             with suppress(PacelineError), self._using() as db:
@@ -184,12 +186,12 @@ class SqliteLog:
         return False
 
     def restock(self) -> bool:
-        """Take the reserve again; False when there is too little room for it."""
+        """Allocate the reserve again; return False if there is too little space."""
         if not self._reserve_bytes or self._reserve.exists():
             return True
-        # Asked first: taking what little is left, be it for an instant, would hurt others.
-        room = os.statvfs(self._path.parent)
-        if room.f_bavail * room.f_frsize < 2 * self._reserve_bytes:
+        # Check first: taking the last space, even for an instant, would make other programs fail.
+        disk = os.statvfs(self._path.parent)
+        if disk.f_bavail * disk.f_frsize < 2 * self._reserve_bytes:
             return False
         try:
             fd = os.open(self._reserve, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -204,13 +206,13 @@ class SqliteLog:
         return True
 
     def close(self) -> None:
-        """Close the file and release its lock; closed already is fine."""
+        """Close the file and release its lock; closing it again has no effect."""
         self._db = self._head = None
-        with file.told(self._path):
+        with file.translate_errors(self._path):
             self._release.close()
 
     def _head_at(self, db: sqlite3.Connection, revision: int) -> Head:
-        """Give the head as it was at the last kept record up to a revision, or where the kept log begins."""
+        """Return the head at the last stored record up to a revision, or where the log begins."""
         row = db.execute(READ_HEAD, (revision,)).fetchone()
         base = self._base(db)
         if row is None or row[0] <= base.revision:
@@ -224,12 +226,12 @@ class SqliteLog:
             base = Head(revision=revision, chain=chain, total=Total.of(total) if total else None)
             if sum_of_head(base) == row[3]:
                 return base
-        raise file.damaged(self._path, "where its log begins is damaged")
+        raise file.damaged(self._path, "the row that stores where the log begins is damaged")
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         with self._using() as db:
-            # IMMEDIATE: a transaction that turns into a write half-way cannot wait for a lock.
+            # IMMEDIATE: a transaction that becomes a write later cannot wait for a lock.
             db.execute("BEGIN IMMEDIATE")
             try:
                 yield db
@@ -241,17 +243,17 @@ class SqliteLog:
     @contextmanager
     def _using(self) -> Iterator[sqlite3.Connection]:
         if self._db is None:
-            raise Unavailable(f"{self._path}: this log is not open")
-        with file.told(self._path):
+            raise Unavailable(f"{self._path}: the log is not open")
+        with file.translate_errors(self._path):
             yield self._db
 
 
 def _total_after(db: sqlite3.Connection, head: Head, batch: Iterable[tuple[Record, bytes]]) -> Total:
-    """Give the total of what is current once a batch is: its rows in place of those that they replace."""
-    final = {record.key: None if record.op is Op.DELETE else each for record, each in batch}
+    """Return the total after a batch: with its rows instead of those that they replace."""
+    final = {record.key: None if record.op is Op.DELETE else checksum for record, checksum in batch}
     marks = ", ".join("?" * len(final))
     gone = db.execute(f"SELECT sum FROM current WHERE key IN ({marks})", tuple(final)).fetchall()  # noqa: S608
-    come = (each for each in final.values() if each is not None)
+    come = (checksum for checksum in final.values() if checksum is not None)
     return (head.total or Total()).change(gone=(_bytes(row[0]) for row in gone), come=come)
 
 
@@ -262,6 +264,6 @@ def _record(row: Row, path: Path) -> Record:
     return Record(revision=revision, key=key, op=Op(op), value=value, created=created)
 
 
-def _bytes(found: object) -> bytes:
-    """Give what should be bytes; anything else matches nothing."""
-    return found if isinstance(found, bytes) else b""
+def _bytes(value: object) -> bytes:
+    """Return a value that should be bytes; if it is not, return none, which match no checksum."""
+    return value if isinstance(value, bytes) else b""

@@ -1,4 +1,4 @@
-"""What is there now, in memory and in the order of keys."""
+"""The current objects, in memory and sorted by key."""
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ class Stored:
 
 
 def stored(record: Record) -> Stored:
-    """Give what a record leaves under its key."""
+    """Return what a record stores under its key."""
     return Stored(key=record.key, value=record.value, revision=record.revision, created=record.created)
 
 
@@ -26,31 +26,31 @@ class State:
     """The current value of every key."""
 
     def __init__(self) -> None:
-        self._found: dict[str, Stored] = {}
-        # The same keys, sorted: a prefix is a slice.
+        self._values: dict[str, Stored] = {}
+        # The same keys, sorted, so that a prefix is a slice.
         self._keys: list[str] = []
 
     def get(self, key: str) -> Stored | None:
-        """Give what is under a key."""
-        return self._found.get(key)
+        """Return the value of a key, or None."""
+        return self._values.get(key)
 
     def under(self, prefix: str) -> tuple[Stored, ...]:
-        """Give everything whose key begins with a prefix, in the order of keys."""
+        """Return all values whose key starts with a prefix, sorted by key."""
         start = bisect_left(self._keys, prefix)
         end = bisect_right(self._keys, prefix, lo=start, key=lambda key: key[: len(prefix)])
-        return tuple(map(self._found.__getitem__, self._keys[start:end]))
+        return tuple(map(self._values.__getitem__, self._keys[start:end]))
 
     def load(self, records: Iterable[Record]) -> None:
-        """Begin with the newest record of every key."""
-        self._found = {record.key: stored(record) for record in records}
-        self._keys = sorted(self._found)
+        """Replace the content by the newest record of every key."""
+        self._values = {record.key: stored(record) for record in records}
+        self._keys = sorted(self._values)
 
     def apply(self, record: Record) -> None:
-        """Do what a record says."""
+        """Apply a record."""
         if record.op is Op.DELETE:
-            del self._found[record.key]
+            del self._values[record.key]
             del self._keys[bisect_left(self._keys, record.key)]
             return
         if record.op is Op.CREATE:
             insort(self._keys, record.key)
-        self._found[record.key] = stored(record)
+        self._values[record.key] = stored(record)

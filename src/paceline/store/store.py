@@ -1,4 +1,4 @@
-"""The store: guarded writes that last, reads from memory, and a feed of what changed."""
+"""The store: durable writes with optimistic locking, reads from memory, and watches."""
 
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ __all__ = ["Render", "Store", "Stored"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """What a log held when it was opened."""
+    """The content of a log when it was opened."""
 
     revision: int
     compacted: int
@@ -24,7 +24,7 @@ class Loaded:
 
 
 class Store:
-    """Every object of a cluster, over a log that survives it.
+    """All objects of a cluster, on top of a durable log.
 
     Between two awaits of a caller, `revision`, `get`, `list` and the start of a `watch` see one state.
     """
@@ -37,9 +37,9 @@ class Store:
         self._writer = Writer(log, blocking, state=self._state, feed=self._feed, limits=limits)
 
     async def open(self) -> None:
-        """Take hold of the log and load what it holds; Unavailable says what stands in the way."""
+        """Lock and load the log; raise Unavailable if that is not possible."""
         loaded = await self._blocking.run(self._load)
-        # A record that is both current and history is kept once.
+        # A record that is both current and in the history is kept in memory once.
         same = {record.revision: record for record in loaded.current}
         history = (same.get(record.revision, record) for record in loaded.history)
         self._state.load(loaded.current)
@@ -61,47 +61,47 @@ class Store:
         return loaded
 
     async def run(self) -> None:
-        """Carry out writes until cancelled; those that still wait then are told Busy."""
+        """Process writes until cancelled; those that are then still queued fail with Busy."""
         await self._writer.run()
 
     async def close(self) -> None:
-        """End all watches, refuse further writes and let go of the log."""
+        """End all watches, reject further writes and close the log."""
         self._writer.stop()
         self._feed.close()
         await self._blocking.run(self._log.close)
 
     @property
     def revision(self) -> int:
-        """The revision of the newest write that is durable."""
+        """The revision of the newest durable write."""
         return self._feed.revision
 
     def get(self, key: str) -> Stored | None:
-        """Read what is under a key."""
+        """Return the value of a key, or None."""
         return self._state.get(key)
 
     def list(self, prefix: str) -> tuple[Stored, ...]:
-        """Read everything whose key begins with a prefix, in the order of keys."""
+        """Return all values whose key starts with a prefix, sorted by key."""
         return self._state.under(prefix)
 
     def list_at(self, prefix: str, revision: int) -> tuple[Stored, ...]:
-        """Read what was under a prefix at a revision; Expired when that is too old, Ahead when it is to come."""
+        """Return the values of a prefix at a revision; raise Expired if it is too old, Ahead if it is in the future."""
         return self._feed.undo(prefix, revision, self._state.under(prefix))
 
     def watch(self, prefix: str, since: int) -> Watch:
-        """Follow a prefix after a revision; Expired when it is too old, Ahead when it is yet to come."""
+        """Return a watch on a prefix after a revision; raise Expired if it is too old, Ahead if it is in the future."""
         return self._feed.watch(prefix, since)
 
     async def create(self, key: str, render: Render) -> Stored:
-        """Store a new key; Exists when it is there already."""
+        """Store a new key; raise Exists if it already exists."""
         return await self._writer.write(Op.CREATE, key, render=render)
 
     async def replace(self, key: str, render: Render, *, expected: int, urgent: bool = False) -> Stored:
-        """Store new bytes under a key that is at the expected revision; else Conflict, or Missing.
+        """Replace the value of a key at the expected revision; raise Conflict or Missing otherwise.
 
-        An urgent write, a part of ending something, goes through on a full disk, as deletes do.
+        An urgent write, which is part of a deletion, succeeds on a full disk, as deletes do.
         """
         return await self._writer.write(Op.REPLACE, key, render=render, expected=expected, urgent=urgent)
 
     async def delete(self, key: str, render: Render, *, expected: int | None) -> Stored:
-        """Remove a key, guarded if a revision is expected, and give its last bytes."""
+        """Delete a key, at the expected revision if one is given, and return its last value."""
         return await self._writer.write(Op.DELETE, key, render=render, expected=expected, urgent=True)

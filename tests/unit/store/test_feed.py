@@ -73,7 +73,7 @@ async def test_a_reader_that_does_not_read_is_cut_and_others_are_not():
     for number in range(1, 10):
         feed.publish([record(number)])
         assert await revisions(quick, 1) == [number]
-    with pytest.raises(Expired, match="what follows revision 0 is not kept"):
+    with pytest.raises(Expired, match="changes after revision 0 are no longer kept"):
         await anext(slow)
     with pytest.raises(Expired):
         await slow.take()
@@ -109,7 +109,7 @@ async def test_a_reader_who_reads_half_is_cut_where_it_stands():
     feed.publish([record(4), record(5), record(6)])
     assert await revisions(watch, 1) == [3]
     feed.publish([record(7), record(8)])
-    with pytest.raises(Expired, match="what follows revision 3 is"):
+    with pytest.raises(Expired, match="changes after revision 3 are"):
         await anext(watch)
     assert watch.position == 3
 

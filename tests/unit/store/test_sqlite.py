@@ -54,7 +54,7 @@ def test_every_commit_is_synced(log):
 
 @pytest.mark.usefixtures("log")
 def test_a_second_owner_is_told_who_the_first_is(path):
-    with pytest.raises(Unavailable, match=f"objects.db is in use by process {os.getpid()}; stop that one first"):
+    with pytest.raises(Unavailable, match=f"objects.db is in use by process {os.getpid()}; stop that process first"):
         SqliteLog(path).open()
 
 
@@ -88,7 +88,7 @@ def test_a_file_of_a_newer_version_is_refused_and_left_alone(path):
 
 def test_a_file_that_is_not_a_database_is_refused(path):
     path.write_bytes(b"apiVersion: v1\n" * 1000)
-    with pytest.raises(Unavailable, match="it is not a database"):
+    with pytest.raises(Unavailable, match="the file is not a database"):
         SqliteLog(path).open()
 
 
@@ -137,7 +137,7 @@ def test_a_damaged_page_is_reported(path):
     with path.open("r+b") as file:
         file.seek(4096)
         file.write(b"\xff" * 4096 * 12)
-    with pytest.raises(Unavailable, match=r"objects.db: it is damaged; restore a backup"):
+    with pytest.raises(Unavailable, match=r"objects.db: the file is damaged; restore a backup"):
         SqliteLog(path).open()
 
 
@@ -146,7 +146,7 @@ def test_a_program_that_holds_the_file_delays_writes_only(path, monkeypatch):
     with closing(SqliteLog(path)) as log, closing(sqlite3.connect(path, isolation_level=None)) as other:
         log.open()
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(Busy, match="another program holds it locked"):
+        with pytest.raises(Busy, match="another program has locked the file"):
             log.append((record(1, "a"),))
         assert log.current() == ()
         other.execute("ROLLBACK")
@@ -158,13 +158,13 @@ def test_a_file_that_cannot_be_locked_at_the_start_is_reported(path, monkeypatch
     monkeypatch.setattr(file, "PATIENCE_SECONDS", 0.05)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(Unavailable, match="another program holds it locked"):
+        with pytest.raises(Unavailable, match="another program has locked the file"):
             SqliteLog(path).open()
 
 
 def test_a_read_only_file_refuses_writes_until_it_is_not(log):
     log._db.execute("PRAGMA query_only = 1")
-    with pytest.raises(Busy, match="it is read-only; writes go on as soon as it can be written"):
+    with pytest.raises(Busy, match="the file is read-only; writes succeed again when it is writable"):
         log.append((record(1, "a"),))
     log._db.execute("PRAGMA query_only = 0")
     log.append((record(1, "a"),))
@@ -189,18 +189,18 @@ def test_a_batch_that_fails_half_way_leaves_nothing(log):
         ("SQLITE_IOERR_SHMSIZE", Busy, "the disk refuses writes"),
         ("SQLITE_IOERR_FSYNC", Unavailable, "did not confirm a write; check the disk, then start again"),
         ("SQLITE_IOERR_DIR_FSYNC", Unavailable, "did not confirm a write"),
-        ("SQLITE_IOERR_READ", Unavailable, "the disk does not read"),
-        ("SQLITE_READONLY_DBMOVED", Busy, "it is read-only"),
-        ("SQLITE_CANTOPEN_ISDIR", Unavailable, "it cannot be opened"),
-        ("SQLITE_LOCKED_SHAREDCACHE", Busy, "another program holds it locked"),
-        ("SQLITE_CORRUPT_INDEX", Unavailable, "it is damaged"),
+        ("SQLITE_IOERR_READ", Unavailable, "the disk cannot be read"),
+        ("SQLITE_READONLY_DBMOVED", Busy, "the file is read-only"),
+        ("SQLITE_CANTOPEN_ISDIR", Unavailable, "the file cannot be opened"),
+        ("SQLITE_LOCKED_SHAREDCACHE", Busy, "another program has locked the file"),
+        ("SQLITE_CORRUPT_INDEX", Unavailable, "the file is damaged"),
         ("SQLITE_MISUSE", Unavailable, r"SQLite failed: odd \(SQLITE_MISUSE\)"),
     ],
 )
 def test_every_failure_says_who_must_act(path, name, kind, said):
     error = sqlite3.OperationalError("odd")
     error.sqlite_errorname = name
-    with pytest.raises(kind, match=f"objects.db: .*{said}"), file.told(path):
+    with pytest.raises(kind, match=f"objects.db: .*{said}"), file.translate_errors(path):
         raise error
 
 
@@ -312,5 +312,5 @@ def test_without_history_the_place_where_it_would_go_on_is_vouched_for_too(path,
         log.open()
         log.compact(50)
     change(path, f"UPDATE base SET {damage}")
-    with pytest.raises(Unavailable, match="where its log begins is damaged; restore a backup"):
+    with pytest.raises(Unavailable, match="the row that stores where the log begins is damaged; restore a backup"):
         SqliteLog(path).open()

@@ -90,5 +90,5 @@ def test_curves_are_whole_records_with_cost_and_accuracy(tmp_path):
 def test_it_fails_where_it_is_asked_to(tmp_path):
     said = run(f"--logdir={tmp_path}", "--epochs=9", "--fail_at_step=15", "--exit_code=7", "--log_mb=1", code=7)
 
-    assert "ends at step 15" in said
+    assert "exiting at step 15" in said
     assert len(said) > 1 << 20

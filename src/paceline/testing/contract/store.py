@@ -191,7 +191,7 @@ class GuardSuite:
     async def test_a_name_is_taken_once(self, make_log: MakeLog, blocking: Blocking) -> None:
         async with running(make_log(), blocking) as store:
             await store.create("a", says("first"))
-            with pytest.raises(Exists, match="a is there already"):
+            with pytest.raises(Exists, match="a already exists"):
                 await store.create("a", says("second"))
             assert store.revision == 1
 
@@ -202,7 +202,7 @@ class GuardSuite:
             assert (changed.value, changed.revision, changed.created) == (b"two@2", 2, 1)
             with pytest.raises(Conflict, match="a is at revision 2, not 1"):
                 await store.replace("a", says("three"), expected=made.revision)
-            with pytest.raises(Missing, match="b is not there"):
+            with pytest.raises(Missing, match="b does not exist"):
                 await store.replace("b", says("three"), expected=1)
             assert store.get("a") == changed
 
@@ -312,7 +312,7 @@ class WatchSuite:
     async def test_a_revision_yet_to_come_is_told_apart(self, make_log: MakeLog, blocking: Blocking) -> None:
         async with running(make_log(), blocking) as store:
             await store.create("a", says("x"))
-            with pytest.raises(Ahead, match="revision 2 has not happened yet; the last one is 1"):
+            with pytest.raises(Ahead, match="revision 2 is in the future; the last one is 1"):
                 store.watch("", 2)
 
     async def test_starting_again_finds_state_and_history(self, make_log: MakeLog, blocking: Blocking) -> None:
