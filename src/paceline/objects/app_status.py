@@ -1,4 +1,4 @@
-"""The status of an application and of a record of it, as typed values and as the wire form."""
+"""The status of an application and of a job record, as typed values and in wire form."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from paceline.objects.times import from_wire, to_wire
 
 
 class AppPhase(StrEnum):
-    """Where an application is: where its current revision is."""
+    """The phase of an application, which is that of its current revision."""
 
     PENDING = "Pending"
     RUNNING = "Running"
@@ -23,36 +23,36 @@ class AppPhase(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        """Tell whether a revision in this phase is over for good."""
+        """Whether a revision in this phase has ended."""
         return self in (AppPhase.SUCCEEDED, AppPhase.FAILED, AppPhase.DELETED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppStatus:
-    """Everything an application remembers between two passes."""
+    """The state of an application between two reconciliations."""
 
     phase: AppPhase = AppPhase.PENDING
     observed_generation: int = 0
-    # The current revision, when it began, and its job: kind and name.
+    # The current revision, its start time, and its job: kind and name.
     revision: int = 0
     updated: datetime | None = None
     job: tuple[str, str] | None = None
-    # Whether the current job was stopped because the application is, so that it goes on when the application does.
+    # Whether the current job was suspended together with the application, and is to be resumed with it.
     is_stopped: bool = False
     waiting: str = ""
     # Why the current revision failed.
     message: str = ""
-    # Where the curves of all revisions are shown.
+    # URL of the TensorBoard of all revisions.
     url: str = ""
-    # The last revisions, the newest first, in wire form.
+    # The last revisions, newest first, in wire form.
     history: tuple[Mapping[str, Any], ...] = ()
 
     def but(self, **changes: Any) -> Self:
-        """Give the same status with some fields changed."""
+        """Return a copy of the status with some fields changed."""
         return replace(self, **changes)
 
     def to_wire(self) -> dict[str, Any]:
-        """Write the status; what is empty is left out, so that a reader may ask whether it is there."""
+        """Return the wire form; empty fields are omitted, so that a reader can test for their presence."""
         optional: dict[str, Any] = {
             "revision": self.revision,
             "updated": self.updated and to_wire(self.updated),
@@ -61,15 +61,15 @@ class AppStatus:
             "waiting": self.waiting,
             "message": self.message,
             "url": self.url,
-            "history": [dict(each) for each in self.history],
+            "history": [dict(revision) for revision in self.history],
         }
-        known = {key: value for key, value in optional.items() if value}
-        return {"phase": self.phase.value, "observedGeneration": self.observed_generation, **known}
+        filled = {key: value for key, value in optional.items() if value}
+        return {"phase": self.phase.value, "observedGeneration": self.observed_generation, **filled}
 
     @classmethod
     @foreign
     def from_wire(cls, wire: Mapping[str, Any]) -> Self:
-        """Read a status back; an application that has none yet has the first one there is."""
+        """Return the decoded status; an application without one gets the initial status."""
         job = wire.get("job") or {}
         return cls(
             phase=_phase(wire),
@@ -81,13 +81,13 @@ class AppStatus:
             waiting=str(wire.get("waiting") or ""),
             message=str(wire.get("message") or ""),
             url=str(wire.get("url") or ""),
-            history=tuple(dict(each) for each in wire.get("history") or ()),
+            history=tuple(dict(revision) for revision in wire.get("history") or ()),
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordStatus:
-    """What came of one revision."""
+    """The result of one revision."""
 
     phase: AppPhase = AppPhase.PENDING
     start_time: datetime | None = None
@@ -95,19 +95,19 @@ class RecordStatus:
     commit: str = ""
     # Why it failed.
     message: str = ""
-    # The last value of everything that the trainer counted; None while nobody has looked.
+    # The last value of each metric that the trainer logged; None until the logs have been read.
     metrics: Mapping[str, str] | None = None
-    # Whether its job has been made.
+    # Whether its job has been created.
     is_made: bool = False
-    # Who its members were told the others are.
+    # The cluster spec that its members received.
     cluster: str = ""
 
     def but(self, **changes: Any) -> Self:
-        """Give the same status with some fields changed."""
+        """Return a copy of the status with some fields changed."""
         return replace(self, **changes)
 
     def to_wire(self) -> dict[str, Any]:
-        """Write the status; what is empty is left out."""
+        """Return the wire form without empty fields."""
         optional: dict[str, Any] = {
             "startTime": self.start_time and to_wire(self.start_time),
             "completionTime": self.completion_time and to_wire(self.completion_time),
@@ -116,15 +116,15 @@ class RecordStatus:
             "made": self.is_made,
             "clusterSpec": self.cluster,
         }
-        known = {key: value for key, value in optional.items() if value}
+        filled = {key: value for key, value in optional.items() if value}
         if self.metrics is not None:
-            known["metrics"] = dict(self.metrics)
-        return {"phase": self.phase.value, **known}
+            filled["metrics"] = dict(self.metrics)
+        return {"phase": self.phase.value, **filled}
 
     @classmethod
     @foreign
     def from_wire(cls, wire: Mapping[str, Any]) -> Self:
-        """Read a status back."""
+        """Return the decoded status."""
         return cls(
             phase=_phase(wire),
             start_time=_moment(wire, "startTime"),

@@ -1,4 +1,4 @@
-"""The name of a commit of git, written out."""
+"""The pattern of a full git commit hash."""
 
 import re
 

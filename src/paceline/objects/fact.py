@@ -1,4 +1,4 @@
-"""One condition of an object, as a typed value and as Kubernetes writes it."""
+"""A condition of an object, as a typed value and in Kubernetes' wire form."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from paceline.objects.times import from_wire, to_wire
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """One fact, with the moment since which it holds; what may be said of an object its own kind of fact knows."""
+    """A condition with its last transition time; each kind of object has a subclass with its condition types."""
 
-    # The names that such a fact may have, and what stands for no reason.
+    # The condition types, and the placeholder for an empty reason.
     known: ClassVar[type[StrEnum]]
     no_reason: ClassVar[str] = ""
 
@@ -24,7 +24,7 @@ class Fact:
     since: datetime
 
     def to_wire(self) -> dict[str, Any]:
-        """Write the condition as Kubernetes shows it."""
+        """Return the condition in wire form."""
         return {
             "type": self.type.value,
             "status": "True" if self.status else "False",
@@ -35,7 +35,7 @@ class Fact:
 
     @classmethod
     def from_wire(cls, wire: Mapping[str, Any]) -> Self:
-        """Read a condition back."""
+        """Return the decoded condition."""
         return cls(
             type=cls.known(wire["type"]),
             status=wire.get("status") == "True",

@@ -1,4 +1,4 @@
-"""The framework-free middle form: what a job is once its kind has been removed."""
+"""The intermediate form of a job, independent of its kind and framework."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any, Self
 
 
 class RestartPolicy(StrEnum):
-    """When an ended member is tried again."""
+    """When a terminated member is restarted."""
 
     ALWAYS = "Always"
     ON_FAILURE = "OnFailure"
@@ -16,14 +16,14 @@ class RestartPolicy(StrEnum):
 
 
 class RestartScope(StrEnum):
-    """Who is tried again when one member failed: all of them, or that one alone."""
+    """What is restarted when a member fails: the whole gang, or that replica alone."""
 
     GANG = "Gang"
     REPLICA = "Replica"
 
 
 class CleanUp(StrEnum):
-    """Which pods go when the job ends."""
+    """Which pods are deleted when the job ends."""
 
     NONE = "None"
     ALL = "All"
@@ -32,7 +32,7 @@ class CleanUp(StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """One named place in a gang: a role (T9k's replica type) and an index within it."""
+    """Identity of a replica: its role (T9k's replica type) and its index within the role."""
 
     role: str
     index: int
@@ -42,102 +42,103 @@ class Place:
 
     @classmethod
     def named(cls, name: str) -> Self:
-        """Find the place that is written so; ValueError when it is none."""
+        """Return the replica with this name; raise ValueError if the name is invalid."""
         role, _, index = name.rpartition("-")
         return cls(role, int(index))
 
 
-# The sidecar that copies a member's output, and what the errand that copies the rest is called, before the place.
+# Name of the sidecar that uploads a member's output, and prefix of the auxiliary pod that uploads the remaining files.
 KEEPER, FLUSH = "paceline-output", "flush-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keeping:
-    """How a member's output gets to where it is kept: by a sidecar of its pod, or by a pod of its own afterwards."""
+    """How a member's output is uploaded: by a sidecar in its pod, and afterwards by an auxiliary pod if necessary."""
 
-    # The sidecar that copies; its exit code 0 says that everything is there.
+    # Name of the sidecar; its exit code 0 means that all files are uploaded.
     container: str
-    # The pod that copies what a sidecar did not live to copy; None where nothing outlives the member's pod.
+    # The pod that uploads what the sidecar could not; None if the files are deleted with the member's pod.
     flush: Mapping[str, Any] | None = None
-    # The spec of the claim that output lies on until it is copied.
+    # Spec of the claim that holds the output until it is uploaded.
     claim: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """Who runs at a place: the pod template with everything its framework needs already in it."""
+    """A replica of the gang, with a pod template that contains everything its framework needs."""
 
     place: Place
     template: Mapping[str, Any]
     restart: RestartPolicy = RestartPolicy.ON_FAILURE
-    # The container whose end counts when several have failed; empty: the first that did.
+    # The container whose exit code counts if several fail; if empty, the first that failed.
     main: str = ""
-    # Where its output is copied from, when it is copied at all.
+    # How its output is uploaded, if it is.
     keeping: Keeping | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """What members share who start processes in each other: files, a key of the job, and what stands in for ssh."""
+    """Files that members need to start processes in each other without ssh."""
 
     files: Mapping[str, str]
 
 
-# A rule names places; it holds when all of them ended the way the rule is about.
+# A rule lists replicas; it is met when all of them have succeeded or failed, respectively.
 Rule = tuple[Place, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gang:
-    """All members of one job and the rules of its life, with the framework removed."""
+    """All members of a job and its policies, independent of the framework."""
 
     members: tuple[Member, ...]
     leader: Place
     success: tuple[Rule, ...]
     failure: tuple[Rule, ...]
     scope: RestartScope = RestartScope.REPLICA
-    # Restarts that all members share; None leaves only the limits per role.
+    # Maximum number of restarts of all members together; None if only the limits per role apply.
     backoff_limit: int | None = 3
     role_limits: Mapping[str, int] = field(default_factory=dict)
     clean_up: CleanUp = CleanUp.NONE
-    # Roles whose members serve the others, and so end after them when somebody stops the job.
+    # Roles whose members serve the others, and are therefore stopped after them.
     servers: tuple[str, ...] = ()
-    # Roles whose members only watch the others: they come back alone, and nobody's work is lost with them.
+    # Roles whose members only observe the others: they restart alone, and do not fail the gang.
     watchers: tuple[str, ...] = ()
     active_deadline_seconds: int | None = None
-    # How long the members may take until all run, and how long the job stays after its end.
+    # Time until all members must be running.
     starting_deadline_seconds: int | None = None
-    # How long all members together may write nothing while they run.
+    # Time without a log line of any member after which a running job is stalled.
     stall_seconds: int | None = None
+    # Time after which a finished job is deleted.
     ttl_seconds: int | None = None
-    # Whether the number of members may change, and how few are enough; None means all of them.
+    # Whether the number of members may change, and the minimum; None means all members.
     is_elastic: bool = False
     least: int | None = None
-    # What members share who start processes in each other.
+    # Files that members need to start processes in each other.
     launch: Launch | None = None
-    # The pod that finds out which commit all members are to have, before any of them is made.
+    # The pod that resolves the git revision to a commit, before any member is created.
     resolve: Mapping[str, Any] | None = None
-    # The commit that all members have the code of, where there is one.
+    # The resolved commit of the code, if any.
     commit: str = ""
-    # What its author should know when it has succeeded.
+    # A note for the author, shown when the job has succeeded.
     remark: str = ""
-    # Who left when the job shrank, and may have output that is not copied yet; they have no pods any more.
+    # Members that were scaled down, and may have output that is not uploaded yet; they have no pods.
     left: tuple[Member, ...] = ()
-    # The queue its pods wait in, and who goes first there; no queue means the cluster's own order.
+    # The queue of its pods and their priority there; without a queue, the default scheduler decides.
     queue: str = ""
     priority: int = 0
 
     @property
     def needed(self) -> int:
-        """Tell how many members must have room before any of them starts."""
+        """Number of members that must be schedulable before any of them starts."""
         return len(self.members) if self.least is None else self.least
 
     def watches(self, place: Place) -> bool:
-        """Tell whether who runs at a place only watches the others."""
+        """Return whether a replica only observes the others."""
         return place.role in self.watchers
 
     def member(self, place: Place) -> Member:
-        """Find who runs at a place; KeyError when the gang has no such place."""
+        """Return a member; raise KeyError if the gang does not have this replica."""
         for member in self.members:
             if member.place == place:
                 return member
@@ -146,42 +147,42 @@ class Gang:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """What is known of a job's surroundings before it is expanded: names and ports that every member may be told."""
+    """What is known about a job before it is expanded: the names and ports that its members may need."""
 
     job: str
     namespace: str
-    # `<job>-<5 hex>`: what every pod's name starts with, and the subdomain its host name lies in.
+    # `<job>-<5 hex>`: the prefix of all pod names, and the subdomain of their host names.
     stem: str
     ports: Mapping[str, int]
-    # Whether the job comes back from a pause, so that its members go on from where they were.
+    # Whether the job resumes after a pause, so that its members continue.
     is_resumed: bool = False
-    # The commit that all members have the code of, once it is known.
+    # The resolved commit of the code, once it is known.
     commit: str = ""
-    # The places that were left when the job shrank, and may have output that is not copied yet.
+    # Replicas that were scaled down, and may have output that is not uploaded yet.
     left: tuple[Place, ...] = ()
 
     def pod(self, place: Place, attempt: int = 0) -> str:
-        """Name the pod of one attempt; later attempts carry their number."""
+        """Return the pod name of an attempt; later attempts have their number as a suffix."""
         name = f"{self.stem}-{place.role}-{place.index}"
         return name if attempt == 0 else f"{name}-r{attempt}"
 
     @property
     def launch_secret(self) -> str:
-        """Name the secret that holds what members need to start processes in each other."""
+        """Name of the Secret with the launch files."""
         return f"{self.stem}-launch"
 
     def errand(self, name: str, attempt: int = 0) -> str:
-        """Name the pod that does something for the whole job; later attempts carry their number."""
+        """Return the name of an auxiliary pod; later attempts have their number as a suffix."""
         return f"{self.stem}-{name}" + (f"-r{attempt}" if attempt else "")
 
     def staging(self, place: Place) -> str:
-        """Name the claim that a member's output lies on until it is copied; the same for every attempt."""
+        """Return the name of the claim that holds a member's output until it is uploaded; all attempts share it."""
         return f"{self.pod(place)}-output"
 
     def hostname(self, place: Place) -> str:
-        """Name the host of a place, which stays the same over attempts."""
+        """Return the host name of a replica, which is the same for all attempts."""
         return self.pod(place)
 
     def host(self, place: Place) -> str:
-        """Name a place so that every member of the job can reach it, on either cluster."""
+        """Return the DNS name at which every member of the job can reach a replica, on both clusters."""
         return f"{self.hostname(place)}.{self.stem}"

@@ -1,35 +1,35 @@
-"""What changed between two versions of a spec, apart from what may change."""
+"""Changes between two versions of a spec that are not allowed."""
 
 from typing import Any
 
 
 def changes(old: Any, new: Any, mutable: tuple[str, ...]) -> tuple[tuple[str, Any], ...]:
-    """Give path and new value of every change below `spec` that `mutable` does not allow.
+    """Return the path and new value of every change below `spec` that `mutable` does not allow.
 
-    A mutable path is dotted and may hold `[*]`, for every item of a list. A part that only holds mutable fields may
-    come and go as a whole.
+    A mutable path is dotted and may contain `[*]`, for every item of a list. An object that contains only mutable
+    fields may be added or removed as a whole.
     """
-    kept = [path.replace("[*]", ".[*]").split(".") for path in mutable]
-    return tuple(_differences(_without(old, kept), _without(new, kept), "spec"))
+    mutable_paths = [path.replace("[*]", ".[*]").split(".") for path in mutable]
+    return tuple(_differences(_without(old, mutable_paths), _without(new, mutable_paths), "spec"))
 
 
 def _without(value: Any, paths: list[list[str]]) -> Any:
-    """Give a copy of `value` without what the paths name and without what becomes empty by that."""
+    """Return a copy of `value` without the fields at the paths, and without objects that this leaves empty."""
     if isinstance(value, list):
-        rest = [path[1:] for path in paths if path[0] == "[*]"]
-        return [_without(each, rest) for each in value] if rest else value
+        inner_paths = [path[1:] for path in paths if path[0] == "[*]"]
+        return [_without(item, inner_paths) for item in value] if inner_paths else value
     if not isinstance(value, dict):
         return value
-    left = {}
+    remaining = {}
     for name, inner in value.items():
         below = [path[1:] for path in paths if path[0] == name]
         if [] in below:
             continue
-        kept = _without(inner, below) if below else inner
-        if below and kept in ({}, []):
+        remaining_value = _without(inner, below) if below else inner
+        if below and remaining_value in ({}, []):
             continue
-        left[name] = kept
-    return left
+        remaining[name] = remaining_value
+    return remaining
 
 
 def _differences(old: Any, new: Any, path: str) -> list[tuple[str, Any]]:
@@ -37,11 +37,11 @@ def _differences(old: Any, new: Any, path: str) -> list[tuple[str, Any]]:
         return []
     if isinstance(old, dict) and isinstance(new, dict):
         names = (*old, *(name for name in new if name not in old))
-        return [found for name in names for found in _differences(old.get(name), new.get(name), f"{path}.{name}")]
+        return [change for name in names for change in _differences(old.get(name), new.get(name), f"{path}.{name}")]
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         return [
-            found
-            for index, (before, after) in enumerate(zip(old, new, strict=True))
-            for found in _differences(before, after, f"{path}[{index}]")
+            change
+            for index, (old_item, new_item) in enumerate(zip(old, new, strict=True))
+            for change in _differences(old_item, new_item, f"{path}[{index}]")
         ]
     return [(path, new)]

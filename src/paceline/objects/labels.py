@@ -1,4 +1,4 @@
-"""The labels and annotations that tie pods to jobs; T9k's own names first, ours where T9k has none."""
+"""Labels and annotations of our objects: T9k's names where they exist, else our own."""
 
 OWNER_NAME = "tensorstack.dev/owner-name"
 OWNER_KIND = "tensorstack.dev/owner-kind"
@@ -8,35 +8,35 @@ JOB_ROLE = "job-role"
 REPLICA_TYPE = "replica-type"
 REPLICA_INDEX = "replica-index"
 
-# What T9k's scheduler reads.
+# Read by T9k's scheduler.
 QUEUE = "scheduler.tensorstack.dev/queue"
 QUEUE_GROUP = "scheduler.tensorstack.dev/group-name"
 QUEUE_ROLE = "scheduler.tensorstack.dev/role"
 
-# What a pod does that is no member of its job, but does something for all of them.
+# Purpose of an auxiliary pod, which is not a member of its job.
 ERRAND = "paceline.dev/errand"
-# Which try of its member a pod is, counted from 0.
+# Number of the attempt of its member that a pod is, from 0.
 ATTEMPT = "paceline.dev/attempt"
-# How many pods of one job must be placed together; none is placed before all are there (annotation).
+# Number of pods of a job that are scheduled together; none is scheduled before all exist (annotation).
 GANG_SIZE = "paceline.dev/gang-size"
-# Asks for a restart of a job: each new text means one (annotation of the job).
+# Requests a restart of a job: every new value requests one (annotation of the job).
 RESTART = "paceline.dev/restart"
-# By which signal a pod's main containers are asked to stop, whatever their own is: SIGINT (annotation of the pod).
+# Stop signal of a pod's main containers, instead of their own, such as SIGINT (annotation of the pod).
 STOP_SIGNAL = "paceline.dev/stop-signal"
-# Of which job this one is a copy, when it was run once more (annotation of the job).
+# The job that this one is a rerun of (annotation of the job).
 COPY_OF = "paceline.dev/copy-of"
-# Who goes first among jobs that wait for the same queue, from 0 to 100 (annotation).
+# Priority among the jobs of a queue, from 0 to 100 (annotation).
 QUEUE_PRIORITY = "paceline.dev/queue-priority"
-# On a service account: `write` lets its pods write in their namespace, not only look around (annotation).
+# On a service account: `write` allows its pods to write in their namespace, not only to read (annotation).
 RIGHTS = "paceline.dev/rights"
-# When somebody last asked for a TensorBoard or Notebook to go on, or looked into it where requests are not counted
+# When a TensorBoard or Notebook was last opened or resumed by a user, for clusters where requests are not counted
 # (annotation).
 OPENED_AT = "paceline.dev/opened-at"
-# Of which application a job, a record or a claim is, and of which revision of it.
+# The application and revision that a job, a record or a claim belongs to.
 APP = "paceline.dev/app"
 REVISION = "paceline.dev/revision"
-# By which name people know a claim or the secret of a bucket that holds data (label); where it is (annotation).
+# User-visible name of a claim or of the Secret of a bucket with data (label); its location (annotation).
 VOLUME = "paceline.dev/volume"
 LOCATION = "paceline.dev/location"
-# By which name people know a config map that says where code is (label).
+# User-visible name of a ConfigMap that describes a code repository (label).
 CODE = "paceline.dev/code"

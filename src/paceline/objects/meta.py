@@ -1,9 +1,9 @@
-"""Reading the metadata of an object that travels as a dict."""
+"""Access to the metadata of an object in its JSON form."""
 
 from sys import intern
 from typing import Any
 
-# An object as it travels: JSON in memory. Unknown fields stay in it, whoever passes it on.
+# An object in its JSON form. Unknown fields are preserved.
 Object = dict[str, Any]
 
 Key = tuple[str, str]
@@ -13,47 +13,47 @@ _TIES = ("namespace", "name", "uid", "resourceVersion", "ownerReferences", "fina
 
 
 def name_of(obj: Object) -> str:
-    """Give the object's name, or "" while it has none."""
+    """Return the object's name, or "" if it has none."""
     return str(obj.get("metadata", {}).get("name") or "")
 
 
 def namespace_of(obj: Object) -> str:
-    """Give the object's namespace, or "" for a cluster-scoped one."""
+    """Return the object's namespace, or "" if it is cluster-scoped."""
     return str(obj.get("metadata", {}).get("namespace") or "")
 
 
 def key_of(obj: Object) -> Key:
-    """Give what tells the object apart from others of its kind."""
+    """Return the object's namespace and name, which identify it within its kind."""
     return namespace_of(obj), name_of(obj)
 
 
 def uid_of(obj: Object) -> str:
-    """Give the object's uid, or "" before it was created."""
+    """Return the object's uid, or "" if it is not created yet."""
     return str(obj.get("metadata", {}).get("uid") or "")
 
 
 def revision_of(obj: Object) -> str:
-    """Give the resourceVersion the object was read at, or ""."""
+    """Return the object's resourceVersion, or ""."""
     return str(obj.get("metadata", {}).get("resourceVersion") or "")
 
 
 def labels_of(obj: Object) -> dict[str, str]:
-    """Give the object's labels; changing the answer changes nothing."""
+    """Return a copy of the object's labels."""
     return dict(obj.get("metadata", {}).get("labels") or {})
 
 
 def annotations_of(obj: Object) -> dict[str, str]:
-    """Give the object's annotations; changing the answer changes nothing."""
+    """Return a copy of the object's annotations."""
     return dict(obj.get("metadata", {}).get("annotations") or {})
 
 
 def is_deleting(obj: Object) -> bool:
-    """Tell whether deletion was asked for and waits for finalizers or a grace period."""
+    """Return whether the object is being deleted, and waits for finalizers or a grace period."""
     return bool(obj.get("metadata", {}).get("deletionTimestamp"))
 
 
 def controller_of(obj: Object) -> dict[str, Any] | None:
-    """Give the owner reference of the controller that made the object, if one did."""
+    """Return the owner reference of the object's controller, or None."""
     for owner in obj.get("metadata", {}).get("ownerReferences") or ():
         if owner.get("controller"):
             return dict(owner)
@@ -61,7 +61,7 @@ def controller_of(obj: Object) -> dict[str, Any] | None:
 
 
 def owned_by(owner: Object) -> dict[str, Any]:
-    """Spell the owner reference that makes `owner` the controller of a new object."""
+    """Return the owner reference that makes `owner` the controller of a new object."""
     return {
         "apiVersion": owner["apiVersion"],
         "kind": owner["kind"],
@@ -73,14 +73,14 @@ def owned_by(owner: Object) -> dict[str, Any]:
 
 
 def ties_of(obj: Object) -> Object:
-    """Give of an object which one it is, whom it belongs to and what holds it; the same words are held once."""
+    """Return only the identity, owner references and finalizers of an object, with strings interned."""
     metadata = obj["metadata"]
-    kept = {name: metadata[name] for name in _TIES if name in metadata}
-    if "namespace" in kept:
-        kept["namespace"] = intern(kept["namespace"])
-    if "ownerReferences" in kept:
-        kept["ownerReferences"] = [_shared(each) for each in kept["ownerReferences"]]
-    return {"metadata": kept}
+    reduced = {name: metadata[name] for name in _TIES if name in metadata}
+    if "namespace" in reduced:
+        reduced["namespace"] = intern(reduced["namespace"])
+    if "ownerReferences" in reduced:
+        reduced["ownerReferences"] = [_shared(owner) for owner in reduced["ownerReferences"]]
+    return {"metadata": reduced}
 
 
 def _shared(owner: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The status of a TensorBoard or Notebook: T9k's tree and what T9k leaves out, as typed values and as the wire form."""
+"""The status of a TensorBoard or Notebook: T9k's fields and our own, as typed values and in wire form."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from paceline.objects.times import from_wire, to_wire, to_wire_micro
 
 
 class ServicePhase(StrEnum):
-    """Where it is."""
+    """The phase of a TensorBoard or Notebook."""
 
     INITIALIZING = "Initializing"
     RUNNING = "Running"
@@ -20,7 +20,7 @@ class ServicePhase(StrEnum):
 
 
 class Trait(StrEnum):
-    """The conditions that T9k shows."""
+    """The condition types, as in T9k."""
 
     READY = "Ready"
     IDLE = "Idle"
@@ -29,7 +29,7 @@ class Trait(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceCondition(Fact):
-    """One fact, with the moment since which it holds."""
+    """A condition of a TensorBoard or Notebook."""
 
     known: ClassVar[type[StrEnum]] = Trait
 
@@ -38,43 +38,43 @@ class ServiceCondition(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceStatus:
-    """Everything that is remembered between two passes."""
+    """The state between two reconciliations."""
 
     phase: ServicePhase = ServicePhase.INITIALIZING
     observed_generation: int = 0
-    # The path at which it is opened.
+    # The path of its URL.
     url: str = ""
-    # Where it is opened from outside the cluster, by anybody who reaches it; none when only by the path.
+    # Address outside the cluster, which needs no token; empty if it is only reachable by the path.
     address: str = ""
-    # The secret with the token that is asked for there.
+    # The Secret with its access token.
     secret: str = ""
     # Name, uid and phase of the pod.
     pod: tuple[str, str, str] | None = None
     conditions: tuple[ServiceCondition, ...] = ()
-    # Why it does not run yet.
+    # Why it is not running yet.
     waiting: str = ""
     # When it was last used, to the minute.
     last_activity: datetime | None = None
-    # No pod is made before this moment: the pause after a failure.
+    # No pod is created before this time: the back-off after a failure.
     start_after: datetime | None = None
 
     def condition(self, kind: Trait) -> ServiceCondition | None:
-        """Find a condition by its type."""
-        return next((each for each in self.conditions if each.type is kind), None)
+        """Return the condition of a type, or None."""
+        return next((condition for condition in self.conditions if condition.type is kind), None)
 
     def but(self, **changes: Any) -> Self:
-        """Give the same status with some fields changed."""
+        """Return a copy of the status with some fields changed."""
         return replace(self, **changes)
 
     def put(self, new: ServiceCondition) -> Self:
-        """Give the status with one condition as it is now; its moment stays while it says the same."""
+        """Return the status with a condition set; its transition time is kept if its status is the same."""
         old = self.condition(new.type)
-        made = replace(new, since=old.since) if old is not None and old.status is new.status else new
-        kept = {each.type: each for each in (*self.conditions, made)}
-        return replace(self, conditions=tuple(kept[kind] for kind in Trait if kind in kept))
+        condition = replace(new, since=old.since) if old is not None and old.status is new.status else new
+        by_type = {existing.type: existing for existing in (*self.conditions, condition)}
+        return replace(self, conditions=tuple(by_type[kind] for kind in Trait if kind in by_type))
 
     def to_wire(self) -> dict[str, Any]:
-        """Write the status; what is empty is left out, so that a reader may ask whether it is there."""
+        """Return the wire form; empty fields are omitted, so that a reader can test for their presence."""
         optional: dict[str, Any] = {
             "url": self.url,
             "address": self.address,
@@ -87,14 +87,14 @@ class ServiceStatus:
         return {
             "phase": self.phase.value,
             "observedGeneration": self.observed_generation,
-            "conditions": [each.to_wire() for each in self.conditions],
+            "conditions": [condition.to_wire() for condition in self.conditions],
             **{key: value for key, value in optional.items() if value},
         }
 
     @classmethod
     @foreign
     def from_wire(cls, wire: Mapping[str, Any]) -> Self:
-        """Read a status back; an object that has none yet has the first one there is."""
+        """Return the decoded status; an object without one gets the initial status."""
         phase = wire.get("phase")
         return cls(
             phase=ServicePhase(phase) if phase in _PHASES else ServicePhase.INITIALIZING,
@@ -127,5 +127,5 @@ def _read_pod(wire: Mapping[str, Any]) -> tuple[str, str, str] | None:
 
 
 def _conditions(wire: Iterable[Mapping[str, Any]]) -> tuple[ServiceCondition, ...]:
-    # Conditions of other controllers are theirs to keep.
-    return tuple(ServiceCondition.from_wire(each) for each in wire if each.get("type") in _TRAITS)
+    # Ignore the conditions of other controllers.
+    return tuple(ServiceCondition.from_wire(condition) for condition in wire if condition.get("type") in _TRAITS)

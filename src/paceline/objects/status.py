@@ -1,4 +1,4 @@
-"""The status of a job: T9k's tree and what T9k leaves out, as typed values and as the wire form."""
+"""The status of a job: T9k's fields and our own, as typed values and in wire form."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -13,7 +13,7 @@ from paceline.objects.times import from_wire, to_wire, to_wire_micro
 
 
 class Phase(StrEnum):
-    """Where a job is."""
+    """The phase of a job."""
 
     PENDING = "Pending"
     RUNNING = "Running"
@@ -25,12 +25,12 @@ class Phase(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        """Tell whether a job in this phase is over for good."""
+        """Whether a job in this phase has ended."""
         return self in (Phase.SUCCEEDED, Phase.FAILED)
 
 
 class ReplicaPhase(StrEnum):
-    """Where one try of a member is: the phases of its pod, and the times before and after it."""
+    """The phase of one attempt of a replica: that of its pod, or the time before and after it."""
 
     CREATING = "Creating"
     PENDING = "Pending"
@@ -42,12 +42,12 @@ class ReplicaPhase(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        """Tell whether a try in this phase has ended by itself."""
+        """Whether an attempt in this phase has terminated."""
         return self in (ReplicaPhase.SUCCEEDED, ReplicaPhase.FAILED)
 
 
 class ConditionType(StrEnum):
-    """The conditions T9k shows on a job."""
+    """The condition types of a job, as in T9k."""
 
     INITIALIZED = "Initialized"
     RUNNING = "Running"
@@ -55,13 +55,13 @@ class ConditionType(StrEnum):
     COMPLETED = "Completed"
     FAILED = "Failed"
     PAUSED = "Paused"
-    # Kubernetes' own, which Kueue reads.
+    # Kubernetes' condition type, which Kueue reads.
     SUSPENDED = "Suspended"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition(Fact):
-    """One fact about a job, with the moment it last changed."""
+    """A condition of a job."""
 
     known: ClassVar[type[StrEnum]] = ConditionType
     no_reason: ClassVar[str] = "-"
@@ -71,30 +71,30 @@ class Condition(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """The pod that brought the job down, or the last that failed: what a person looks for first."""
+    """The pod that caused the job to fail, or the last one that failed."""
 
     pod: str
     exit_code: int | None
     reason: str
     message: str = ""
-    # Which replica the pod was a try of, and the container that decided over it.
+    # The replica of the pod, and the container that determined its result.
     replica: str = ""
     container: str = ""
-    # What the container wrote last; None while nobody has looked, empty when there was nothing to be had.
+    # The last log lines of the container; None until they have been read, empty if there were none.
     last_lines: tuple[str, ...] | None = None
 
     def to_wire(self) -> dict[str, Any]:
-        """Write the failure; what nobody knows is left out."""
-        known: dict[str, Any] = {} if self.exit_code is None else {"exitCode": self.exit_code}
+        """Return the wire form without unknown fields."""
+        optional: dict[str, Any] = {} if self.exit_code is None else {"exitCode": self.exit_code}
         if self.last_lines is not None:
-            known["lastLines"] = list(self.last_lines)
-        where = {"replica": self.replica, "container": self.container}
-        told = {key: value for key, value in where.items() if value}
-        return {"pod": self.pod, **told, "reason": self.reason, "message": self.message, **known}
+            optional["lastLines"] = list(self.last_lines)
+        location = {"replica": self.replica, "container": self.container}
+        location_fields = {key: value for key, value in location.items() if value}
+        return {"pod": self.pod, **location_fields, "reason": self.reason, "message": self.message, **optional}
 
     @classmethod
     def from_wire(cls, wire: Mapping[str, Any]) -> Self:
-        """Read a failure back."""
+        """Return the decoded failure."""
         return cls(
             pod=str(wire.get("pod", "")),
             exit_code=wire.get("exitCode"),
@@ -108,63 +108,63 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStatus:
-    """Everything a job remembers between two passes. Nothing that matters lives only in memory."""
+    """The state of a job between two reconciliations. No state is kept only in memory."""
 
     phase: Phase = Phase.PENDING
     observed_generation: int = 0
-    # Tries of the whole gang, counted from 0, and further tries of single places.
+    # Attempts of the whole gang, from 0, and additional attempts of single replicas.
     attempt: int = 0
     member_attempts: Mapping[str, int] = field(default_factory=dict)
-    # Numbers of tries that a place leaves out: it was given up when the job shrank, went without a restart, or others
-    # had more tries than it before all began again together. Whoever comes back there has a new name.
+    # Attempt numbers that a replica skips, so that its next pod has a new name: it was scaled down, disappeared without
+    # a restart, or had fewer attempts than others when the whole gang restarted.
     releases: Mapping[str, int] = field(default_factory=dict)
-    # Places that were left when the job shrank, whose output is not known to be copied.
+    # Replicas that were scaled down, and whose output may not be uploaded yet.
     left: tuple[Place, ...] = ()
     backoff_count: int = 0
     role_restarts: Mapping[str, int] = field(default_factory=dict)
-    # Nothing is made before this moment: the pause after a failure.
+    # No pod is created before this time: the back-off after a failure.
     start_after: datetime | None = None
     start_time: datetime | None = None
-    # When all members ran for the first time since the job was made, or came back.
+    # When all members were first running since the job was created or resumed.
     running_time: datetime | None = None
     completion_time: datetime | None = None
-    # Places whose last try was killed for memory, each with the limit it had.
+    # Replicas whose last attempt was OOM-killed, with the memory limit it had.
     memory_kills: Mapping[str, str] = field(default_factory=dict)
-    # The last wish for a restart that was granted.
+    # The last restart request that was fulfilled.
     restart_granted: str = ""
-    # How often the job came back (from a pause, in another size, because somebody asked), and how long the pauses
-    # were: they stop the deadline's clock.
+    # How often the job was restarted without using its budget (pause, new size, user request), and the duration of
+    # its pauses, which do not count for the deadline.
     resumes: int = 0
     paused_seconds: int = 0
-    # Why the job gave its room to somebody more important, until it runs again.
+    # Why the job was preempted, until it runs again.
     preempted: str = ""
     ports: Mapping[str, int] = field(default_factory=dict)
     conditions: tuple[Condition, ...] = ()
     waiting: str = ""
     failure: Failure | None = None
-    # `tasks` and `aggregate` are made anew from the pods in every pass, in wire form.
+    # `tasks` and `aggregate` are computed from the pods in every reconciliation, in wire form.
     tasks: tuple[Mapping[str, Any], ...] = ()
     aggregate: Mapping[str, int] = field(default_factory=dict)
-    # The size of an elastic job: replicas that run, and replicas that are wanted.
+    # The size of an elastic job: running and desired replicas.
     elastic: Mapping[str, int] = field(default_factory=dict)
-    # The commit that all members have the code of.
+    # The resolved commit of the code.
     source: Mapping[str, str] = field(default_factory=dict)
-    # How often each errand was tried again, and how the job ended while its output is still being copied.
+    # Restarts of each auxiliary pod, and the result of the job while its output is still being uploaded.
     errands: Mapping[str, int] = field(default_factory=dict)
     ending: Mapping[str, str] = field(default_factory=dict)
-    # What another controller says of the job's TensorBoard; kept as it is.
+    # Written by another controller about the job's TensorBoard, and preserved.
     tensorboard: Mapping[str, Any] = field(default_factory=dict)
 
     def condition(self, kind: ConditionType) -> Condition | None:
-        """Find a condition by its type."""
-        return next((each for each in self.conditions if each.type is kind), None)
+        """Return the condition of a type, or None."""
+        return next((condition for condition in self.conditions if condition.type is kind), None)
 
     def but(self, **changes: Any) -> Self:
-        """Give the same status with some fields changed."""
+        """Return a copy of the status with some fields changed."""
         return replace(self, **changes)
 
     def to_wire(self) -> dict[str, Any]:
-        """Write the status; what is empty is left out, so that a reader may ask whether it is there."""
+        """Return the wire form; empty fields are omitted, so that a reader can test for their presence."""
         optional: dict[str, Any] = {
             "memberAttempts": dict(self.member_attempts),
             "releases": dict(self.releases),
@@ -195,14 +195,14 @@ class JobStatus:
             "observedGeneration": self.observed_generation,
             "attempt": self.attempt,
             "backoffCount": self.backoff_count,
-            "conditions": [each.to_wire() for each in self.conditions],
+            "conditions": [condition.to_wire() for condition in self.conditions],
             **{key: value for key, value in optional.items() if value},
         }
 
     @classmethod
     @foreign
     def from_wire(cls, wire: Mapping[str, Any]) -> Self:
-        """Read a status back; a job that has none yet has the first one there is. Malformed when nobody can."""
+        """Return the decoded status, or the initial one if there is none; raise Malformed if it is invalid."""
         phase = wire.get("phase") or Phase.PENDING
         failure = wire.get("failure")
         return cls(
@@ -246,10 +246,10 @@ _KNOWN = frozenset(kind.value for kind in ConditionType)
 
 
 def _tasks(wire: Iterable[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
-    """Give rows of replicas as they are, once it is clear that they are such."""
+    """Return the rows of replicas unchanged; fail if a required field is missing."""
     tasks = tuple(wire)
     for row in (row for task in tasks for row in task.get("replicas") or ()):
-        _ = row["name"], [(each["name"], each["state"]) for part in _PARTS for each in row.get(part) or ()]
+        _ = row["name"], [(entry["name"], entry["state"]) for part in _PARTS for entry in row.get(part) or ()]
     return tasks
 
 
@@ -257,12 +257,12 @@ _PARTS = ("containers", "stages")
 
 
 def _ending(wire: Mapping[str, Any]) -> dict[str, str]:
-    """Give how a job ended whose results are not safe yet, once it is clear that it says so."""
+    """Return the result of a job with unfinished uploads unchanged; fail if a required field is missing."""
     if wire:
         _ = Phase(wire["phase"]), wire["reason"], wire["message"], from_wire(wire["time"])
     return dict(wire)
 
 
 def _conditions(wire: Iterable[Mapping[str, Any]]) -> tuple[Condition, ...]:
-    # Conditions of other controllers are theirs to keep.
-    return tuple(Condition.from_wire(each) for each in wire if each.get("type") in _KNOWN)
+    # Ignore the conditions of other controllers.
+    return tuple(Condition.from_wire(condition) for condition in wire if condition.get("type") in _KNOWN)

@@ -1,4 +1,4 @@
-"""Times as Kubernetes writes them."""
+"""Timestamps in Kubernetes' wire form."""
 
 from datetime import UTC, datetime
 
@@ -6,18 +6,18 @@ _SECONDS = len("2030-01-31T12:00:00")
 
 
 def to_wire(moment: datetime) -> str:
-    """Write a moment to the second, as object metadata and conditions carry it."""
-    there = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
-    # Without the offset, which is always the same.
-    return there.isoformat(timespec="seconds")[:_SECONDS] + "Z"
+    """Return a timestamp with seconds, as in object metadata and conditions."""
+    utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+    # Cut off the offset, which is always +00:00.
+    return utc.isoformat(timespec="seconds")[:_SECONDS] + "Z"
 
 
 def to_wire_micro(moment: datetime) -> str:
-    """Write a moment to the microsecond, as leases and events carry it."""
+    """Return a timestamp with microseconds, as in leases and events."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def from_wire(text: str) -> datetime:
-    """Read either form back; ValueError when it is neither."""
+    """Return the time of either form; raise ValueError if it is neither."""
     moment = datetime.fromisoformat(text)
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

@@ -1,104 +1,104 @@
-"""The middle form of what people open in a browser: one pod, and the path at which its pages lie."""
+"""The intermediate form of a TensorBoard or Notebook: one pod, and the URL path of its pages."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-# What stands before the name of the service in front of a window, by the plural of its kind.
+# Prefix of the Service name, by the plural of the kind.
 SHORT = {"tensorboards": "tb", "notebooks": "nb"}
-# What the port is called that pages come from.
+# Name of the HTTP port.
 PORT_NAME = "http"
-# Pages lie at the same path for everybody, as with T9k: whoever passes requests on need not change them.
-_PAGE = re.compile(r"/t9k/(?P<plural>[a-z]+)/projects/(?P<namespace>[^/]+)/name/(?P<name>[^/]+)(?P<rest>/.*)?")
+# The URL path is the same everywhere, as in T9k, so that proxies need not rewrite it.
+_PAGE = re.compile(r"/t9k/(?P<plural>[a-z]+)/projects/(?P<namespace>[^/]+)/name/(?P<name>[^/]+)(?P<page>/.*)?")
 
 _FRONTS = frozenset({"/", "/lab"})
-# Whose programs do not know their path: all their links are relative, so they work below any path, and at `/` too.
+# Kinds whose programs use only relative links, and therefore serve at `/`, below any path of a proxy.
 _AT_ROOT = frozenset({"tensorboards"})
-# The type of a service that is reached from inside the cluster only.
+# Type of a Service that is reachable only inside the cluster.
 INSIDE = "ClusterIP"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """One pod that people look into, with its kind removed."""
+    """A pod with a web application, independent of its kind."""
 
     plural: str
     name: str
     namespace: str
-    # `<name>-<5 hex>`: what the names of its pod and its secret start with.
+    # `<name>-<5 hex>`: the prefix of the names of its pod and its Secret.
     stem: str
-    # The pod, with everything in it that its program needs.
+    # The pod template, with everything that its program needs.
     template: Mapping[str, Any]
-    # Where its pages come from.
+    # Port of its HTTP server.
     port: int
-    # What is opened first, below the path of its pages.
+    # First page, relative to its URL path.
     page: str = ""
-    # From where the service in front of it is reached, in the word that Kubernetes has for it.
+    # Type of its Service.
     service_type: str = INSIDE
     is_suspended: bool = False
-    # Unused for so long, it is suspended; 0: never.
+    # Time without use after which it is suspended; 0: never.
     idle_seconds: int = 0
-    # Whether its program ends by itself when it is not used; else the requests to it are counted.
+    # Whether its program exits by itself when it is idle; otherwise its requests are counted.
     ends_by_itself: bool = False
-    # Whether a token stands between people and its program.
+    # Whether its program requires a token.
     has_token: bool = False
     queue: str = ""
     priority: int = 0
-    # Changes when its author wants another pod.
+    # Changes when the spec requires a new pod.
     digest: str = ""
 
     @property
     def pod(self) -> str:
-        """Name its pod: there is never more than one."""
+        """Name of its pod; there is never more than one."""
         return f"{self.stem}-0"
 
     @property
     def secret(self) -> str:
-        """Name the secret that holds its token."""
+        """Name of the Secret with its token."""
         return secret_name(self.stem)
 
     @property
     def service(self) -> str:
-        """Name the service in front of its pod."""
+        """Name of its Service."""
         return service_name(self.plural, self.name)
 
     @property
     def url(self) -> str:
-        """Give the path at which it is opened."""
+        """URL path of its first page."""
         return f"{prefix_of(self.plural, self.namespace, self.name)}/{self.page}"
 
 
 def prefix_of(plural: str, namespace: str, name: str) -> str:
-    """Give what the paths of all its pages begin with."""
+    """Return the prefix of the URL paths of all its pages."""
     return f"/t9k/{plural}/projects/{namespace}/name/{name}"
 
 
 def service_name(plural: str, name: str) -> str:
-    """Name the service in front of a window; the short name of its kind keeps both kinds and all jobs apart."""
+    """Return the name of its Service; the prefix distinguishes both kinds and all jobs."""
     return f"{SHORT[plural]}-{name}"
 
 
 def secret_name(stem: str) -> str:
-    """Name the secret that holds a window's token."""
+    """Return the name of the Secret with its token."""
     return f"{stem}-token"
 
 
 def is_front(path: str) -> bool:
-    """Tell whether a path is one at which people open a window, not one that an open page asks for by itself."""
-    found = _PAGE.fullmatch(path)
-    return ((found["rest"] or "/") if found else path) in _FRONTS
+    """Return whether a user opens this path in a browser, as opposed to a page requesting it."""
+    match = _PAGE.fullmatch(path)
+    return ((match["page"] or "/") if match else path) in _FRONTS
 
 
 def proxy_path(path: str) -> tuple[str, str] | None:
-    """Give the way to a page by its service's proxy, and what of the path its program does not get to see.
+    """Return the path of a page through the Service proxy, and the prefix that its program does not see.
 
-    None when a path leads to no page.
+    None if the path is not that of a page.
     """
-    found = _PAGE.fullmatch(path)
-    if found is None or found["plural"] not in SHORT:
+    match = _PAGE.fullmatch(path)
+    if match is None or match["plural"] not in SHORT:
         return None
-    plural, namespace, name = found["plural"], found["namespace"], found["name"]
-    unseen = prefix_of(plural, namespace, name) if plural in _AT_ROOT else ""
-    way = f"/api/v1/namespaces/{namespace}/services/{service_name(plural, name)}:{PORT_NAME}/proxy"
-    return f"{way}{path.removeprefix(unseen)}", unseen
+    plural, namespace, name = match["plural"], match["namespace"], match["name"]
+    hidden_prefix = prefix_of(plural, namespace, name) if plural in _AT_ROOT else ""
+    proxy = f"/api/v1/namespaces/{namespace}/services/{service_name(plural, name)}:{PORT_NAME}/proxy"
+    return f"{proxy}{path.removeprefix(hidden_prefix)}", hidden_prefix

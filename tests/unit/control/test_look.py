@@ -109,7 +109,7 @@ def _leaving(leaves):
 
 @pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
 def test_what_others_wrote_and_nobody_can_read_is_said(spoil):
-    with pytest.raises(Malformed, match="somebody wrote what cannot be read"):
+    with pytest.raises(Malformed, match="the object is malformed"):
         spoil()
 
 

@@ -176,8 +176,8 @@ def test_a_status_that_nobody_can_read_is_unknown_and_says_so():
     job = {"status": {"phase": "Running", "ports": "x"}}
 
     assert status_of(job).phase is Phase.UNKNOWN
-    assert "cannot be read" in reason_of(job)
+    assert "malformed" in reason_of(job)
 
 
 def test_an_application_whose_status_nobody_can_read_says_so():
-    assert "cannot be read" in app_status_of({"status": {"revision": "many"}}).waiting
+    assert "malformed" in app_status_of({"status": {"revision": "many"}}).waiting

@@ -189,7 +189,7 @@ def running(stage, job, pod):
 
 
 UNSTOPPED = {
-    "since nobody can read its status": ({"attempt": "many"}, (), "cannot be read: invalid literal"),
+    "since nobody can read its status": ({"attempt": "many"}, (), "malformed: invalid literal"),
     "since nobody can read it, as was told": ({}, (told("Unreadable", "it lacks 'x'"),), "stop: it lacks 'x'; "),
     "for a reason it gives": ({"waiting": "the node is away"}, (), "stop: the node is away; "),
     "and nobody knows why": ({}, (told("Unreadable", "no", uid="uid-2"),), "does not stop; "),
