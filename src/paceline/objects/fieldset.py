@@ -1,8 +1,8 @@
-"""Sets of fields: which parts of an object somebody owns, in the form that `managedFields` keeps (fieldsV1).
+"""Field sets: the parts of an object that a manager owns, in the format of `managedFields` (fieldsV1).
 
 A path is a tuple of steps: `f:NAME` is a field, `k:{"KEY":…}` an item of a list by its keys, `v:VALUE` an item of a set
-by its value, `i:INDEX` one by its place. In fieldsV1 every step is a key of a nested object. A step without anything
-below is owned itself; one with something below is owned itself if `.` is in it.
+by its value, `i:INDEX` one by its index. In fieldsV1 every step is a key of a nested object. A step with an empty
+object is owned itself; one with a non-empty object is owned itself if that contains `.`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,29 +14,29 @@ from paceline.errors import Malformed
 
 Path = tuple[str, ...]
 Paths = frozenset[Path]
-# The nested form. Nobody changes one in place: parts are shared.
+# The nested form. Never changed in place, because parts are shared.
 Fields = dict[str, Any]
 
 SELF = "."
-# More changes than this are quicker made to the whole set at once.
+# For more changes than this, rebuilding the whole set is faster.
 FEW = 16
 _INDEX_DIGITS = 10
-# Around one key and one value that are both words.
+# Number of quotes around one key and one string value.
 _QUOTES = 4
 
 
 def field_step(name: str) -> str:
-    """Write the step to a field."""
+    """Return the path step of a field."""
     return f"f:{name}"
 
 
 def value_step(value: Any) -> str:
-    """Write the step to an item of a set."""
+    """Return the path step of an item of a set."""
     return f"v:{_dumped(value)}"
 
 
 def keys_step(keys: Mapping[str, Any]) -> str:
-    """Write the step to an item of a list whose items have keys."""
+    """Return the path step of a list item that is identified by keys."""
     return f"k:{_dumped(keys)}"
 
 
@@ -45,14 +45,14 @@ def _dumped(value: Any) -> str:
 
 
 def encode(paths: Iterable[Path]) -> Fields:
-    """Write a set in its nested form, every level in order."""
+    """Return a set in nested form, with every level sorted."""
     fields = nested(paths)
     fields.pop(SELF, None)
     return _tidy(fields)
 
 
 def nested(paths: Iterable[Path]) -> Fields:
-    """Give a set to look into: in no order, and whatever is owned says so itself."""
+    """Return a set in nested form for lookups: unsorted, with `.` in every owned step."""
     fields: Fields = {}
     for path in paths:
         node = fields
@@ -63,7 +63,7 @@ def nested(paths: Iterable[Path]) -> Fields:
 
 
 def _tidy(fields: Fields) -> Fields:
-    """Give a level in order, and what is owned without anything below as Kubernetes writes it."""
+    """Return a set sorted, with owned leaves as empty objects, as Kubernetes writes them."""
     return {
         step: {} if len(below) == 1 and SELF in below else _tidy(below)
         for step, below in (fields.items() if len(fields) < 2 else _sorted(fields))
@@ -71,24 +71,24 @@ def _tidy(fields: Fields) -> Fields:
 
 
 def in_order(fields: Fields) -> Fields:
-    """Give one level of a set in order."""
+    """Return one level of a set, sorted."""
     return dict(_sorted(fields))
 
 
 def _sorted(fields: Fields) -> list[tuple[str, Any]]:
-    # As text, what is owned itself and fields by name stand in the right order, before all else.
+    # `.` and fields sort correctly as strings, before all other steps.
     last = max(fields)
     is_text = last[0] in "f." or (last.endswith('"}') and all(map(_has_one_word, fields)))
     return sorted(fields.items()) if is_text else sorted(fields.items(), key=_place)
 
 
 def _has_one_word(step: str) -> bool:
-    """Tell whether a step has its place by its text: it names an item by one key that is a word."""
+    """Return whether a step sorts correctly as a string: it names an item by a single string key."""
     return step == SELF or (step.endswith('"}') and step.startswith("k:") and step.count('"') == _QUOTES)
 
 
 def decode(fields: Fields) -> Paths:
-    """Read a set that `encode` or `read` made."""
+    """Return the paths of a set that `encode` or `read` returned."""
     return frozenset(_decoded(fields, ()))
 
 
@@ -103,7 +103,7 @@ def _decoded(fields: Fields, path: Path) -> Iterable[Path]:
 
 
 def read(fields: Any) -> Fields:
-    """Read a nested form that a stranger wrote; Malformed when it is none."""
+    """Return a nested form that a client sent, normalized; raise Malformed if it is invalid."""
     if not isinstance(fields, dict):
         raise Malformed("a set of fields is an object")
     return encode(frozenset(_strange(fields, ())))
@@ -124,15 +124,15 @@ def _strange(fields: Any, path: Path) -> Iterable[Path]:
 
 
 def _checked(step: str) -> str:
-    sort, _, rest = step.partition(":")
+    sort, _, content = step.partition(":")
     if sort == "f":
         return step
-    if sort == "i" and len(rest) < _INDEX_DIGITS and rest.removeprefix("-").isdigit():
+    if sort == "i" and len(content) < _INDEX_DIGITS and content.removeprefix("-").isdigit():
         return step
     if sort not in {"k", "v"}:
         raise Malformed(f"{step!r} is no step of a path")
     try:
-        value = orjson.loads(rest)
+        value = orjson.loads(content)
     except orjson.JSONDecodeError as error:
         raise Malformed(f"{step!r} is no step of a path: {error}") from error
     if sort == "v":
@@ -143,16 +143,16 @@ def _checked(step: str) -> str:
 
 
 def _place(item: tuple[str, Any]) -> tuple[Any, ...]:
-    """Say where a step stands among its neighbours: the level itself, fields, keys, values, places."""
+    """Return the sort key of a step: the level itself, fields, keys, values, indexes."""
     step = item[0]
     if step == SELF:
         return (-1,)
-    sort, _, rest = step.partition(":")
+    sort, _, content = step.partition(":")
     if sort == "f":
-        return (0, rest)
+        return (0, content)
     if sort == "k":
-        return (1, *((name, _rank(value)) for name, value in orjson.loads(rest).items()))
-    return (2, _rank(orjson.loads(rest))) if sort == "v" else (3, int(rest))
+        return (1, *((name, _rank(value)) for name, value in orjson.loads(content).items()))
+    return (2, _rank(orjson.loads(content))) if sort == "v" else (3, int(content))
 
 
 def _rank(value: Any) -> tuple[int, Any]:
@@ -162,22 +162,22 @@ def _rank(value: Any) -> tuple[int, Any]:
 
 
 def has(fields: Fields, path: Path) -> bool:
-    """Tell whether a path is in a set."""
+    """Return whether a path is in a set."""
     for step in path:
-        found = fields.get(step)
-        if found is None:
+        child = fields.get(step)
+        if child is None:
             return False
-        fields = found
+        fields = child
     return not fields or SELF in fields
 
 
 def covers(fields: Fields, others: Fields) -> bool:
-    """Tell whether a set has all that another one has."""
+    """Return whether a set contains all paths of another one."""
     return all(step in fields and _covers(fields[step], below) for step, below in others.items())
 
 
 def _covers(fields: Fields, others: Fields) -> bool:
-    """Tell the same of what lies below a step, where nothing means that the step itself is owned."""
+    """Return the same for the content of a step, where an empty object means that the step itself is owned."""
     if fields == others:
         return True
     is_owned = not fields or SELF in fields
@@ -188,80 +188,84 @@ def _covers(fields: Fields, others: Fields) -> bool:
 
 
 def plus(fields: Fields, paths: Iterable[Path]) -> Fields:
-    """Give a set and some more paths; if they are few, without looking at the rest of it."""
-    more = [path for path in paths if path and not has(fields, path)]
-    if len(more) > FEW:
-        return encode(decode(fields).union(more))
-    for path in more:
+    """Return a set with paths added; a few are added without visiting the whole set."""
+    missing = [path for path in paths if path and not has(fields, path)]
+    if len(missing) > FEW:
+        return encode(decode(fields).union(missing))
+    for path in missing:
         fields = _put(fields, path)
     return fields
 
 
 def _put(fields: Fields, path: Path) -> Fields:
-    step, rest = path[0], path[1:]
-    there = fields.get(step)
-    if there is None:
-        return in_order({**fields, step: encode((rest,))})
-    if not rest:
-        return fields if not there or SELF in there else {**fields, step: {SELF: {}, **there}}
-    # What has nothing below is owned itself, and stays so.
-    below = _put(there or {SELF: {}}, rest)
+    step, remaining = path[0], path[1:]
+    child = fields.get(step)
+    if child is None:
+        return in_order({**fields, step: encode((remaining,))})
+    if not remaining:
+        return fields if not child or SELF in child else {**fields, step: {SELF: {}, **child}}
+    # A step with an empty object is owned itself, and stays so.
+    below = _put(child or {SELF: {}}, remaining)
     return {**fields, step: below}
 
 
 def minus(fields: Fields, paths: Iterable[Path]) -> Fields:
-    """Give a set without some paths; what lies below them stays."""
-    less = [path for path in dict.fromkeys(paths) if path and has(fields, path)]
-    if len(less) > FEW:
-        return encode(decode(fields).difference(less))
-    for path in less:
+    """Return a set without some paths; the paths below them stay."""
+    present = [path for path in dict.fromkeys(paths) if path and has(fields, path)]
+    if len(present) > FEW:
+        return encode(decode(fields).difference(present))
+    for path in present:
         fields = _drop(fields, path)
     return fields
 
 
 def _drop(fields: Fields, path: Path) -> Fields:
-    step, rest = path[0], path[1:]
-    there = fields[step]
-    below = _drop(there, rest) if rest else {name: each for name, each in there.items() if name != SELF}
+    step, remaining = path[0], path[1:]
+    child_fields = fields[step]
+    below = (
+        _drop(child_fields, remaining)
+        if remaining
+        else {name: child for name, child in child_fields.items() if name != SELF}
+    )
     if not below:
-        return {name: each for name, each in fields.items() if name != step}
+        return {name: child for name, child in fields.items() if name != step}
     return {**fields, step: {} if len(below) == 1 and SELF in below else below}
 
 
 def minus_all(fields: Fields, paths: Iterable[Path]) -> Fields:
-    """Give a set without some paths and all that lies below them."""
+    """Return a set without some paths and all paths below them."""
     for path in paths:
         fields = _cut(fields, path)
     return fields
 
 
 def _cut(fields: Fields, path: Path) -> Fields:
-    step, rest = path[0], path[1:]
+    step, remaining = path[0], path[1:]
     if step not in fields:
         return fields
-    below = _cut(fields[step], rest) if rest else {}
-    if rest and below is fields[step]:
+    below = _cut(fields[step], remaining) if remaining else {}
+    if remaining and below is fields[step]:
         return fields
     if not below:
-        return {name: each for name, each in fields.items() if name != step}
+        return {name: child for name, child in fields.items() if name != step}
     return {**fields, step: {} if len(below) == 1 and SELF in below else below}
 
 
 def is_below(path: Path, tops: Iterable[Path]) -> bool:
-    """Tell whether a path is one of `tops` or lies below one."""
+    """Return whether a path is at or below one of `tops`."""
     return any(path[: len(top)] == top for top in tops)
 
 
 def spell(path: Path) -> str:
-    """Spell a path as conflicts name it: .spec.containers[name="main"].image."""
+    """Return a path as it appears in conflicts: .spec.containers[name="main"].image."""
     return "".join(_spelled(step) for step in path)
 
 
 def _spelled(step: str) -> str:
-    sort, _, rest = step.partition(":")
+    sort, _, content = step.partition(":")
     if sort == "f":
-        return f".{rest}"
+        return f".{content}"
     if sort == "k":
-        keys = orjson.loads(rest).items()
+        keys = orjson.loads(content).items()
         return f"[{','.join(f'{name}={_dumped(value)}' for name, value in keys)}]"
-    return f"[={rest}]" if sort == "v" else f"[{rest}]"
+    return f"[={content}]" if sort == "v" else f"[{content}]"

@@ -1,4 +1,4 @@
-"""Who owns which fields of an object: the entries of `metadata.managedFields`, and what a write makes of them."""
+"""The entries of `metadata.managedFields`: which manager owns which fields, and how a write changes them."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -14,10 +14,10 @@ APPLY = "Apply"
 UPDATE = "Update"
 ANCIENT = "ancient-changes"
 BEFORE_APPLY = "before-first-apply"
-# So many writers are told apart; what the oldest beyond them wrote is kept under one name.
+# Maximum number of updaters; the fields of the oldest ones beyond it are merged into one entry.
 MAX_WRITERS = 10
 
-# What belongs to the server, or tells which object it is: nobody owns it.
+# Fields that no manager owns: they belong to the server, or identify the object.
 _HEAD = frozenset({"apiVersion", "kind"})
 _SERVERS = frozenset(
     {
@@ -42,7 +42,7 @@ Identity = tuple[str, str, str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Author:
-    """Who writes, and through which door."""
+    """A field manager: its name, operation, API version and subresource."""
 
     name: str
     api_version: str
@@ -51,21 +51,21 @@ class Author:
 
     @property
     def identity(self) -> Identity:
-        """Tell one entry from another: whoever applies has one, whatever version they use."""
+        """The key of the manager's entry; an applier has one entry for all API versions."""
         version = "" if self.operation == APPLY else self.api_version
         return self.operation, self.name, version, self.subresource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """What one author owns."""
+    """The fields of one manager."""
 
     author: Author
     time: str
     fields: Fields = field(default_factory=dict)
 
     def to_wire(self) -> Object:
-        """Write it as Kubernetes does."""
+        """Return the entry in wire form."""
         author = self.author
         wire: Object = {"manager": author.name, "operation": author.operation, "apiVersion": author.api_version}
         if self.time:
@@ -78,48 +78,48 @@ Managed = dict[Identity, Entry]
 
 
 def owned_paths(paths: Iterable[Path]) -> frozenset[Path]:
-    """Give those paths that somebody can own."""
+    """Return the paths that a manager can own."""
     return frozenset(paths) - _NOBODYS
 
 
 def owned(fields: Fields) -> Fields:
-    """Give that part of a set that somebody can own."""
+    """Return the part of a field set that a manager can own."""
     return minus(fields, _NOBODYS)
 
 
 def from_wire(entries: Any) -> Managed:
-    """Read entries that this server wrote."""
+    """Return the decoded entries; they must have been written by this server."""
     managed: Managed = {}
-    for each in entries or ():
+    for entry in entries or ():
         author = Author(
-            name=each.get("manager", ""),
-            api_version=each["apiVersion"],
-            subresource=each.get("subresource", ""),
-            operation=each["operation"],
+            name=entry.get("manager", ""),
+            api_version=entry["apiVersion"],
+            subresource=entry.get("subresource", ""),
+            operation=entry["operation"],
         )
-        managed[author.identity] = Entry(author=author, time=each.get("time", ""), fields=each["fieldsV1"])
+        managed[author.identity] = Entry(author=author, time=entry.get("time", ""), fields=entry["fieldsV1"])
     return managed
 
 
 def from_stranger(entries: Any) -> Managed:
-    """Read entries that a client wrote; Malformed when they are none."""
+    """Return the decoded entries of a client; raise Malformed if they are invalid."""
     if not isinstance(entries, list):
-        raise Malformed("managedFields is a list")
+        raise Malformed("managedFields must be a list")
     checked = []
-    for index, each in enumerate(entries):
-        if not isinstance(each, dict) or each.get("operation") not in {APPLY, UPDATE}:
+    for index, entry in enumerate(entries):
+        if not isinstance(entry, dict) or entry.get("operation") not in {APPLY, UPDATE}:
             raise Malformed("operation must be `Apply` or `Update`")
-        texts = (each.get(part, "") for part in ("manager", "apiVersion", "subresource", "time"))
-        if not all(isinstance(text, str) for text in texts) or not each.get("apiVersion"):
+        texts = (entry.get(part, "") for part in ("manager", "apiVersion", "subresource", "time"))
+        if not all(isinstance(text, str) for text in texts) or not entry.get("apiVersion"):
             raise Malformed("apiVersion must not be empty")
-        if each.get("fieldsType") != "FieldsV1":
+        if entry.get("fieldsType") != "FieldsV1":
             raise Malformed(f"invalid fieldsType in managed fields entry {index}")
-        checked.append({**each, "fieldsV1": read(each.get("fieldsV1") or {})})
+        checked.append({**entry, "fieldsV1": read(entry.get("fieldsV1") or {})})
     return from_wire(checked)
 
 
 def to_wire(managed: Managed) -> list[Object]:
-    """Write all entries: appliers first, then the one that wrote longest ago."""
+    """Return all entries in wire form: appliers first, then by time."""
     listed = sorted(managed.values(), key=_place)
     return [entry.to_wire() for entry in listed]
 
@@ -129,47 +129,47 @@ def _place(entry: Entry) -> tuple[str, ...]:
     return author.operation, entry.time, author.name, author.api_version, author.subresource
 
 
-def said_or_there(said: Any, there: Any) -> Managed:
-    """Give the entries a write begins with: those that its author says, if they say any that can be read."""
-    if said is None or said == there:
-        return from_wire(there)
-    if entries_are_gone(said):
+def said_or_there(sent: Any, stored: Any) -> Managed:
+    """Return the entries that a write starts with: those of the client if they are valid, else the stored ones."""
+    if sent is None or sent == stored:
+        return from_wire(stored)
+    if entries_are_gone(sent):
         return {}
     try:
-        return from_stranger(said) or from_wire(there)
+        return from_stranger(sent) or from_wire(stored)
     except Malformed:
-        return from_wire(there)
+        return from_wire(stored)
 
 
-def entries_are_gone(said: Any) -> bool:
-    """Tell whether a client wants nobody to own anything, which one empty entry says."""
-    return bool(said == [{}])
+def entries_are_gone(sent: Any) -> bool:
+    """Return whether a client removes all entries, by sending a single empty one."""
+    return bool(sent == [{}])
 
 
-def updated(managed: Managed, author: Author, found: Comparison, *, now: str) -> Managed:
-    """Give the entries after a plain write: what it changed is its author's, and nobody else's."""
-    changed = (*found.added, *found.modified)
-    taken = (*changed, *found.removed)
+def updated(managed: Managed, author: Author, comparison: Comparison, *, now: str) -> Managed:
+    """Return the entries after an update: its author now owns the changed fields, and nobody else does."""
+    changed = (*comparison.added, *comparison.modified)
+    taken = (*changed, *comparison.removed)
     if not taken:
         return managed
-    left: Managed = {}
+    remaining: Managed = {}
     for identity, entry in managed.items():
-        # What an author has already and changes again stays theirs.
-        fields = minus(entry.fields, found.removed if identity == author.identity else taken)
+        # A field that the author already owns and changes again stays in the entry.
+        fields = minus(entry.fields, comparison.removed if identity == author.identity else taken)
         if fields:
-            left[identity] = entry if fields is entry.fields else replace(entry, fields=fields)
-    if mine := owned_paths(changed):
-        own = left.get(author.identity)
-        fields = plus(own.fields, mine) if own else encode(mine)
-        left[author.identity] = Entry(author=author, time=now, fields=fields)
-    return capped(left)
+            remaining[identity] = entry if fields is entry.fields else replace(entry, fields=fields)
+    if owned_now := owned_paths(changed):
+        entry_of_author = remaining.get(author.identity)
+        fields = plus(entry_of_author.fields, owned_now) if entry_of_author else encode(owned_now)
+        remaining[author.identity] = Entry(author=author, time=now, fields=fields)
+    return capped(remaining)
 
 
-def newborn(known: Type, new: Object, *, zero: Object, ignored: tuple[Path, ...]) -> Fields:
-    """Give what the author of a new object owns: all of it, but for what every new object has and what is ignored."""
+def newborn(value_type: Type, new: Object, *, zero: Object, ignored: tuple[Path, ...]) -> Fields:
+    """Return the fields that the author of a new object owns: all except default values and ignored paths."""
     metadata = {name: value for name, value in new["metadata"].items() if name not in _SERVERS}
-    rest = {name: value for name, value in new.items() if name not in _HEAD}
-    fields = whole(known, {**rest, "metadata": metadata})
+    body = {name: value for name, value in new.items() if name not in _HEAD}
+    fields = whole(value_type, {**body, "metadata": metadata})
     fields.pop(SELF, None)
     fields[_METADATA].pop(SELF, None)
     if not fields[_METADATA]:
@@ -179,24 +179,24 @@ def newborn(known: Type, new: Object, *, zero: Object, ignored: tuple[Path, ...]
 
 
 def _same(zero: Any, new: Any, path: Path, fields: Any) -> Iterator[Path]:
-    """Give the paths to what an object has that says nothing, unless the new one says something else."""
+    """Yield the paths of zero values that the new object has not set to something else."""
     for name, value in zero.items():
         here, other, owned = (*path, f"f:{name}"), new.get(name), fields.get(f"f:{name}") or {}
         if isinstance(value, dict) and isinstance(other, dict):
             yield from _same(value, other, here, owned)
-        # What is owned as a whole is said or not; what is owned by its members is there in any case.
+        # An atomic value is either set or not; a map that is owned by its members exists in any case.
         is_said = other is not None and not owned and (value is None or (isinstance(value, dict) and other != value))
         if not is_said and (value is None or isinstance(value, dict) or value == other):
             yield here
 
 
 def capped(managed: Managed) -> Managed:
-    """Put what the oldest writers wrote under one name, when there are too many."""
+    """Return the entries with the oldest updaters merged into one, if there are too many."""
     writers = sorted((entry for entry in managed.values() if entry.author.operation == UPDATE), key=_place)
     many = len(writers)
     if many <= MAX_WRITERS:
         return managed
-    kept, first = dict(managed), {}
+    entries, first = dict(managed), {}
     for entry in writers:
         if many <= MAX_WRITERS:
             break
@@ -205,27 +205,27 @@ def capped(managed: Managed) -> Managed:
             first[version] = entry
             continue
         bucket = Author(name=ANCIENT, api_version=version)
-        before = kept.get(bucket.identity) or kept.pop(first[version].author.identity)
-        kept.pop(entry.author.identity, None)
-        together = union(before.fields, entry.fields)
-        kept[bucket.identity] = Entry(author=bucket, time=entry.time, fields=together)
+        oldest = entries.get(bucket.identity) or entries.pop(first[version].author.identity)
+        entries.pop(entry.author.identity, None)
+        together = union(oldest.fields, entry.fields)
+        entries[bucket.identity] = Entry(author=bucket, time=entry.time, fields=together)
         many -= 1
-    return kept
+    return entries
 
 
 def union(one: Fields, other: Fields) -> Fields:
-    """Give what is in either of two sets."""
+    """Return the union of two field sets."""
     return encode(decode(one) | decode(other))
 
 
 def without_entries(obj: Object) -> Object:
-    """Give an object without its entries and revision, for comparing."""
+    """Return an object without managedFields and resourceVersion, for comparing."""
     metadata = obj.get("metadata") or {}
-    kept = {name: value for name, value in metadata.items() if name not in {"managedFields", "resourceVersion"}}
-    return {**obj, "metadata": kept}
+    reduced = {name: value for name, value in metadata.items() if name not in {"managedFields", "resourceVersion"}}
+    return {**obj, "metadata": reduced}
 
 
-def compared(known: Type, old: Object | None, new: Object) -> Comparison:
-    """Find what a write changes."""
-    before = ABSENT if old is None else without_entries(old)
-    return compare(known, before, without_entries(new))
+def compared(value_type: Type, old: Object | None, new: Object) -> Comparison:
+    """Return what a write changes."""
+    old_value = ABSENT if old is None else without_entries(old)
+    return compare(value_type, old_value, without_entries(new))

@@ -1,4 +1,4 @@
-"""Objects by their types: what differs between two, which fields one has, two made one, parts taken out."""
+"""Operations on typed values: compare, list the fields, merge, and remove fields (structured-merge-diff)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from paceline.objects.typed import FREE, PIECE, Sort, Type, step_to
 
 
 class Absent:
-    """What stands where nothing is; null is something."""
+    """Type of ABSENT, the sentinel for a missing value; null is a value."""
 
 
 ABSENT = Absent()
@@ -18,60 +18,60 @@ _EMPTY: tuple[Any, ...] = (ABSENT, None, {}, [])
 
 @dataclass(slots=True)
 class Comparison:
-    """How a new object differs from an old one, by paths."""
+    """The paths that were added, removed and modified between two objects."""
 
     added: list[Path] = field(default_factory=list)
     removed: list[Path] = field(default_factory=list)
     modified: list[Path] = field(default_factory=list)
 
     def without(self, tops: tuple[Path, ...]) -> "Comparison":
-        """Give the same, but for what is one of `tops` or lies below one."""
+        """Return the comparison without the paths at or below one of `tops`."""
         if not tops:
             return self
-        kept = ([path for path in part if not is_below(path, tops)] for part in self._parts())
-        added, removed, modified = kept
+        remaining = ([path for path in part if not is_below(path, tops)] for part in self._parts())
+        added, removed, modified = remaining
         return Comparison(added=added, removed=removed, modified=modified)
 
     def _parts(self) -> tuple[list[Path], list[Path], list[Path]]:
         return self.added, self.removed, self.modified
 
 
-def compare(known: Type, old: Any, new: Any) -> Comparison:
-    """Find what differs; whatever is equal costs one comparison."""
-    found = Comparison()
-    _compare(known, (old, new), (), found)
-    return found
+def compare(value_type: Type, old: Any, new: Any) -> Comparison:
+    """Return the differences; equal parts are not descended into."""
+    comparison = Comparison()
+    _compare(value_type, (old, new), (), comparison)
+    return comparison
 
 
-def _compare(known: Type, pair: tuple[Any, Any], path: Path, found: Comparison) -> None:
+def _compare(value_type: Type, pair: tuple[Any, Any], path: Path, comparison: Comparison) -> None:
     old, new = pair
     if old is ABSENT:
-        _collect(known, new, path, found.added)
+        _collect(value_type, new, path, comparison.added)
     elif new is ABSENT:
-        _collect(known, old, path, found.removed)
+        _collect(value_type, old, path, comparison.removed)
     elif old != new:
-        sort = known.like(old, new)
+        sort = value_type.like(old, new)
         if sort is Sort.PIECE or not (old or new) or not _is_fit(sort, old, new):
-            found.modified.append(path)
+            comparison.modified.append(path)
         elif sort is Sort.MAP:
-            _compare_maps(known, (old or {}, new or {}), path, found)
+            _compare_maps(value_type, (old or {}, new or {}), path, comparison)
         else:
-            _compare_lists(known, (old or (), new or ()), path, found)
+            _compare_lists(value_type, (old or (), new or ()), path, comparison)
 
 
-def _collect(known: Type, value: Any, path: Path, paths: list[Path]) -> None:
-    """Add the path to a value that came or went as a whole, and those to all its parts."""
-    sort = known.sort if known.sort is not Sort.FREE else known.like(value)
+def _collect(value_type: Type, value: Any, path: Path, paths: list[Path]) -> None:
+    """Add the path of a value that was added or removed, and those of all its parts."""
+    sort = value_type.sort if value_type.sort is not Sort.FREE else value_type.like(value)
     if sort is Sort.PIECE or not value or not _is_fit(sort, value):
         pass
     elif sort is Sort.MAP:
-        fields, others = known.fields, known.values or FREE
+        fields, others = value_type.fields, value_type.values or FREE
         for name, inner in value.items():
             _collect(fields.get(name) or others, inner, (*path, "f:" + name), paths)
     else:
-        for step, items in _by_step(known, value).items():
+        for step, items in _by_step(value_type, value).items():
             if len(items) == 1:
-                _collect(known.items or PIECE, items[0], (*path, step), paths)
+                _collect(value_type.items or PIECE, items[0], (*path, step), paths)
             else:
                 paths.append((*path, step))
     if path:
@@ -79,87 +79,89 @@ def _collect(known: Type, value: Any, path: Path, paths: list[Path]) -> None:
 
 
 def _is_fit(sort: Sort, *values: Any) -> bool:
-    wanted = dict if sort is Sort.MAP else list
-    return all(each is ABSENT or each is None or isinstance(each, wanted) for each in values)
+    expected = dict if sort is Sort.MAP else list
+    return all(value is ABSENT or value is None or isinstance(value, expected) for value in values)
 
 
-def _compare_maps(known: Type, pair: tuple[Any, Any], path: Path, found: Comparison) -> None:
+def _compare_maps(value_type: Type, pair: tuple[Any, Any], path: Path, comparison: Comparison) -> None:
     old, new = pair
     for name, value in old.items():
-        _compare(known.below(name), (value, new.get(name, ABSENT)), (*path, field_step(name)), found)
+        _compare(value_type.below(name), (value, new.get(name, ABSENT)), (*path, field_step(name)), comparison)
     for name, value in new.items():
         if name not in old:
-            _compare(known.below(name), (ABSENT, value), (*path, field_step(name)), found)
+            _compare(value_type.below(name), (ABSENT, value), (*path, field_step(name)), comparison)
 
 
-def _compare_lists(known: Type, pair: tuple[Any, Any], path: Path, found: Comparison) -> None:
-    old, new = (_by_step(known, each) for each in pair)
-    inner = known.items or PIECE
+def _compare_lists(value_type: Type, pair: tuple[Any, Any], path: Path, comparison: Comparison) -> None:
+    old, new = (_by_step(value_type, items) for items in pair)
+    inner = value_type.items or PIECE
     for step in (*old, *(step for step in new if step not in old)):
-        before, after = old.get(step, ()), new.get(step, ())
+        old_items, new_items = old.get(step, ()), new.get(step, ())
         here = (*path, step)
-        if len(before) < 2 and len(after) < 2:
-            _compare(inner, ((*before, ABSENT)[0], (*after, ABSENT)[0]), here, found)
-        elif before != after:
-            # Twins cannot be told apart: they are owned together.
-            part = found.added if not before else found.removed if not after else found.modified
+        if len(old_items) < 2 and len(new_items) < 2:
+            _compare(inner, ((*old_items, ABSENT)[0], (*new_items, ABSENT)[0]), here, comparison)
+        elif old_items != new_items:
+            # Items with the same key cannot be distinguished, and are owned together.
+            part = comparison.added if not old_items else comparison.removed if not new_items else comparison.modified
             part.append(here)
 
 
-def whole(known: Type, value: Any) -> Fields:
-    """Give the set of a value that is new as a whole and of all its parts, in its nested form."""
-    sort = known.sort if known.sort is not Sort.FREE else known.like(value)
+def whole(value_type: Type, value: Any) -> Fields:
+    """Return the field set of a new value and all its parts, in nested form."""
+    sort = value_type.sort if value_type.sort is not Sort.FREE else value_type.like(value)
     if sort is Sort.PIECE or not value or not isinstance(value, dict if sort is Sort.MAP else list):
         return {}
     fields: Fields = {SELF: {}}
     if sort is Sort.MAP:
-        named, others = known.fields, known.values or FREE
+        named, others = value_type.fields, value_type.values or FREE
         for name in sorted(value):
             inner = value[name]
-            # Most are neither, and a call for each of them would take most of the time.
-            is_made_up = isinstance(inner, (dict, list))
-            fields["f:" + name] = whole(named.get(name) or others, inner) if is_made_up else {}
+            # Most values are scalars, for which a call would take most of the time.
+            is_composite = isinstance(inner, (dict, list))
+            fields["f:" + name] = whole(named.get(name) or others, inner) if is_composite else {}
         return fields
-    items = known.items or PIECE
-    for step, item in _by_step(known, value).items():
+    items = value_type.items or PIECE
+    for step, item in _by_step(value_type, value).items():
         fields[step] = whole(items, item[0]) if len(item) == 1 else {}
     return in_order(fields)
 
 
-def _by_step(known: Type, items: Any) -> dict[str, tuple[Any, ...]]:
-    found: dict[str, tuple[Any, ...]] = {}
+def _by_step(value_type: Type, items: Any) -> dict[str, tuple[Any, ...]]:
+    by_step: dict[str, tuple[Any, ...]] = {}
     for item in items:
-        step = step_to(known, item)
-        found[step] = (*found[step], item) if step in found else (item,)
-    return found
+        step = step_to(value_type, item)
+        by_step[step] = (*by_step[step], item) if step in by_step else (item,)
+    return by_step
 
 
-def said_in(known: Type, value: Any) -> Fields | None:
-    """Give what somebody owns who says exactly this value, in its nested form; None when that is nothing."""
-    sort = known.like(value)
+def said_in(value_type: Type, value: Any) -> Fields | None:
+    """Return the field set that an applied value owns, in nested form; None if it owns nothing."""
+    sort = value_type.like(value)
     if sort is Sort.PIECE or not _is_fit(sort, value):
         return {}
     fields: Fields = {}
     if sort is Sort.MAP:
         for name in sorted(value or ()):
-            inner, is_named = value[name], name in known.fields
-            below = said_in(known.below(name), inner) if isinstance(inner, (dict, list)) else {}
+            inner, is_named = value[name], name in value_type.fields
+            below = said_in(value_type.below(name), inner) if isinstance(inner, (dict, list)) else {}
             if below is not None or inner == {} or not is_named:
                 fields["f:" + name] = {SELF: {}, **below} if below and not is_named else below or {}
         return fields or None
-    for step, items in _by_step(known, value or ()).items():
-        below = said_in(known.items or PIECE, items[0]) if len(items) == 1 else _said_in_twins(known, items)
+    for step, items in _by_step(value_type, value or ()).items():
+        below = (
+            said_in(value_type.items or PIECE, items[0]) if len(items) == 1 else _owned_by_duplicates(value_type, items)
+        )
         fields[step] = {SELF: {}, **below} if below else {}
     return in_order(fields) if fields else None
 
 
-def _said_in_twins(known: Type, items: tuple[Any, ...]) -> Fields:
-    return encode(path for item in items for path in paths_of(known.items or PIECE, item) if path)
+def _owned_by_duplicates(value_type: Type, items: tuple[Any, ...]) -> Fields:
+    return encode(path for item in items for path in paths_of(value_type.items or PIECE, item) if path)
 
 
-def paths_of(known: Type, value: Any, path: Path = ()) -> Iterator[Path]:
-    """Give the paths that somebody owns who says exactly this value."""
-    sort = known.like(value)
+def paths_of(value_type: Type, value: Any, path: Path = ()) -> Iterator[Path]:
+    """Yield the paths that an applied value owns."""
+    sort = value_type.like(value)
     if sort is Sort.PIECE or not _is_fit(sort, value):
         yield path
     elif sort is Sort.MAP:
@@ -168,84 +170,87 @@ def paths_of(known: Type, value: Any, path: Path = ()) -> Iterator[Path]:
             if not isinstance(inner, (dict, list)):
                 yield here
                 continue
-            yield from paths_of(known.below(name), inner, here)
-            if inner == {} or name not in known.fields:
+            yield from paths_of(value_type.below(name), inner, here)
+            if inner == {} or name not in value_type.fields:
                 yield here
     else:
         for item in value or ():
-            here = (*path, step_to(known, item))
-            yield from paths_of(known.items or PIECE, item, here)
+            here = (*path, step_to(value_type, item))
+            yield from paths_of(value_type.items or PIECE, item, here)
             yield here
 
 
-def merged(known: Type, live: Any, said: Any) -> Any:
-    """Give what is there with what somebody says about it; neither is changed, parts may be shared."""
-    if said is ABSENT:
+def merged(value_type: Type, live: Any, applied: Any) -> Any:
+    """Return the live value merged with an applied one; neither is changed, parts may be shared."""
+    if applied is ABSENT:
         return live
     if live is ABSENT:
-        return said
-    sort = known.like(live, said)
-    if sort is Sort.PIECE or not _is_fit(sort, live, said) or (live in _EMPTY and said in _EMPTY):
-        return said
+        return applied
+    sort = value_type.like(live, applied)
+    if sort is Sort.PIECE or not _is_fit(sort, live, applied) or (live in _EMPTY and applied in _EMPTY):
+        return applied
     if sort is Sort.MAP:
-        there, wanted = live or {}, said or {}
-        both = {**there, **wanted}
-        # Only what is made up of parts has something to merge.
-        deep = [name for name, value in wanted.items() if name in there and not isinstance(value, str)]
-        return both | {name: merged(known.below(name), there[name], wanted[name]) for name in deep}
-    return _merged_lists(known, live or [], said or [])
+        live_map, applied_map = live or {}, applied or {}
+        both = {**live_map, **applied_map}
+        # Strings have no parts to merge.
+        deep = [name for name, value in applied_map.items() if name in live_map and not isinstance(value, str)]
+        return both | {name: merged(value_type.below(name), live_map[name], applied_map[name]) for name in deep}
+    return _merged_lists(value_type, live or [], applied or [])
 
 
-def _merged_lists(known: Type, live: list[Any], said: list[Any]) -> list[Any]:
-    """Merge items that are the same one; the order is what is said, and others keep their place between those."""
-    left, wanted = [(step_to(known, item), item) for item in live], _by_step(known, said)
-    there = _by_step(known, live)
-    shared = [step for step in wanted if step in there]
-    inner, result = known.items or PIECE, []
-    waiting = list(wanted)
+def _merged_lists(value_type: Type, live: list[Any], applied: list[Any]) -> list[Any]:
+    """Return two lists merged by item, in the applied order; other live items keep their positions in between."""
+    live_items, applied_items = [(step_to(value_type, item), item) for item in live], _by_step(value_type, applied)
+    live_by_step = _by_step(value_type, live)
+    shared = [step for step in applied_items if step in live_by_step]
+    inner, result = value_type.items or PIECE, []
+    pending = list(applied_items)
 
     def take(step: str) -> None:
-        waiting.remove(step)
+        pending.remove(step)
         if step in shared:
             shared.remove(step)
-        # One of several twins is not known to be the one that is meant.
-        before = there[step][0] if len(there.get(step, ())) == 1 else ABSENT
-        result.append(merged(inner, before, wanted[step][0]))
+        # Of several items with the same key, it is unknown which one is meant.
+        live_item = live_by_step[step][0] if len(live_by_step.get(step, ())) == 1 else ABSENT
+        result.append(merged(inner, live_item, applied_items[step][0]))
 
-    for step, item in left:
-        if step not in wanted:
+    for step, item in live_items:
+        if step not in applied_items:
             result.append(item)
             continue
-        if step not in waiting or (shared and shared[0] != step):
-            # Placed already, or its turn comes where it is said.
+        if step not in pending or (shared and shared[0] != step):
+            # It is placed already, or comes later in the applied order.
             continue
-        while waiting and waiting[0] != step:
-            take(waiting[0])
+        while pending and pending[0] != step:
+            take(pending[0])
         take(step)
-    for step in tuple(waiting):
+    for step in tuple(pending):
         take(step)
     return result
 
 
-def without(known: Type, value: Any, fields: Fields) -> Any:
-    """Give a value without the parts that a set names; ABSENT when nothing is left of a part of it."""
-    sort = known.like(value)
+def without(value_type: Type, value: Any, fields: Fields) -> Any:
+    """Return a value without the fields of a set; ABSENT if nothing remains."""
+    sort = value_type.like(value)
     if sort is Sort.PIECE or not value or not _is_fit(sort, value):
         return value if sort is Sort.PIECE and not isinstance(value, (dict, list)) else ABSENT
-    left: Any
+    remaining: Any
     if sort is Sort.MAP:
-        pairs = ((name, _left(known.below(name), inner, fields.get(field_step(name)))) for name, inner in value.items())
-        left = {name: inner for name, inner in pairs if inner is not ABSENT}
+        pairs = (
+            (name, _remaining(value_type.below(name), inner, fields.get(field_step(name))))
+            for name, inner in value.items()
+        )
+        remaining = {name: inner for name, inner in pairs if inner is not ABSENT}
     else:
-        inner = known.items or PIECE
-        each_left = (_left(inner, item, fields.get(step_to(known, item))) for item in value)
-        left = [item for item in each_left if item is not ABSENT]
-    return left or ABSENT
+        inner = value_type.items or PIECE
+        items = (_remaining(inner, item, fields.get(step_to(value_type, item))) for item in value)
+        remaining = [item for item in items if item is not ABSENT]
+    return remaining or ABSENT
 
 
-def _left(known: Type, value: Any, fields: Fields | None) -> Any:
+def _remaining(value_type: Type, value: Any, fields: Fields | None) -> Any:
     if fields is None:
         return value
     if not fields or SELF in fields:
         return ABSENT
-    return without(known, value, fields)
+    return without(value_type, value, fields)
