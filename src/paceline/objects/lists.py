@@ -1,4 +1,4 @@
-"""Lists that stand for sets and maps: no member may be there twice."""
+"""Uniqueness of the items of lists with list type `set` or `map`."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from paceline.objects.scheme import Lookup
 
 
 def list_faults(obj: Object, _lookup: Lookup, *, schema: Mapping[str, Any]) -> tuple[Fault, ...]:
-    """Find every member of a set or map that is there already."""
+    """Return a fault for every repeated item of a set or map."""
     return tuple(_faults(obj, schema, ""))
 
 
@@ -20,24 +20,24 @@ def _faults(value: Any, schema: Any, path: str) -> Iterator[Fault]:
     if isinstance(value, dict):
         fields, others = schema.get("properties") or {}, schema.get("additionalProperties")
         for name, inner in value.items():
-            where = f"{path}[{name}]" if name not in fields else f"{path}.{name}" if path else name
-            yield from _faults(inner, fields.get(name, others), where)
+            inner_path = f"{path}[{name}]" if name not in fields else f"{path}.{name}" if path else name
+            yield from _faults(inner, fields.get(name, others), inner_path)
     elif isinstance(value, list):
-        yield from _twice(value, schema, path)
+        yield from _duplicates(value, schema, path)
         for index, inner in enumerate(value):
             yield from _faults(inner, schema.get("items"), f"{path}[{index}]")
 
 
-def _twice(members: list[Any], schema: Mapping[str, Any], path: str) -> Iterator[Fault]:
-    sort = schema.get("x-kubernetes-list-type")
-    if sort not in {"map", "set"}:
+def _duplicates(members: list[Any], schema: Mapping[str, Any], path: str) -> Iterator[Fault]:
+    list_type = schema.get("x-kubernetes-list-type")
+    if list_type not in {"map", "set"}:
         return
     keys = schema.get("x-kubernetes-list-map-keys") or ()
     seen: set[str] = set()
     for index, member in enumerate(members):
-        known = {key: member[key] for key in keys if key in member} if sort == "map" else member
-        # Told apart by type as well: 1, "1" and True are different members.
-        spelled = repr(known)
-        if spelled in seen:
-            yield duplicate(f"{path}[{index}]", known)
-        seen.add(spelled)
+        identity = {key: member[key] for key in keys if key in member} if list_type == "map" else member
+        # The type counts too: 1, "1" and True are different items.
+        text = repr(identity)
+        if text in seen:
+            yield duplicate(f"{path}[{index}]", identity)
+        seen.add(text)

@@ -1,4 +1,4 @@
-"""What names, labels and annotations may look like, in the words of Kubernetes."""
+"""Validation of names, labels and annotations, with the messages of Kubernetes."""
 
 import re
 from collections.abc import Mapping
@@ -48,31 +48,31 @@ _IS_PART = re.compile(_PART)
 
 
 def label_problem(name: str) -> str:
-    """Say why a name is not a DNS label; "" when it is one."""
+    """Return why a name is not a DNS label; "" if it is one."""
     return _problem(name, _IS_LABEL, rule=LABEL_RULE, longest=MAX_LABEL)
 
 
 def subdomain_problem(name: str) -> str:
-    """Say why a name is not a DNS subdomain; "" when it is one."""
+    """Return why a name is not a DNS subdomain; "" if it is one."""
     return _problem(name, _IS_SUBDOMAIN, rule=SUBDOMAIN_RULE, longest=MAX_SUBDOMAIN)
 
 
 def service_problem(name: str) -> str:
-    """Say why a name cannot be a service's; "" when it can."""
+    """Return why a name is not valid for a Service; "" if it is."""
     return _problem(name, _IS_OLD_LABEL, rule=OLD_LABEL_RULE, longest=MAX_LABEL)
 
 
 def better_name(name: str) -> str:
-    """Give `, did you mean "…"?` with a name that could be a service's, or nothing."""
+    """Return `, did you mean "…"?` with a name that is valid for a Service, or an empty string."""
     better = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
     return f', did you mean "{better}"?' if not service_problem(better) else ""
 
 
 def key_problem(key: str) -> str:
-    """Say why text cannot be the key of a label or annotation; "" when it can."""
+    """Return why text is not a valid key of a label or annotation; "" if it is."""
     prefix, slash, part = key.rpartition("/")
-    if slash and (wrong := subdomain_problem(prefix)):
-        return f"prefix part {wrong}"
+    if slash and (problem := subdomain_problem(prefix)):
+        return f"prefix part {problem}"
     if not part:
         return "name part must be non-empty"
     if len(part) > MAX_LABEL:
@@ -81,32 +81,32 @@ def key_problem(key: str) -> str:
 
 
 def value_problem(value: str) -> str:
-    """Say why text cannot be the value of a label; "" when it can."""
+    """Return why text is not a valid label value; "" if it is."""
     if len(value) > MAX_LABEL:
         return f"must be no more than {MAX_LABEL} bytes"
     return "" if not value or _IS_PART.fullmatch(value) else _VALUE_RULE
 
 
 def labels_faults(labels: Mapping[str, Any], path: str) -> tuple[Fault, ...]:
-    """Find every label that may not be."""
-    found: list[Fault] = []
+    """Return the faults of labels."""
+    faults: list[Fault] = []
     for key, value in labels.items():
-        if wrong := key_problem(key):
-            found.append(invalid(path, key, wrong))
-        if wrong := value_problem(str(value)):
-            found.append(invalid(path, value, wrong))
-    return tuple(found)
+        if problem := key_problem(key):
+            faults.append(invalid(path, key, problem))
+        if problem := value_problem(str(value)):
+            faults.append(invalid(path, value, problem))
+    return tuple(faults)
 
 
 def annotations_faults(annotations: Mapping[str, Any], path: str) -> tuple[Fault, ...]:
-    """Find every annotation that may not be, and say when they are too large together."""
-    wrong = ((key, key_problem(key.lower())) for key in annotations)
-    found: list[Fault] = [invalid(path, key, said) for key, said in wrong if said]
+    """Return the faults of annotations, including their total size."""
+    problems = ((key, key_problem(key.lower())) for key in annotations)
+    faults: list[Fault] = [invalid(path, key, problem) for key, problem in problems if problem]
     size = sum(len(key) + len(str(value).encode()) for key, value in annotations.items())
     if size > MAX_ANNOTATIONS_BYTES:
         hint = f"may not be more than {MAX_ANNOTATIONS_BYTES} bytes"
-        found.append(FieldFault(path, "", hint, Problem.TOO_LONG))
-    return tuple(found)
+        faults.append(FieldFault(path, "", hint, Problem.TOO_LONG))
+    return tuple(faults)
 
 
 def _problem(name: str, allowed: re.Pattern[str], *, rule: str, longest: int) -> str:

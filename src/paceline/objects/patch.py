@@ -1,4 +1,4 @@
-"""Changing parts of an object: JSON merge patch (RFC 7386) and JSON patch (RFC 6902)."""
+"""JSON merge patch (RFC 7386) and JSON patch (RFC 6902)."""
 
 from typing import Any
 
@@ -7,16 +7,16 @@ import orjson
 from paceline.errors import Malformed
 
 MAX_OPERATIONS = 10_000
-# Copies of copies double with every operation; all of them together may have this much.
+# Total size of all copies: copies of copies double with every operation.
 MAX_COPIED_BYTES = 3 * 1024 * 1024
 
 
 class Unfit(Malformed):
-    """A patch that can be read but does not fit the object it is for."""
+    """A valid patch that cannot be applied to its object."""
 
 
 def merge(target: Any, patch: Any) -> Any:
-    """Give `target` with a merge patch applied; neither is changed, parts may be shared."""
+    """Return `target` with a merge patch applied; neither is changed, parts may be shared."""
     if not isinstance(patch, dict):
         return patch
     merged = dict(target) if isinstance(target, dict) else {}
@@ -29,7 +29,7 @@ def merge(target: Any, patch: Any) -> Any:
 
 
 def apply_operations(target: Any, operations: Any) -> Any:
-    """Give `target` with a JSON patch applied; `target` itself is not changed."""
+    """Return `target` with a JSON patch applied; `target` itself is not changed."""
     if not isinstance(operations, list):
         raise Malformed("a JSON patch is a list of operations")
     if len(operations) > MAX_OPERATIONS:
@@ -78,12 +78,12 @@ def _apply(target: Any, operation: Any) -> Any:
                 raise Unfit(f"the value at {operation['path']!r} is another one")
             return target
         case other:
-            known = "add, remove, replace, move, copy or test"
-            raise Unfit(f"op is {other!r}, which is none of {known}")
+            operations = "add, remove, replace, move, copy or test"
+            raise Unfit(f"op is {other!r}, which is none of {operations}")
 
 
 def _value(operation: dict[str, Any]) -> Any:
-    # What is not said counts as null, as in Kubernetes.
+    # A missing value counts as null, as in Kubernetes.
     return operation.get("value")
 
 
@@ -107,35 +107,35 @@ def _find(target: Any, path: tuple[str, ...]) -> Any:
 
 
 def _found(target: Any, path: tuple[str, ...]) -> Any:
-    """Give what lies at a path; null for a field that is not there, as in Kubernetes, whatever RFC 6902 says."""
+    """Return the value at a path; null for a missing field, as in Kubernetes but unlike RFC 6902."""
     holder = _find(target, path[:-1])
     is_gap = bool(path) and isinstance(holder, dict) and path[-1] not in holder
     return None if is_gap else _find(target, path)
 
 
 def _put(target: Any, path: tuple[str, ...], value: Any) -> Any:
-    """Give a copy of `target` with a value at a path; only what lies on the path is copied."""
+    """Return a copy of `target` with a value added at a path; only the parents are copied."""
     if not path:
         return value
-    step, rest = path[0], path[1:]
+    step, remaining = path[0], path[1:]
     if isinstance(target, dict):
-        if rest and step not in target:
+        if remaining and step not in target:
             raise Unfit(f"there is nothing at {_spelled(path)!r}")
-        return {**target, step: _put(target.get(step), rest, value)}
+        return {**target, step: _put(target.get(step), remaining, value)}
     if isinstance(target, list):
         copy = list(target)
-        if rest:
-            at = _index(target, step)
-            copy[at] = _put(target[at], rest, value)
+        if remaining:
+            position = _index(target, step)
+            copy[position] = _put(target[position], remaining, value)
         else:
-            at = len(copy) if step == "-" else _index(target, step, end=1)
-            copy.insert(at, value)
+            position = len(copy) if step == "-" else _index(target, step, end=1)
+            copy.insert(position, value)
         return copy
     raise Unfit(f"there is nothing at {_spelled(path)!r}")
 
 
 def _replace(target: Any, path: tuple[str, ...], value: Any) -> Any:
-    """Give a copy of `target` with another value at a path; a field need not be there, but what holds it must."""
+    """Return a copy of `target` with a value replaced; the field may be missing, but its parent must exist."""
     holder = _find(target, path[:-1])
     if isinstance(holder, dict):
         return _put(target, path, value)
@@ -146,16 +146,16 @@ def _replace(target: Any, path: tuple[str, ...], value: Any) -> Any:
 def _drop(target: Any, path: tuple[str, ...]) -> Any:
     if not path:
         raise Unfit("it would remove the whole object")
-    step, rest = path[0], path[1:]
+    step, remaining = path[0], path[1:]
     if isinstance(target, dict) and step in target:
-        if rest:
-            return {**target, step: _drop(target[step], rest)}
+        if remaining:
+            return {**target, step: _drop(target[step], remaining)}
         return {name: value for name, value in target.items() if name != step}
     if isinstance(target, list):
-        at = _index(target, step)
-        if rest:
-            return [*target[:at], _drop(target[at], rest), *target[at + 1 :]]
-        return [*target[:at], *target[at + 1 :]]
+        position = _index(target, step)
+        if remaining:
+            return [*target[:position], _drop(target[position], remaining), *target[position + 1 :]]
+        return [*target[:position], *target[position + 1 :]]
     raise Unfit(f"there is nothing at {_spelled(path)!r}")
 
 

@@ -1,9 +1,9 @@
-"""Amounts as Kubernetes writes them: `500m`, `1.5Gi`, `2e3`."""
+"""Resource quantities of Kubernetes: `500m`, `1.5Gi`, `2e3`."""
 
 import re
 from decimal import ROUND_CEILING, Decimal, localcontext
 
-RULE = "write a number with an optional unit, like 2, 500m, 1.5Gi or 200M"
+RULE = "must be a number with an optional unit, like 2, 500m, 1.5Gi or 200M"
 
 _FORM = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(?:[eE]([+-]?\d{1,3})|([numkMGTPE]|[KMGTPE]i)?)", re.ASCII)
 _UNITS = {
@@ -17,13 +17,13 @@ _UNITS = {
 _KIBI = 1024
 _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _DECIMAL = ("n", "u", "m", "", "k", "M", "G", "T", "P", "E")
-# What no machine has; Kubernetes holds amounts in 64 bits.
+# Kubernetes stores quantities in 64 bits.
 _LARGEST = 2**63 - 1
 _MAX_CHARS = 64
 
 
 def parse(amount: str | float) -> Decimal:
-    """Read an amount; ValueError says how to write one."""
+    """Return the value of a quantity; raise ValueError with the expected format."""
     text = str(amount)
     match = _FORM.fullmatch(text) if len(text) <= _MAX_CHARS else None
     if match is None:
@@ -33,14 +33,14 @@ def parse(amount: str | float) -> Decimal:
         exact.prec = 2 * _MAX_CHARS
         value = Decimal(digits) * _UNITS[unit or ""] * Decimal(10) ** int(exponent or 0)
         if value > _LARGEST:
-            raise ValueError(f"the largest amount is {_LARGEST}")
+            raise ValueError(f"must be at most {_LARGEST}")
         return -value if sign == "-" else value
 
 
 def canonical(amount: str | float, *, finest: int = 9) -> str:
-    """Spell an amount as Kubernetes answers with it: in the largest unit that leaves no fraction.
+    """Return a quantity in the canonical form of Kubernetes: in the largest unit without a fraction.
 
-    What is finer than `finest` decimal places is rounded up.
+    It is rounded up to `finest` decimal places.
     """
     text = str(amount).strip()
     value = parse(text).quantize(Decimal(1).scaleb(-finest), rounding=ROUND_CEILING)
@@ -62,7 +62,7 @@ def canonical(amount: str | float, *, finest: int = 9) -> str:
 
 
 def is_quantity(text: str) -> bool:
-    """Tell whether text is an amount."""
+    """Return whether text is a valid quantity."""
     try:
         parse(text)
     except ValueError:
@@ -71,11 +71,11 @@ def is_quantity(text: str) -> bool:
 
 
 def milli(amount: str | float) -> int:
-    """Read an amount in thousandths, rounded up, as CPUs are counted."""
+    """Return a quantity in thousandths, rounded up, as for CPUs."""
     return whole(parse(amount) * 1000)
 
 
 def whole(amount: str | float | Decimal) -> int:
-    """Read an amount in whole units, rounded up, as bytes and devices are counted."""
+    """Return a quantity in whole units, rounded up, as for bytes and devices."""
     value = amount if isinstance(amount, Decimal) else parse(amount)
     return int(value.to_integral_value(rounding=ROUND_CEILING))

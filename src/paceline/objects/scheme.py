@@ -1,6 +1,6 @@
-"""Which kinds there are: group, version, names, scope, schema, columns.
+"""The served kinds: group, version, names, scope, schema, columns.
 
-A scheme is one moment of that: those who want to know what is served now ask for it again.
+A scheme is a snapshot; get a new one to see kinds that were added or removed since.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -15,47 +15,47 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """One printer column: a JSONPath into the object, as CRDs write it (`.status.phase`)."""
+    """A printer column: a JSONPath into the object, as in CRDs (`.status.phase`)."""
 
     name: str
     path: str
     type: str = "string"
     format: str = ""
     description: str = ""
-    # 0 shows always, 1 only with `-o wide`.
+    # 0: always shown, 1: only with `-o wide`.
     priority: int = 0
 
 
-# Turns an object into the cells of its own columns; for kinds whose cells are not plain paths (pods, nodes …).
+# Returns the cells of an object, for kinds whose cells are not plain paths (pods, nodes …).
 # Takes the object and the current time in wire form.
 Cells = Callable[[Object, str], tuple[Any, ...]]
 
-# What a check may ask about other objects: (plural, namespace) → names that exist.
+# Lets a check look up other objects: (plural, namespace) → existing names.
 Lookup = Callable[[str, str], tuple[str, ...]]
 
 
 def no_faults(_obj: Object, _lookup: Lookup) -> tuple[Fault, ...]:
-    """Find nothing wrong."""
+    """Return no faults."""
     return ()
 
 
 def no_defaults(_obj: Object) -> None:
-    """Fill in nothing."""
+    """Set no defaults."""
 
 
 def no_warnings(_obj: Object) -> tuple[str, ...]:
-    """Have nothing to say."""
+    """Return no warnings."""
     return ()
 
 
 def no_change_faults(_new: Object, _old: Object) -> tuple[Fault, ...]:
-    """Let everything change."""
+    """Return no faults: every change is allowed."""
     return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalePaths:
-    """Where an object says how many replicas it wants and has, and how they are found; as CRDs write it."""
+    """The paths of an object's desired and actual replicas and of their selector, as in CRDs."""
 
     spec: str
     status: str
@@ -66,7 +66,7 @@ class ScalePaths:
 class Resource:
     """One served kind. `schema` is OpenAPI v3 with `$ref` to other component schemas allowed.
 
-    A kind that is defined anew is another resource: what is worked out of one may be kept as long as it is the same.
+    A redefined kind is a new resource, so values derived from a resource may be cached by its identity.
     """
 
     group: str
@@ -74,12 +74,12 @@ class Resource:
     kind: str
     plural: str
     singular: str = ""
-    # What a list of them is called; empty for the kind and "List".
+    # Kind of its lists; if empty, the kind followed by "List".
     list_kind: str = ""
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     namespaced: bool = True
-    # `status` first of all: with it, status and spec are written through different doors.
+    # With `status`, the status is written through its own subresource.
     subresources: tuple[str, ...] = ()
     verbs: tuple[str, ...] = (
         "create",
@@ -94,43 +94,43 @@ class Resource:
     # The name of this kind's component schema, and the schema itself.
     schema_name: str
     schema: Mapping[str, Any]
-    # Whether it is one of Kubernetes' own; a few rules differ for them.
+    # Whether it is a built-in kind of Kubernetes, for which a few rules differ.
     is_builtin: bool = False
-    # Whether the schema says all that may be there, as a definition's does: what it does not name is taken out.
+    # Whether the schema is structural, as in a CRD: unknown fields are pruned.
     is_structural: bool = False
-    # Whether objects may have been stored under another version of the kind, and under which they are now.
+    # Whether objects may be stored in another version of the kind, and the version in which they are stored now.
     is_shared: bool = False
     stored_version: str = ""
     # Present exactly when `scale` is among the subresources.
     scale: ScalePaths | None = None
-    # Paths (dotted) that a field selector may name, beside those that every kind has.
+    # Dotted paths for field selectors, besides those of every kind.
     selectable: tuple[str, ...] = ()
     columns: tuple[Column, ...] = ()
     cells: Cells | None = None
-    # Rules between fields and to other objects, run after the schema was satisfied.
+    # Rules between fields and about other objects, checked after the schema.
     check: Callable[[Object, Lookup], tuple[Fault, ...]] = field(default=no_faults)
-    # Fills in defaults of built-in kinds, in place, before the check.
+    # Sets the defaults of built-in kinds in place, before the check.
     default: Callable[[Object], None] = field(default=no_defaults)
-    # Paths (dotted) of the spec that may change after creation; None allows all.
+    # Dotted paths of the spec that may change after creation; None allows all.
     mutable: tuple[str, ...] | None = None
-    # Rules for a change, of the new object and the old one.
+    # Rules for an update, given the new and the old object.
     check_change: Callable[[Object, Object], tuple[Fault, ...]] = field(default=no_change_faults)
-    # What the author of an object without faults is told all the same.
+    # Warnings for the author of a valid object.
     warn: Callable[[Object], tuple[str, ...]] = field(default=no_warnings)
 
     @property
     def api_version(self) -> str:
-        """Give `group/version`, or the version alone in the core group."""
+        """`group/version`, or only the version for the core group."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def list_name(self) -> str:
-        """Give what a list of them is called."""
+        """Kind of its lists."""
         return self.list_kind or f"{self.kind}List"
 
     @property
     def has_status(self) -> bool:
-        """Tell whether status is written through a door of its own."""
+        """Whether it has a status subresource."""
         return "status" in self.subresources
 
 
@@ -147,34 +147,34 @@ class Scheme:
         object.__setattr__(self, "_by_path", {(r.group, r.version, r.plural): r for r in self.resources})
 
     def find(self, group: str, version: str, plural: str) -> Resource | None:
-        """Find what a path names."""
+        """Return the resource of a URL path, or None."""
         return self._by_path.get((group, version, plural))
 
     def of(self, api_version: str, kind: str) -> Resource | None:
-        """Find what an object says it is."""
+        """Return the resource of an object's apiVersion and kind, or None."""
         group, _, version = api_version.rpartition("/")
-        wanted = (group, version, kind)
-        return next((r for r in self.resources if (r.group, r.version, r.kind) == wanted), None)
+        identity = (group, version, kind)
+        return next((r for r in self.resources if (r.group, r.version, r.kind) == identity), None)
 
     def groups(self) -> Iterable[tuple[str, str]]:
-        """Give every served (group, version) once, in the order of the resources."""
+        """Return every served (group, version) once, in the order of the resources."""
         return dict.fromkeys((r.group, r.version) for r in self.resources)
 
 
 class ByKind(Generic[T]):
-    """One thing per kind, hence as many as there are, made when it is first wanted.
+    """A cache with one value per kind, created at first use.
 
-    Of a kind that was defined anew it is the newer one.
+    The value of a redefined kind is created again.
     """
 
     def __init__(self, make: Callable[[Resource], T]) -> None:
         self._make = make
-        self._made: dict[tuple[str, str, str], tuple[Resource, T]] = {}
+        self._cached: dict[tuple[str, str, str], tuple[Resource, T]] = {}
 
     def of(self, resource: Resource) -> T:
-        """Give what there is of a kind."""
+        """Return the value of a kind."""
         key = (resource.group, resource.version, resource.kind)
-        made = self._made.get(key)
-        if made is None or made[0] is not resource:
-            self._made[key] = made = (resource, self._make(resource))
-        return made[1]
+        cached = self._cached.get(key)
+        if cached is None or cached[0] is not resource:
+            self._cached[key] = cached = (resource, self._make(resource))
+        return cached[1]

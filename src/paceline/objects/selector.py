@@ -1,4 +1,4 @@
-"""Which objects are meant: label and field selectors as Kubernetes writes them."""
+"""Label and field selectors of Kubernetes."""
 
 import re
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ _TOKEN = re.compile(r"\s*(?:(==|!=|=|!|,|\(|\)|<|>)|([^\s=!,()<>]+))\s*")
 _SIGNS = frozenset({"==", "!=", "=", "!", ",", "(", ")", "<", ">"})
 _END = "end of string"
 
-# Field selectors that each built-in kind knows beside metadata.name and metadata.namespace.
+# Field selectors of each built-in kind, besides metadata.name and metadata.namespace.
 _SELECTABLE: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("", "Pod"): (
         "spec.nodeName",
@@ -49,14 +49,14 @@ _BY_KEY = ("metadata.name", "metadata.namespace")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelRule:
-    """One requirement: the key, how it is compared, and with what."""
+    """One requirement of a label selector: key, operator and values."""
 
     key: str
     op: str
     values: frozenset[str] = frozenset()
 
     def holds(self, labels: Mapping[str, Any]) -> bool:
-        """Tell whether labels satisfy it."""
+        """Return whether labels satisfy it."""
         value = labels.get(self.key)
         match self.op:
             case "in":
@@ -79,34 +79,34 @@ class LabelRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldRule:
-    """One requirement: the path of a field and the value it must have, or must not."""
+    """One requirement of a field selector: a path, and the value that it must or must not have."""
 
     path: str
     value: str
     equal: bool
 
     def holds(self, obj: Object) -> bool:
-        """Tell whether an object satisfies it."""
-        found: Any = obj
+        """Return whether an object satisfies it."""
+        value: Any = obj
         for step in _SHORT.get(self.path, self.path).split("."):
-            found = found.get(step) if isinstance(found, dict) else None
-        text = str(found).lower() if isinstance(found, bool) else "" if found is None else str(found)
+            value = value.get(step) if isinstance(value, dict) else None
+        text = str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
         if self.path in {"spec.unschedulable", "spec.hostNetwork"}:
             text = text or "false"
         return (text == self.value) is self.equal
 
     def holds_for(self, namespace: str, name: str) -> bool:
-        """Tell whether a key satisfies it; only for rules that `is_by_key`."""
+        """Return whether a namespace and name satisfy it; only for rules with `is_by_key`."""
         return ((name if self.path == _BY_KEY[0] else namespace) == self.value) is self.equal
 
     @property
     def is_by_key(self) -> bool:
-        """Tell whether namespace and name alone decide."""
+        """Whether only the namespace or name is compared."""
         return self.path in _BY_KEY
 
 
 def parse_labels(text: str) -> tuple[LabelRule, ...]:
-    """Read a label selector; Malformed says what was expected where."""
+    """Return the parsed label selector; raise Malformed with what was expected where."""
     tokens = _tokens(text)
     rules: list[LabelRule] = []
     while tokens[0] != _END:
@@ -126,9 +126,9 @@ def _rule(tokens: list[str]) -> LabelRule:
     if not negated and tokens[0] in _SIGNS:
         raise Malformed(f"found '{tokens[0]}', expected: !, identifier, or 'end of string'")
     key = _word(tokens)
-    if wrong := key_problem(key):
-        said = f'key: Invalid value: "{key}": {wrong}'
-        raise Malformed(f"unable to parse requirement: {said}")
+    if problem := key_problem(key):
+        detail = f'key: Invalid value: "{key}": {problem}'
+        raise Malformed(f"unable to parse requirement: {detail}")
     if negated:
         return LabelRule(key=key, op="absent")
     if tokens[0] in {",", _END}:
@@ -161,14 +161,14 @@ def _listed(tokens: list[str]) -> frozenset[str]:
             tokens.pop(0)
             return frozenset(values)
         if tokens[0] != ",":
-            found = "" if tokens[0] == _END else tokens[0]
-            raise Malformed(f"unable to parse requirement: found '{found}', expected: ',' or ')'")
+            token = "" if tokens[0] == _END else tokens[0]
+            raise Malformed(f"unable to parse requirement: found '{token}', expected: ',' or ')'")
         tokens.pop(0)
 
 
 def parse_fields(text: str, *, group: str, kind: str, more: tuple[str, ...] = ()) -> tuple[FieldRule, ...]:
-    """Read a field selector of one kind; Malformed names what it does not know."""
-    known = (*_BY_KEY, *_SELECTABLE.get((group, kind), ()), *more)
+    """Return the parsed field selector of a kind; raise Malformed for an unknown field."""
+    selectable = (*_BY_KEY, *_SELECTABLE.get((group, kind), ()), *more)
     rules: list[FieldRule] = []
     for part in re.split(r"(?<!\\),", text):
         if not part.strip():
@@ -179,7 +179,7 @@ def parse_fields(text: str, *, group: str, kind: str, more: tuple[str, ...] = ()
         path, op, value = match.groups()
         if not path and not value:
             continue
-        if path not in known:
+        if path not in selectable:
             raise Malformed(_unknown_field(path, group, kind))
         plain = re.sub(r"\\([\\,=])", r"\1", value)
         rules.append(FieldRule(path=path, value=plain, equal=op != "!="))
@@ -187,7 +187,7 @@ def parse_fields(text: str, *, group: str, kind: str, more: tuple[str, ...] = ()
 
 
 def _unknown_field(path: str, group: str, kind: str) -> str:
-    """Refuse in Kubernetes' words, which are others for built-in kinds that have no fields of their own."""
+    """Return Kubernetes' message, which differs for built-in kinds without their own selectable fields."""
     is_plain = (not group or group.endswith(".k8s.io")) and (group, kind) not in _SELECTABLE
     if is_plain:
         return f'"{path}" is not a known field selector: only "metadata.name", "metadata.namespace"'
@@ -195,22 +195,22 @@ def _unknown_field(path: str, group: str, kind: str) -> str:
 
 
 def matches(rules: tuple[LabelRule, ...], labels: Mapping[str, Any]) -> bool:
-    """Tell whether labels satisfy every rule."""
+    """Return whether labels satisfy every rule."""
     return all(rule.holds(labels) for rule in rules)
 
 
 def _tokens(text: str) -> list[str]:
-    found: list[str] = []
-    at = 0
+    tokens: list[str] = []
+    position = 0
     text = text.strip()
-    while at < len(text):
-        match = _TOKEN.match(text, at)
+    while position < len(text):
+        match = _TOKEN.match(text, position)
         if match is None:
-            raise Malformed(f"unable to parse the label selector at '{text[at:]}'")
-        found.append(match[1] or match[2])
-        at = match.end()
-    found.append(_END)
-    return found
+            raise Malformed(f"unable to parse the label selector at '{text[position:]}'")
+        tokens.append(match[1] or match[2])
+        position = match.end()
+    tokens.append(_END)
+    return tokens
 
 
 def _word(tokens: list[str]) -> str:
@@ -227,8 +227,8 @@ def _expect(tokens: list[str], sign: str) -> None:
 
 
 def _checked(value: str) -> str:
-    if wrong := value_problem(value):
-        raise Malformed(f'unable to parse requirement: values: Invalid value: "{value}": {wrong}')
+    if problem := value_problem(value):
+        raise Malformed(f'unable to parse requirement: values: Invalid value: "{value}": {problem}')
     return value
 
 

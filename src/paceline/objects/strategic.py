@@ -1,4 +1,4 @@
-"""Strategic merge patch: lists of built-in kinds are merged by their keys, as their schemas say."""
+"""Strategic merge patch: lists of built-in kinds are merged by the keys of their schemas."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,13 +15,13 @@ _DROP = "$deleteFromPrimitiveList/"
 
 
 class Strategic:
-    """Applies patches to objects whose schemas are known."""
+    """Applies patches to objects with known schemas."""
 
     def __init__(self, components: Mapping[str, Any]) -> None:
         self._components = components
 
     def apply(self, target: Object, patch: Object, schema: Schema) -> Object:
-        """Give `target` with a patch applied; neither is changed, parts may be shared."""
+        """Return `target` with a patch applied; neither is changed, parts may be shared."""
         match patch.get(_DIRECTIVE):
             case "delete":
                 return {}
@@ -47,32 +47,32 @@ class Strategic:
             return self.apply(target if isinstance(target, dict) else {}, patch, schema)
         if not isinstance(patch, list):
             return patch
-        there = target if isinstance(target, list) else []
+        existing = target if isinstance(target, list) else []
         if "merge" not in str(schema.get("x-kubernetes-patch-strategy", "")).split(","):
             return patch
         key = schema.get("x-kubernetes-patch-merge-key")
         if key is None:
-            return [*there, *(each for each in patch if each not in there)]
-        return self._merged_items(there, patch, schema, key=str(key))
+            return [*existing, *(item for item in patch if item not in existing)]
+        return self._merged_items(existing, patch, schema, key=str(key))
 
     def _merged_items(self, target: list[Any], patch: list[Any], schema: Schema, *, key: str) -> list[Any]:
-        if any(isinstance(each, dict) and each.get(_DIRECTIVE) == "replace" for each in patch):
-            return [each for each in patch if not (isinstance(each, dict) and _DIRECTIVE in each)]
+        if any(isinstance(change, dict) and change.get(_DIRECTIVE) == "replace" for change in patch):
+            return [change for change in patch if not (isinstance(change, dict) and _DIRECTIVE in change)]
         items, inner = list(target), self._resolved(schema.get("items") or {})
-        for each in patch:
-            if not isinstance(each, dict) or key not in each:
-                raise Unfit(f"map: {go_text(each)} does not contain declared merge key: {key}")
-            at = next((index for index, item in enumerate(items) if _key_of(item, key) == each[key]), None)
-            if each.get(_DIRECTIVE) == "delete":
-                items = [item for item in items if _key_of(item, key) != each[key]]
+        for patch_item in patch:
+            if not isinstance(patch_item, dict) or key not in patch_item:
+                raise Unfit(f"map: {go_text(patch_item)} does not contain declared merge key: {key}")
+            at = next((index for index, item in enumerate(items) if _key_of(item, key) == patch_item[key]), None)
+            if patch_item.get(_DIRECTIVE) == "delete":
+                items = [item for item in items if _key_of(item, key) != patch_item[key]]
             elif at is None:
-                items.append(self.apply({}, each, inner))
+                items.append(self.apply({}, patch_item, inner))
             else:
-                items[at] = self.apply(items[at], each, inner)
+                items[at] = self.apply(items[at], patch_item, inner)
         return items
 
     def _ordered(self, merged: Object, patch: Object, schema: Schema) -> Object:
-        """Carry out what a patch says about whole lists and about which fields are left."""
+        """Apply the directives for whole lists and retained fields."""
         for name, value in patch.items():
             field = name.partition("/")[2]
             if name.startswith((_DROP, _ORDER)) and not isinstance(value, list):
@@ -80,18 +80,18 @@ class Strategic:
             if not isinstance(merged.get(field), list) or not isinstance(value, list):
                 continue
             if name.startswith(_DROP):
-                merged[field] = [each for each in merged[field] if each not in value]
+                merged[field] = [item for item in merged[field] if item not in value]
             elif name.startswith(_ORDER):
                 key = self._field(schema, field).get("x-kubernetes-patch-merge-key")
                 merged[field] = _sorted(merged[field], value, key=key)
-        if isinstance(kept := patch.get(_RETAIN), list):
-            return {name: value for name, value in merged.items() if name in kept}
+        if isinstance(retained := patch.get(_RETAIN), list):
+            return {name: value for name, value in merged.items() if name in retained}
         return merged
 
     def _field(self, schema: Schema, name: str) -> Schema:
-        known = self._resolved(schema)
-        found = (known.get("properties") or {}).get(name) or known.get("additionalProperties")
-        return found if isinstance(found, Mapping) else {}
+        resolved = self._resolved(schema)
+        field_schema = (resolved.get("properties") or {}).get(name) or resolved.get("additionalProperties")
+        return field_schema if isinstance(field_schema, Mapping) else {}
 
     def _resolved(self, schema: Schema) -> Schema:
         while reference := reference_of(schema):
@@ -100,10 +100,10 @@ class Strategic:
 
 
 def _check_kept(patch: Object) -> None:
-    """Refuse a patch that says something about a field and does not keep it."""
-    kept = patch.get(_RETAIN)
-    said = (name for name, value in patch.items() if not name.startswith("$") and value is not None)
-    if kept is not None and (not isinstance(kept, list) or any(name not in kept for name in said)):
+    """Raise Unfit if a patch sets a field that its retainKeys do not contain."""
+    retained = patch.get(_RETAIN)
+    fields = (name for name, value in patch.items() if not name.startswith("$") and value is not None)
+    if retained is not None and (not isinstance(retained, list) or any(name not in retained for name in fields)):
         raise Unfit("invalid patch format of retainKeys")
 
 
@@ -112,19 +112,19 @@ def _key_of(item: Any, key: str) -> Any:
 
 
 def _sorted(items: list[Any], order: list[Any], *, key: Any) -> list[Any]:
-    """Put the items that an order names into that order; the others stay behind the one they were behind."""
-    wanted = [each.get(key) if isinstance(each, dict) else each for each in order]
+    """Return the items in the given order; unnamed items stay after the item that they followed."""
+    ordered_names = [item.get(key) if isinstance(item, dict) else item for item in order]
     names = [_key_of(item, key) if key else item for item in items]
-    named = [items[names.index(each)] for each in wanted if each in names]
+    named = [items[names.index(name)] for name in ordered_names if name in names]
     follows: dict[int, list[Any]] = {}
     last = -1
     for item, name in zip(items, names, strict=True):
-        if name in wanted:
-            last = wanted.index(name)
+        if name in ordered_names:
+            last = ordered_names.index(name)
         else:
             follows.setdefault(last, []).append(item)
     result = list(follows.get(-1, ()))
     for item in named:
-        at = wanted.index(_key_of(item, key) if key else item)
+        at = ordered_names.index(_key_of(item, key) if key else item)
         result.extend((item, *follows.get(at, ())))
     return result

@@ -1,4 +1,4 @@
-"""Tables as `kubectl get` shows them: columns, cells, ages."""
+"""Tables for `kubectl get`: columns, cells and ages."""
 
 import json
 import re
@@ -20,19 +20,19 @@ _STEP = re.compile(
     r"|\[(?P<index>-?\d{1,9})\]"
     r"|\['(?P<quoted>[^']*)'\]"
     r"|\[(?P<all>\*)\]"
-    r"|\[\?\(@\.(?P<field>[\w.]+)\s*==\s*(?P<mark>['\"])(?P<wanted>.*?)(?P=mark)\)\]"
+    r"|\[\?\(@\.(?P<field>[\w.]+)\s*==\s*(?P<mark>['\"])(?P<expected>.*?)(?P=mark)\)\]"
 )
 
 
 def columns_of(resource: Resource) -> tuple[Column, ...]:
-    """Give a kind's columns. Plain ones come after its name; a kind with cells lists all its own."""
+    """Return the columns of a kind: its name and its own columns; a kind with a cells function lists all of them."""
     if resource.cells is not None:
         return resource.columns
     return (_NAME, *(resource.columns or (AGE,)))
 
 
 def cells_of(resource: Resource, obj: Object, now: str) -> tuple[Any, ...]:
-    """Give the cells of one row, at a moment in wire form."""
+    """Return the cells of one row; `now` is in wire form."""
     if resource.cells is not None:
         return resource.cells(obj, now)
     columns = resource.columns or (AGE,)
@@ -40,7 +40,7 @@ def cells_of(resource: Resource, obj: Object, now: str) -> tuple[Any, ...]:
 
 
 def definition_of(column: Column) -> dict[str, Any]:
-    """Write a column as the head of a table has it."""
+    """Return the column definition of a Table."""
     described = column.description or f"Custom resource definition column (in JSONPath format): {column.path}"
     return {
         "name": column.name,
@@ -52,29 +52,29 @@ def definition_of(column: Column) -> dict[str, Any]:
 
 
 def _cell(column: Column, obj: Object, now: str) -> Any:
-    found = next(find_path(obj, column.path), None)
+    value = next(find_path(obj, column.path), None)
     if column.type == "date":
-        return age(found, now)
-    if found is None:
+        return age(value, now)
+    if value is None:
         return None
     if column.type in {"integer", "number"}:
-        is_number = isinstance(found, (int, float)) and not isinstance(found, bool)
-        return found if is_number else None
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        return value if is_number else None
     if column.type == "boolean":
-        return found if isinstance(found, bool) else None
-    return found if isinstance(found, str) else json.dumps(found)
+        return value if isinstance(value, bool) else None
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def find_path(obj: Any, path: str) -> Iterator[Any]:
-    """Give what lies at a JSONPath as CRDs write it: names, indices, `[*]` and `[?(@.a=="b")]`."""
-    found, at = [obj], 0
-    while at < len(path):
-        match = _STEP.match(path, at)
+    """Yield the values at a JSONPath of a CRD: names, indexes, `[*]` and `[?(@.a=="b")]`."""
+    nodes, position = [obj], 0
+    while position < len(path):
+        match = _STEP.match(path, position)
         if match is None:
             return
-        at = match.end()
-        found = [inner for each in found for inner in _step(each, match)]
-    yield from found
+        position = match.end()
+        nodes = [inner for value in nodes for inner in _step(value, match)]
+    yield from nodes
 
 
 def _step(value: Any, step: re.Match[str]) -> Iterator[Any]:
@@ -88,17 +88,17 @@ def _step(value: Any, step: re.Match[str]) -> Iterator[Any]:
         elif step["index"]:
             yield from value[int(step["index"]) :][:1]
         else:
-            wanted, where = step["wanted"], f".{step['field']}"
-            yield from (each for each in value if wanted in map(str, find_path(each, where)))
+            expected, field_path = step["expected"], f".{step['field']}"
+            yield from (item for item in value if expected in map(str, find_path(item, field_path)))
 
 
 def created(obj: Object, now: str) -> str:
-    """Tell how long ago an object was created."""
+    """Return the age of an object."""
     return age(obj["metadata"].get("creationTimestamp"), now)
 
 
 def age(since: Any, now: str) -> str:
-    """Tell how long ago a moment was, both in wire form."""
+    """Return the time since a timestamp, both in wire form."""
     if not isinstance(since, str):
         return UNKNOWN
     try:
@@ -109,30 +109,30 @@ def age(since: Any, now: str) -> str:
 
 
 def human_duration(seconds: float) -> str:
-    """Write a duration in the two largest units that matter, as kubectl does."""
-    whole = int(seconds)
+    """Return a duration in one or two units, as kubectl prints it."""
+    total = int(seconds)
     if seconds < -1:
         return "<invalid>"
-    if whole < 2 * _MINUTE:
-        return f"{max(whole, 0)}s"
-    if whole < 10 * _MINUTE:
-        return _two(whole, _MINUTE, "m", 1, "s")
-    if whole < 3 * _HOUR:
-        return f"{whole // _MINUTE}m"
-    if whole < 8 * _HOUR:
-        return _two(whole, _HOUR, "h", _MINUTE, "m")
-    if whole < 2 * _DAY:
-        return f"{whole // _HOUR}h"
-    if whole < 8 * _DAY:
-        return _two(whole, _DAY, "d", _HOUR, "h")
-    if whole < 2 * _YEAR:
-        return f"{whole // _DAY}d"
-    if whole < 8 * _YEAR:
-        return _two(whole, _YEAR, "y", _DAY, "d")
-    return f"{whole // _YEAR}y"
+    if total < 2 * _MINUTE:
+        return f"{max(total, 0)}s"
+    if total < 10 * _MINUTE:
+        return _two(total, _MINUTE, "m", 1, "s")
+    if total < 3 * _HOUR:
+        return f"{total // _MINUTE}m"
+    if total < 8 * _HOUR:
+        return _two(total, _HOUR, "h", _MINUTE, "m")
+    if total < 2 * _DAY:
+        return f"{total // _HOUR}h"
+    if total < 8 * _DAY:
+        return _two(total, _DAY, "d", _HOUR, "h")
+    if total < 2 * _YEAR:
+        return f"{total // _DAY}d"
+    if total < 8 * _YEAR:
+        return _two(total, _YEAR, "y", _DAY, "d")
+    return f"{total // _YEAR}y"
 
 
-def _two(whole: int, large: int, large_name: str, small: int, small_name: str) -> str:
-    first, rest = divmod(whole, large)
-    second = rest // small
+def _two(total: int, large: int, large_name: str, small: int, small_name: str) -> str:
+    first, remainder = divmod(total, large)
+    second = remainder // small
     return f"{first}{large_name}{second}{small_name}" if second else f"{first}{large_name}"

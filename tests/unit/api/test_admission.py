@@ -99,7 +99,7 @@ async def test_every_fault_is_told_at_once(client):
         "spec.parts[0].name": "Required value",
         "spec.parts[1].name": 'Invalid value: "integer": spec.parts[1].name in body must be of type string: "integer"'
         "; put it in quotes",
-        "spec.limits.cpu": 'Invalid value: "1x": write a number with an optional unit, like 2, 500m, 1.5Gi or 200M',
+        "spec.limits.cpu": 'Invalid value: "1x": must be a number with an optional unit, like 2, 500m, 1.5Gi or 200M',
         "spec.paused": 'Invalid value: "string": spec.paused in body must be of type boolean: "string"',
     }
 

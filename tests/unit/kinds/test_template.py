@@ -63,7 +63,7 @@ FAULTS = {
     ),
     "an amount that is none": (
         asks(limits={"memory": "2 GB"}),
-        "t.spec.containers[0].resources.limits.memory: '2 GB' is not allowed; write a number with an optional unit",
+        "t.spec.containers[0].resources.limits.memory: '2 GB' is not allowed; must be a number with an optional unit",
     ),
     "less than nothing": (
         asks(limits={"cpu": -1}),
