@@ -18,7 +18,10 @@ class Clock(Protocol):
     """Time for people and records, and time for measuring."""
 
     def now(self) -> datetime:
-        """Tell the wall-clock time in UTC; it may jump."""
+        """Return the time in UTC by which records are stamped and decisions made.
+
+        In the embedded cluster it is the cluster's time, which setting the machine's clock does not move.
+        """
         ...
 
     def monotonic(self) -> float:

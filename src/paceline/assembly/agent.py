@@ -33,6 +33,7 @@ from paceline.assembly.mounts import RealMounts
 from paceline.assembly.network import pod_network
 from paceline.assembly.processes import RealProcesses
 from paceline.assembly.settings import Settings
+from paceline.assembly.steady import open_clock
 from paceline.assembly.told import until_told
 from paceline.assembly.usage import measure
 from paceline.assembly.workshop import RealWorkshop
@@ -94,8 +95,10 @@ async def _run_agent(settings: Settings) -> None:
     access = from_json(settings.agent_access, Path.read_bytes)
     if access is None:
         raise Unavailable(f"{settings.agent_access} is damaged; `paceline up` writes it anew")
-    processes = RealProcesses(mark=str(settings.home))
-    world = replace(real_world(), processes=processes)
+    world = real_world()
+    clock = open_clock(settings.clock, world)
+    processes = RealProcesses(mark=str(settings.home), clock_offset=clock.offset)
+    world = replace(world, clock=clock, processes=processes)
     network, networks = pod_network(settings)
     network = replace(network, api_port=last_port(settings))
     if networks is not None:

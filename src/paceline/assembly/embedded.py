@@ -26,6 +26,7 @@ from paceline.assembly.machine import GC_THRESHOLD, OneThread, give_back, real_w
 from paceline.assembly.mark import MarkedLog
 from paceline.assembly.network import Choice, bridge_name, close, prepare
 from paceline.assembly.settings import LOOPBACK, Settings
+from paceline.assembly.steady import ClockKeeper, open_clock
 from paceline.assembly.told import until_told
 from paceline.client.agent import AgentSocket
 from paceline.client.local import IN_PROCESS, LocalCluster
@@ -46,8 +47,20 @@ def run_control(settings: Settings, ready: Callable[[], None]) -> None:
         uvloop.run(until_told(run_cluster(settings, world, ready)))
 
 
+def _continued(settings: Settings, world: World) -> tuple[World, ClockKeeper]:
+    """Return the world with the cluster's clock, on record before the node agent looks for it."""
+    clock = open_clock(settings.clock, world)
+    keeper = ClockKeeper(path=settings.clock, clock=clock, world=world, blocking=OneThread("clock"))
+    try:
+        keeper.record()
+    except OSError as error:
+        raise Unavailable(f"{settings.clock} cannot be written: {error.strerror}") from error
+    return replace(world, clock=clock), keeper
+
+
 async def run_cluster(settings: Settings, world: World, ready: Callable[[], None]) -> None:
     """Open the store, serve the API, run the controllers and the agent, all until cancelled."""
+    world, clock_keeper = _continued(settings, world)
     sock = loopback_socket(settings.port or last_port(settings))
     port = sock.getsockname()[1]
     keys = _prepare(settings, world, port)
@@ -61,6 +74,7 @@ async def run_cluster(settings: Settings, world: World, ready: Callable[[], None
         app = make_app(server)
         async with asyncio.TaskGroup() as group, LocalCluster(app, token=keys.controller_token) as cluster:
             group.create_task(store.run())
+            group.create_task(clock_keeper.run())
             started = asyncio.Event()
             group.create_task(serve(app, sock, tls=(keys.certificate, keys.key), started=started))
             await started.wait()

@@ -77,6 +77,11 @@ class Settings:
         return self.home / "network.json"
 
     @property
+    def clock(self) -> Path:
+        """Where the cluster's time is continued from."""
+        return self.home / "clock.json"
+
+    @property
     def lock(self) -> Path:
         """Held, and filled with its pid, by the control process while it runs."""
         return self.home / "lock"

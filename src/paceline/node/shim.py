@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline.node.cgroup import Cgroup
-from paceline.node.output import Log, Stream, now, stamp
+from paceline.node.output import Log, Stream, now, now_ns, stamp
 from paceline.node.spawn import NOT_STARTED, Files, filled, join_network, pipe, spawn
 
 INTENT, LOCK, STARTED, LOG, EXIT = "intent.json", "lock", "started.json", "log", "exit.json"
@@ -59,7 +59,7 @@ def run(folder: str, ready: int) -> None:
         intent = json.loads(Path(INTENT).read_bytes())
         # Before anybody can know whom to signal.
         wake = _catch_signals()
-        begun = time.time_ns()
+        begun = now_ns()
         # Nothing may run that is not on record: when this fails, the shim ends and the attempt can be made again.
         started = {"startedAt": stamp(begun), "environment": intent.get("environment", "")}
         write_durably(STARTED, encode(_identity() | started))
@@ -395,7 +395,7 @@ class Keeper:
             "reason": reason,
             "message": message,
             "startedAt": stamp(self._begun),
-            "finishedAt": stamp(time.time_ns()),
+            "finishedAt": stamp(now_ns()),
             "maxRssKib": max_rss_kib,
             "lostLogBytes": len(self._log.backlog),
         }
