@@ -42,7 +42,8 @@ trust = ssl.create_default_context(cafile=place + "/ca.crt")
 while True:
     headers = {"Authorization": "Bearer " + open(place + "/token").read()}
     try:
-        wanted = urllib.request.Request("https://kubernetes.default.svc:PORT/api/v1/namespaces/default/pods", headers=headers)
+        path = "https://kubernetes.default.svc:PORT/api/v1/namespaces/default/pods"
+        wanted = urllib.request.Request(path, headers=headers)
         print(urllib.request.urlopen(wanted, context=trust).status, flush=True)
     except urllib.error.HTTPError as error:
         print(error.code, flush=True)
@@ -117,6 +118,11 @@ def _log(site: Site, pod: str) -> list[str]:
     return site.cluster.kubectl("logs", pod).out.splitlines()
 
 
+def _last_stamp(site: Site, pod: str) -> datetime:
+    """Tell when a pod has written its last line; the clock of this process is right."""
+    return datetime.fromisoformat(site.cluster.kubectl("logs", pod, "--tail=1", "--timestamps").out.split()[0])
+
+
 def _pass_by(site: Site, name: str) -> None:
     """Run a pod and delete it; what it wrote is kept."""
     assert run_pod(site.cluster, name, shell(f"echo words of {name}")) == [f"words of {name}"]
@@ -168,6 +174,7 @@ def _check(site: Site, name: str) -> None:
     lines = wait_until("the pod is answered", lambda: _log(site, "caller")[answered + 3 :], SOON_SECONDS)
 
     assert set(lines) == {"200"}
+    assert abs(_last_stamp(site, "caller") - datetime.now(UTC)) < timedelta(minutes=30)
     assert phase(cluster, "genericjob", "running") == "Running"
     assert phase(cluster, "genericjob", "pending") == "Pending"
     assert phase(cluster, "genericjob", "finished") == "Succeeded"

@@ -151,7 +151,7 @@ def the_cluster_goes_by_the_machines_clock(patch: pytest.MonkeyPatch) -> None:
 # minutes. What shows only when all has come to rest shows after a short run as well as after a long one.
 _FOUND_BY: dict[Plant, tuple[int, int]] = {
     the_disk_answers_before_it_has_synced: (6, 2_000),
-    nobody_checks_the_revision: (3, 2_000),
+    nobody_checks_the_revision: (10, 2_000),
     restarts_are_not_counted: (8, 300),
     ports_are_chosen_without_looking_at_others: (0, 2_000),
     owners_are_told_apart_by_name: (3, 300),
