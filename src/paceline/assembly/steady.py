@@ -46,7 +46,7 @@ class ClusterClock:
 
     def now(self) -> datetime:
         """Return the cluster's time in UTC."""
-        return _EPOCH + timedelta(microseconds=(self.uptime() + self.offset) // 1000)
+        return datetime.fromtimestamp((self.uptime() + self.offset) / 1e9, UTC)
 
     def monotonic(self) -> float:
         """Return seconds that never run backwards."""
