@@ -162,8 +162,8 @@ def _check(site: Site, name: str) -> None:
     cluster = site.cluster
     answered = len(_log(site, "caller"))
     ancient = _plant_ancient(site)
-    for job in ("running", "finished", "pending"):
-        assert cluster.kubectl("annotate", "genericjob", job, f"looked={name}", "--overwrite").code == 0
+    for what in ("genericjob/running", "genericjob/finished", "genericjob/pending", "pod/caller"):
+        assert cluster.kubectl("annotate", what, f"looked={name}", "--overwrite").code == 0
     create(cluster, _job(f"late-{name}", ["sleep", "1000"], activeDeadlineSeconds=1))
     _pass_by(site, f"during-{name}")
     _reach(site, f"late-{name}", "Failed")
