@@ -29,6 +29,8 @@ from paceline.objects.names import label_problem
 from paceline.world import World
 
 NOT_CREATED = "CreateContainerError"
+# The folder of a try in which parts of volumes are mounted, where the agent may mount nothing itself.
+BINDS = "binds"
 # What people install to get a program, where its name does not say it.
 PACKAGES = {
     "accelerate": "Accelerate",
@@ -229,7 +231,19 @@ class Starter:
             "notFound": not_found(words[0], environment=launch.environment.name, image=image),
             "cgroup": self._cgroup(pod, container, launch.message.parent),
             "stopSignal": stop_signal(container),
+            **self._binds(pod, launch),
         }
+
+    def _binds(self, pod: Object, launch: sandbox.Launch) -> dict[str, Any]:
+        """Say where the shim mounts parts of volumes before the sandbox binds them."""
+        attempt = launch.message.parent
+        if not any(mount.sub_path for mount in launch.mounts):
+            return {}
+        if not self.host.may_mount:
+            return {"binds": {"folder": str(attempt / BINDS), "may_mount": False}}
+        # Away from folders that are removed with all that is in them.
+        folder, name = self.folders.mounts / uid_of(pod), f"{attempt.parent.name}.{attempt.name}."
+        return {"binds": {"folder": str(folder), "may_mount": True, "name": name}}
 
     def _around(self, launch: sandbox.Launch, program: str) -> dict[str, Any]:
         """Say what is started: the sandbox with the program in it, or the program alone."""
