@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import ctypes
+import errno
 import gc
 import os
 import random
@@ -83,15 +84,15 @@ class RealFiles:
 
     def read_range(self, path: Path, offset: int, limit: int) -> bytes:
         """Read at most `limit` bytes from `offset`."""
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            return os.pread(fd, limit, offset)
-        finally:
-            os.close(fd)
+        with closed(_open_file(path)) as file:
+            return os.pread(file, limit, offset)
 
     def size(self, path: Path) -> int:
         """Tell how many bytes a file holds."""
-        return path.stat().st_size
+        about = path.lstat()
+        if not stat.S_ISREG(about.st_mode):
+            raise FileNotFoundError(errno.ENOENT, "is no file", str(path))
+        return about.st_size
 
     def write(self, path: Path, data: bytes, mode: int = 0o600) -> None:
         """Replace a file: write beside it, sync, rename, sync the folder."""
@@ -208,6 +209,20 @@ _SORTS = {
     stat.S_IFCHR: "character device",
     stat.S_IFBLK: "block device",
 }
+
+
+def _open_file(path: Path) -> int:
+    """Open a file to read from it; a link, or what is no file, is nothing to us."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise FileNotFoundError(errno.ENOENT, "is a link", str(path)) from error
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise FileNotFoundError(errno.ENOENT, "is no file", str(path))
+    return file
 
 
 def _fill(path: Path, data: bytes, mode: int) -> None:
