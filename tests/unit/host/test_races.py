@@ -53,6 +53,13 @@ def set_out(volume, outside):
         (volume / "other").symlink_to(outside)
 
 
+def set_up(tree, outside):
+    """Lay a tree out under another name first: whoever makes files in it must not be led astray either."""
+    staging = tree.with_name("staging")
+    set_out(staging, outside)
+    staging.rename(tree)
+
+
 def is_untouched(outside):
     every = [outside, *outside.rglob("*")]
     return [(each.name, each.stat().st_size * each.is_file(), stat.S_IMODE(each.stat().st_mode)) for each in every]
@@ -81,19 +88,12 @@ def test_a_volume_is_given_to_a_group_and_nothing_else_is(volume, outside, secon
 def test_a_tree_is_removed_and_nothing_outside_of_it(volume, outside, seconds):
     before = is_untouched(outside)
     tree = volume / "tree"
-    for number in rounds(seconds):
-        # A racer whose names are gone goes on trying, and has the next round's.
-        if number % 20 == 0:
-            tree.mkdir(exist_ok=True)
-            set_out(tree, outside)
-            with exchanging(tree / "sub", tree / "other"):
-                FILES.remove(tree)
-        else:
-            tree.mkdir(exist_ok=True)
-            set_out(tree, outside)
+    with exchanging(tree / "sub", tree / "other"):
+        for _ in rounds(seconds):
+            set_up(tree, outside)
             FILES.remove(tree)
-        assert not tree.exists()
-        assert is_untouched(outside) == before
+            assert not tree.exists()
+            assert is_untouched(outside) == before
 
 
 @pytest.mark.parametrize("seconds", SECONDS)
@@ -149,10 +149,12 @@ async def test_the_folder_of_a_claim_is_removed_and_nothing_else(volume, outside
         recorder=Recorder(cluster, None, component="test"),
         root=volume,
     )
-    with exchanging(volume / "mounted" / "sub", volume / "mounted" / "other"):
-        for number in rounds(seconds):
-            if number % 50 == 0:
-                set_out(ours, outside)
+    with (
+        exchanging(volume / "mounted" / "sub", volume / "mounted" / "other"),
+        exchanging(ours / "sub", ours / "other"),
+    ):
+        for _ in rounds(seconds):
+            set_up(ours, outside)
             for each in volumes:
                 await reclaim.reconcile(each)
             assert not ours.exists()
