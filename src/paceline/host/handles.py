@@ -108,6 +108,8 @@ def make_beneath(root: int, path: str, mode: int) -> int:
     The last one gets `mode`, those above it no right for others to write.
     """
     parts = [part for part in path.split("/") if part not in ("", ".")]
+    if path.startswith("/") or ".." in parts:
+        raise _leads_out(path)
     present = len(parts)
     while True:
         try:

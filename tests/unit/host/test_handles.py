@@ -103,7 +103,9 @@ def test_missing_folders_are_made_and_only_the_last_is_open_to_all(volume):
     assert [stat.S_IMODE(each.stat().st_mode) for each in (made, made / "deep")] == [0o755, 0o777]
 
 
-@pytest.mark.parametrize("path", ["out/new", "absolute/new", "../new", "dangling", "dangling/new"])
+@pytest.mark.parametrize(
+    "path", ["out/new", "absolute/new", "../new", "a/../../new", "/tmp/new", "dangling", "dangling/new"]
+)
 def test_nothing_is_made_outside(volume, path):
     (volume / "dangling").symlink_to("../outside/new")
     with closed(os.open(volume, PATH)) as root, pytest.raises(OSError, match="Errno"):
