@@ -20,6 +20,8 @@ MOST_OPEN = 64
 MOST_ROUNDS = 16
 # The unit in which the kernel counts what files take, whatever the disk's own is.
 BLOCK_BYTES = 512
+# What a folder that went, or was exchanged for something else, is refused with.
+GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
 @dataclass(slots=True)
@@ -45,6 +47,8 @@ class Walk:
     def __init__(self, root: int, *, must_open: bool = False) -> None:
         """Begin at an open folder, which stays the caller's; with `must_open` closed folders of ours are opened up."""
         self._must_open = must_open and os.geteuid() != 0
+        # Why the first folder that was not entered, though it is there, was not.
+        self.refused: OSError | None = None
         self._branch = [_folder(".", os.open(".", FOLDER, dir_fd=root))]
 
     def folders(self) -> Iterator[tuple[int, str, list[str], int]]:
@@ -91,7 +95,9 @@ class Walk:
             if self._must_open:
                 _open_up(above, name)
             handle = open_folder(above, name)
-        except OSError:
+        except OSError as error:
+            if error.errno not in GONE:
+                self.refused = self.refused or error
             return False
         self._branch.append(_folder(name, handle))
         if len(self._branch) > MOST_OPEN:
@@ -134,6 +140,8 @@ def open_folder(above: int, name: str) -> int:
     try:
         return openat2(above, name, flags=FOLDER, resolve=NO_XDEV)
     except OSError as error:
+        if error.errno == errno.EXDEV:
+            raise OSError(errno.EBUSY, "something is mounted there", name) from error
         if error.errno not in NOT_THERE:
             raise
     return os.open(name, FOLDER, dir_fd=above)
@@ -181,7 +189,8 @@ def _remove_folder(above: int, name: str) -> None:
 def _empty(root: int) -> OSError | None:
     """Remove all that is in a folder; return why the first thing that stays does."""
     failed: OSError | None = None
-    for handle, name, files, above in Walk(root, must_open=True).folders():
+    walk = Walk(root, must_open=True)
+    for handle, name, files, above in walk.folders():
         for file in files:
             try:
                 os.unlink(file, dir_fd=handle)
@@ -196,7 +205,7 @@ def _empty(root: int) -> OSError | None:
                 continue
             except OSError as error:
                 failed = failed or error
-    return failed
+    return walk.refused or failed
 
 
 def give_tree(root: int, group: int, *, is_read_only: bool) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from paceline.assembly.host import may_mount
 from paceline.assembly.machine import RealFiles
 from paceline.host import trees
 from paceline.host.handles import FOLDER, closed
@@ -141,3 +142,16 @@ def test_what_cannot_be_removed_is_told_after_the_rest_has_gone(tmp_path, monkey
     with pytest.raises(PermissionError, match="held"):
         FILES.remove(root)
     assert [each.name for each in (root / "sub").iterdir()] == ["held"]
+
+
+@pytest.mark.skipif(not may_mount(), reason="needs the right to mount")
+def test_what_is_mounted_in_a_tree_is_not_removed_with_it(tree):
+    place, other = tree / "a" / "b", tree.parent / "outside"
+    subprocess.run(("mount", "--bind", str(other), str(place)), check=True)
+    try:
+        with pytest.raises(OSError, match="something is mounted there"):
+            FILES.remove(tree)
+        assert (other / "file").read_text() == "mine"
+        assert not (tree / "a" / "pipe").exists()
+    finally:
+        subprocess.run(("umount", str(place)), check=True)
