@@ -121,6 +121,11 @@ class Folders:
         """Give the folder at which a pod's volume is mounted."""
         return self.root.joinpath("mounts", uid, str(index))
 
+    @property
+    def claims(self) -> Path:
+        """Where the folders of claims lie: beside the agent's own, as the control process has it."""
+        return self.root.parent / "volumes"
+
     def memory(self, uid: str, index: int) -> Path:
         """Give the folder of a pod's volume in memory; it lies with the machine's own, and goes with the pod."""
         return self.memories(uid) / str(index)

@@ -133,4 +133,5 @@ class Log:
 
 
 def _open(path: str) -> int:
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    # Beside the shim, in the folder that it works in, and never through a link to a place elsewhere.
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

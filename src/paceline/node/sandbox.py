@@ -18,7 +18,8 @@ COPIED_ETC = (
     *("ld.so.cache", "ld.so.conf", "localtime", "mime.types", "nsswitch.conf", "protocols", "services", "timezone"),
 )
 RESOLVER = "/etc/resolv.conf"
-# A word for bubblewrap, or a file that the shim gives it: its `place`, and its `text` or its `source`.
+# A word for bubblewrap, or a file that the shim gives it: its `place`, and its `text` or its `source`; or a part of a
+# volume (`root`, `subPath`), which the shim opens by handle.
 Word = str | dict[str, str]
 # What root may do in every container. Not among them: making device nodes, which would open none in a sandbox.
 USUAL = tuple(
@@ -277,7 +278,7 @@ def _devices(launch: Launch) -> Iterator[str]:
         yield from (*_parents(path), "--dev-bind", path, path)
 
 
-def _mounts(launch: Launch) -> Iterator[str]:
+def _mounts(launch: Launch) -> Iterator[Word]:
     yield from ("--bind", str(launch.message), launch.message_path)
     for mount in launch.mounts:
         if mount.source is None:
@@ -285,7 +286,12 @@ def _mounts(launch: Launch) -> Iterator[str]:
             yield from (*_parents(mount.target), "--perms", "1777", *size, "--tmpfs", mount.target)
         else:
             how = "--ro-bind" if mount.read_only else "--bind"
-            yield from (*_parents(mount.target), how, str(mount.source), mount.target)
+            yield from _parents(mount.target)
+            if mount.sub_path:
+                where = {"root": str(mount.volume.source), "subPath": mount.sub_path, "volume": mount.name}
+                yield {"bind": how, "place": mount.target, **where}
+            else:
+                yield from (how, str(mount.source), mount.target)
     if launch.working_dir:
         yield from ("--dir", launch.working_dir, "--chdir", launch.working_dir)
     else:

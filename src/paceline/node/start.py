@@ -29,6 +29,8 @@ from paceline.objects.names import label_problem
 from paceline.world import World
 
 NOT_CREATED = "CreateContainerError"
+# The folder of a try in which parts of volumes are mounted, where the agent may mount nothing itself.
+BINDS = "binds"
 # What people install to get a program, where its name does not say it.
 PACKAGES = {
     "accelerate": "Accelerate",
@@ -229,6 +231,7 @@ class Starter:
             "notFound": not_found(words[0], environment=launch.environment.name, image=image),
             "cgroup": self._cgroup(pod, container, launch.message.parent),
             "stopSignal": stop_signal(container),
+            "binds": binds_of(launch, self.folders.mounts / uid_of(pod) if self.host.may_mount else None),
         }
 
     def _around(self, launch: sandbox.Launch, program: str) -> dict[str, Any]:
@@ -255,6 +258,20 @@ class Starter:
         for number in numbers_of(self.world, self.folders, uid, name):
             if number < restarts - 1:
                 self.world.files.remove(self.folders.attempt(uid, name, number))
+
+
+def binds_of(launch: sandbox.Launch, mounts: Path | None) -> dict[str, Any] | None:
+    """Say where the shim mounts parts of volumes before the sandbox binds them; None when there are none.
+
+    `mounts` is the folder of a pod's mounts, away from those that are removed with all that is in them. Without one the
+    agent may mount nothing, and the shim does it where nobody else sees it.
+    """
+    attempt = launch.message.parent
+    if not any(mount.sub_path for mount in launch.mounts):
+        return None
+    if mounts is None:
+        return {"folder": str(attempt / BINDS), "may_mount": False}
+    return {"folder": str(mounts), "may_mount": True, "name": f"{attempt.parent.name}.{attempt.name}."}
 
 
 def not_found(program: str, *, environment: str, image: str) -> str:
