@@ -81,6 +81,7 @@ ALONE = (
         "node/enter.py",
         "node/output.py",
         "node/cgroup.py",
+        "node/inheritance.py",
         "node/spawn.py",
     ),
     *("node/plain.py", "trainers/parameter_server.py"),

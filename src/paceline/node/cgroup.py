@@ -3,10 +3,9 @@
 import contextlib
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-PROCS = "cgroup.procs"
 
 
 class Cgroup:
@@ -16,6 +15,10 @@ class Cgroup:
         self._folders = [Path(each) for each in intent["folders"]]
         self._settings = [(Path(path), str(value)) for path, value in intent["settings"]]
         self._kills = Path(intent["kills"])
+        self._procs = str(intent["procs"])
+        # Whether the shim may be in the groups for the moment in which it starts the program.
+        self.takes_guests = bool(intent.get("homes"))
+        self._homes = [Path(each) for each in intent.get("homes", ())]
 
     def make(self) -> None:
         """Make the folders and write the limits; OSError says which one the kernel refuses."""
@@ -29,7 +32,24 @@ class Cgroup:
     def join(self) -> None:
         """Put the calling process, and with it all it will start, under the limits."""
         for folder in self._folders:
-            (folder / PROCS).write_text(str(os.getpid()))
+            self._enter(folder)
+
+    @contextlib.contextmanager
+    def guest(self) -> Iterator[None]:
+        """Have what is started meanwhile under the limits, and the calling process only for so long."""
+        try:
+            self.join()
+            yield
+        finally:
+            for folder in self._homes:
+                self._enter(folder)
+
+    def _enter(self, folder: Path) -> None:
+        file = os.open(folder / self._procs, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.write(file, b"0")
+        finally:
+            os.close(file)
 
     def has_killed(self) -> bool:
         """Tell whether the kernel ended a process here because memory ran out."""

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline.node.cgroup import Cgroup
+from paceline.node.inheritance import confined
 from paceline.node.output import Log, Stream, now, stamp
 from paceline.node.spawn import NOT_STARTED, Files, filled, join_network, pipe, spawn
 
@@ -219,7 +220,8 @@ class Keeper:
             join_network(network)
         if self._cgroup:
             self._cgroup.make()
-        self._bwrap = spawn(argv, [out_end, err_end, options, status_end, *files.open], self._cgroup)
+        with confined(self._intent.get("process") or {}):
+            self._bwrap = spawn(argv, [out_end, err_end, options, status_end, *files.open], self._cgroup)
 
     def _pump(self) -> None:
         """Move output and pass signals on until bubblewrap has ended."""
