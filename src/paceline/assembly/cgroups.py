@@ -5,7 +5,7 @@ import os
 import time
 from pathlib import Path
 
-from paceline.node.limits import Cgroups
+from paceline.node.limits import SHARES_PER_CPU, Cgroups, weight_of
 
 MOUNTS, OWN = Path("/proc/self/mounts"), Path("/proc/self/cgroup")
 CONTROLLERS = ("cpu", "memory", "pids")
@@ -27,7 +27,7 @@ def find_cgroups() -> Cgroups | None:
     found = _old(mounts, own) or _new(mounts)
     if found is not None:
         sweep(found, time.time())
-        bound(found, memory_bytes=memory_for_pods(), pids=pids_for_pods())
+        bound(found, memory_bytes=memory_for_pods(), pids=pids_for_pods(), cpus=os.cpu_count() or 1)
     return found
 
 
@@ -42,10 +42,19 @@ def pids_for_pods(pid_max: Path = PID_MAX) -> int:
     return int(pid_max.read_text()) * 3 // 4
 
 
-def bound(cgroups: Cgroups, *, memory_bytes: int, pids: int) -> None:
-    """Hold all pods together to what leaves the machine alive; where the kernel refuses, each pod's own limits stay."""
-    name = "memory.limit_in_bytes" if cgroups.version == 1 else "memory.max"
-    for path, value in ((cgroups.memory / name, memory_bytes), (cgroups.pids / "pids.max", pids)):
+def bound(cgroups: Cgroups, *, memory_bytes: int, pids: int, cpus: int) -> None:
+    """Hold all pods together to what leaves the machine alive; where the kernel refuses, each pod's own limits stay.
+
+    Of the CPUs they have as many shares as there are, as a kubelet has it: thousands of their processes count no more
+    than that beside each single one of the machine's.
+    """
+    is_old, shares = cgroups.version == 1, cpus * SHARES_PER_CPU
+    settings = (
+        (cgroups.memory / ("memory.limit_in_bytes" if is_old else "memory.max"), memory_bytes),
+        (cgroups.pids / "pids.max", pids),
+        (cgroups.cpu / ("cpu.shares" if is_old else "cpu.weight"), shares if is_old else weight_of(shares)),
+    )
+    for path, value in settings:
         with contextlib.suppress(OSError):
             path.write_text(str(value))
 

@@ -21,7 +21,9 @@ SYS_ADMIN = 21
 ACTIONS = Path("/proc/sys/kernel/seccomp/actions_avail")
 # How many processes and threads a container may have: enough for loaders of data with a pool of threads each, and
 # at most an eighth of what the kernel can have.
-LEAST_PIDS, PIDS_PER_CPU, PIDS_SHARE = 4096, 512, 8
+LEAST_PIDS, PIDS_PER_CPU, PIDS_SHARE = 1024, 256, 8
+# Chooses another number, as a kubelet's podPidsLimit does.
+CHOSEN_PIDS = "PACELINE_POD_PIDS_LIMIT"
 INSTALLERS = (
     ("apt-get", "apt-get install bubblewrap"),
     ("dnf", "dnf install bubblewrap"),
@@ -65,6 +67,9 @@ def look_at_host() -> Host:
 
 def pids_limit(pid_max: Path = PID_MAX) -> int:
     """Return how many processes and threads a container may have on this machine."""
+    chosen = os.environ.get(CHOSEN_PIDS, "")
+    if chosen.isdecimal() and int(chosen) > 0:
+        return int(chosen)
     wanted = max(LEAST_PIDS, PIDS_PER_CPU * (os.cpu_count() or 1))
     return min(wanted, int(pid_max.read_text()) // PIDS_SHARE)
 

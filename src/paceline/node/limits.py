@@ -19,6 +19,9 @@ PLACE = len(ROOT.parts) + 1
 # `cgroup.procs` stops all forks of the machine for a moment: up to 12 ms.
 PROCS = {1: "tasks", 2: "cgroup.procs"}
 # How much memory a group must have for its shim to be in it for a moment.
+SHARES_PER_CPU, LEAST_SHARES, MOST_SHARES = 1024, 2, 262_144
+# What says how containers are counted and shared out, and sets none of them a limit that programs look up.
+NO_LIMITS = frozenset({"cpu.shares", "cpu.weight", "pids.max"})
 LEAST_SHARED = 32 * 1024 * 1024
 
 
@@ -39,15 +42,20 @@ class Limits:
     cpus: Decimal | None = None
     memory_bytes: int | None = None
     pids: int | None = None
+    # Its share of the CPUs when others want them too.
+    shares: int | None = None
 
 
 def limits_of(container: Mapping[str, Any], *, pids: int | None = None) -> Limits:
     """Read the limits of one container."""
-    said = (container.get("resources") or {}).get("limits") or {}
+    resources = container.get("resources") or {}
+    said = resources.get("limits") or {}
+    request = parse({**said, **(resources.get("requests") or {})}.get("cpu", 0))
     return Limits(
         cpus=parse(said["cpu"]) if "cpu" in said else None,
         memory_bytes=int(parse(said["memory"])) if "memory" in said else None,
         pids=pids,
+        shares=min(max(int(request * SHARES_PER_CPU), LEAST_SHARES), MOST_SHARES),
     )
 
 
@@ -78,16 +86,28 @@ def _homes(cgroups: Cgroups, limits: Limits, folders: Iterable[Path]) -> list[st
     return [str(folder.parents[1]) for folder in folders]
 
 
+def is_limit(path: Path) -> bool:
+    """Tell whether a setting is a limit that programs look up."""
+    return path.name not in NO_LIMITS
+
+
+def weight_of(shares: int) -> int:
+    """Return shares as the new version of control groups counts them."""
+    return 1 + (shares - LEAST_SHARES) * 9999 // (MOST_SHARES - LEAST_SHARES)
+
+
 def views_of(cgroups: Cgroups | None, intent: Mapping[str, Any] | None) -> tuple[tuple[str, str], ...]:
     """Give the folders in which programs look up their own limits, and where they look: (folder, place).
 
     Without a limit on CPU or memory there is nothing to look up, and each mount costs a start some time.
     """
-    if cgroups is None or intent is None or all(path.endswith("/pids.max") for path, _ in intent["settings"]):
+    if cgroups is None or intent is None:
         return ()
-    folders = [Path(each) for each in intent["folders"]]
-    if cgroups.version == 1:
-        folders = [each for each in folders if not each.is_relative_to(cgroups.pids)]
+    limited = {path.parent for path, _ in ((Path(path), value) for path, value in intent["settings"]) if is_limit(path)}
+    if not limited:
+        return ()
+    # Memory too: what a container uses is looked up there.
+    folders = [each for each in map(Path, intent["folders"]) if each in limited or each.parent == cgroups.memory]
     tops = {Path(*each.parts[:PLACE]) for each in folders} if cgroups.version == 1 else {ROOT}
     return tuple((str(folder), str(top)) for top in sorted(tops) for folder in folders if folder.is_relative_to(top))
 
@@ -102,6 +122,9 @@ def _settings(cgroups: Cgroups, limits: Limits) -> list[tuple[Path, str, str]]:
             found.append((cgroups.cpu, "cpu.cfs_quota_us", str(quota)))
         else:
             found.append((cgroups.cpu, "cpu.max", f"{quota} {PERIOD_MICROSECONDS}"))
+    if limits.shares:
+        shares = ("cpu.shares", str(limits.shares)) if is_old else ("cpu.weight", str(weight_of(limits.shares)))
+        found.append((cgroups.cpu, *shares))
     if limits.memory_bytes:
         most = str(limits.memory_bytes)
         if is_old:
