@@ -48,6 +48,8 @@ def decide(program, number, *arguments, architecture=X86):
         place += 1
         if code == seccomp.LOAD:
             (value,) = struct.unpack_from("<I", data, k)
+        elif code == seccomp.JUMP:
+            place += k
         elif code == seccomp.RETURN:
             return {seccomp.ALLOW: ALLOWED, seccomp.KILL: KILLED}.get(k, k & 0xFFFF)
         else:
@@ -83,6 +85,17 @@ CASES = {
 @pytest.mark.parametrize(("call", "answer"), CASES.values(), ids=CASES)
 def test_the_filter_answers_each_call_as_it_should(call, answer):
     assert decide(seccomp.filter_for("amd64", USUAL), *call) == answer
+
+
+@pytest.mark.parametrize(("architecture", "column"), [("amd64", 0), ("arm64", 1)])
+def test_every_denied_call_is_denied_and_no_other_for_its_number(architecture, column):
+    program = seccomp.filter_for(architecture, ())
+    denied = {row[column] for row in seccomp.DENIED.values()} - {None}
+    kernel_name, _ = seccomp.MACHINES[architecture]
+
+    found = {number for number in range(600) if decide(program, number, architecture=kernel_name) == DENIED}
+
+    assert found == denied
 
 
 def test_programs_of_another_architecture_are_killed():
