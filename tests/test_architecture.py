@@ -82,6 +82,7 @@ ALONE = (
         "node/enter.py",
         "node/output.py",
         "node/cgroup.py",
+        "node/inheritance.py",
         "node/spawn.py",
         "node/binds.py",
         "host/handles.py",

@@ -99,6 +99,7 @@ def prepare(world, root, command, *, name="0", held_to=None, **launch):
     )
     intent = {
         "cgroup": launch_limits(held_to, folder),
+        "process": sandbox.process_of(plan, HOST),
         "argv": [find_sandbox(), "--", *sandbox.command(plan, HOST)],
         "options": sandbox.options(plan, HOST),
         "environment": "host",

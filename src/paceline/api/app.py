@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl
 from paceline.api import events, metrics, refusal, reviews
 from paceline.api.admission import Admission
 from paceline.api.asking import as_watch
+from paceline.api.confinement import AccountAdmission
 from paceline.api.definitions_life import Definitions
 from paceline.api.delete import Deletes
 from paceline.api.discovery import Discovery
@@ -84,7 +85,8 @@ class Api:
         self._tracking = Tracking(server)
         reads, deletes = Reads(server), Deletes(server)
         self._deletes = deletes
-        writes = Writes(server, Admission(server.kinds, server.store))
+        admission = Admission(server.kinds, server.store)
+        writes, by_accounts = Writes(server, admission), Writes(server, AccountAdmission(admission))
         self._verbs: Mapping[str, Callable[[Request, Target], Awaitable[Answer | Stream]]] = {
             "get": reads.get,
             "list": reads.list,
@@ -94,6 +96,12 @@ class Api:
             "patch": writes.patch,
             "delete": deletes.delete,
             "deletecollection": deletes.delete_all,
+        }
+        self._verbs_of_accounts = {
+            **self._verbs,
+            "create": by_accounts.create,
+            "update": by_accounts.replace,
+            "patch": by_accounts.patch,
         }
         self._scales = Scales(server, writes)
         self._definitions = Definitions(server, deletes)
@@ -234,11 +242,12 @@ class Api:
         return with_warnings(answered, target.resource)
 
     async def _act(self, verb: str, request: Request, target: Target) -> Answer | Stream:
+        verbs = self._verbs if request.caller.account is None else self._verbs_of_accounts
         if target.resource.group == events.GROUP and target.resource.is_builtin:
             core = self._server.scheme.find("", "v1", "events")
             if core is not None:
-                return await events.through(self._verbs[verb], request, target, core)
-        return await self._verbs[verb](request, target)
+                return await events.through(verbs[verb], request, target, core)
+        return await verbs[verb](request, target)
 
     async def _watch(self, request: Request, target: Target) -> Stream:
         return Changes(request, self._server, target, sent=self._sent)

@@ -32,10 +32,12 @@ from paceline.assembly.mapped import chosen_images, chosen_recipes
 from paceline.assembly.mounts import RealMounts
 from paceline.assembly.network import pod_network
 from paceline.assembly.processes import RealProcesses
+from paceline.assembly.protect import be_spared_by_oom, close_home, private_folders, sweep_memory
 from paceline.assembly.settings import Settings
 from paceline.assembly.steady import open_clock
 from paceline.assembly.told import until_told
 from paceline.assembly.usage import measure
+from paceline.assembly.uv import cache_folder
 from paceline.assembly.workshop import RealWorkshop
 from paceline.client.access import from_json
 from paceline.client.events import Recorder
@@ -59,9 +61,12 @@ def main() -> int:
     say_to_stderr("agent")
     settings = recall(Path(sys.argv[1]))
     gc.set_threshold(GC_THRESHOLD, 50, 50)
-    settings.agent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    be_spared_by_oom()
     failed = ""
     try:
+        settings.agent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        close_home(settings)
+        sweep_memory()
         with hold(settings.agent_lock):
             uvloop.run(_until_told(settings))
     except* PacelineError as errors:
@@ -157,7 +162,13 @@ def _host(settings: Settings) -> Host:
     """Look at the machine, with what people chose for it."""
     supplies = find_supplies(chosen_devices(settings))
     disk = shutil.disk_usage(settings.home).total
-    return replace(look_at_host(), supplies=supplies, has_sandbox=settings.has_sandbox, disk_bytes=disk)
+    return replace(
+        look_at_host(),
+        supplies=supplies,
+        has_sandbox=settings.has_sandbox,
+        disk_bytes=disk,
+        private_folders=private_folders(settings, cache_folder(os.environ)),
+    )
 
 
 def _filling(agent: Agent) -> Filling:

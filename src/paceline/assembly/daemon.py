@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from paceline.assembly.hold import READY, holder, is_ready
+from paceline.assembly.protect import close_home
 from paceline.assembly.settings import LOOPBACK, Settings
 from paceline.errors import Unavailable
 
@@ -80,8 +81,8 @@ def remember(settings: Settings) -> None:
         "externalAddress": settings.external_address,
         "devices": [list(row) for row in settings.devices],
     }
+    close_home(settings)
     with _in_home(settings):
-        settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
         beside = settings.started_with.with_suffix(".new")
         beside.write_text(json.dumps(chosen, indent=2) + "\n")
         beside.replace(settings.started_with)

@@ -25,6 +25,7 @@ from paceline.assembly.listen import listening_ports, loopback_socket, pods_sock
 from paceline.assembly.machine import GC_THRESHOLD, OneThread, give_back, real_world
 from paceline.assembly.mark import MarkedLog
 from paceline.assembly.network import Choice, bridge_name, close, prepare
+from paceline.assembly.protect import be_spared_by_oom, close_home
 from paceline.assembly.settings import LOOPBACK, Settings
 from paceline.assembly.steady import ClockKeeper, open_clock
 from paceline.assembly.told import until_told
@@ -42,7 +43,8 @@ def run_control(settings: Settings, ready: Callable[[], None]) -> None:
     """Run the cluster in this process until a signal says stop; `ready` is called once it answers."""
     gc.set_threshold(GC_THRESHOLD, 50, 50)
     world = real_world()
-    world.files.make_folder(settings.home)
+    close_home(settings)
+    be_spared_by_oom()
     with hold(settings.lock):
         uvloop.run(until_told(run_cluster(settings, world, ready)))
 

@@ -26,6 +26,7 @@ from typing import Any
 
 from paceline.node.binds import Binds
 from paceline.node.cgroup import Cgroup
+from paceline.node.inheritance import confined
 from paceline.node.output import Log, Stream, now, now_ns, stamp
 from paceline.node.spawn import NOT_STARTED, Files, filled, join_network, pipe, spawn
 
@@ -226,7 +227,8 @@ class Keeper:
         if self._cgroup:
             self._cgroup.make()
         enter = self._binds.enter if self._binds.is_apart else None
-        self._bwrap = spawn(argv, [out_end, err_end, options, status_end, *files.open], self._cgroup, enter)
+        with confined(self._intent.get("process") or {}):
+            self._bwrap = spawn(argv, [out_end, err_end, options, status_end, *files.open], self._cgroup, enter)
 
     def _pump(self) -> None:
         """Move output and pass signals on until bubblewrap has ended."""

@@ -43,6 +43,8 @@ class Files:
     def _file(self, wanted: dict[str, str]) -> tuple[str, ...]:
         if "subPath" in wanted:
             return self._binds.words(wanted)
+        if "filter" in wanted:
+            return ("--seccomp", self._number(filled(bytes.fromhex(wanted["filter"]))))
         place, source = wanted["place"], wanted.get("source")
         if source is None:
             return self._given(filled(wanted["text"].encode()), place)
@@ -56,9 +58,11 @@ class Files:
         return self._given(file, place)
 
     def _given(self, file: int, place: str) -> tuple[str, ...]:
-        number = self._first + len(self.open)
+        return ("--perms", "0644", "--file", self._number(file), place)
+
+    def _number(self, file: int) -> str:
         self.open.append(file)
-        return ("--perms", "0644", "--file", str(number), place)
+        return str(self._first + len(self.open) - 1)
 
 
 def filled(data: bytes) -> int:
@@ -85,10 +89,11 @@ def spawn(argv: list[str], ends: list[int], cgroup: Cgroup | None, enter: Callab
     """
     moved = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, ABOVE) for end in ends]
     try:
-        if cgroup is not None or enter is not None:
+        if enter is not None or (cgroup is not None and not cgroup.takes_guests):
             return _spawn_limited(argv, moved, cgroup, enter)
         moves = [(os.POSIX_SPAWN_DUP2, end, fd) for fd, end in enumerate(moved, start=1)]
-        return os.posix_spawn(argv[0], argv, {}, file_actions=moves, setsigdef=SIGNALS, setsigmask=())
+        with cgroup.guest() if cgroup is not None else contextlib.nullcontext():
+            return os.posix_spawn(argv[0], argv, {}, file_actions=moves, setsigdef=SIGNALS, setsigmask=())
     finally:
         for fd in (*ends, *moved):
             os.close(fd)
