@@ -52,9 +52,9 @@ def start_in_background(settings: Settings) -> None:
     raise Unavailable(said or f"the cluster did not start: {_last_words(settings)}; all it said is in {settings.log}")
 
 
-def wait_ready(settings: Settings) -> None:
+def wait_ready(settings: Settings, seconds: float = START_SECONDS) -> None:
     """Wait until a cluster that somebody has started is ready; Unavailable when it ends or takes too long."""
-    deadline = time.monotonic() + START_SECONDS
+    deadline = time.monotonic() + seconds
     while not is_ready(settings.lock):
         if not is_running(settings) or time.monotonic() > deadline:
             raise Unavailable(f"the cluster did not start: {_last_words(settings)}; all it said is in {settings.log}")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from paceline.testing.embedded import has_mounted
 
-HOME = Path("/tmp/pl-one")  # noqa: S108 - a name only
+HOME = Path("/tmp/pl-one")
 
 # A pod of that cluster: parts of its agent folder, at places of the container's.
 POD = """\
@@ -30,4 +30,4 @@ def test_a_neighbour_that_sees_the_mounts_of_the_machine_is_no_pod():
 
 
 def test_a_pod_of_another_cluster_is_not_taken():
-    assert not has_mounted(Path("/tmp/pl-two"), POD)  # noqa: S108 - a name only
+    assert not has_mounted(Path("/tmp/pl-two"), POD)
