@@ -17,7 +17,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from paceline.api.exchange import Caller, Receive, Scope
 from paceline.api.paths import Target
-from paceline.api.refusal import bad_request, too_large, too_slow, unauthorized, unwelcome
+from paceline.api.refusal import Refusal, bad_request, too_large, too_slow, unauthorized, unwelcome
 from paceline.api.rights import may, wanted_of
 from paceline.api.routes import CALLERS, Callers, passed_on_to
 from paceline.objects.window import proxy_path
@@ -99,6 +99,14 @@ class Gate:
         if scope["type"] == "http" and scope["path"] in PUBLIC:
             return ANYONE
         return self._caller(scope, headers)
+
+    def knows(self, scope: Scope, headers: Mapping[str, str]) -> bool:
+        """Tell whether a request that needs no token has one all the same."""
+        try:
+            self._caller(scope, headers)
+        except Refusal:
+            return False
+        return True
 
     def allows(self, caller: Caller, sort: str, verb: str, target: Target | None) -> bool:
         """Tell whether a caller may do this; no target is what is about no object."""

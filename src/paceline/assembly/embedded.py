@@ -86,6 +86,7 @@ async def run_cluster(settings: Settings, world: World, ready: Callable[[], None
         app = make_app(server)
         async with asyncio.TaskGroup() as group, LocalCluster(app, token=keys.controller_token) as cluster:
             group.create_task(store.run())
+            group.create_task(_end_after_failure(store))
             started = asyncio.Event()
             group.create_task(serve(app, sock, tls=(keys.certificate, keys.key), started=started))
             await started.wait()
@@ -111,6 +112,14 @@ async def run_cluster(settings: Settings, world: World, ready: Callable[[], None
         await store.close()
         # The agent has ended by now.
         close(settings)
+
+
+async def _end_after_failure(store: Store) -> None:
+    """End this process when its disk did not confirm a write: only what a new one reads back can be trusted.
+
+    The supervisor starts the next one, again and again until the disk works.
+    """
+    raise await store.failed()
 
 
 def api_ports(settings: Settings) -> Iterator[int]:

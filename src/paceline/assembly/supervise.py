@@ -84,7 +84,7 @@ def supervise(settings: Settings, report: Report, *, mode: str, adopted: int | N
 
 def pause_after(failures: int) -> float:
     """Return how long to wait before the next start: almost nothing at first, then ever longer, up to a bound."""
-    return min(FIRST_PAUSE_SECONDS * 2 ** min(max(failures - 2, 0), 10), MOST_PAUSE_SECONDS)
+    return min(FIRST_PAUSE_SECONDS * 2.0 ** min(max(failures - 2, 0), 10), MOST_PAUSE_SECONDS)
 
 
 class _Control:
