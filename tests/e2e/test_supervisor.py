@@ -181,12 +181,13 @@ def test_nobody_makes_our_own_log_grow_by_what_they_send(cluster: Embedded) -> N
 
     for data in MALFORMED * 3:
         for tls in (None, tls_context(access)):
-            with socket.create_connection((where.hostname or "", where.port or 0), timeout=10) as plain:
-                sock = tls.wrap_socket(plain, server_hostname=where.hostname) if tls else plain
-                with contextlib.suppress(OSError):
-                    sock.sendall(data)
-                    while sock.recv(65536):
-                        pass
+            plain = socket.create_connection((where.hostname or "", where.port or 0), timeout=5)
+            sock = tls.wrap_socket(plain, server_hostname=where.hostname) if tls else plain
+            with sock, contextlib.suppress(OSError):
+                sock.sendall(data)
+                socket.socket.shutdown(sock, socket.SHUT_WR)
+                while sock.recv(65536):
+                    pass
 
     assert cluster.kubectl("get", "nodes").code == 0
     assert cluster.settings.log.stat().st_size == before

@@ -111,6 +111,8 @@ class _Server(ThreadingHTTPServer):
     """A port, and the page behind it; each thread has a line of its own to the cluster."""
 
     daemon_threads = True
+    # A page asks for dozens of files at once.
+    request_queue_size = 128
 
     def __init__(self, address: tuple[str, int], dial: Dial, site: Site) -> None:
         super().__init__(address, _Visit)
