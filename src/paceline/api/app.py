@@ -18,6 +18,7 @@ from paceline.api.discovery import Discovery
 from paceline.api.exchange import Answer, App, Passage, Receive, Request, Scope, Send, Stalled, Stream, refuse
 from paceline.api.exec import Sessions
 from paceline.api.gate import PUBLIC, Gone, read_body
+from paceline.api.health import health
 from paceline.api.metrics import Metrics
 from paceline.api.nodes import PREFIX_PARTS, NodeProxies, leads_to_node
 from paceline.api.openapi import OpenApi
@@ -155,7 +156,7 @@ class Api:
         request = self._request(scope)
         if scope["path"] in PUBLIC:
             self._allow(request, HEALTH, "get")
-            return Answer(body=b"ok", content_type="text/plain; charset=utf-8")
+            return health(request, self._server.store.failure, is_known=self._server.gate.knows(scope, request.headers))
         if (through := self._through(request, scope)) is not None:
             return through
         if scope["method"] not in {"GET", "HEAD"}:

@@ -58,8 +58,8 @@ FILE_THREADS = 4
 
 def main() -> int:
     """Run until told to stop or until the control process is gone; known errors are one line each."""
-    say_to_stderr("agent")
     settings = recall(Path(sys.argv[1]))
+    say_to_stderr("agent", settings.log)
     gc.set_threshold(GC_THRESHOLD, 50, 50)
     be_spared_by_oom()
     failed = ""

@@ -3,9 +3,11 @@
 import asyncio
 import functools
 import gc
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
 from pathlib import PurePosixPath
+from typing import Any
 from zlib import crc32
 
 import uvloop
@@ -19,6 +21,7 @@ from paceline.assembly.controllers import Machine, make_basics, start_controller
 from paceline.assembly.daemon import last_port
 from paceline.assembly.hold import hold, say_ready
 from paceline.assembly.keep_agent import keep_agent
+from paceline.assembly.keep_supervisor import Supervisor, keep_supervisor
 from paceline.assembly.keys import Keys, prepare_keys
 from paceline.assembly.kinds import define_kinds, live_kinds
 from paceline.assembly.listen import listening_ports, loopback_socket, pods_sockets, serve
@@ -38,15 +41,32 @@ from paceline.store.sqlite import SqliteLog
 from paceline.store.store import Store
 from paceline.world import World
 
+log = logging.getLogger(__name__)
 
-def run_control(settings: Settings, ready: Callable[[], None]) -> None:
+# Below the ports of jobs.
+API_PORTS = range(16_000, PORTS.start)
+
+
+def run_control(settings: Settings, ready: Callable[[], None], supervisor: Supervisor | None = None) -> None:
     """Run the cluster in this process until a signal says stop; `ready` is called once it answers."""
     gc.set_threshold(GC_THRESHOLD, 50, 50)
     world = real_world()
     close_home(settings)
     be_spared_by_oom()
     with hold(settings.lock):
-        uvloop.run(until_told(run_cluster(settings, world, ready)))
+        uvloop.run(_run(settings, run_cluster(settings, world, ready), supervisor))
+
+
+async def _run(settings: Settings, cluster: Coroutine[Any, Any, None], supervisor: Supervisor | None) -> None:
+    told = asyncio.Event()
+
+    async def work() -> None:
+        async with asyncio.TaskGroup() as group:
+            if supervisor is not None:
+                group.create_task(keep_supervisor(settings, supervisor, told))
+            await cluster
+
+    await until_told(work(), told)
 
 
 def _continued(settings: Settings, world: World) -> tuple[World, ClockKeeper]:
@@ -63,11 +83,16 @@ def _continued(settings: Settings, world: World) -> tuple[World, ClockKeeper]:
 async def run_cluster(settings: Settings, world: World, ready: Callable[[], None]) -> None:
     """Open the store, serve the API, run the controllers and the agent, all until cancelled."""
     world, clock_keeper = _continued(settings, world)
-    sock = loopback_socket(settings.port or last_port(settings))
+    wanted = settings.port or last_port(settings)
+    sock = loopback_socket(wanted, api_ports(settings))
     port = sock.getsockname()[1]
+    if wanted not in (0, port):
+        log.warning(
+            "port %d is taken; the API server listens on %d, and copies of its kubeconfig are stale", wanted, port
+        )
     keys = _prepare(settings, world, port)
-    log = MarkedLog(SqliteLog(settings.store), store=settings.store, mark=settings.mark)
-    store = Store(log, OneThread("store"))
+    marked = MarkedLog(SqliteLog(settings.store), store=settings.store, mark=settings.mark)
+    store = Store(marked, OneThread("store"))
     await store.open()
     nodes = AgentSocket(settings.agent_socket, world.chance)
     visits = Visits(world.clock)
@@ -77,6 +102,7 @@ async def run_cluster(settings: Settings, world: World, ready: Callable[[], None
         async with asyncio.TaskGroup() as group, LocalCluster(app, token=keys.controller_token) as cluster:
             group.create_task(store.run())
             group.create_task(clock_keeper.run())
+            group.create_task(_end_after_failure(store))
             started = asyncio.Event()
             group.create_task(serve(app, sock, tls=(keys.certificate, keys.key), started=started))
             await started.wait()
@@ -102,6 +128,24 @@ async def run_cluster(settings: Settings, world: World, ready: Callable[[], None
         await store.close()
         # The agent has ended by now.
         close(settings)
+
+
+async def _end_after_failure(store: Store) -> None:
+    """End this process when its disk did not confirm a write: only what a new one reads back can be trusted.
+
+    The supervisor starts the next one, again and again until the disk works.
+    """
+    raise await store.failed()
+
+
+def api_ports(settings: Settings) -> Iterator[int]:
+    """Yield the ports that the API server of a folder may choose, in an order of its own.
+
+    They lie below those that the kernel gives to outgoing connections: one of these might sit on the port at the moment
+    when the cluster comes back to it.
+    """
+    begin = crc32(str(settings.home).encode()) % len(API_PORTS)
+    yield from (*API_PORTS[begin:], *API_PORTS[:begin])
 
 
 def _server(keys: Keys, store: Store, world: World, *, nodes: Nodes, port: int) -> Server:

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import functools
 import socket
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,9 @@ PING_SECONDS = 30.0
 LISTENING = "0A"
 
 
-def loopback_socket(port: int) -> socket.socket:
-    """Bind a loopback port; a taken or absent one is replaced by any free one."""
-    for wanted in (port, 0):
+def loopback_socket(port: int, others: Iterable[int] = ()) -> socket.socket:
+    """Bind a loopback port; a taken or absent one is replaced by the first of others that is free, or by any."""
+    for wanted in (*((port,) if port else ()), *others, 0):
         # The protocol is named because asyncio turns off Nagle's delay (40 ms an answer) only where it is.
         sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

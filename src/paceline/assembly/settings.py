@@ -87,8 +87,13 @@ class Settings:
         return self.home / "lock"
 
     @property
+    def supervisor_lock(self) -> Path:
+        """Held, and filled with its pid, by the supervisor of the control process while it runs."""
+        return self.home / "supervisor.lock"
+
+    @property
     def log(self) -> Path:
-        """What both processes say, when they run in the background."""
+        """What our processes say, when they run in the background; rotated by journal.py."""
         return self.home / "paceline.log"
 
     @property

@@ -17,6 +17,14 @@ def to_wire_micro(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
+def moment_from(text: str) -> datetime:
+    """Read a moment in UTC that anybody may have written; ValueError when there is no such moment."""
+    try:
+        return from_wire(text).astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError(f"{text} is before the first year or after the last one") from error
+
+
 def from_wire(text: str) -> datetime:
     """Read either form back; ValueError when it is neither."""
     moment = datetime.fromisoformat(text)

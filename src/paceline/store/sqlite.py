@@ -56,6 +56,7 @@ class SqliteLog:
         self._release = ExitStack()
         # The end of the log as it is on disk; None when that has to be looked up.
         self._head: Head | None = None
+        self._is_settled = True
 
     def open(self) -> int:
         """Lock, check and if need be create the file."""
@@ -64,6 +65,8 @@ class SqliteLog:
         with ExitStack() as undo:
             try:
                 file.lock(self._path, undo)
+                # There is none after an orderly end.
+                self._is_settled = not self._path.with_name(f"{self._path.name}-wal").exists()
                 file.create(self._path)
                 with file.told(self._path):
                     db = file.connect(self._path, undo)
@@ -129,6 +132,7 @@ class SqliteLog:
 
     def append(self, batch: tuple[Record, ...]) -> None:
         """Write a batch in one transaction and sync it."""
+        self._settle()
         named = [(record.revision, record.key, record.op.value, record.created) for record in batch]
         sums = [sum_of(name, record.value) for name, record in zip(named, batch, strict=True)]
         with self._transaction() as db:
@@ -149,6 +153,19 @@ class SqliteLog:
             db.execute(UPSERT, first)
             db.execute(REMOVE, first)
         self._head = Head(revision=batch[-1].revision, chain=chains[-1], total=total)
+
+    def _settle(self) -> None:
+        """Bring home, once, what an earlier process left in the write-ahead log.
+
+        A sync of its may have failed. Then the kernel shows what was written and may never write it to the disk, and a
+        later sync of the same file succeeds all the same: only what is written anew can be relied on.
+        """
+        if self._is_settled:
+            return
+        # A full disk has no room for it; writes are refused then anyway.
+        with suppress(Busy), self._using() as db:
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._is_settled = True
 
     def compact(self, revision: int) -> None:
         """Forget history up to a revision; the room is used again."""

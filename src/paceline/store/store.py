@@ -3,6 +3,7 @@
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+from paceline.errors import Unavailable
 from paceline.store.feed import Feed, Watch
 from paceline.store.limits import DEFAULTS, Limits
 from paceline.store.log import Log, Op, Record
@@ -69,6 +70,15 @@ class Store:
         self._writer.stop()
         self._feed.close()
         await self._blocking.run(self._log.close)
+
+    @property
+    def failure(self) -> Unavailable | None:
+        """Why nothing can be written any more until the store is opened anew; None while all is well."""
+        return self._writer.failure
+
+    async def failed(self) -> Unavailable:
+        """Wait until nothing can be written any more, and return why."""
+        return await self._writer.failed()
 
     @property
     def revision(self) -> int:

@@ -113,6 +113,9 @@ class Writer:
         self._batch = Batch()
         # Set when no write can succeed any more: the store stopped, or its disk cannot be trusted.
         self._closed: PacelineError | None = None
+        # The second of these reasons, and who waits for it.
+        self.failure: Unavailable | None = None
+        self._has_failed = asyncio.Event()
         # Set while the log may hold more than was shown.
         self._unsure = False
         # Set while the disk is full and the reserve given up: what the disk said.
@@ -280,8 +283,16 @@ class Writer:
         else:
             self._compacted, self._cleared_bytes = floor, dropped
 
+    async def failed(self) -> Unavailable:
+        """Wait until the disk cannot be trusted any more, and return why."""
+        await self._has_failed.wait()
+        return self.failure or Unavailable(STOPPED)
+
     def _close(self, error: PacelineError) -> None:
         self._closed = error
+        if isinstance(error, Unavailable):
+            self.failure = error
+            self._has_failed.set()
         self._turn_away(error)
 
     def _turn_away(self, error: PacelineError) -> None:
