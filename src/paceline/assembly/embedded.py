@@ -116,6 +116,7 @@ def _server(keys: Keys, store: Store, world: World, *, nodes: Nodes, port: int) 
         nodes=nodes,
         tokens=tokens,
         mounts_tokens=True,
+        blocking=OneThread("large"),
     )
 
 
