@@ -169,7 +169,12 @@ def own_env(job: Job, launcher: Free) -> dict[str, str]:
     worker = _spec(job, WORKER).template or {}
     theirs = worker["spec"]["containers"][main_container(worker, WORKER)].get("env") or ()
     mine = launcher["spec"]["containers"][main_container(launcher, LAUNCHER)].get("env") or ()
-    return {each["name"]: each.get("value") or "" for each in mine if each not in theirs and "valueFrom" not in each}
+    known = {each["name"]: each for each in theirs}
+    return {
+        each["name"]: each.get("value") or ""
+        for each in mine
+        if known.get(each["name"]) != each and "valueFrom" not in each
+    }
 
 
 def gang(job: Job, template: Callable[[Place, Free], Free], files: Launch) -> Gang:
