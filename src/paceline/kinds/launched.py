@@ -79,9 +79,11 @@ class Job(Protocol):
 def check(job: Job, path: str) -> Iterator[Fault]:
     """Name what breaks a rule between fields that both kinds have."""
     where, types = f"{path}.replicaSpecs", [each.type for each in job.replica_specs]
+    seen: set[str] = set()
     for index, each in enumerate(job.replica_specs):
-        if each.type in types[:index]:
+        if each.type in seen:
             yield duplicate(f"{where}[{index}].type", each.type)
+        seen.add(each.type)
         if each.type == LAUNCHER and each.replicas > 1:
             yield invalid(f"{where}[{index}].replicas", each.replicas, "there is one launcher; ask for 1")
     yield from check_run_mode(job.run_mode, (LAUNCHER, WORKER), f"{path}.runMode")

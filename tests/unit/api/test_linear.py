@@ -47,7 +47,7 @@ def job(kind, **spec):
         "apiVersion": "batch.tensorstack.dev/v1beta1",
         "kind": kind,
         "metadata": {"name": "big"},
-        "spec": spec,
+        "spec": {"successRules": [{"role0": [0]}], "failureRules": [{"role0": [0]}], **spec},
     }
 
 
@@ -217,6 +217,25 @@ NEW = {
         "/apis/batch.tensorstack.dev/v1beta1/namespaces/default/genericjobs",
         lambda n: job("GenericJob", replicaSpecs=replicas(n)),
     ),
+    "ports of a job": (
+        "/apis/batch.tensorstack.dev/v1beta1/namespaces/default/genericjobs",
+        lambda n: job(
+            "GenericJob",
+            replicaSpecs=replicas(1),
+            service={"ports": [{"name": f"p{each}", "port": each + 1} for each in range(n)]},
+        ),
+    ),
+    "env of a job": (
+        "/apis/batch.tensorstack.dev/v1beta1/namespaces/default/genericjobs",
+        lambda n: job(
+            "GenericJob",
+            replicaSpecs=[{"type": "role0", "replicas": 1, "template": {"spec": pod({"env": env(n)})["spec"]}}],
+        ),
+    ),
+    "launcher and workers of MPI": (
+        "/apis/batch.tensorstack.dev/v1beta1/namespaces/default/mpijobs",
+        lambda n: job("MPIJob", replicaSpecs=replicas(n)),
+    ),
     "roles of a job, all the same": (
         "/apis/batch.tensorstack.dev/v1beta1/namespaces/default/genericjobs",
         lambda n: job("GenericJob", replicaSpecs=replicas(1) * n),
@@ -238,6 +257,17 @@ NEW = {
     "categories of a definition": (
         "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
         lambda n: definition(categories=[f"t{each}" for each in range(n)]),
+    ),
+}
+
+# Bodies that are written by hand.
+RAW = {
+    "one field twice among many": lambda n: (
+        b'{"metadata":{"name":"big"},"data":{%b,"k0":"w"}}' % b",".join(b'"k%d":"v"' % each for each in range(n))
+    ),
+    "every field twice": lambda n: (
+        b'{"metadata":{"name":"big"},"data":{%b}}'
+        % b",".join(b'"k%d":"v","k%d":"w"' % (each, each) for each in range(n))
     ),
 }
 
@@ -287,12 +317,12 @@ CHANGES = {
         lambda n: [{"op": "replace", "path": f"/data/k{each}", "value": "w"} for each in range(n)],
     ),
     "JSON patch that inserts": (
-        lambda n: meta(finalizers=["a.b/c"]),
+        lambda _: meta(finalizers=["a.b/c"]),
         JSON_PATCH,
         lambda n: [{"op": "add", "path": "/metadata/finalizers/0", "value": f"a.b/f{each}"} for each in range(n)],
     ),
     "JSON patch that copies": (
-        lambda n: {**meta(), "data": {"k0": "v"}},
+        lambda _: {**meta(), "data": {"k0": "v"}},
         JSON_PATCH,
         lambda n: [{"op": "copy", "from": "/data/k0", "path": f"/data/k{each + 1}"} for each in range(n)],
     ),
@@ -363,6 +393,24 @@ async def test_a_new_object_costs_what_it_is_long(client, case):
 
     async def send(count):
         return await client.post(collection(place), make(count), dryRun="All")
+
+    await assert_in_proportion(send)
+
+
+@pytest.mark.parametrize("case", RAW)
+async def test_a_body_costs_what_it_is_long(client, case):
+    async def send(count):
+        return await client.post(f"{NAMESPACE}/configmaps", RAW[case](count), dryRun="All")
+
+    await assert_in_proportion(send)
+
+
+async def test_a_document_costs_what_it_is_long(client):
+    async def send(count):
+        text = "metadata: {name: big}\ndata:\n" + "".join(f"  k{each}: v\n" for each in range(count))
+        headers = {"content-type": "application/yaml"}
+        path = f"{NAMESPACE}/configmaps"
+        return await client.send("POST", path, text.encode(), query={"dryRun": "All"}, headers=headers)
 
     await assert_in_proportion(send)
 
