@@ -7,6 +7,7 @@ is refused. A peer is an address: every pod has its own, everything else on this
 
 import asyncio
 import resource
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -60,11 +61,11 @@ class Bounds:
 
 @dataclass(slots=True)
 class _Peer:
-    """The connections of one address. Both dicts have the longest silent one first."""
+    """The connections of one address, the longest silent one first. Of a plain dict the first is not found at once."""
 
     count: int = 0
-    unproven: dict["Place", None] = field(default_factory=dict)
-    idle: dict["Place", None] = field(default_factory=dict)
+    unproven: OrderedDict["Place", None] = field(default_factory=OrderedDict)
+    idle: OrderedDict["Place", None] = field(default_factory=OrderedDict)
 
     def first(self) -> "Place | None":
         """Return the connection that gives way first."""
