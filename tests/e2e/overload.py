@@ -97,7 +97,7 @@ class Beside:
 
     def __enter__(self) -> "Beside":
         self.before = memory_of(self._pid)
-        self._authority = tempfile.NamedTemporaryFile(suffix=".crt")  # noqa: SIM115 - closed at the end
+        self._authority = tempfile.NamedTemporaryFile(suffix=".crt")
         self._authority.write(self._target.access.ca)
         self._authority.flush()
         path = lease_path(self._target)

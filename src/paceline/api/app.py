@@ -18,7 +18,7 @@ from paceline.api.delete import Deletes
 from paceline.api.discovery import Discovery
 from paceline.api.exchange import Answer, App, Passage, Receive, Request, Scope, Send, Stalled, Stream, refuse
 from paceline.api.exec import Sessions
-from paceline.api.gate import PUBLIC, Gone, read_body
+from paceline.api.gate import MAX_BODY_BYTES, PUBLIC, Gone, read_body
 from paceline.api.metrics import Metrics
 from paceline.api.nodes import PREFIX_PARTS, NodeProxies, leads_to_node
 from paceline.api.openapi import OpenApi
@@ -176,9 +176,12 @@ class Api:
             return Answer(body=b"ok", content_type="text/plain; charset=utf-8")
         if (through := self._through(request, scope)) is not None:
             return through
-        if scope["method"] not in {"GET", "HEAD"}:
+        if scope["method"] in {"GET", "HEAD"}:
+            return await self._route(as_json(request))
+        size = int(request.headers.get("content-length") or MAX_BODY_BYTES)
+        with self._server.fairness.body(request.caller, size):
             request = replace(request, body=await read_body(receive))
-        return await self._route(as_json(request))
+            return await self._route(as_json(request))
 
     def _request(self, scope: Scope) -> Request:
         """Read the head of a request that passes the gate."""
@@ -414,7 +417,7 @@ async def _serve(stream: Stream, receive: Receive, reply: Reply, welcome: Welcom
 
 async def _cut_off(scope: Scope) -> None:
     """End the connection of a client that does not read: a polite end would wait until it does."""
-    log.info("a client does not read and was cut off", extra={"path": scope["path"]})
+    log.debug("a client does not read and was cut off", extra={"path": scope["path"]})
     abort = scope.get("state", {}).get("abort")
     if abort is not None:
         abort()

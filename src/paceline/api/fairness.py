@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from paceline.api.exchange import Caller
 from paceline.api.refusal import too_many
 
+MIB = 1024 * 1024
 # Kubernetes' own number for a whole server. People share the administrator's token, programs that write beside them.
 REQUESTS = 400
 # One pod does a few things at a time; a thousand pods do them at once.
@@ -23,6 +24,9 @@ WAIT_SECONDS = 5.0
 # Watches, followed logs, commands and whatever is passed on to pods. Each takes a connection, of which there are fewer.
 STREAMS = 4096
 POD_STREAMS = 64
+# Bodies that are being received or worked on, beyond small ones: an object of 3 MiB takes many times as much to check.
+BODY_BYTES, POD_BODY_BYTES, ALL_BODY_BYTES = 32 * MIB, 6 * MIB, 64 * MIB
+SMALL_BODY_BYTES = 64 * 1024
 # Until a caller that was refused should come again.
 RETRY_SECONDS = 1
 
@@ -37,6 +41,7 @@ class _Flow:
     name: str
     requests: int = 0
     streams: int = 0
+    body_bytes: int = 0
     waiting: deque[asyncio.Future[None]] = field(default_factory=deque)
 
 
@@ -50,10 +55,11 @@ class Shares:
 
     requests: int
     streams: int
+    body_bytes: int = BODY_BYTES
 
 
 HOLDER = Shares(requests=REQUESTS, streams=STREAMS)
-POD = Shares(requests=POD_REQUESTS, streams=POD_STREAMS)
+POD = Shares(requests=POD_REQUESTS, streams=POD_STREAMS, body_bytes=POD_BODY_BYTES)
 
 
 class Fairness:
@@ -63,6 +69,7 @@ class Fairness:
         self._holder, self._pod = holder, pod
         self._wait_seconds = wait_seconds
         self._flows: dict[str, _Flow] = {}
+        self._body_bytes = 0
 
     async def enter(self, caller: Caller) -> Seat:
         """Take a seat until `leave`; wait for one if there is none, and refuse if that takes too long."""
@@ -100,6 +107,24 @@ class Fairness:
         finally:
             flow.streams -= 1
             self._forget(flow)
+
+    @contextmanager
+    def body(self, caller: Caller, size: int) -> Iterator[None]:
+        """Count a body while it is held; refuse one for which there is no room now."""
+        if size <= SMALL_BODY_BYTES or _is_exempt(caller):
+            yield
+            return
+        name, shares = self._of(caller)
+        flow = self._flows.setdefault(name, _Flow(name))
+        if flow.body_bytes + size > shares.body_bytes or self._body_bytes + size > ALL_BODY_BYTES:
+            raise too_many("too many large requests are under way", RETRY_SECONDS)
+        flow.body_bytes += size
+        self._body_bytes += size
+        try:
+            yield
+        finally:
+            flow.body_bytes -= size
+            self._body_bytes -= size
 
     def _of(self, caller: Caller) -> tuple[str, Shares]:
         extra = caller.account.extra if caller.account else ()

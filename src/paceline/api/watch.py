@@ -34,7 +34,7 @@ STALL_SECONDS = 30.0
 # Events that are kept as they were sent, for those who are to be told the same.
 KEPT_BYTES = 4 * 1024 * 1024
 # What is written for one client at a time, so that one that does not read costs no more than that.
-CHUNK_BYTES = 32 * 1024
+CHUNK_BYTES = 16 * 1024
 
 _CHANGES = {Op.CREATE: ADDED, Op.REPLACE: MODIFIED, Op.DELETE: DELETED}
 _INITIAL_END = "k8s.io/initial-events-end"

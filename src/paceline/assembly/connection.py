@@ -66,7 +66,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Let every request of the connection know how to end it."""
-        self.app_state = {"abort": transport.abort, "leave": self._place.leave}
+        self.app_state = {"abort": self._abort, "leave": self._place.leave}
         self._place.close = transport.abort
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=WRITE_BYTES)
@@ -81,6 +81,15 @@ class Connection(HttpToolsProtocol):
             if timer is not None:
                 timer.cancel()
         super().connection_lost(exc)
+        # Nothing is left that leads back here: memory is given back without a search for it.
+        self.app_state = {}
+        self._place.close = self._place.leave
+
+    def _abort(self) -> None:
+        """End the connection, so that nobody finds fault with an answer that is not whole."""
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+        self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
         """Read on, in steps that bound what the parser holds."""

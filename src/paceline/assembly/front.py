@@ -6,6 +6,7 @@ is refused. A peer is an address: every pod has its own, everything else on this
 """
 
 import asyncio
+import gc
 import resource
 from collections import OrderedDict
 from collections.abc import Callable
@@ -18,8 +19,8 @@ HEAD_FIELDS = 100
 HEAD_SECONDS = 10.0
 # For a client that takes nothing of its answer. Long, because somebody may read a log in a pager.
 WRITE_SECONDS = 300.0
-# What waits in memory for a client that does not read; asyncio's own bound under TLS is eight times as much.
-WRITE_BYTES = 64 * 1024
+# What waits in memory for a client that does not read, beside what TLS and the socket hold of it.
+WRITE_BYTES = 32 * 1024
 # After a refusal the rest of the request is read and dropped, else the client may never see the answer.
 LINGER_SECONDS = 2.0
 LINGER_BYTES = 4 * 1024 * 1024
@@ -159,6 +160,8 @@ class Front:
     def _give_back(self) -> None:
         self._timer, self._closed = None, 0
         if self._trim is not None:
+            # What a connection was made of may lead in circles. What was there at the start is not looked at again.
+            gc.collect()
             # Beside the loop: it takes some milliseconds, and the call itself needs no interpreter.
             self._trimming = asyncio.get_running_loop().run_in_executor(None, self._trim)
 

@@ -62,7 +62,7 @@ class Strategic:
         if any(isinstance(each, dict) and each.get(_DIRECTIVE) == "replace" for each in patch):
             return [each for each in patch if not (isinstance(each, dict) and _DIRECTIVE in each)]
         items, inner = dict(enumerate(target)), self._resolved(schema.get("items") or {})
-        places: dict[bytes, list[int]] = {}
+        places: dict[str, list[int]] = {}
         for index, item in items.items():
             places.setdefault(_spelled(_key_of(item, key)), []).append(index)
         count = len(target)
@@ -145,10 +145,10 @@ def _sorted(items: list[Any], order: list[Any], *, key: Any) -> list[Any]:
     return result
 
 
-def _spelled(value: Any) -> bytes:
+def _spelled(value: Any) -> str:
     """Return a value as it is written, by which equal ones are found at once."""
-    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
 
 
-def _spellings(values: list[Any]) -> frozenset[bytes]:
+def _spellings(values: list[Any]) -> frozenset[str]:
     return frozenset(map(_spelled, values))
