@@ -1,6 +1,7 @@
 """Attacks on the API server, and what a client that behaves notices of them."""
 
 import contextlib
+import itertools
 import json
 import resource
 import socket
@@ -12,6 +13,7 @@ import threading
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Self
 
 from paceline.client.access import Access
 from paceline.client.kubeconfig import load
@@ -95,7 +97,7 @@ class Beside:
         self._over = threading.Event()
         self._peak = 0
 
-    def __enter__(self) -> "Beside":
+    def __enter__(self) -> Self:
         self.before = memory_of(self._pid)
         self._authority = tempfile.NamedTemporaryFile(suffix=".crt")
         self._authority.write(self._target.access.ca)
@@ -114,7 +116,7 @@ class Beside:
         self._authority.close()
         said = json.loads(out)
         times = [datetime.fromisoformat(each) for each in said["renewed"]]
-        gaps = tuple((after - before).total_seconds() for before, after in zip(times, times[1:], strict=False))
+        gaps = tuple((after - before).total_seconds() for before, after in itertools.pairwise(times))
         self.noticed = Noticed(
             took=tuple(said["took"]),
             failed=tuple(said["failed"]),

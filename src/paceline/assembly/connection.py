@@ -137,6 +137,8 @@ class Connection(HttpToolsProtocol):
         """Collect the pieces: joining them one by one is quadratic."""
         self._url.append(url)
         self._size += len(url)
+        if self._size > HEAD_BYTES:
+            self._stop(_TOO_LONG)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Count what the head has, and stop where that is too much."""
@@ -147,7 +149,10 @@ class Connection(HttpToolsProtocol):
         super().on_header(name, value)
 
     def on_message_begin(self) -> None:
-        """Begin to count."""
+        """Begin to count; the head may begin behind another request in what has just come."""
+        if not self._fed:
+            self._fed = 1
+            self._wait()
         self._size = self._fields = 0
         self._url = []
         super().on_message_begin()
@@ -155,8 +160,6 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Start the request; from here on its own limits hold."""
         self.url = b"".join(self._url)
-        if self._size > HEAD_BYTES:
-            self._stop(self._overrun())
         if len(self.pipeline) >= PIPELINED:
             self._stop(_MALFORMED)
         self._is_in_head, self._deadline = False, None

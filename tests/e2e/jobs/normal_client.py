@@ -1,7 +1,7 @@
 """A client that behaves: it asks for the node's Lease again and again until its standard input ends.
 
-`python normal_client.py HOST:PORT CA TOKEN LEASE`; on stdout it says how long each answer took, and which renewals it saw.
-Every other request comes on a connection of its own.
+`python normal_client.py HOST:PORT CA TOKEN LEASE`; on stdout it says how long each answer took, and which renewals it
+saw. Every other request comes on a connection of its own.
 """
 
 import http.client
@@ -33,9 +33,8 @@ def main():
             answer = used.getresponse()
             body = answer.read()
             if answer.status != 200:
-                raise OSError(f"{answer.status} {body[:200]!r}")
-            renewal = json.loads(body)["spec"]["renewTime"]
-            if renewal not in renewed[-1:]:
+                failed.append(f"{answer.status} {body[:200]!r}")
+            elif (renewal := json.loads(body)["spec"]["renewTime"]) not in renewed[-1:]:
                 renewed.append(renewal)
         except (OSError, http.client.HTTPException) as error:
             failed.append(repr(error))
