@@ -22,7 +22,10 @@ async def app(scope, receive, send):
         size += len(message.get("body", b""))
         if not message.get("more_body"):
             break
-    body = json.dumps({"path": len(scope["raw_path"]), "body": size, "headers": len(scope["headers"])}).encode()
+    seen = {"path": len(scope["raw_path"]), "body": size, "headers": len(scope["headers"])}
+    if scope["path"] == "/who":
+        seen = {"client": scope["client"][0], "scheme": scope["scheme"]}
+    body = json.dumps(seen).encode()
     headers = [(b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": body})
@@ -107,6 +110,13 @@ async def test_a_head_in_single_bytes_is_read(port):
     answer = await said(port, *(sent[at : at + 1] for at in range(len(sent))), reads_on=True)
 
     assert status_of(answer)[1] == {"path": 4, "body": 2, "headers": 2}
+
+
+async def test_what_a_client_says_about_itself_is_not_believed(port):
+    forwarded = b"X-Forwarded-For: 10.9.8.7\r\nX-Forwarded-Proto: https\r\n\r\n"
+    answer = await said(port, b"GET /who HTTP/1.1\r\nHost: a\r\n" + forwarded, reads_on=True)
+
+    assert status_of(answer)[1] == {"client": "127.0.0.1", "scheme": "http"}
 
 
 async def test_several_requests_in_one_piece_are_answered_in_order(port):
