@@ -52,7 +52,7 @@ class Connection(HttpToolsProtocol):
         self._place = place
         # Whether the bytes that come next are part of a head, how many did, and what they amount to.
         self._is_in_head = True
-        self._fed = self._size = self._fields = 0
+        self._fed = self._size = 0
         self._url: list[bytes] = []
         # Of the body under way: what it takes on the wire beside what it carries.
         self._wire = self._carried = 0
@@ -141,19 +141,22 @@ class Connection(HttpToolsProtocol):
             self._stop(_TOO_LONG)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Count what the head has, and stop where that is too much."""
-        self._fields += 1
+        """Keep a field, and stop where the head has too much; all of it here, as every request has several."""
         self._size += len(name) + len(value)
-        if self._fields > HEAD_FIELDS or self._size > HEAD_BYTES:
+        headers = self.headers
+        if len(headers) >= HEAD_FIELDS or self._size > HEAD_BYTES:
             self._stop(_TOO_LARGE)
-        super().on_header(name, value)
+        name = name.lower()
+        if name == b"expect" and value.lower() == b"100-continue":
+            self.expect_100_continue = True
+        headers.append((name, value))
 
     def on_message_begin(self) -> None:
         """Begin to count; the head may begin behind another request in what has just come."""
         if not self._fed:
             self._fed = 1
             self._wait()
-        self._size = self._fields = 0
+        self._size = 0
         self._url = []
         super().on_message_begin()
 
