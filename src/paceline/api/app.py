@@ -178,7 +178,9 @@ class Api:
             return through
         if scope["method"] in {"GET", "HEAD"}:
             return await self._route(as_json(request))
-        size = int(request.headers.get("content-length") or MAX_BODY_BYTES)
+        # Without either header there is no body; what comes in chunks may be of any size.
+        unsaid = MAX_BODY_BYTES if "transfer-encoding" in request.headers else 0
+        size = int(request.headers.get("content-length") or unsaid)
         with self._server.fairness.body(request.caller, size):
             request = replace(request, body=await read_body(receive))
             return await self._route(as_json(request))
