@@ -54,7 +54,7 @@ IMPURE = {
 # Third parties, and doors to the machine, each with its home. A third party without a row has none.
 HOMES = {
     "websockets": ("client/",),
-    "httptools": ("client/wire.py",),
+    "httptools": ("client/wire.py", "assembly/connection.py"),
     "click": ("cli/",),
     "rich": ("cli/",),
     "cryptography": ("assembly/",),

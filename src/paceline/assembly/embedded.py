@@ -19,15 +19,17 @@ from paceline.api.tokens import AccountTokens
 from paceline.api.visits import Visits
 from paceline.assembly.controllers import Machine, make_basics, start_controllers, tell_of_api
 from paceline.assembly.daemon import last_port
+from paceline.assembly.front import Front
 from paceline.assembly.hold import hold, say_ready
 from paceline.assembly.keep_agent import keep_agent
 from paceline.assembly.keep_supervisor import Supervisor, keep_supervisor
 from paceline.assembly.keys import Keys, prepare_keys
 from paceline.assembly.kinds import define_kinds, live_kinds
-from paceline.assembly.listen import listening_ports, loopback_socket, pods_sockets, serve
-from paceline.assembly.machine import GC_THRESHOLD, OneThread, give_back, real_world
+from paceline.assembly.listen import listening_ports, loopback_socket, pods_sockets, serve, unix_socket
+from paceline.assembly.machine import GC_THRESHOLD, OneThread, give_back, real_world, trim_memory
 from paceline.assembly.mark import MarkedLog
 from paceline.assembly.network import Choice, bridge_name, close, prepare
+from paceline.assembly.open_files import raise_open_files
 from paceline.assembly.protect import be_spared_by_oom, close_home
 from paceline.assembly.settings import LOOPBACK, Settings
 from paceline.assembly.steady import ClockKeeper, open_clock
@@ -43,6 +45,8 @@ from paceline.world import World
 
 log = logging.getLogger(__name__)
 
+# `serve` of one application behind one front.
+Serving = Callable[..., Coroutine[Any, Any, None]]
 # Below the ports of jobs.
 API_PORTS = range(16_000, PORTS.start)
 
@@ -50,11 +54,12 @@ API_PORTS = range(16_000, PORTS.start)
 def run_control(settings: Settings, ready: Callable[[], None], supervisor: Supervisor | None = None) -> None:
     """Run the cluster in this process until a signal says stop; `ready` is called once it answers."""
     gc.set_threshold(GC_THRESHOLD, 50, 50)
+    open_files = raise_open_files()
     world = real_world()
     close_home(settings)
     be_spared_by_oom()
     with hold(settings.lock):
-        uvloop.run(_run(settings, run_cluster(settings, world, ready), supervisor))
+        uvloop.run(_run(settings, run_cluster(settings, world, ready, open_files=open_files), supervisor))
 
 
 async def _run(settings: Settings, cluster: Coroutine[Any, Any, None], supervisor: Supervisor | None) -> None:
@@ -80,7 +85,9 @@ def _continued(settings: Settings, world: World) -> tuple[World, ClockKeeper]:
     return replace(world, clock=clock), keeper
 
 
-async def run_cluster(settings: Settings, world: World, ready: Callable[[], None]) -> None:
+async def run_cluster(
+    settings: Settings, world: World, ready: Callable[[], None], *, open_files: int | None = None
+) -> None:
     """Open the store, serve the API, run the controllers and the agent, all until cancelled."""
     world, clock_keeper = _continued(settings, world)
     wanted = settings.port or last_port(settings)
@@ -103,20 +110,24 @@ async def run_cluster(settings: Settings, world: World, ready: Callable[[], None
             group.create_task(store.run())
             group.create_task(clock_keeper.run())
             group.create_task(_end_after_failure(store))
+            front = Front(trim=trim_memory)
             started = asyncio.Event()
-            group.create_task(serve(app, sock, tls=(keys.certificate, keys.key), started=started))
+            group.create_task(serve(app, sock, tls=(keys.certificate, keys.key), started=started, front=front))
             await started.wait()
+            await _open_to_agent(group, app, settings)
             await make_basics(cluster)
             async with asyncio.TaskGroup() as controllers:
                 volumes = PurePosixPath(settings.volumes)
                 # On a thread of its own, which goes into other networks for a moment.
                 choice = await OneThread("network").run(functools.partial(prepare, settings))
-                await _open_to_pods(controllers, app, settings, (choice, port), keys=keys)
+                await _open_to_pods(
+                    controllers, functools.partial(serve, app, front=front), settings, (choice, port), keys=keys
+                )
                 await tell_of_api(cluster, choice.gateway, port)
                 machine = replace(_machine(settings, keys), shares_network=choice.subnet is None, visits=visits)
                 # First, for it takes longest, and in a process of its own.
                 agent_is_ready = asyncio.Event()
-                controllers.create_task(keep_agent(settings, agent_is_ready))
+                controllers.create_task(keep_agent(settings, agent_is_ready, open_files=open_files))
                 await define_kinds(cluster)
                 await start_controllers(controllers, cluster, world, volumes=volumes, machine=machine)
                 await agent_is_ready.wait()
@@ -163,11 +174,19 @@ def _server(keys: Keys, store: Store, world: World, *, nodes: Nodes, port: int) 
         nodes=nodes,
         tokens=tokens,
         mounts_tokens=True,
+        blocking=OneThread("large"),
     )
 
 
+async def _open_to_agent(group: asyncio.TaskGroup, app: App, settings: Settings) -> None:
+    """Keep a lane for the agent: a socket of its own, whose places nobody else can take."""
+    started = asyncio.Event()
+    group.create_task(serve(app, unix_socket(settings.agent_lane), tls=None, started=started))
+    await started.wait()
+
+
 async def _open_to_pods(
-    group: asyncio.TaskGroup, app: App, settings: Settings, where: tuple[Choice, int], *, keys: Keys
+    group: asyncio.TaskGroup, serving: Serving, settings: Settings, where: tuple[Choice, int], *, keys: Keys
 ) -> None:
     """Listen on the bridge too, where there is one: pods on it do not reach the machine's loopback."""
     choice, port = where
@@ -175,7 +194,7 @@ async def _open_to_pods(
         return
     for sock in pods_sockets(choice.gateway, port, bridge_name(settings.home)):
         started = asyncio.Event()
-        group.create_task(serve(app, sock, tls=(keys.certificate, keys.key), started=started))
+        group.create_task(serving(sock, tls=(keys.certificate, keys.key), started=started))
         await started.wait()
 
 

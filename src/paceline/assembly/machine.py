@@ -47,6 +47,13 @@ def real_world(mark: str = "") -> World:
 def give_back() -> None:
     """Give what a start has used and left free back to the machine; a C library that cannot do so keeps it."""
     gc.collect()
+    # All of this stays: later searches for garbage need not look at it.
+    gc.freeze()
+    trim_memory()
+
+
+def trim_memory() -> None:
+    """Give freed memory back to the machine; the interpreter goes on meanwhile."""
     with contextlib.suppress(AttributeError, OSError):
         ctypes.CDLL(None).malloc_trim(0)
 

@@ -67,6 +67,11 @@ class Settings:
         return self.home / "agent.sock"
 
     @property
+    def agent_lane(self) -> Path:
+        """Where the API server answers the node agent alone, however many others there are."""
+        return self.home / "api.sock"
+
+    @property
     def agent_access(self) -> Path:
         """Where the node agent finds the address and its own token."""
         return self.keys / "agent.kubeconfig"

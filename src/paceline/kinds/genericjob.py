@@ -90,20 +90,21 @@ def check(job: GenericJob, path: str) -> tuple[Fault, ...]:
     if job.service is not None:
         found += _check_ports(job.service.ports, f"{path}.service.ports")
     if not replicas:
+        variables = _variables(job)
         for where, template in templates(job, path):
-            found += _variables(job).check(template, where)
+            found += variables.check(template, where)
     return tuple(found)
 
 
 def expand(job: GenericJob, site: Site) -> Gang:
     """Spell out the members; the deciding one is the first that the first success rule names."""
     success = tuple(_places(rule) for rule in job.success_rules)
-    specs = {spec.type: spec for spec in job.replica_specs}
+    specs, variables = {spec.type: spec for spec in job.replica_specs}, _variables(job)
     restarts = {role: restart_object(spec.restart_policy) for role, spec in specs.items()}
     members = tuple(
         Member(
             place=place,
-            template=_template(job, specs[place.role].template, site=site, place=place),
+            template=_template(job, specs[place.role].template, variables, site=site, place=place),
             restart=RestartPolicy(restarts[place.role].policy),
         )
         for place in places(job)
@@ -149,11 +150,13 @@ KIND = JobKind(
 )
 
 
-def _template(job: GenericJob, template: Mapping[str, Any], *, site: Site, place: Place) -> Mapping[str, Any]:
+def _template(
+    job: GenericJob, template: Mapping[str, Any], variables: Variables, *, site: Site, place: Place
+) -> Mapping[str, Any]:
     if site.is_resumed:
         template = resumed(template, job.run_mode, role=place.role, main=0)
     template = debugged(template, job.run_mode, role=place.role, main=0)
-    filled = _variables(job).fill(template, site=site, place=place)
+    filled = variables.fill(template, site=site, place=place)
     # T9k's own labels of this kind.
     return with_labels(filled, {"genericjob": site.job, "genericjob-replica": f"{site.job}-{place}"})
 
@@ -181,10 +184,11 @@ def _check_rules(rules: tuple[RankRule, ...], counts: Mapping[str, int], path: s
 
 
 def _check_ports(ports: tuple[ServicePort, ...], path: str) -> Iterator[Fault]:
-    names = [each.name for each in ports]
+    seen: set[str] = set()
     for index, each in enumerate(ports):
-        if each.name in names[:index]:
+        if each.name in seen:
             yield duplicate(f"{path}[{index}].name", each.name)
+        seen.add(each.name)
         if each.target_port is not None and str(each.target_port) != str(each.port):
             hint = f"replicas are reached directly; leave it out, or say {each.port}"
             yield invalid(f"{path}[{index}].targetPort", each.target_port, hint)

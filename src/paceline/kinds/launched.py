@@ -79,9 +79,11 @@ class Job(Protocol):
 def check(job: Job, path: str) -> Iterator[Fault]:
     """Name what breaks a rule between fields that both kinds have."""
     where, types = f"{path}.replicaSpecs", [each.type for each in job.replica_specs]
+    seen: set[str] = set()
     for index, each in enumerate(job.replica_specs):
-        if each.type in types[:index]:
+        if each.type in seen:
             yield duplicate(f"{where}[{index}].type", each.type)
+        seen.add(each.type)
         if each.type == LAUNCHER and each.replicas > 1:
             yield invalid(f"{where}[{index}].replicas", each.replicas, "there is one launcher; ask for 1")
     yield from check_run_mode(job.run_mode, (LAUNCHER, WORKER), f"{path}.runMode")
@@ -169,7 +171,12 @@ def own_env(job: Job, launcher: Free) -> dict[str, str]:
     worker = _spec(job, WORKER).template or {}
     theirs = worker["spec"]["containers"][main_container(worker, WORKER)].get("env") or ()
     mine = launcher["spec"]["containers"][main_container(launcher, LAUNCHER)].get("env") or ()
-    return {each["name"]: each.get("value") or "" for each in mine if each not in theirs and "valueFrom" not in each}
+    known = {each["name"]: each for each in theirs}
+    return {
+        each["name"]: each.get("value") or ""
+        for each in mine
+        if known.get(each["name"]) != each and "valueFrom" not in each
+    }
 
 
 def gang(job: Job, template: Callable[[Place, Free], Free], files: Launch) -> Gang:

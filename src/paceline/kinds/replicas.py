@@ -39,9 +39,10 @@ def templates_of(specs: Sequence[Replica], path: str) -> tuple[Located, ...]:
 
 def check_replicas(specs: Sequence[Replica], path: str) -> Iterator[Fault]:
     """Name replica types that are there twice, and what is wrong with the templates."""
-    types = types_of(specs)
-    for index, name in enumerate(types):
-        if name in types[:index]:
+    seen: set[str] = set()
+    for index, name in enumerate(types_of(specs)):
+        if name in seen:
             yield duplicate(f"{path}[{index}].type", name)
+        seen.add(name)
     for where, template in templates_of(specs, path):
         yield from check_template(template, where)

@@ -69,8 +69,9 @@ def check_run_mode(mode: RunMode | None, types: tuple[str, ...], path: str) -> I
         **{f"{path}.debug.replicaSpecs[{index}].type": each.type for index, each in enumerate(debugs)},
         **{f"{path}.pause.resumeSpecs[{index}].type": each.type for index, each in enumerate(resumes)},
     }
+    known = frozenset(types)
     for where, role in named.items():
-        if role not in types:
+        if role not in known:
             yield unsupported(where, role, types)
 
 

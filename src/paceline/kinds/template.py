@@ -184,9 +184,11 @@ def _check(spec: PodSpec, path: str) -> Iterator[Fault]:
 
 
 def _twice(names: list[str], path: str) -> Iterator[Fault]:
+    seen: set[str] = set()
     for index, name in enumerate(names):
-        if name in names[:index]:
+        if name in seen:
             yield duplicate(f"{path}[{index}].name", name)
+        seen.add(name)
 
 
 def _check_mounts(container: Container, volumes: set[str], path: str) -> Iterator[Fault]:

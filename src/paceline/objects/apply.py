@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from paceline.errors import Malformed
-from paceline.objects.fieldset import Path, Paths, covers, decode, has, minus, minus_all, nested, spell
+from paceline.objects.fieldset import Path, Paths, covers, decode, minus, minus_all, nested, shared, spell
 from paceline.objects.managed import (
     BEFORE_APPLY,
     UPDATE,
@@ -88,9 +88,9 @@ def _apply(known: Type, live: Object | None, managed: Managed, *, said: Said, no
     found = compare(known, there, new).without(said.ignored)
     changed = (*found.modified, *found.added)
     others = {each: entry for each, entry in managed.items() if each != identity}
-    if not said.force and (clashes := tuple(_clashes(others, changed))):
+    if not said.force and (clashes := tuple(_clashes(others, frozenset(changed)))):
         raise Clashes(clashes)
-    taken = (*changed, *found.removed)
+    taken = frozenset((*changed, *found.removed))
     left = {each: replace(entry, fields=minus(entry.fields, taken)) for each, entry in others.items()}
     entries = {each: entry for each, entry in (*left.items(), (identity, mine)) if entry.fields}
     if new == there and identity in entries:
@@ -99,11 +99,10 @@ def _apply(known: Type, live: Object | None, managed: Managed, *, said: Said, no
     return new, entries
 
 
-def _clashes(others: Managed, changed: tuple[Path, ...]) -> Iterator[Clash]:
+def _clashes(others: Managed, changed: Paths) -> Iterator[Clash]:
     for _, entry in sorted(others.items(), key=lambda each: each[1].author.name):
-        for path in sorted(changed):
-            if has(entry.fields, path):
-                yield Clash(author=entry.author, path=path)
+        for path in sorted(shared(entry.fields, changed)):
+            yield Clash(author=entry.author, path=path)
 
 
 def _pruned(known: Type, new: Object, managed: Managed, *, last: Paths, said: Paths) -> Object:
@@ -179,9 +178,11 @@ def said_of(clashes: tuple[Clash, ...]) -> str:
         only = clashes[0]
         return f"Apply failed with 1 conflict: conflict with {named_author(only.author)}: {spell(only.path)}"
     lines: list[str] = []
+    heads: set[str] = set()
     for clash in clashes:
         head = f"conflicts with {named_author(clash.author)}:"
-        if head not in lines:
+        if head not in heads:
+            heads.add(head)
             lines.append(head)
         lines.append(f"- {spell(clash.path)}")
     return f"Apply failed with {len(clashes)} conflicts: " + "\n".join(lines)

@@ -149,13 +149,13 @@ def entries_are_gone(said: Any) -> bool:
 def updated(managed: Managed, author: Author, found: Comparison, *, now: str) -> Managed:
     """Give the entries after a plain write: what it changed is its author's, and nobody else's."""
     changed = (*found.added, *found.modified)
-    taken = (*changed, *found.removed)
+    taken, removed = frozenset((*changed, *found.removed)), frozenset(found.removed)
     if not taken:
         return managed
     left: Managed = {}
     for identity, entry in managed.items():
         # What an author has already and changes again stays theirs.
-        fields = minus(entry.fields, found.removed if identity == author.identity else taken)
+        fields = minus(entry.fields, removed if identity == author.identity else taken)
         if fields:
             left[identity] = entry if fields is entry.fields else replace(entry, fields=fields)
     if mine := owned_paths(changed):
@@ -196,26 +196,30 @@ def capped(managed: Managed) -> Managed:
     many = len(writers)
     if many <= MAX_WRITERS:
         return managed
-    kept, first = dict(managed), {}
+    kept = dict(managed)
+    together: dict[str, list[Entry]] = {}
     for entry in writers:
         if many <= MAX_WRITERS:
             break
-        version = entry.author.api_version
-        if version not in first:
-            first[version] = entry
+        entries = together.setdefault(entry.author.api_version, [])
+        many -= bool(entries)
+        entries.append(entry)
+    for version, entries in together.items():
+        if len(entries) == 1:
             continue
         bucket = Author(name=ANCIENT, api_version=version)
-        before = kept.get(bucket.identity) or kept.pop(first[version].author.identity)
-        kept.pop(entry.author.identity, None)
-        together = union(before.fields, entry.fields)
-        kept[bucket.identity] = Entry(author=bucket, time=entry.time, fields=together)
-        many -= 1
+        for entry in entries:
+            del kept[entry.author.identity]
+        if bucket.identity in kept:
+            entries.append(kept.pop(bucket.identity))
+        fields = union(*(entry.fields for entry in entries))
+        kept[bucket.identity] = Entry(author=bucket, time=entries[-1].time, fields=fields)
     return kept
 
 
-def union(one: Fields, other: Fields) -> Fields:
-    """Give what is in either of two sets."""
-    return encode(decode(one) | decode(other))
+def union(*sets: Fields) -> Fields:
+    """Give what is in any of some sets."""
+    return encode(frozenset().union(*map(decode, sets)))
 
 
 def without_entries(obj: Object) -> Object:

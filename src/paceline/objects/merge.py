@@ -1,5 +1,6 @@
 """Objects by their types: what differs between two, which fields one has, two made one, parts taken out."""
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -126,11 +127,10 @@ def whole(known: Type, value: Any) -> Fields:
     return in_order(fields)
 
 
-def _by_step(known: Type, items: Any) -> dict[str, tuple[Any, ...]]:
-    found: dict[str, tuple[Any, ...]] = {}
+def _by_step(known: Type, items: Any) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
     for item in items:
-        step = step_to(known, item)
-        found[step] = (*found[step], item) if step in found else (item,)
+        found.setdefault(step_to(known, item), []).append(item)
     return found
 
 
@@ -153,7 +153,7 @@ def said_in(known: Type, value: Any) -> Fields | None:
     return in_order(fields) if fields else None
 
 
-def _said_in_twins(known: Type, items: tuple[Any, ...]) -> Fields:
+def _said_in_twins(known: Type, items: list[Any]) -> Fields:
     return encode(path for item in items for path in paths_of(known.items or PIECE, item) if path)
 
 
@@ -200,14 +200,15 @@ def _merged_lists(known: Type, live: list[Any], said: list[Any]) -> list[Any]:
     """Merge items that are the same one; the order is what is said, and others keep their place between those."""
     left, wanted = [(step_to(known, item), item) for item in live], _by_step(known, said)
     there = _by_step(known, live)
-    shared = [step for step in wanted if step in there]
+    # Both are taken from the front only, in the order of what is said.
+    shared = deque(step for step in wanted if step in there)
     inner, result = known.items or PIECE, []
-    waiting = list(wanted)
+    waiting, taken = deque(wanted), set[str]()
 
     def take(step: str) -> None:
-        waiting.remove(step)
-        if step in shared:
-            shared.remove(step)
+        taken.add(waiting.popleft())
+        if shared and shared[0] == step:
+            shared.popleft()
         # One of several twins is not known to be the one that is meant.
         before = there[step][0] if len(there.get(step, ())) == 1 else ABSENT
         result.append(merged(inner, before, wanted[step][0]))
@@ -216,14 +217,14 @@ def _merged_lists(known: Type, live: list[Any], said: list[Any]) -> list[Any]:
         if step not in wanted:
             result.append(item)
             continue
-        if step not in waiting or (shared and shared[0] != step):
+        if step in taken or (shared and shared[0] != step):
             # Placed already, or its turn comes where it is said.
             continue
         while waiting and waiting[0] != step:
             take(waiting[0])
         take(step)
-    for step in tuple(waiting):
-        take(step)
+    while waiting:
+        take(waiting[0])
     return result
 
 

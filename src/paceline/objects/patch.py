@@ -10,6 +10,9 @@ MAX_OPERATIONS = 10_000
 # Copies of copies double with every operation; all of them together may have this much.
 MAX_COPIED_BYTES = 3 * 1024 * 1024
 
+# The containers that a patch has copied and may change in place, by id; held, so that no other gets the id.
+Ours = dict[int, Any]
+
 
 class Unfit(Malformed):
     """A patch that can be read but does not fit the object it is for."""
@@ -35,10 +38,11 @@ def apply_operations(target: Any, operations: Any) -> Any:
     if len(operations) > MAX_OPERATIONS:
         raise Malformed(f"a JSON patch may have at most {MAX_OPERATIONS} operations")
     room = MAX_COPIED_BYTES
+    ours: Ours = {}
     for number, operation in enumerate(operations):
         try:
             room = _room_after(room, target, operation)
-            target = _apply(target, operation)
+            target = _apply(target, operation, ours)
         except Unfit as error:
             raise Unfit(f"operation {number} of the patch: {error}") from error
     return target
@@ -53,26 +57,28 @@ def _room_after(room: int, target: Any, operation: Any) -> int:
     return room
 
 
-def _apply(target: Any, operation: Any) -> Any:
+def _apply(target: Any, operation: Any, ours: Ours) -> Any:
     if not isinstance(operation, dict):
         raise Unfit("it is not an object")
     path = _steps(operation, "path")
     match operation.get("op"):
         case "add":
-            return _put(target, path, _value(operation))
+            return _put(target, path, _value(operation), ours)
         case "remove":
-            return _drop(target, path)
+            return _drop(target, path, ours)
         case "replace":
             value = _value(operation)
             if not path:
                 return value
-            return _replace(target, path, value)
+            return _replace(target, path, value, ours)
         case "move":
             start = _steps(operation, "from")
             value = _find(target, start)
-            return _put(_drop(target, start), path, value)
+            return _put(_drop(target, start, ours), path, value, ours)
         case "copy":
-            return _put(target, path, _found(target, _steps(operation, "from")))
+            # Apart from what it is a copy of, which may be changed in place.
+            value = orjson.loads(orjson.dumps(_found(target, _steps(operation, "from"))))
+            return _put(target, path, value, ours)
         case "test":
             if _find(target, path) != _value(operation):
                 raise Unfit(f"the value at {operation['path']!r} is another one")
@@ -113,50 +119,69 @@ def _found(target: Any, path: tuple[str, ...]) -> Any:
     return None if is_gap else _find(target, path)
 
 
-def _put(target: Any, path: tuple[str, ...], value: Any) -> Any:
-    """Give a copy of `target` with a value at a path; only what lies on the path is copied."""
+def _our(target: Any, ours: Ours) -> Any:
+    """Return a container that may be changed in place: the copy that an earlier operation made, or one made now."""
+    if id(target) in ours:
+        return target
+    copy = target.copy()
+    ours[id(copy)] = copy
+    return copy
+
+
+def _put(target: Any, path: tuple[str, ...], value: Any, ours: Ours) -> Any:
+    """Give `target` with a value at a path; what lies on the path is copied, once for all operations."""
     if not path:
         return value
     step, rest = path[0], path[1:]
     if isinstance(target, dict):
         if rest and step not in target:
             raise Unfit(f"there is nothing at {_spelled(path)!r}")
-        return {**target, step: _put(target.get(step), rest, value)}
+        inner = _put(target.get(step), rest, value, ours)
+        target = _our(target, ours)
+        target[step] = inner
+        return target
     if isinstance(target, list):
-        copy = list(target)
         if rest:
             at = _index(target, step)
-            copy[at] = _put(target[at], rest, value)
+            inner = _put(target[at], rest, value, ours)
+            target = _our(target, ours)
+            target[at] = inner
         else:
-            at = len(copy) if step == "-" else _index(target, step, end=1)
-            copy.insert(at, value)
-        return copy
+            at = len(target) if step == "-" else _index(target, step, end=1)
+            target = _our(target, ours)
+            target.insert(at, value)
+        return target
     raise Unfit(f"there is nothing at {_spelled(path)!r}")
 
 
-def _replace(target: Any, path: tuple[str, ...], value: Any) -> Any:
-    """Give a copy of `target` with another value at a path; a field need not be there, but what holds it must."""
+def _replace(target: Any, path: tuple[str, ...], value: Any, ours: Ours) -> Any:
+    """Give `target` with another value at a path; a field need not be there, but what holds it must."""
     holder = _find(target, path[:-1])
     if isinstance(holder, dict):
-        return _put(target, path, value)
+        return _put(target, path, value, ours)
     _find(target, path)
-    return _put(_drop(target, path), path, value)
+    return _put(_drop(target, path, ours), path, value, ours)
 
 
-def _drop(target: Any, path: tuple[str, ...]) -> Any:
+def _drop(target: Any, path: tuple[str, ...], ours: Ours) -> Any:
     if not path:
         raise Unfit("it would remove the whole object")
     step, rest = path[0], path[1:]
     if isinstance(target, dict) and step in target:
-        if rest:
-            return {**target, step: _drop(target[step], rest)}
-        return {name: value for name, value in target.items() if name != step}
+        return _dropped(target, step, rest, ours)
     if isinstance(target, list):
-        at = _index(target, step)
-        if rest:
-            return [*target[:at], _drop(target[at], rest), *target[at + 1 :]]
-        return [*target[:at], *target[at + 1 :]]
+        return _dropped(target, _index(target, step), rest, ours)
     raise Unfit(f"there is nothing at {_spelled(path)!r}")
+
+
+def _dropped(target: Any, place: str | int, rest: tuple[str, ...], ours: Ours) -> Any:
+    inner = _drop(target[place], rest, ours) if rest else None
+    target = _our(target, ours)
+    if rest:
+        target[place] = inner
+    else:
+        del target[place]
+    return target
 
 
 def _index(target: list[Any], step: str, *, end: int = 0) -> int:

@@ -1,6 +1,7 @@
 """The feed of what changed: the history that is kept, and everyone who follows it."""
 
 import asyncio
+import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from types import TracebackType
@@ -60,16 +61,22 @@ class Watch:
             raise StopAsyncIteration
         return self._unread.popleft()
 
-    async def take(self) -> tuple[Record, ...]:
-        """Wait until there is something to read and give all of it; nothing once the watch has ended or was nudged."""
+    async def take(self, most_bytes: int = sys.maxsize) -> tuple[Record, ...]:
+        """Wait until there is something to read and give it, or the first so many bytes of it and at least one record.
+
+        Gives nothing once the watch has ended or was nudged.
+        """
         if not self._unread and self._ended_at is None:
             self._wake.clear()
             await self._wake.wait()
         if self._ended_at is not None:
             await self._news()
-        taken = tuple(self._unread)
-        self._unread.clear()
-        return taken
+        taken: list[Record] = []
+        size = 0
+        while self._unread and size < most_bytes:
+            taken.append(self._unread.popleft())
+            size += len(taken[-1].value)
+        return tuple(taken)
 
     async def _news(self) -> bool:
         while not self._unread:

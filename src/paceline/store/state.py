@@ -2,6 +2,7 @@
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from paceline.store.log import Op, Record
@@ -36,9 +37,12 @@ class State:
 
     def under(self, prefix: str) -> tuple[Stored, ...]:
         """Give everything whose key begins with a prefix, in the order of keys."""
-        start = bisect_left(self._keys, prefix)
-        end = bisect_right(self._keys, prefix, lo=start, key=lambda key: key[: len(prefix)])
-        return tuple(map(self._found.__getitem__, self._keys[start:end]))
+        while True:
+            start = bisect_left(self._keys, prefix)
+            end = bisect_right(self._keys, prefix, lo=start, key=lambda key: key[: len(prefix)])
+            # The check of a large object reads on a thread of its own: a key may go while it looks.
+            with suppress(KeyError):
+                return tuple(map(self._found.__getitem__, self._keys[start:end]))
 
     def load(self, records: Iterable[Record]) -> None:
         """Begin with the newest record of every key."""
