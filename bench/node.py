@@ -77,7 +77,7 @@ async def log(chosen):
 async def idle(_chosen):
     """What a cluster costs that has nothing to do, and one whose pods sleep and are measured."""
     with embedded() as cluster:
-        pids = {"control": cluster.control_pid, "agent": cluster.agent_pid}
+        pids = {"supervisor": cluster.supervisor_pid, "control": cluster.control_pid, "agent": cluster.agent_pid}
         empty = await cpu_share(pids)
         memory = {name: memory_of(pid) for name, pid in pids.items()}
         async with connected(cluster) as api:
@@ -87,7 +87,7 @@ async def idle(_chosen):
         full = await cpu_share(pids)
     for name in pids:
         rss, pss = memory[name]
-        print(f"{name:8} idle: {empty[name]:5.2f} % of a core, Rss {rss:5.1f} MB, Pss {pss:5.1f} MB", end="; ")
+        print(f"{name:10} idle: {empty[name]:5.2f} % of a core, Rss {rss:5.1f} MB, Pss {pss:5.1f} MB", end="; ")
         print(f"with {SLEEPERS} pods: {full[name]:5.2f} %")
 
 

@@ -89,7 +89,7 @@ def settings(name, owners):
 
 def held_by(cluster):
     """Give what each process holds, alone and with its part of what it shares, in MB."""
-    pids = {"control": cluster.control_pid, "agent": cluster.agent_pid}
+    pids = {"supervisor": cluster.supervisor_pid, "control": cluster.control_pid, "agent": cluster.agent_pid}
     return {name: memory_of(pid) for name, pid in pids.items()}
 
 

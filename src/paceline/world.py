@@ -18,7 +18,10 @@ class Clock(Protocol):
     """Time for people and records, and time for measuring."""
 
     def now(self) -> datetime:
-        """Tell the wall-clock time in UTC; it may jump."""
+        """Return the time in UTC by which records are stamped and decisions made.
+
+        In the embedded cluster it is the cluster's time, which setting the machine's clock does not move.
+        """
         ...
 
     def monotonic(self) -> float:
@@ -77,6 +80,13 @@ class Files(Protocol):
         """Make a folder and its parents; being there already is fine."""
         ...
 
+    def make_beneath(self, root: Path, inner: str, mode: int) -> None:
+        """Make the folder at a relative path in a folder that containers write to, and those on the way to it.
+
+        What is there already is fine. OSError EXDEV when a link leads out; nothing outside is ever touched.
+        """
+        ...
+
     def names(self, path: Path) -> tuple[str, ...]:
         """List a folder's entries, sorted; a missing folder has none."""
         ...
@@ -117,7 +127,10 @@ class Files(Protocol):
         ...
 
     def remove(self, path: Path) -> None:
-        """Remove a file or a whole folder without following links; already gone is fine."""
+        """Remove a file or a whole folder without following links; already gone is fine.
+
+        The folder that it is in must not be one that containers write to.
+        """
         ...
 
 

@@ -12,6 +12,7 @@ from paceline.node.hosts import HEAD
 from paceline.node.images import Images
 from paceline.node.logs import LogQuery, read_log
 from paceline.node.records import read_ended, read_started
+from paceline.node.start import binds_of
 from paceline.node.workshop import NoWorkshop
 from paceline.world import World
 
@@ -98,9 +99,11 @@ def prepare(world, root, command, *, name="0", held_to=None, **launch):
     )
     intent = {
         "cgroup": launch_limits(held_to, folder),
+        "process": sandbox.process_of(plan, HOST),
         "argv": [find_sandbox(), "--", *sandbox.command(plan, HOST)],
         "options": sandbox.options(plan, HOST),
         "environment": "host",
+        "binds": binds_of(plan, root / "mounts" if HOST.may_mount else None),
         "notFound": f"{command[0]}: not found in environment host",
     }
     world.files.overwrite(folder / shim.INTENT, shim.encode(intent), 0o600)

@@ -1,7 +1,7 @@
 """One embedded cluster per test module: the real command, started once, ended for good."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +10,26 @@ from paceline.testing.embedded import Embedded, embedded
 from tests.e2e.boxes import machine, prepare
 
 HERE = Path(__file__).parent
+# Of a cluster's own log, where a test has failed.
+SHOWN_LINES = 40
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show beside a failure what the clusters of its test say, and which of their processes are there."""
+    report = yield
+    if report.failed:
+        for name, value in getattr(item, "funcargs", {}).items():
+            if isinstance(value, Embedded):
+                report.sections.append((f"{name} in {value.home}", state_of(value)))
+    return report
+
+
+def state_of(cluster: Embedded) -> str:
+    pids = {"supervisor": cluster.supervisor_pid, "control": cluster.control_pid, "agent": cluster.agent_pid}
+    log = cluster.settings.log
+    lines = log.read_text(errors="replace").splitlines()[-SHOWN_LINES:] if log.exists() else ["it has no log"]
+    return "\n".join((f"processes: {pids}", *lines))
 
 
 @pytest.fixture(scope="module")

@@ -230,9 +230,9 @@ def assert_read_back(crowd: Crowd, pods: dict[str, dict[str, Any]]) -> None:
 
 
 def strangers(cluster: Embedded) -> list[str]:
-    """The processes beside control, agent and nursery; an agent that has started nothing yet has no nursery."""
+    """The processes beside our own; an agent that has started nothing yet has no nursery."""
     found = [words for pid in leftovers(cluster.home) if (words := " ".join(arguments(pid)))]
-    for known in ("paceline.assembly.control", "paceline.assembly.agent", "nursery.py"):
+    for known in ("paceline.assembly.supervise", "paceline.assembly.control", "paceline.assembly.agent", "nursery.py"):
         mine = next((words for words in found if known in words), None)
         if mine is not None:
             found.remove(mine)

@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -55,8 +54,7 @@ def refused_up(cluster: Embedded) -> str:
 
 
 def crash(cluster: Embedded) -> None:
-    os.kill(cluster.control_pid or 0, signal.SIGKILL)
-    wait_until("the cluster has gone", lambda: cluster.control_pid is None and cluster.agent_pid is None)
+    cluster.kill_control_plane()
 
 
 @pytest.fixture

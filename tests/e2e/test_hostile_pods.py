@@ -42,8 +42,8 @@ TRICKS = (
 )
 # A tenth of a CPU each, so that storms leave something to the others.
 LIMITS = {"limits": {"cpu": "100m", "memory": "128Mi"}}
-# control, agent and nursery
-OURS = 3
+# supervisor, control, agent and nursery
+OURS = 4
 
 
 def trick_of(number: int) -> str:

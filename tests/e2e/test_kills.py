@@ -1,4 +1,8 @@
-"""kill -9 of the control process, of the node agent and of both, at random moments: the job does not notice."""
+"""kill -9 of the control process, of the node agent and of the whole control plane, at random moments.
+
+The job does not notice. A control process and an agent come back by themselves; after a kill of all of them, which
+includes the supervisor, a person starts the cluster.
+"""
 
 import contextlib
 import json
@@ -17,13 +21,14 @@ from pathlib import Path
 import pytest
 import yaml
 
+from paceline.assembly.hold import is_ready
 from paceline.testing.embedded import Embedded, embedded, paceline_command, processes_with, wait_until
 from tests.e2e.counting import MEMBERS, Counting, is_sandbox, told_about
 from tests.e2e.watching import folder_of
 
 log = logging.getLogger(__name__)
 
-TARGETS = ("control", "agent", "both")
+TARGETS = ("control", "agent", "all")
 # Moments at which each of them is killed, in `make test` and in `make soak`.
 FEW, MANY = 5, 20
 EXAMPLE = Path(__file__).parents[2] / "examples" / "01-digits"
@@ -79,27 +84,35 @@ def pod_folders(cluster: Embedded) -> set[Path]:
 
 
 def kill(cluster: Embedded, target: str) -> None:
-    """End a process as a crash does, or two of them at once."""
-    pids = {"control": [cluster.control_pid], "agent": [cluster.agent_pid]}
-    for pid in pids.get(target) or [cluster.control_pid, cluster.agent_pid]:
-        assert pid is not None
-        os.kill(pid, signal.SIGKILL)
-
-
-def bring_back(cluster: Embedded, target: str, agent: int | None) -> None:
-    """The agent is started again by the control process; that one by a person."""
-    if target == "agent":
-        wait_until("the agent is back", lambda: cluster.agent_pid not in (None, agent))
+    """End a process as a crash does, or all of them at once."""
+    if target == "all":
+        cluster.kill_control_plane()
         return
-    wait_until("the control process is gone", lambda: cluster.control_pid is None)
+    pid = {"control": cluster.control_pid, "agent": cluster.agent_pid}[target]
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+
+
+def bring_back(cluster: Embedded) -> None:
+    """Start the cluster as a person does, after all of it was killed."""
     up = cluster.paceline("up", "-d")
     assert up.code == 0, up.out + up.err
 
 
 def kill_and_bring_back(cluster: Embedded, target: str) -> None:
-    agent = cluster.agent_pid
+    control, agent = cluster.control_pid, cluster.agent_pid
     kill(cluster, target)
-    bring_back(cluster, target, agent)
+    if target == "all":
+        bring_back(cluster)
+        return
+    wait_until("the agent is back", lambda: cluster.agent_pid not in (None, agent))
+    if target == "control":
+        wait_until("the control process is back", lambda: is_back(cluster, control))
+
+
+def is_back(cluster: Embedded, control: int | None) -> bool:
+    """Tell whether another control process is there and ready, without anybody having started it."""
+    return cluster.control_pid not in (None, control) and is_ready(cluster.settings.lock)
 
 
 @pytest.mark.parametrize(("target", "number"), rounds(FEW, MANY))
@@ -169,12 +182,12 @@ def test_how_members_ended_while_nobody_watched_is_collected(cluster: Embedded, 
     job.wait_running()
     volume = job.volume()
     folders = {uid: cluster.settings.agent / "pods" / uid for uid, _, _ in job.ledger()}
-    kill(cluster, "both")
+    kill(cluster, "all")
     (volume / "go").touch()
     ends = {uid: wait_until("a shim records the end", lambda f=folder: end_in(f)) for uid, folder in folders.items()}
     wait_until("no process is left", lambda: not job.processes())
 
-    bring_back(cluster, "both", None)
+    bring_back(cluster)
 
     status = job.wait(phase)
     assert (status["attempt"], status["backoffCount"]) == (0, 0)
@@ -225,11 +238,11 @@ def test_an_agent_that_hangs_is_ended_by_the_next_start(cluster: Embedded) -> No
     job = Counting(cluster=cluster, lines=3, is_held=True)
     job.submit()
     running = job.wait_running()
-    hung = cluster.agent_pid
+    control, hung = cluster.control_pid, cluster.agent_pid
     os.kill(hung, signal.SIGSTOP)
     kill(cluster, "control")
 
-    bring_back(cluster, "control", None)
+    wait_until("the control process is back", lambda: is_back(cluster, control))
 
     assert cluster.agent_pid not in (None, hung)
     assert job.processes() == running

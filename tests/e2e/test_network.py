@@ -379,10 +379,7 @@ def test_nothing_is_left_when_all_has_ended_whatever_was_killed_before() -> None
         create(home, with_volume(server("one", restartPolicy="Always"), sized))
         wait_up(home, "one")
         assert any("/mounts/" in each for each in traces(home.home))
-        for pid in (home.control_pid, home.agent_pid):
-            assert pid
-            os.kill(pid, signal.SIGKILL)
-        wait_until("both are gone", lambda: not home.control_pid and not home.agent_pid)
+        home.kill_control_plane()
         assert home.paceline("up", "-d").code == 0
         wait_until("it is known", lambda: status(home, "one").get("phase") == "Running")
 

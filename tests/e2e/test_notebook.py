@@ -5,15 +5,20 @@ import json
 import os
 import re
 import shutil
+import subprocess
 from base64 import b64decode
 from collections.abc import Iterator
-from http.client import HTTPResponse
+from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import ClientConnection, connect
+from websockets.typing import Origin
 
-from paceline.testing.embedded import Embedded, embedded, wait_until
+from paceline.testing.embedded import Embedded, embedded, paceline_command, wait_until
 from tests.e2e.doors import SECONDS, Door
 from tests.e2e.manifests import claim, pytorch
 from tests.e2e.running import create, show
@@ -105,22 +110,112 @@ def test_the_page_is_there_for_those_who_have_the_token(desk: Desk) -> None:
         assert answer.headers["Location"].startswith(f"{BASE}/login?next=")
 
 
-def test_a_page_that_came_through_a_proxy_works_by_its_cookie(desk: Desk) -> None:
+def test_a_page_behind_kubectl_proxy_reaches_its_program_and_nothing_else(desk: Desk) -> None:
     """As `kubectl proxy` does: the page's address is the proxy's, and the token of the cluster is in the header."""
     with desk.ask("GET", "/lab") as answer:
         page, told = answer.read().decode(), answer.headers.get_all("Set-Cookie") or []
     assert desk.token not in page
     cookies = dict(each.partition(";")[0].split("=", 1) for each in told)
-    from_page = {"Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items()), "Origin": PROXY}
+    from_page = {
+        "Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items()),
+        "Origin": PROXY,
+        "Referer": f"{PROXY}{BASE}/lab",
+        "Sec-Fetch-Site": "same-origin",
+        "X-XSRFToken": cookies["_xsrf"],
+    }
 
-    written = {**from_page, "X-XSRFToken": cookies["_xsrf"]}
-    with desk.door.ask("POST", f"{BASE}/api/terminals", b"{}", **written) as answer:
+    with desk.door.ask("POST", f"{BASE}/api/terminals", b"{}", **from_page) as answer:
         assert answer.status == 200, answer.read()
         name = json.loads(answer.read())["name"]
-    with desk.door.line(f"{BASE}/terminals/websocket/{name}", **from_page) as line:
-        assert json.loads(line.recv(SECONDS)) == ["setup", {}]
-    with desk.door.ask("DELETE", f"{BASE}/api/terminals/{name}", **written) as answer:
+    with pytest.raises(InvalidStatus) as refused, desk.door.line(f"{BASE}/terminals/websocket/{name}", **from_page):
+        pass
+    assert refused.value.response.status_code == 403
+    with desk.door.ask("DELETE", f"{BASE}/api/terminals/{name}", **from_page) as answer:
         assert answer.status == 204
+    others = ("/api/v1/secrets", "/api/v1/nodes", "/t9k/notebooks/projects/default/name/other/lab", "/readyz")
+    for path in others:
+        with desk.door.ask("GET", path, **from_page) as answer:
+            assert answer.status == 403, path
+
+
+class Browser:
+    """A browser at the address that `paceline notebook` has printed, with a browser's own headers."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        self.host, self._cookie = parts.netloc, ""
+        with self.ask("GET", f"{parts.path}?{parts.query}", site="none") as answer:
+            assert answer.status == 302, answer.read()
+            self.front = answer.headers["Location"]
+            self._cookie = answer.headers["Set-Cookie"].partition(";")[0]
+
+    def headers(self, site: str) -> dict[str, str]:
+        page = {"Origin": f"http://{self.host}", "Referer": f"http://{self.host}{BASE}/lab"}
+        marks = {"Cookie": self._cookie, "Sec-Fetch-Site": site, "Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty"}
+        return marks if site == "none" else {**page, **marks}
+
+    @contextlib.contextmanager
+    def ask(
+        self, method: str, path: str, body: bytes | None = None, *, site: str = "same-origin"
+    ) -> Iterator[HTTPResponse]:
+        connection = HTTPConnection(self.host, timeout=SECONDS)
+        with contextlib.closing(connection):
+            connection.request(method, path, body, self.headers(site))
+            with connection.getresponse() as answer:
+                yield answer
+
+    def line(self, path: str) -> ClientConnection:
+        headers = {name: text for name, text in self.headers("same-origin").items() if name != "Origin"}
+        origin = Origin(f"http://{self.host}")
+        return connect(f"ws://{self.host}{path}", origin=origin, additional_headers=headers, proxy=None)
+
+
+@contextlib.contextmanager
+def opened(cluster: Embedded) -> Iterator[str]:
+    """Run `paceline notebook` for the length of a block; give what it says to open."""
+    command = [paceline_command(), "notebook", "desk", "--port", "0"]
+    with subprocess.Popen(command, env=cluster.environment(), stdout=subprocess.PIPE, text=True) as front:
+        try:
+            assert front.stdout is not None
+            yield front.stdout.readline().strip()
+        finally:
+            front.terminate()
+
+
+def test_paceline_notebook_opens_it_in_a_browser_and_its_kernels_run(cluster: Embedded, desk: Desk) -> None:
+    with opened(cluster) as url:
+        browser = Browser(url)
+        assert browser.front == f"{BASE}/lab"
+        with browser.ask("GET", browser.front, site="none") as answer:
+            page = answer.read()
+            assert (answer.status, b"JupyterLab" in page) == (200, True)
+        assert desk.token.encode() not in page
+        assert desk.token not in url
+
+        assert At(browser).run("print(6 * 7)") == "42\n"
+
+        for path in ("/api/v1/secrets", "/t9k/notebooks/projects/default/name/other/lab"):
+            with browser.ask("GET", path) as answer:
+                assert answer.status == 404, path
+        with asked_by_a_stranger(browser.host, f"{BASE}/lab") as answer:
+            assert answer.status == 401
+
+
+class At(Desk):
+    """A person at a notebook, by way of a browser: no token is typed."""
+
+    def __init__(self, browser: Browser) -> None:
+        self.door = browser
+        self.token = ""
+
+
+@contextlib.contextmanager
+def asked_by_a_stranger(host: str, path: str) -> Iterator[HTTPResponse]:
+    connection = HTTPConnection(host, timeout=SECONDS)
+    with contextlib.closing(connection):
+        connection.request("GET", path)
+        with connection.getresponse() as answer:
+            yield answer
 
 
 def test_a_script_that_is_written_in_the_notebook_is_what_the_next_job_runs(cluster: Embedded, desk: Desk) -> None:

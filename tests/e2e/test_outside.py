@@ -133,9 +133,7 @@ def test_ports_come_back_after_kills_and_go_with_the_cluster(cluster: Embedded) 
     os.kill(agent, signal.SIGKILL)
     wait_until("there is another agent", lambda: cluster.agent_pid not in (None, agent))
     wait_until("it answers again", lambda: ask(PORT))
-    control = cluster.control_pid
-    assert control is not None
-    os.kill(control, signal.SIGKILL)
+    cluster.kill_control_plane()
     wait_until("nobody listens without a cluster", lambda: not listening(HERE))
     assert cluster.paceline("up", "-d").code == 0
     wait_until("it answers once more", lambda: ask(PORT))

@@ -113,6 +113,24 @@ def test_the_folder_of_a_claim_goes_with_it_where_the_class_says_so(cluster: Emb
     assert not folder.exists()
 
 
+def test_a_folder_that_only_claims_to_be_ours_is_kept_and_its_volume_says_so(cluster: Embedded, tmp_path: Path) -> None:
+    """H-9: a copied manifest, or a backup from another cluster, names a folder that others need."""
+    (tmp_path / "precious").mkdir()
+    made = volume("copied", tmp_path / "precious", labels={"copied": "yes"}, persistentVolumeReclaimPolicy="Delete")
+    made["metadata"]["annotations"] = {"pv.kubernetes.io/provisioned-by": "paceline.dev/folder"}
+    create(cluster, made, claim("copied", storageClassName="", volumeName="copied"))
+    wait_until("the claim is bound", lambda: phase(cluster, "pvc", "copied") == "Bound")
+
+    cluster.kubectl("delete", "pvc", "copied")
+    wait_until("the volume has failed", lambda: phase(cluster, "pv", "copied") == "Failed")
+    status = show(cluster, "pv", "copied")["status"]
+    assert status["reason"] == "VolumeFailedDelete"
+    where = cluster.settings.volumes
+    assert f"{tmp_path}/precious is kept: it is not a folder directly below {where}" in status["message"]
+    assert told(cluster, "copied", "VolumeFailedDelete") == status["message"]
+    assert (tmp_path / "precious").is_dir()
+
+
 def test_the_folder_of_a_claim_stays_by_default(cluster: Embedded) -> None:
     """H-23"""
     create(cluster, claim("lasting"))

@@ -1,15 +1,17 @@
 """`paceline crds` and `paceline controller` as people type them, beside a real kube-apiserver."""
 
 import json
+import os
 import queue
 import re
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -23,6 +25,7 @@ pytestmark = [pytest.mark.kube, pytest.mark.timeout(180)]
 
 PACELINE = str(Path(sys.executable).with_name("paceline"))
 PATIENCE_SECONDS = 60.0
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +49,9 @@ def kubectl(kube: RealKube, *args: str, stdin: str = "") -> str:
 class Controller:
     """A running `paceline controller`."""
 
-    def __init__(self, *args: str) -> None:
-        self.process = subprocess.Popen((PACELINE, "controller", *args), stderr=subprocess.PIPE, text=True)
+    def __init__(self, *args: str, env: Mapping[str, str]) -> None:
+        command = (PACELINE, "controller", *args)
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, **env})
         self.lines: queue.Queue[str | None] = queue.Queue()
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
@@ -76,8 +80,8 @@ class Controller:
 
 
 @contextmanager
-def controlled(*args: str) -> Iterator[Controller]:
-    made = Controller(*args)
+def controlled(*args: str, env: Mapping[str, str] = NOTHING) -> Iterator[Controller]:
+    made = Controller(*args, env=env)
     try:
         yield made
     finally:

@@ -153,8 +153,8 @@ def _finalizer_faults(new: Mapping[str, Any], old: Mapping[str, Any]) -> Iterato
     finalizers = new.get("finalizers")
     if not isinstance(finalizers, list):
         return
-    before = old.get("finalizers") or []
-    added = [str(each) for each in finalizers if each not in before]
+    before = frozenset(map(str, old.get("finalizers") or ()))
+    added = [str(each) for each in finalizers if str(each) not in before]
     if old.get("deletionTimestamp") and added:
         listed = ", ".join(f'"{each}"' for each in added)
         hint = "no new finalizers can be added if the object is being deleted, found new finalizers"

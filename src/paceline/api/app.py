@@ -5,18 +5,22 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl
 
 from paceline.api import events, metrics, refusal, reviews
 from paceline.api.admission import Admission
+from paceline.api.aside import aside
 from paceline.api.asking import as_watch
+from paceline.api.confinement import AccountAdmission
 from paceline.api.definitions_life import Definitions
 from paceline.api.delete import Deletes
 from paceline.api.discovery import Discovery
 from paceline.api.exchange import Answer, App, Passage, Receive, Request, Scope, Send, Stalled, Stream, refuse
 from paceline.api.exec import Sessions
-from paceline.api.gate import PUBLIC, Gone, read_body
+from paceline.api.gate import MAX_BODY_BYTES, PUBLIC, Gone, read_body
+from paceline.api.health import health
 from paceline.api.metrics import Metrics
 from paceline.api.nodes import PREFIX_PARTS, NodeProxies, leads_to_node
 from paceline.api.openapi import OpenApi
@@ -35,14 +39,18 @@ from paceline.api.token_requests import request_token
 from paceline.api.told import deprecation, even_if_refused, with_deprecation, with_warnings
 from paceline.api.tracking import Tracking
 from paceline.api.watch import STALL_SECONDS, Changes, Sent
+from paceline.api.welcome import Welcome
 from paceline.api.write import Writes
 from paceline.api.yaml_answers import in_yaml, wants_yaml
 from paceline.errors import PacelineError
+from paceline.world import Blocking
 
 log = logging.getLogger(__name__)
 
 MAX_QUERY = 64 * 1024
 MAX_FIELDS = 100
+# How much longer it takes to write YAML than to read JSON.
+YAML_COST = 16
 # Where in /api/v1/namespaces/NAMESPACE/PLURAL/NAME/PART the part stands.
 PART = 6
 
@@ -84,7 +92,8 @@ class Api:
         self._tracking = Tracking(server)
         reads, deletes = Reads(server), Deletes(server)
         self._deletes = deletes
-        writes = Writes(server, Admission(server.kinds, server.store))
+        admission = Admission(server.kinds, server.store)
+        writes, by_accounts = Writes(server, admission), Writes(server, AccountAdmission(admission))
         self._verbs: Mapping[str, Callable[[Request, Target], Awaitable[Answer | Stream]]] = {
             "get": reads.get,
             "list": reads.list,
@@ -95,6 +104,12 @@ class Api:
             "delete": deletes.delete,
             "deletecollection": deletes.delete_all,
         }
+        self._verbs_of_accounts = {
+            **self._verbs,
+            "create": by_accounts.create,
+            "update": by_accounts.replace,
+            "patch": by_accounts.patch,
+        }
         self._scales = Scales(server, writes)
         self._definitions = Definitions(server, deletes)
         self._sent = Sent()
@@ -103,16 +118,19 @@ class Api:
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; this is the one place where a bug is caught, told and survived."""
-        reply = Reply(send, as_yaml=wants_yaml(scope))
+        reply = Reply(send, as_yaml=wants_yaml(scope), blocking=self._server.blocking)
         try:
             try:
-                answered = await self._answer(scope, receive)
-                if isinstance(answered, Answer):
-                    await reply.whole(answered)
-                elif isinstance(answered, Passage):
-                    await answered.run(receive, reply.pass_on)
-                else:
-                    await _serve(answered, receive, reply)
+                request = self._request(scope)
+                seat = await self._server.fairness.enter(request.caller)
+                try:
+                    answered = await self._answer(request, scope, receive)
+                    if isinstance(answered, Answer):
+                        await reply.whole(answered)
+                        return
+                finally:
+                    self._server.fairness.leave(seat)
+                await self._stream(request, scope, answered, receive, reply)
             except Gone:
                 return
             except Stalled:
@@ -125,16 +143,32 @@ class Api:
             log.exception("a request was not answered", extra={"method": scope["method"], "path": scope["path"]})
             await reply.whole(refuse(refusal.broken()))
 
+    async def _stream(
+        self, request: Request, scope: Scope, answered: Stream | Passage, receive: Receive, reply: "Reply"
+    ) -> None:
+        """Serve what may last, for as long as its caller may have it."""
+        welcome = Welcome(self._server.gate, scope, request)
+        with self._server.fairness.stream(request.caller):
+            if not isinstance(answered, Passage):
+                await _serve(answered, receive, reply, welcome)
+            elif not await welcome.during(answered.run(receive, reply.pass_on)):
+                # Half of somebody else's answer can only be cut off.
+                raise Stalled
+
     async def meet(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a WebSocket through to a container or a port; one that is refused is told why, as a request would be."""
         await receive()
         reply = Denial(send)
         try:
             try:
-                passage = self._through(self._request(scope), scope)
+                request = self._request(scope)
+                passage = self._through(request, scope)
                 if not isinstance(passage, Passage):
                     raise refusal.bad_request("a WebSocket leads to exec, attach and proxy only")
-                await passage.run(receive, reply.pass_on)
+                with self._server.fairness.stream(request.caller):
+                    welcome = Welcome(self._server.gate, scope, request)
+                    if not await welcome.during(passage.run(receive, reply.pass_on)):
+                        raise refusal.unauthorized()
             except Refusal as error:
                 await reply.whole(refuse(error.status))
             except PacelineError as error:
@@ -143,16 +177,22 @@ class Api:
             log.exception("a WebSocket was not served", extra={"path": scope["path"]})
             await reply.whole(refuse(refusal.broken()))
 
-    async def _answer(self, scope: Scope, receive: Receive) -> Answer | Stream | Passage:
-        request = self._request(scope)
+    async def _answer(self, request: Request, scope: Scope, receive: Receive) -> Answer | Stream | Passage:
         if scope["path"] in PUBLIC:
+            if scope["method"] not in VERBS[HEALTH]:
+                raise refusal.not_offered()
             self._allow(request, HEALTH, "get")
-            return Answer(body=b"ok", content_type="text/plain; charset=utf-8")
+            return health(request, self._server.store.failure, is_known=self._server.gate.knows(scope, request.headers))
         if (through := self._through(request, scope)) is not None:
             return through
-        if scope["method"] not in {"GET", "HEAD"}:
+        if scope["method"] in {"GET", "HEAD"}:
+            return await self._route(as_json(request))
+        # Without either header there is no body; what comes in chunks may be of any size.
+        unsaid = MAX_BODY_BYTES if "transfer-encoding" in request.headers else 0
+        size = int(request.headers.get("content-length") or unsaid)
+        with self._server.fairness.body(request.caller, size):
             request = replace(request, body=await read_body(receive))
-        return await self._route(as_json(request))
+            return await self._route(as_json(request))
 
     def _request(self, scope: Scope) -> Request:
         """Read the head of a request that passes the gate."""
@@ -234,11 +274,12 @@ class Api:
         return with_warnings(answered, target.resource)
 
     async def _act(self, verb: str, request: Request, target: Target) -> Answer | Stream:
+        verbs = self._verbs if request.caller.account is None else self._verbs_of_accounts
         if target.resource.group == events.GROUP and target.resource.is_builtin:
             core = self._server.scheme.find("", "v1", "events")
             if core is not None:
-                return await events.through(self._verbs[verb], request, target, core)
-        return await self._verbs[verb](request, target)
+                return await events.through(verbs[verb], request, target, core, blocking=self._server.blocking)
+        return await verbs[verb](request, target)
 
     async def _watch(self, request: Request, target: Target) -> Stream:
         return Changes(request, self._server, target, sent=self._sent)
@@ -269,8 +310,9 @@ def _verb_of(request: Request, target: Target) -> str:
 class Reply:
     """The one answer to a request. Once its head is sent, a later one can only end it."""
 
-    def __init__(self, send: Send, *, as_yaml: bool = False) -> None:
+    def __init__(self, send: Send, *, as_yaml: bool = False, blocking: Blocking) -> None:
         self._send = send
+        self._blocking = blocking
         self._as_yaml = as_yaml
         self._started = False
         self._is_foreign = False
@@ -283,7 +325,8 @@ class Reply:
             await self.end()
             return
         if self._as_yaml:
-            answered = in_yaml(answered)
+            size = len(answered.body) + answered.rest_bytes
+            answered = await aside(self._blocking, YAML_COST * size, partial(in_yaml, answered))
         headers = [(b"content-length", str(len(answered.body) + answered.rest_bytes).encode())]
         headers.extend((b"warning", _warning(text)) for text in answered.warnings)
         headers.extend((name.encode(), value.encode("latin-1")) for name, value in answered.headers)
@@ -351,8 +394,8 @@ class Denial:
         await self._send(message)
 
 
-async def _serve(stream: Stream, receive: Receive, reply: Reply) -> None:
-    """Run a stream until it ends or the client is gone, whichever comes first."""
+async def _serve(stream: Stream, receive: Receive, reply: Reply, welcome: Welcome) -> None:
+    """Run a stream until it ends, the client is gone, or it may not have it any more, whichever comes first."""
 
     async def write(chunk: bytes) -> None:
         await reply.part(stream.content_type, chunk)
@@ -370,10 +413,14 @@ async def _serve(stream: Stream, receive: Receive, reply: Reply) -> None:
 
     async with asyncio.TaskGroup() as group:
         running, gone = group.create_task(run()), group.create_task(until_gone())
-        await asyncio.wait((running, gone), return_when=asyncio.FIRST_COMPLETED)
-        running.cancel()
-        gone.cancel()
+        is_over = group.create_task(welcome.is_over()) if welcome.may_end else gone
+        await asyncio.wait({running, gone, is_over}, return_when=asyncio.FIRST_COMPLETED)
+        has_left = gone.done()
+        for task in (running, gone, is_over):
+            task.cancel()
     if running.cancelled():
+        if not has_left:
+            await reply.end()
         return
     if (error := running.result()) is not None:
         raise error
@@ -382,7 +429,7 @@ async def _serve(stream: Stream, receive: Receive, reply: Reply) -> None:
 
 async def _cut_off(scope: Scope) -> None:
     """End the connection of a client that does not read: a polite end would wait until it does."""
-    log.info("a client does not read and was cut off", extra={"path": scope["path"]})
+    log.debug("a client does not read and was cut off", extra={"path": scope["path"]})
     abort = scope.get("state", {}).get("abort")
     if abort is not None:
         abort()

@@ -78,7 +78,7 @@ def number_of(request: Request, name: str) -> int | None:
     text = request.query.get(name, "")
     if not text:
         return None
-    digits = text.removeprefix("-").removeprefix("+")
+    digits = text[1:] if text[:1] in {"-", "+"} else text
     if not (digits.isascii() and digits.isdigit() and len(digits) < 19):
         raise refusal.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
     return int(text)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -160,8 +161,8 @@ def duplicates(body: bytes, value: Any, *, sort: str = JSON) -> tuple[str, ...]:
     def build(pairs: list[tuple[str, Any]]) -> Object:
         built = dict(pairs)
         if len(built) != len(pairs):
-            names = [name for name, _ in pairs]
-            twice[id(built)] = [name for name in built if names.count(name) > 1]
+            times = Counter(name for name, _ in pairs)
+            twice[id(built)] = [name for name in built if times[name] > 1]
             kept.append(built)
         return built
 

@@ -118,8 +118,12 @@ def deduped(metadata: Object) -> tuple[str, ...]:
         return ()
     kept: list[Any] = []
     twice: list[str] = []
+    seen: set[str] = set()
     for owner in owners:
-        if owner not in kept:
+        # Compared as they are written: there may be tens of thousands. As text, which takes no more room than it needs.
+        spelled = orjson.dumps(owner, option=orjson.OPT_SORT_KEYS).decode()
+        if spelled not in seen:
+            seen.add(spelled)
             kept.append(owner)
         elif isinstance(owner, dict):
             twice.append(str(owner.get("uid") or ""))

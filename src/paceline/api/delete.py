@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from paceline.api import change, refusal
+from paceline.api.aside import first_slice, in_slices
 from paceline.api.asking import number_of
 from paceline.api.body import OFFERED, content_type, not_a_head, read_json, read_object, read_options, read_yaml
 from paceline.api.exchange import JSON, YAML, Answer, Request, answer
@@ -101,12 +102,18 @@ class Deletes:
         revision = self._server.store.revision
         limit = number_of(request, "limit") or sys.maxsize
         found = self._server.store.list(selection.prefix(target))
-        chosen = [each.key for each in found if selection.takes(each.key, each.value)]
+        chosen = [
+            each
+            async for some in in_slices(found, lambda each: len(each.value))
+            for each in some
+            if selection.takes(each.key, each.value)
+        ]
         touched: list[Stored] = []
         while chosen and (room := limit - len(touched)) > 0:
             # Together, so that one write to the disk is enough for many, and what has to go hears of it at once.
-            several, chosen = chosen[: min(room, TOGETHER)], chosen[min(room, TOGETHER) :]
-            outcomes = await asyncio.gather(*(self._delete_one(target, key, wish) for key in several))
+            count = first_slice([len(each.value) for each in chosen[:TOGETHER]], min(room, TOGETHER))
+            several, chosen = chosen[:count], chosen[count:]
+            outcomes = await asyncio.gather(*(self._delete_one(target, each.key, wish) for each in several))
             touched += [each for each in outcomes if isinstance(each, Stored)]
             for refused in outcomes:
                 if isinstance(refused, refusal.Refusal):

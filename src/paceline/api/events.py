@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from paceline.api.aside import aside
 from paceline.api.body import duplicates
 from paceline.api.exchange import Answer, Request, Stream, Write
 from paceline.api.paths import Target, Written
@@ -15,6 +16,7 @@ from paceline.api.told import even_if_refused
 from paceline.objects.builtin.event_rules import new_event_faults
 from paceline.objects.meta import Object
 from paceline.objects.scheme import Resource
+from paceline.world import Blocking
 
 GROUP = "events.k8s.io"
 _VERSION = f"{GROUP}/v1"
@@ -35,7 +37,9 @@ _OMITTED = ("reportingController", "reportingInstance")
 Verb = Callable[[Request, Target], Awaitable[Answer | Stream]]
 
 
-async def through(verb: Verb, request: Request, target: Target, core: Resource) -> Answer | Stream:
+async def through(
+    verb: Verb, request: Request, target: Target, core: Resource, *, blocking: Blocking
+) -> Answer | Stream:
     """Answer a request about events of this group with the events of the core group."""
     inside = replace(request, body=_body(request), query=_query(request))
     meant = replace(target, resource=core)
@@ -49,7 +53,9 @@ async def through(verb: Verb, request: Request, target: Target, core: Resource) 
         raise Refusal(_said(error.status), warnings=error.warnings) from error
     if isinstance(answered, Answer):
         warnings = (*twice, *answered.warnings)
-        return replace(answered, body=_shown(answered.whole), rest=(), rest_bytes=0, warnings=warnings)
+        size = len(answered.body) + answered.rest_bytes
+        shown = await aside(blocking, size, lambda: _shown(answered.whole))
+        return replace(answered, body=shown, rest=(), rest_bytes=0, warnings=warnings)
     return Translated(content_type=answered.content_type, stream=answered)
 
 

@@ -12,6 +12,7 @@ from paceline.objects.meta import Object
 JSON = "application/json"
 YAML = "application/yaml"
 PLAIN = "text/plain; charset=utf-8"
+TOO_MANY = 429
 
 # ASGI's own three.
 Scope = MutableMapping[str, Any]
@@ -125,4 +126,6 @@ def refuse(status: Status, *, warnings: tuple[str, ...] = ()) -> Answer:
     if status.plain:
         return Answer(code=status.code, body=status.plain.encode(), content_type=PLAIN, warnings=warnings)
     body = orjson.dumps(status.to_wire(), option=orjson.OPT_APPEND_NEWLINE)
-    return Answer(code=status.code, body=body, warnings=warnings)
+    seconds = (status.details or {}).get("retryAfterSeconds") if status.code == TOO_MANY else None
+    headers = () if seconds is None else (("retry-after", str(seconds)),)
+    return Answer(code=status.code, body=body, warnings=warnings, headers=headers)

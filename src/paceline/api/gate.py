@@ -1,6 +1,10 @@
-"""The one gate, outermost: size, Host, Origin, token; in this order, for HTTP and WebSocket alike.
+"""The one gate, outermost: size, Host, web pages, token; in this order, for HTTP and WebSocket alike.
 
 What each caller may do in which namespace is asked here too, after the token (`rights.py`).
+
+A page of a pod that came through `kubectl proxy` has the origin of a proxy that adds an administrator's token. It may
+talk to the pod that it is of, and to nothing else: not even read. Browsers mark what pages ask for (Sec-Fetch-*,
+Origin, Referer); programs send none of these. See docs/concepts/windows.md.
 """
 
 import asyncio
@@ -9,13 +13,14 @@ from binascii import Error as NotBase64
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from paceline.api.exchange import Caller, Receive, Scope
 from paceline.api.paths import Target
-from paceline.api.refusal import bad_request, too_large, too_slow, unauthorized, unwelcome
+from paceline.api.refusal import Refusal, bad_request, too_large, too_slow, unauthorized, unwelcome
 from paceline.api.rights import may, wanted_of
-from paceline.api.routes import CALLERS, Callers, is_passed_on
+from paceline.api.routes import CALLERS, Callers, passed_on_to
+from paceline.objects.window import proxy_path
 
 # As long as Kubernetes waits for a whole request.
 BODY_SECONDS = 60.0
@@ -24,8 +29,13 @@ MAX_BODY_BYTES = 3 * 1024 * 1024
 PUBLIC = ("/healthz", "/healthz/ping", "/livez", "/livez/ping", "/readyz", "/readyz/ping")
 ANYONE = Caller(name="system:anonymous")
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
-# What a browser says of a page that asks for something of its own address; programs say nothing.
-OWN_SITES = frozenset({"", "same-origin", "none"})
+# What browsers send with everything that they ask for, and programs never do.
+PAGE_HEADERS = "sec-fetch-"
+# What a browser says of a request that a person made, by typing an address.
+TYPED = "none"
+# What it says of one that a page made to its own origin; browsers from before 2023 may say nothing.
+SAME_ORIGINS = frozenset({"", "same-origin"})
+USE_INSTEAD = "use kubectl or paceline; `paceline notebook NAME` and `paceline tensorboard NAME` open a page"
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _WEBSOCKET_BEARER = "base64url.bearer.authorization.k8s.io."
@@ -41,11 +51,28 @@ def hashed(token: str) -> str:
 
 
 def is_from_here(origin: str, site: str) -> bool:
-    """Tell whether a page has an address of this machine, as one that came through `kubectl proxy` has.
+    """Tell whether a page has an address of this machine, as one that came through `kubectl proxy` has."""
+    return site in {TYPED, *SAME_ORIGINS} and split(origin).hostname in LOOPBACK
 
-    It may talk to the program that it is of, and change nothing here.
-    """
-    return site in OWN_SITES and urlsplit(origin).hostname in LOOPBACK
+
+def split(url: str) -> SplitResult:
+    """Split a URL that anybody may have written; one that cannot be read leads nowhere."""
+    try:
+        return urlsplit(url)
+    except ValueError:
+        return urlsplit("")
+
+
+def raw_path(scope: Scope) -> str:
+    """Return the path as it was sent, without its query."""
+    raw: bytes = scope.get("raw_path") or scope["path"].encode()
+    return raw.decode("latin-1").partition("?")[0]
+
+
+def program_at(path: str) -> tuple[str, ...]:
+    """Return whose page lies at a path, be it a page's own or a proxy's; () when none does."""
+    found = proxy_path(path)
+    return passed_on_to(found[0] if found else path)
 
 
 def nobody(_token: str) -> Caller | None:
@@ -65,14 +92,21 @@ class Gate:
     def admit(self, scope: Scope, headers: Mapping[str, str]) -> Caller:
         """Tell who asks, or refuse."""
         # What is passed on to a pod may be of any size: nothing of it is held here.
-        if not is_passed_on(scope["path"]):
+        if not passed_on_to(raw_path(scope)):
             self._check_length(headers)
         self._check_host(scope)
-        if scope["type"] == "websocket" or scope["method"] not in _SAFE:
-            self._check_origin(headers, scope["path"])
+        self._check_page(scope, headers)
         if scope["type"] == "http" and scope["path"] in PUBLIC:
             return ANYONE
         return self._caller(scope, headers)
+
+    def knows(self, scope: Scope, headers: Mapping[str, str]) -> bool:
+        """Tell whether a request that needs no token has one all the same."""
+        try:
+            self._caller(scope, headers)
+        except Refusal:
+            return False
+        return True
 
     def allows(self, caller: Caller, sort: str, verb: str, target: Target | None) -> bool:
         """Tell whether a caller may do this; no target is what is about no object."""
@@ -97,11 +131,36 @@ class Gate:
             known = " or ".join(sorted(self.hosts))
             raise unwelcome(f"the Host header must be {known}; use the address of the kubeconfig")
 
-    def _check_origin(self, headers: Mapping[str, str], path: str) -> None:
-        site, origin = headers.get("sec-fetch-site", ""), headers.get("origin")
-        is_ours = site in OWN_SITES and (origin is None or urlsplit(origin).netloc.lower() in self.hosts)
-        if not is_ours and not (is_passed_on(path) and is_from_here(origin or "", site)):
-            raise unwelcome("a web page of another origin may not do this")
+    def _check_page(self, scope: Scope, headers: Mapping[str, str]) -> None:
+        """Let no web page in but one that talks to its own program; and to that one by no WebSocket.
+
+        Nothing tells whose page opens a WebSocket: it comes without a Referer, and all pages behind one `kubectl proxy`
+        have one origin.
+        """
+        if not self._is_of_page(headers):
+            return
+        program = program_at(raw_path(scope))
+        if not program:
+            raise unwelcome(f"web pages may not ask for this; {USE_INSTEAD}")
+        if scope["type"] == "websocket":
+            raise unwelcome(f"web pages may not open a WebSocket here; {USE_INSTEAD}")
+        site = headers.get("sec-fetch-site", "")
+        is_typed = site == TYPED and scope["method"] in _SAFE
+        if not is_typed and not (site in SAME_ORIGINS and self._page_of(headers) == program):
+            raise unwelcome(f"a web page may talk to the program that it came from, and to no other; {USE_INSTEAD}")
+
+    def _is_of_page(self, headers: Mapping[str, str]) -> bool:
+        """Tell whether a browser sent this; libraries for WebSockets give the server's own address as the origin."""
+        if "referer" in headers or any(name.startswith(PAGE_HEADERS) for name in headers):
+            return True
+        return "origin" in headers and split(headers["origin"]).netloc.lower() not in self.hosts
+
+    def _page_of(self, headers: Mapping[str, str]) -> tuple[str, ...]:
+        """Return whose page a request comes from, as its Referer says and its Origin does not deny; () when unknown."""
+        page = split(headers.get("referer", ""))
+        origin = headers.get("origin", f"{page.scheme}://{page.netloc}")
+        is_from_proxy = page.hostname in LOOPBACK or page.netloc.lower() in self.hosts
+        return program_at(page.path) if is_from_proxy and origin == f"{page.scheme}://{page.netloc}" else ()
 
     def _caller(self, scope: Scope, headers: Mapping[str, str]) -> Caller:
         scheme, _, token = headers.get("authorization", "").partition(" ")

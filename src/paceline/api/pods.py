@@ -15,7 +15,10 @@ from paceline.errors import Conflict, Missing
 from paceline.objects.faults import FieldFault, forbidden, invalid, required
 from paceline.objects.meta import Object, is_deleting
 from paceline.objects.names import subdomain_problem
-from paceline.objects.times import from_wire, to_wire
+from paceline.objects.times import moment_from, to_wire
+
+# Two thousand years, give or take a few: from any clock's present they lead to a moment that can be written.
+MOST_SINCE_SECONDS = 60_000_000_000
 
 
 class Pods:
@@ -129,10 +132,13 @@ def _log_query(request: Request, name: str) -> Mapping[str, str]:
     """Check the options of a log, so that a node need not; in the order and the words of Kubernetes."""
     query, faults = request.query, []
     numbers = {option: number_of(request, option) for option in ("tailLines", "limitBytes", "sinceSeconds")}
+    if (numbers["sinceSeconds"] or 0) > MOST_SINCE_SECONDS:
+        said = f"sinceSeconds: {query['sinceSeconds']} seconds ago there was no calendar"
+        raise refusal.bad_request(f"{said}; give at most {MOST_SINCE_SECONDS}")
     since = query.get("sinceTime", "")
     if since:
         try:
-            from_wire(since)
+            moment_from(since)
         except ValueError as error:
             said = f'parsing time "{since}" as "2006-01-02T15:04:05Z07:00": cannot parse "{since}" as "2006"'
             raise refusal.bad_request(said) from error

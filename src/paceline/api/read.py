@@ -1,5 +1,6 @@
 """Get and list: straight from the bytes in memory."""
 
+import sys
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as NotBase64
 from collections import OrderedDict
@@ -10,10 +11,11 @@ from itertools import islice
 import orjson
 
 from paceline.api import refusal
+from paceline.api.aside import in_slices
 from paceline.api.asking import Asked, asked_by, revision_of
 from paceline.api.exchange import Answer, Request
 from paceline.api.paths import Target
-from paceline.api.render import META_API, Form, Tables, form_of, list_answer, one_of, partial_list_of
+from paceline.api.render import META_API, Form, Tables, form_of, list_answer, one_of, partial_list_answer
 from paceline.api.select import Selection, selection_of
 from paceline.api.server import Server
 from paceline.api.versions import as_read
@@ -115,14 +117,14 @@ class Reads:
         prefix = selection.prefix(target)
         mark = Mark.of(asked.token) if asked.token else Mark(revision=0, after="")
         revision, items = self._lists.again(prefix, mark) if asked.token else self._from(prefix, asked)
-        page, more = _page(items, selection, mark.after, limit=asked.limit)
+        page, more = await _page(items, selection, mark.after, limit=asked.limit)
         metadata: Object = {"resourceVersion": str(revision)}
         if more:
             self._lists.keep(prefix, revision, items)
             metadata["continue"] = Mark(revision=revision, after=page[-1].key).to_text()
             if selection.is_all:
                 metadata["remainingItemCount"] = sum(1 for _ in _after(items, page[-1].key))
-        return self._answer(request, target, form, page=page, metadata=metadata)
+        return await self._answer(request, target, form, page=page, metadata=metadata)
 
     def _from(self, prefix: str, asked: Asked) -> tuple[int, tuple[Stored, ...]]:
         """Give the list that a request begins with, and its revision."""
@@ -139,33 +141,41 @@ class Reads:
         if wanted and wanted > self._server.store.revision:
             raise refusal.too_new(wanted, self._server.store.revision)
 
-    def _answer(
+    async def _answer(
         self, request: Request, target: Target, form: Form, *, page: tuple[Stored, ...], metadata: Object
     ) -> Answer:
-        values = (
-            [as_read(target.resource, stored.value) for stored in page]
-            if target.resource.is_shared
-            else [stored.value for stored in page]
-        )
+        values = [stored.value for stored in page]
+        if target.resource.is_shared:
+            slices = in_slices(values, len)
+            values = [as_read(target.resource, value) async for some in slices for value in some]
         match form:
             case Form.TABLE:
-                return Answer(body=Tables(request, target.resource, self._server.clock).of(values, metadata))
+                return await Tables(request, target.resource, self._server.clock).answer(values, metadata)
             case Form.METADATA:
-                return Answer(body=partial_list_of(request, values, metadata))
+                return await partial_list_answer(request, values, metadata)
             case Form.OBJECT:
                 return list_answer(target.resource, values, metadata)
 
 
-def _page(
+async def _page(
     items: tuple[Stored, ...], selection: Selection, after: str, *, limit: int
 ) -> tuple[tuple[Stored, ...], bool]:
     rest = _after(items, after)
-    if not selection.is_all:
-        rest = (stored for stored in rest if selection.takes(stored.key, stored.value))
-    if not limit:
-        return tuple(rest), False
-    page = tuple(islice(rest, limit))
-    return page, next(rest, None) is not None
+    if selection.is_all:
+        page = tuple(islice(rest, limit or None))
+        return page, next(rest, None) is not None
+    # One more than a page says that there are more.
+    most = limit + 1 if limit else sys.maxsize
+    chosen: list[Stored] = []
+    async for some in in_slices(rest, _size_of):
+        chosen += [stored for stored in some if selection.takes(stored.key, stored.value)]
+        if len(chosen) >= most:
+            break
+    return tuple(chosen[: limit or None]), len(chosen) >= most
+
+
+def _size_of(stored: Stored) -> int:
+    return len(stored.value)
 
 
 def _after(items: tuple[Stored, ...], key: str) -> Iterator[Stored]:

@@ -190,6 +190,12 @@ def too_slow(message: str) -> Refusal:
     return Refusal(Status(code=408, reason="Timeout", message=message))
 
 
+def too_many(message: str, seconds: int) -> Refusal:
+    """Refuse more than one caller's share, and say after how many seconds to try again."""
+    details = {"retryAfterSeconds": seconds}
+    return Refusal(Status(code=429, reason="TooManyRequests", message=message, details=details))
+
+
 def unreadable(accepted: str) -> Refusal:
     """Refuse a body of a type that is not read."""
     message = f"the body of the request was in an unknown format - accepted media types include: {accepted}"

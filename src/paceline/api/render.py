@@ -1,11 +1,12 @@
 """The form an answer takes: objects as they are, their metadata alone, or a table."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any
 
 import orjson
 
+from paceline.api.aside import in_slices
 from paceline.api.change import read
 from paceline.api.exchange import YAML, Answer, Request
 from paceline.api.refusal import bad_request, not_acceptable
@@ -131,16 +132,22 @@ def _inside(value: bytes) -> bytes:
     return orjson.dumps(kept)[1:]
 
 
-def partial_list_of(request: Request, values: Iterable[bytes], metadata: Object) -> bytes:
-    """Write a list of the metadata of stored objects."""
+async def partial_list_answer(request: Request, values: list[bytes], metadata: Object) -> Answer:
+    """Answer with a list of the metadata of stored objects."""
     version = _chosen(request, many=True)[1]
-    whole = {
-        "kind": f"{Form.METADATA.value}List",
-        "apiVersion": version,
-        "metadata": metadata,
-        "items": [partial_of(read(value), version) for value in values],
-    }
-    return orjson.dumps(whole)
+    head = {"kind": f"{Form.METADATA.value}List", "apiVersion": version, "metadata": metadata}
+    return await _sliced(head, "items", values, lambda value: partial_of(read(value), version))
+
+
+async def _sliced(head: Object, name: str, values: list[bytes], shown: Callable[[bytes], Object]) -> Answer:
+    """Answer with a head and a long list, written slice by slice; every slice is sent by itself."""
+    parts = [orjson.dumps([shown(value) for value in some])[1:-1] async for some in in_slices(values, len)]
+    opened = orjson.dumps(head)[:-1] + b',"%b":[' % name.encode()
+    if len(parts) <= 1:
+        return Answer(body=b"%b%b]}" % (opened, parts[0] if parts else b""))
+    rest = [part if not index else b"," + part for index, part in enumerate(parts)]
+    rest[-1] += b"]}"
+    return Answer(body=opened, rest=rest, rest_bytes=sum(map(len, rest)))
 
 
 class Tables:
@@ -161,11 +168,18 @@ class Tables:
     def of(self, values: Iterable[bytes], metadata: Object) -> bytes:
         """Write a table with one row per stored object; only the first table has the columns."""
         now = to_wire(self._clock.now())
+        return orjson.dumps({**self._table(metadata), "rows": [self._row(read(value), now) for value in values]})
+
+    async def answer(self, values: list[bytes], metadata: Object) -> Answer:
+        """Answer with a table with one row per stored object, which may be many."""
+        now = to_wire(self._clock.now())
+        return await _sliced(self._table(metadata), "rows", values, lambda value: self._row(read(value), now))
+
+    def _table(self, metadata: Object) -> Object:
         table: Object = {"kind": Form.TABLE.value, "apiVersion": self._version, "metadata": metadata}
         table["columnDefinitions"] = None if self._has_head else self._head()
         self._has_head = True
-        table["rows"] = [self._row(read(value), now) for value in values]
-        return orjson.dumps(table)
+        return table
 
     def _head(self) -> list[Object]:
         return [definition_of(column) for column in columns_of(self._resource)]

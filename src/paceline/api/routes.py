@@ -6,6 +6,7 @@ asked of the gate (`Gate.allows`): accounts of pods may do a little (`rights.py`
 
 from collections.abc import Mapping
 from enum import Enum
+from urllib.parse import unquote
 
 from paceline.api.paths import Target
 
@@ -85,9 +86,11 @@ def sort_of(target: Target) -> str:
     return target.subresource or (OBJECT if target.name else COLLECTION)
 
 
-def is_passed_on(path: str) -> bool:
-    """Tell whether a path leads through to a pod, so that limits on objects do not concern its body."""
+def passed_on_to(path: str) -> tuple[str, ...]:
+    """Return namespace, plural and name of the pod or service that a raw path leads through to; () for other paths.
+
+    The path is the one that was sent, not unquoted: a quoted slash must not look like one between names.
+    """
     parts = path.split("/", 8)
-    return (
-        parts[1:4] == ["api", "v1", "namespaces"] and parts[5:6] in (["pods"], ["services"]) and parts[7:8] == ["proxy"]
-    )
+    is_through = parts[1:4] == ["api", "v1", "namespaces"] and parts[5:6] in (["pods"], ["services"])
+    return tuple(unquote(part) for part in parts[4:7]) if is_through and parts[7:8] == ["proxy"] else ()

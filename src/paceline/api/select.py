@@ -1,6 +1,7 @@
 """Which stored objects a request means."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -10,7 +11,15 @@ from paceline.api.exchange import Request
 from paceline.api.paths import Target, key_for, names_in
 from paceline.api.refusal import bad_request
 from paceline.errors import Malformed
-from paceline.objects.selector import FieldRule, LabelRule, matches, parse_fields, parse_labels
+from paceline.objects.selector import (
+    FieldMatcher,
+    FieldRule,
+    LabelMatcher,
+    LabelRule,
+    field_text,
+    parse_fields,
+    parse_labels,
+)
 
 MAX_SELECTOR = 16 * 1024
 
@@ -34,6 +43,15 @@ class Selection:
     by_key: tuple[FieldRule, ...] = ()
     labels: tuple[LabelRule, ...] = ()
     fields: tuple[FieldRule, ...] = ()
+    # The same rules, made ready once for all objects.
+    _by_key: FieldMatcher = field(init=False, repr=False, compare=False)
+    _by_label: LabelMatcher = field(init=False, repr=False, compare=False)
+    _by_field: FieldMatcher = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_by_key", FieldMatcher(self.by_key))
+        object.__setattr__(self, "_by_label", LabelMatcher(self.labels))
+        object.__setattr__(self, "_by_field", FieldMatcher(self.fields))
 
     @property
     def is_all(self) -> bool:
@@ -47,18 +65,20 @@ class Selection:
 
     def takes_key(self, key: str) -> bool:
         """Tell whether what a key says is meant."""
-        return all(rule.holds_for(*names_in(key)) for rule in self.by_key)
+        if not self.by_key:
+            return True
+        namespace, name = names_in(key)
+        return self._by_key.matches({"metadata.name": name, "metadata.namespace": namespace}.__getitem__)
 
     def takes(self, key: str, value: bytes) -> bool:
         """Tell whether a stored object is meant."""
         if self.by_key and not self.takes_key(key):
             return False
-        if self.labels and not matches(self.labels, _LABELS.decode(value).metadata.labels or {}):
+        if self.labels and not self._by_label.matches(_LABELS.decode(value).metadata.labels or {}):
             return False
         if not self.fields:
             return True
-        obj = read(value)
-        return all(rule.holds(obj) for rule in self.fields)
+        return self._by_field.matches(partial(field_text, read(value)))
 
     def prefix(self, target: Target) -> str:
         """Give what the keys begin with of all objects that can be meant."""
@@ -68,11 +88,14 @@ class Selection:
         return target.prefix
 
 
+_ALL = Selection()
+
+
 def selection_of(request: Request, target: Target) -> Selection:
     """Read the selectors of a request."""
     labels, fields = request.query.get("labelSelector", ""), request.query.get("fieldSelector", "")
     if not labels and not fields:
-        return Selection()
+        return _ALL
     if len(labels) + len(fields) > MAX_SELECTOR:
         raise bad_request(f"selectors may have at most {MAX_SELECTOR} characters")
     resource = target.resource

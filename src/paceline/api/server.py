@@ -1,18 +1,20 @@
 """What an API server is made of."""
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
+from paceline.api.aside import Inline
 from paceline.api.definitions import LiveKinds
 from paceline.api.exchange import Receive, Scope, Send
+from paceline.api.fairness import Fairness
 from paceline.api.gate import Gate
 from paceline.api.tokens import AccountTokens
 from paceline.api.visits import Visits
 from paceline.objects.meta import Object
 from paceline.objects.scheme import Scheme
 from paceline.store.store import Store
-from paceline.world import Clock, Ids
+from paceline.world import Blocking, Clock, Ids
 
 
 class Nodes(Protocol):
@@ -45,6 +47,10 @@ class Server:
     tokens: AccountTokens | None = None
     # Whether pods are given one without asking.
     mounts_tokens: bool = False
+    # Where large requests are read and checked, so that small ones do not wait for them.
+    blocking: Blocking = field(default_factory=Inline)
+    # How much of the server each caller may take.
+    fairness: Fairness = field(default_factory=Fairness)
     # Where requests that are passed on to services are counted, if anybody wants to know.
     visits: Visits | None = None
 

@@ -29,6 +29,8 @@ PRIVATE = "kubernetes.io"
 WRITE = "write"
 # As Kubernetes has it: what a pod that is being deleted does last, it may still do.
 GOING = timedelta(seconds=60)
+# As kube-apiserver has it.
+LEEWAY = timedelta(seconds=60)
 # Nobody's token is longer than the largest names make it.
 MAX_CHARS = 4096
 _HEAD = urlsafe_b64encode(b'{"alg":"HS256","typ":"JWT"}').rstrip(b"=").decode()
@@ -58,7 +60,9 @@ class AccountTokens:
             return None
         claims = _claims(said)
         now = self.clock.now()
-        if ISSUER not in claims.get("aud", ()) or not claims["nbf"] <= now.timestamp() < claims["exp"]:
+        # A token whose beginning is still to come is good all the same: we sign none ahead of its time, so it says only
+        # that our clock was ahead when we did.
+        if ISSUER not in claims.get("aud", ()) or now.timestamp() >= claims["exp"] + LEEWAY.total_seconds():
             return None
         return self._caller(claims, now)
 

@@ -2,12 +2,12 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterator
 from typing import Self
 
 import orjson
 
 from paceline.api import refusal
+from paceline.api.aside import in_slices
 from paceline.api.asking import asked_by
 from paceline.api.change import read
 from paceline.api.change import write as write_object
@@ -33,8 +33,8 @@ BOOKMARK_SECONDS = 60.0
 STALL_SECONDS = 30.0
 # Events that are kept as they were sent, for those who are to be told the same.
 KEPT_BYTES = 4 * 1024 * 1024
-# What one write holds at most while the objects that are there already are told.
-CHUNK_BYTES = 256 * 1024
+# What is written for one client at a time, so that one that does not read costs no more than that.
+CHUNK_BYTES = 16 * 1024
 
 _CHANGES = {Op.CREATE: ADDED, Op.REPLACE: MODIFIED, Op.DELETE: DELETED}
 _INITIAL_END = "k8s.io/initial-events-end"
@@ -132,7 +132,11 @@ class Patient:
         self._since = self._loop.time()
         if self._timer is None:
             self._timer = self._loop.call_at(self._since + STALL_SECONDS, self._look)
-        await self._write(chunk)
+        await self._write(chunk[:CHUNK_BYTES])
+        for start in range(CHUNK_BYTES, len(chunk), CHUNK_BYTES):
+            # Something was taken.
+            self._since = self._loop.time()
+            await self._write(chunk[start : start + CHUNK_BYTES])
         self._since = None
 
     def _look(self) -> None:
@@ -186,8 +190,7 @@ class Changes:
             return
         with watch:
             await send(b"")
-            for chunk in self._initial(items, watch.position):
-                await send(chunk)
+            await self._tell_initial(items, watch.position, send)
             try:
                 await self._follow(watch, send)
             except Expired as error:
@@ -204,21 +207,22 @@ class Changes:
         self._since = store.revision
         return store.watch(self._prefix, store.revision), store.list(self._prefix)
 
-    def _initial(self, items: tuple[Stored, ...], revision: int) -> Iterator[bytes]:
+    async def _tell_initial(self, items: tuple[Stored, ...], revision: int, send: Write) -> None:
         if not self._asked.wants_initial:
             return
         lines: list[bytes] = []
         size = 0
-        for stored in items:
-            if self._selection.takes(stored.key, stored.value):
-                lines.append(self._line(ADDED, stored.value))
-                size += len(lines[-1])
-            if size > CHUNK_BYTES:
-                yield b"".join(lines)
-                lines, size = [], 0
+        async for some in in_slices(items, _size_of):
+            for stored in some:
+                if self._selection.takes(stored.key, stored.value):
+                    lines.append(self._line(ADDED, stored.value))
+                    size += len(lines[-1])
+                if size > CHUNK_BYTES:
+                    await send(b"".join(lines))
+                    lines, size = [], 0
         if self._bookmarks:
             lines.append(self._bookmark(revision, {_INITIAL_END: "true"}))
-        yield b"".join(lines)
+        await send(b"".join(lines))
 
     async def _follow(self, watch: Watch, send: Write) -> None:
         loop = asyncio.get_running_loop()
@@ -228,7 +232,7 @@ class Changes:
         timer = loop.call_at(due, watch.nudge)
         try:
             while now < end:
-                records = await watch.take()
+                records = await watch.take(CHUNK_BYTES)
                 if not records and watch.is_over:
                     return
                 # Before any bookmark, which must not pass what was taken.
@@ -280,6 +284,10 @@ class Changes:
             metadata["annotations"] = annotations
         mark = {"apiVersion": self._resource.api_version, "kind": self._resource.kind, "metadata": metadata}
         return self._line(BOOKMARK, orjson.dumps(mark))
+
+
+def _size_of(stored: Stored) -> int:
+    return len(stored.value)
 
 
 def _event(change: bytes, obj: bytes) -> bytes:

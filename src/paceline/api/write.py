@@ -3,13 +3,14 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
 from paceline.api import change, refusal
 from paceline.api.admission import Admission, refuse_unknown
 from paceline.api.applying import Applies
+from paceline.api.aside import aside
 from paceline.api.body import (
     MAX_DEPTH,
     check_depth,
@@ -50,6 +51,8 @@ _MADE_BY_UPDATE = frozenset({"Endpoints", "Event", "Lease"})
 # Where Kubernetes keeps what it does not keep under its own name.
 _PLACES = {"endpoints": "services/endpoints", "nodes": "minions", "services": "services/specs"}
 
+T = TypeVar("T")
+
 # Gives the object as its author wants it, from what is there.
 Edit = Callable[[Object], Object]
 
@@ -70,13 +73,22 @@ class Writes:
             raise refusal.not_offered()
         form_of(request)
         options = read_options(request, "CreateOptions")
-        obj, entries, said = self._read(request, target, options)
+        obj, entries, said = await self._aside(request, target, partial(self._read, request, target, options))
         with even_if_refused(said):
             change.identify(obj, target)
             self._check_namespace(target, name_of(obj))
             change.put_back(obj, entries)
-            stored = await self._create(obj, target, options=options, author=author_of(request, target))
+            author = author_of(request, target)
+            stored = await self._create(obj, target, options=options, author=author, size=len(request.body))
         return Answer(code=201, body=self._shown(request, target, stored), warnings=said)
+
+    async def _aside(self, request: Request | int, target: Target, call: Callable[[], T]) -> T:
+        """Do work that grows with a request where it keeps nobody waiting.
+
+        Services are worked on here: what they are given of what all share is given out one by one.
+        """
+        size = request if isinstance(request, int) else len(request.body)
+        return call() if target.resource.kind == "Service" else await aside(self._server.blocking, size, call)
 
     def _read(self, request: Request, target: Target, options: Options) -> tuple[Object, Any, tuple[str, ...]]:
         """Read an object, apart from it whose its fields are, and what has to be said about it."""
@@ -111,19 +123,27 @@ class Writes:
             fault = FieldFault("kind", kind, f"must be {resource.kind}")
             raise refusal.invalid(kind, name_of(obj), (fault,), group=resource.group)
 
-    async def _create(self, obj: Object, target: Target, *, options: Options, author: Author | None) -> Stored:
+    def _newborn(self, obj: Object, target: Target, options: Options, author: Author | None) -> Object:
+        """Return a new object as it is stored, checked and complete."""
+        resource = target.resource
+        new = change.newborn(obj, resource, now=self._server.clock.now(), ids=self._server.ids)
+        new, entries = change.apart(new)
+        unsaid = self._tracking.unsaid(new, resource)
+        resource.default(new)
+        self._admission.check(resource, new, dry_run=options.dry_run)
+        change.put_back(new, entries)
+        if author is not None:
+            self._tracking.born(new, target, author, unsaid=unsaid)
+        give_token(new, resource, self._server)
+        change.check_size(new)
+        return new
+
+    async def _create(
+        self, obj: Object, target: Target, *, options: Options, author: Author | None, size: int
+    ) -> Stored:
         resource, chosen = target.resource, bool(obj["metadata"].get("name"))
         for left in reversed(range(1 if chosen else MAX_TRIES)):
-            new = change.newborn(obj, resource, now=self._server.clock.now(), ids=self._server.ids)
-            new, entries = change.apart(new)
-            unsaid = self._tracking.unsaid(new, resource)
-            resource.default(new)
-            self._admission.check(resource, new, dry_run=options.dry_run)
-            change.put_back(new, entries)
-            if author is not None:
-                self._tracking.born(new, target, author, unsaid=unsaid)
-            give_token(new, resource, self._server)
-            change.check_size(new)
+            new = await self._aside(size, target, partial(self._newborn, obj, target, options, author))
             key = key_for(resource, target.namespace, name_of(new))
             try:
                 return await self._store_new(key, new, options)
@@ -143,7 +163,7 @@ class Writes:
         """Store a whole object in place of another."""
         form_of(request)
         options = read_options(request, "UpdateOptions")
-        obj, entries, said = self._read(request, target, options)
+        obj, entries, said = await self._aside(request, target, partial(self._read, request, target, options))
         change.identify(obj, target, name=target.name)
         revision = obj["metadata"].get("resourceVersion")
         if not revision and target.resource.kind in _MADE_BY_UPDATE and self._server.store.get(target.key) is None:
@@ -159,7 +179,8 @@ class Writes:
             return obj
 
         with even_if_refused(said):
-            stored = await self.change(target, edit, options=options, author=author_of(request, target))
+            author = author_of(request, target)
+            stored = await self.change(target, edit, options=options, author=author, size=len(request.body))
         return Answer(body=self._shown(request, target, stored), warnings=said)
 
     async def patch(self, request: Request, target: Target) -> Answer:
@@ -169,7 +190,8 @@ class Writes:
         options = read_options(request, "PatchOptions")
         if is_apply(request):
             return await self._apply(request, target, options)
-        patch = read_patch(request, target.resource, self._server.scheme.components)
+        reading = partial(read_patch, request, target.resource, self._server.scheme.components)
+        patch = await self._aside(request, target, reading)
         told: list[str] = []
 
         def edit(old: Object) -> Object:
@@ -177,7 +199,8 @@ class Writes:
             return new
 
         with even_if_refused(told):
-            stored = await self.change(target, edit, options=options, author=author_of(request, target))
+            author = author_of(request, target)
+            stored = await self.change(target, edit, options=options, author=author, size=len(request.body))
         return Answer(body=self._shown(request, target, stored), warnings=tuple(told))
 
     def _patched(
@@ -231,17 +254,18 @@ class Writes:
 
     async def _apply(self, request: Request, target: Target, options: Options) -> Answer:
         """Make true what somebody says about an object, which may have to be made for it."""
-        said, warnings = self._applies.read(request, target, options)
+        said, warnings = await self._aside(request, target, partial(self._applies.read, request, target, options))
         with even_if_refused(warnings):
-            code, stored = await self._make_true(said, target, options)
+            code, stored = await self._make_true(said, target, options, size=len(request.body))
         return Answer(code=code, body=self._shown(request, target, stored), warnings=warnings)
 
-    async def _make_true(self, said: Said, target: Target, options: Options) -> tuple[int, Stored]:
+    async def _make_true(self, said: Said, target: Target, options: Options, *, size: int) -> tuple[int, Stored]:
         for left in reversed(range(MAX_TRIES)):
             try:
                 if self._server.store.get(target.key) is None and not target.subresource:
-                    return 201, await self._born_by(said, target, options)
-                return 200, await self.change(target, partial(self._applied, said, target), options=options)
+                    return 201, await self._born_by(said, target, options, size=size)
+                edit = partial(self._applied, said, target)
+                return 200, await self.change(target, edit, options=options, size=size)
             except refusal.Refusal as error:
                 # It came or went in between: what is said holds for either.
                 came = error.status.reason == "AlreadyExists"
@@ -249,12 +273,16 @@ class Writes:
                     raise
         raise AssertionError("unreachable: the last try returns or raises")
 
-    async def _born_by(self, said: Said, target: Target, options: Options) -> Stored:
-        obj = self._applies.newborn(said, target)
-        change.identify(obj, target, name=target.name)
-        self._admission.clean(target.resource, obj)
+    async def _born_by(self, said: Said, target: Target, options: Options, *, size: int) -> Stored:
+        def made() -> Object:
+            obj = self._applies.newborn(said, target)
+            change.identify(obj, target, name=target.name)
+            self._admission.clean(target.resource, obj)
+            return obj
+
+        obj = await self._aside(size, target, made)
         self._check_namespace(target, target.name)
-        return await self._create(obj, target, options=options, author=None)
+        return await self._create(obj, target, options=options, author=None, size=size)
 
     def _applied(self, said: Said, target: Target, old: Object) -> Object:
         new = self._applies.onto(old, said, target)
@@ -288,31 +316,20 @@ class Writes:
         *,
         options: Options,
         author: Author | None = None,
+        size: int = 0,
     ) -> Stored:
         """Edit the object that is there and store what becomes of it; again if another write came between.
 
-        Without an author, whose the parts are is as the edit says.
+        Without an author, whose the parts are is as the edit says. `size` is that of the request.
         """
         for left in reversed(range(MAX_TRIES)):
             stored = self.find(target)
-            old = change.read(as_read(target.resource, stored.value))
-            said = edit(old)
-            new, entries = change.apart(change.successor(old, said, target))
-            if target.subresource in {"", "finalize"}:
-                target.resource.default(new)
-                self._admission.check(target.resource, new, old, dry_run=options.dry_run)
-            else:
-                if (target.resource.group, target.resource.kind) in _COMPLETED:
-                    target.resource.default(new)
-                self._admission.check_status(target.resource, new)
-            change.put_back(new, entries)
-            if author is not None:
-                self._tracking.changed(old, new, author, target=target, said=said)
-            if change.is_same(old, new):
+            work = partial(self._changed, stored, target, edit, options=options, author=author)
+            new = await self._aside(max(size, len(stored.value)), target, work)
+            if new is None:
                 return stored
-            change.check_size(new)
             if options.dry_run:
-                value = change.write(new, old["metadata"]["resourceVersion"])
+                value = change.write(new, stored.revision)
                 return Stored(key=stored.key, value=value, revision=0, created=stored.created)
             try:
                 return await self._store(new, stored)
@@ -322,6 +339,28 @@ class Writes:
             except Missing as error:
                 raise refusal.not_found(target.resource, target.name) from error
         raise AssertionError("unreachable: the last try returns or raises")
+
+    def _changed(
+        self, stored: Stored, target: Target, edit: Edit, *, options: Options, author: Author | None
+    ) -> Object | None:
+        """Return what an edit makes of an object, checked and complete; None where nothing changes."""
+        old = change.read(as_read(target.resource, stored.value))
+        said = edit(old)
+        new, entries = change.apart(change.successor(old, said, target))
+        if target.subresource in {"", "finalize"}:
+            target.resource.default(new)
+            self._admission.check(target.resource, new, old, dry_run=options.dry_run)
+        else:
+            if (target.resource.group, target.resource.kind) in _COMPLETED:
+                target.resource.default(new)
+            self._admission.check_status(target.resource, new)
+        change.put_back(new, entries)
+        if author is not None:
+            self._tracking.changed(old, new, author, target=target, said=said)
+        if change.is_same(old, new):
+            return None
+        change.check_size(new)
+        return new
 
     def find(self, target: Target) -> Stored:
         """Give the object that a target names, or refuse."""

@@ -32,5 +32,5 @@ def in_yaml(answered: Answer) -> Answer:
         return answered
     if len(answered.body) + answered.rest_bytes > MAX_BYTES:
         return replace(answered, content_type=YAML)
-    text = to_text(orjson.loads(answered.body))
+    text = to_text(orjson.loads(answered.whole))
     return replace(answered, body=text.encode(), rest=(), rest_bytes=0, content_type=YAML)

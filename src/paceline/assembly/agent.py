@@ -1,4 +1,4 @@
-"""`python -m paceline.assembly.agent HOME`: the node agent's process; it ends when its standard input does.
+"""`python -m paceline.assembly.agent HOME [FILES]`: the node agent's process; it ends when its standard input does.
 
 On its standard output it says that it is ready, or why it is not.
 """
@@ -31,10 +31,14 @@ from paceline.assembly.machine import GC_THRESHOLD, OneThread, Threads, give_bac
 from paceline.assembly.mapped import chosen_images, chosen_recipes
 from paceline.assembly.mounts import RealMounts
 from paceline.assembly.network import pod_network
+from paceline.assembly.open_files import raise_open_files
 from paceline.assembly.processes import RealProcesses
+from paceline.assembly.protect import be_spared_by_oom, close_home, private_folders, sweep_memory
 from paceline.assembly.settings import Settings
+from paceline.assembly.steady import open_clock
 from paceline.assembly.told import until_told
 from paceline.assembly.usage import measure
+from paceline.assembly.uv import cache_folder
 from paceline.assembly.workshop import RealWorkshop
 from paceline.client.access import from_json
 from paceline.client.events import Recorder
@@ -55,14 +59,19 @@ FILE_THREADS = 4
 
 def main() -> int:
     """Run until told to stop or until the control process is gone; known errors are one line each."""
-    say_to_stderr("agent")
     settings = recall(Path(sys.argv[1]))
+    say_to_stderr("agent", settings.log)
     gc.set_threshold(GC_THRESHOLD, 50, 50)
-    settings.agent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    be_spared_by_oom()
+    soft = raise_open_files()
+    open_files = int(sys.argv[2]) if len(sys.argv) > 2 else soft
     failed = ""
     try:
+        settings.agent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        close_home(settings)
+        sweep_memory()
         with hold(settings.agent_lock):
-            uvloop.run(_until_told(settings))
+            uvloop.run(_until_told(settings, open_files))
     except* PacelineError as errors:
         failed = "; ".join(known(errors))
     if failed:
@@ -77,10 +86,10 @@ def _answer(text: str) -> None:
         os.write(sys.stdout.fileno(), f"{text}\n".encode())
 
 
-async def _until_told(settings: Settings) -> None:
+async def _until_told(settings: Settings, open_files: int) -> None:
     told = asyncio.Event()
     asyncio.get_running_loop().add_reader(sys.stdin.fileno(), _read_on, told)
-    await until_told(_run_agent(settings), told)
+    await until_told(_run_agent(settings, open_files), told)
 
 
 def _read_on(told: asyncio.Event) -> None:
@@ -90,18 +99,22 @@ def _read_on(told: asyncio.Event) -> None:
         told.set()
 
 
-async def _run_agent(settings: Settings) -> None:
+async def _run_agent(settings: Settings, open_files: int) -> None:
     access = from_json(settings.agent_access, Path.read_bytes)
     if access is None:
         raise Unavailable(f"{settings.agent_access} is damaged; `paceline up` writes it anew")
-    processes = RealProcesses(mark=str(settings.home))
-    world = replace(real_world(), processes=processes)
+    world = real_world()
+    clock = open_clock(settings.clock, world)
+    processes = RealProcesses(mark=str(settings.home), clock_offset=clock.offset, open_files=open_files)
+    world = replace(world, clock=clock, processes=processes)
     network, networks = pod_network(settings)
     network = replace(network, api_port=last_port(settings))
     if networks is not None:
         await networks.find()
     workshop = RealWorkshop(place=environments(os.environ), recipes=chosen_recipes(settings), clock=world.clock)
-    async with HttpCluster(access, world.chance) as cluster, asyncio.TaskGroup() as group:
+    # By the lane that is kept for it, where no certificate is needed.
+    access = replace(access, server=access.server.replace("https://", "http://", 1))
+    async with HttpCluster(access, world.chance, socket=settings.agent_lane) as cluster, asyncio.TaskGroup() as group:
         agent = Agent(
             cluster=cluster,
             world=world,
@@ -154,7 +167,13 @@ def _host(settings: Settings) -> Host:
     """Look at the machine, with what people chose for it."""
     supplies = find_supplies(chosen_devices(settings))
     disk = shutil.disk_usage(settings.home).total
-    return replace(look_at_host(), supplies=supplies, has_sandbox=settings.has_sandbox, disk_bytes=disk)
+    return replace(
+        look_at_host(),
+        supplies=supplies,
+        has_sandbox=settings.has_sandbox,
+        disk_bytes=disk,
+        private_folders=private_folders(settings, cache_folder(os.environ)),
+    )
 
 
 def _filling(agent: Agent) -> Filling:

@@ -5,11 +5,14 @@ import os
 import time
 from pathlib import Path
 
-from paceline.node.limits import Cgroups
+from paceline.node.limits import SHARES_PER_CPU, Cgroups, weight_of
 
 MOUNTS, OWN = Path("/proc/self/mounts"), Path("/proc/self/cgroup")
 CONTROLLERS = ("cpu", "memory", "pids")
 FOLDER = "paceline"
+PID_MAX = Path("/proc/sys/kernel/pid_max")
+# What is kept for our own processes and for the rest of the machine.
+RESERVE_SHARE, LEAST_RESERVE = 20, 512 * 1024 * 1024
 # A container of another agent, or of the one before this, may have made its group and not have entered it yet.
 YOUNG_SECONDS = 60.0
 
@@ -24,7 +27,36 @@ def find_cgroups() -> Cgroups | None:
     found = _old(mounts, own) or _new(mounts)
     if found is not None:
         sweep(found, time.time())
+        bound(found, memory_bytes=memory_for_pods(), pids=pids_for_pods(), cpus=os.cpu_count() or 1)
     return found
+
+
+def memory_for_pods() -> int:
+    """Return how much memory all pods together may use: what the machine has, less a reserve for everything else."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return total - min(max(total // RESERVE_SHARE, LEAST_RESERVE), total // 2)
+
+
+def pids_for_pods(pid_max: Path = PID_MAX) -> int:
+    """Return how many processes all pods together may have: three quarters of what the kernel can have."""
+    return int(pid_max.read_text()) * 3 // 4
+
+
+def bound(cgroups: Cgroups, *, memory_bytes: int, pids: int, cpus: int) -> None:
+    """Hold all pods together to what leaves the machine alive; where the kernel refuses, each pod's own limits stay.
+
+    Of the CPUs they have as many shares as there are, as a kubelet has it: thousands of their processes count no more
+    than that beside each single one of the machine's.
+    """
+    is_old, shares = cgroups.version == 1, cpus * SHARES_PER_CPU
+    settings = (
+        (cgroups.memory / ("memory.limit_in_bytes" if is_old else "memory.max"), memory_bytes),
+        (cgroups.pids / "pids.max", pids),
+        (cgroups.cpu / ("cpu.shares" if is_old else "cpu.weight"), shares if is_old else weight_of(shares)),
+    )
+    for path, value in settings:
+        with contextlib.suppress(OSError):
+            path.write_text(str(value))
 
 
 def _own(line: str) -> tuple[str, str]:

@@ -159,6 +159,8 @@ def _written(order: Order) -> bytes:
             "groups": user.groups if user else (),
             "tty": order.has_terminal,
             "stdin": order.has_input,
+            "filter": order.filter,
+            "oomScore": order.oom_score,
         }
     ).encode()
     return struct.pack("!I", len(data)) + data

@@ -1,4 +1,7 @@
-"""`python -m paceline.assembly.control HOME [FD]`: the control process; on FD it says that it is ready, or why not."""
+"""`python -m paceline.assembly.control HOME [FD SUPERVISOR MODE]`: the control process.
+
+On FD it says that it is ready, or why not. SUPERVISOR is the pid of the process that starts it again when it ends.
+"""
 
 import contextlib
 import logging
@@ -9,17 +12,27 @@ from pathlib import Path
 from paceline.assembly.daemon import recall
 from paceline.assembly.embedded import run_control
 from paceline.assembly.hold import READY
-from paceline.assembly.journal import known, say_to_stderr
-from paceline.errors import PacelineError
+from paceline.assembly.journal import known, leaves, say_to_stderr
+from paceline.assembly.keep_supervisor import Supervisor
+from paceline.assembly.supervise import FINAL, FOREGROUND
+from paceline.errors import Invalid, PacelineError
+from paceline.store.log import Damaged
 
 log = logging.getLogger(__name__)
 
 
 def main() -> int:
     """Run until told to stop; a known error is one line, a bug is a traceback in the log."""
-    say_to_stderr("control")
     settings = recall(Path(sys.argv[1]))
-    fd = int(sys.argv[2]) if len(sys.argv) > 2 else None
+    say_to_stderr("control", settings.log)
+    fd, supervisor = None, None
+    if len(sys.argv) > 2:
+        fd = int(sys.argv[2])
+        # Only for whoever waits for the answer, and not for the agent.
+        os.set_inheritable(fd, False)  # noqa: FBT003 - it takes no names
+        supervisor = Supervisor(pid=int(sys.argv[3]), is_in_front=sys.argv[4] == FOREGROUND)
+        if supervisor.is_in_front:
+            logging.getLogger().setLevel(logging.WARNING)
 
     def answer(text: str) -> None:
         nonlocal fd
@@ -34,15 +47,19 @@ def main() -> int:
         log.info("ready")
         answer(READY)
 
-    failed = ""
+    failed, is_final = "", False
     try:
-        run_control(settings, ready)
+        run_control(settings, ready, supervisor)
     except* PacelineError as errors:
         failed = "\n".join(known(errors))
+        # A damaged store, and settings that cannot be read, stay so until a person acts.
+        is_final = any(isinstance(error, (Damaged, Invalid)) for error in leaves(errors))
     if failed:
-        log.error("%s", failed)
+        # What is answered to a command in front is said by that.
+        if fd is None or supervisor is None or not supervisor.is_in_front:
+            log.error("%s", failed)
         answer(failed)
-    return 1 if failed else 0
+    return (FINAL if is_final else 1) if failed else 0
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import logging
 import platform
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import uvloop
@@ -16,12 +16,14 @@ from paceline.assembly.controllers import Machine, own_controllers, start
 from paceline.assembly.kinds import define_kinds, own_kinds
 from paceline.assembly.machine import real_world
 from paceline.assembly.rights import lease_rights, missing_rights, rights, who_am_i
+from paceline.assembly.steady import start_clock
 from paceline.assembly.told import until_told
 from paceline.client.access import Access, Read
 from paceline.client.cluster import NAMESPACES, Cluster
 from paceline.client.fence import Fence
 from paceline.client.http import Bearer, HttpTransport
 from paceline.client.kubeconfig import discover, load, token_in_cluster
+from paceline.client.requests import Request
 from paceline.client.transport import Transport
 from paceline.client.verbs import Verbs
 from paceline.control.leader import Leader
@@ -81,9 +83,16 @@ async def _connected(choice: Choice, world: World, say: Say) -> None:
     transport = HttpTransport(choice.access, world.chance, bearer=bearer)
     try:
         say(await check(Verbs(transport), choice))
-        await look_after(transport, world, choice, say)
+        clock = start_clock(world.clock, await _server_date(transport))
+        await look_after(transport, replace(world, clock=clock), choice, say)
     finally:
         await transport.close()
+
+
+async def _server_date(transport: Transport) -> str:
+    """Ask for the server's time: it stamps the objects, and this machine's clock may be wrong."""
+    answer = await transport.send(Request(method="GET", path="/version"))
+    return dict(answer.headers).get("date", "")
 
 
 async def check(cluster: Cluster, choice: Choice) -> str:

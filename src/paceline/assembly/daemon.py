@@ -13,6 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from paceline.assembly.hold import READY, holder, is_ready
+from paceline.assembly.journal import open_log
+from paceline.assembly.protect import close_home
 from paceline.assembly.settings import LOOPBACK, Settings
 from paceline.errors import Unavailable
 
@@ -23,15 +25,25 @@ SAID_BYTES = 65536
 
 
 def is_running(settings: Settings) -> bool:
-    """Tell whether a control process holds this folder."""
-    return holder(settings.lock) is not None
+    """Tell whether a cluster runs in this folder, be it that its control process is just being started again."""
+    return running_pid(settings) is not None
+
+
+def running_pid(settings: Settings) -> int | None:
+    """Return the pid of the control process, or of its supervisor while there is none; None when neither is there."""
+    pid = holder(settings.lock)
+    return holder(settings.supervisor_lock) if pid is None else pid
 
 
 def start_in_background(settings: Settings) -> None:
     """Start the cluster and return once it is ready; Unavailable says why it is not."""
     remember(settings)
-    with _in_home(settings), settings.log.open("ab") as log:
-        said = _start(settings, log.fileno())
+    with _in_home(settings):
+        log = open_log(settings.log)
+    try:
+        said = _start(settings, log)
+    finally:
+        os.close(log)
     if said == READY:
         return
     if is_running(settings):
@@ -41,9 +53,9 @@ def start_in_background(settings: Settings) -> None:
     raise Unavailable(said or f"the cluster did not start: {_last_words(settings)}; all it said is in {settings.log}")
 
 
-def wait_ready(settings: Settings) -> None:
+def wait_ready(settings: Settings, seconds: float = START_SECONDS) -> None:
     """Wait until a cluster that somebody has started is ready; Unavailable when it ends or takes too long."""
-    deadline = time.monotonic() + START_SECONDS
+    deadline = time.monotonic() + seconds
     while not is_ready(settings.lock):
         if not is_running(settings) or time.monotonic() > deadline:
             raise Unavailable(f"the cluster did not start: {_last_words(settings)}; all it said is in {settings.log}")
@@ -51,9 +63,15 @@ def wait_ready(settings: Settings) -> None:
 
 
 def stop(settings: Settings) -> bool:
-    """Stop the control process and the agent; pods run on. False when none ran."""
-    pid = holder(settings.lock)
-    if pid is None or pid < 0:
+    """Stop the supervisor, the control process and the agent; pods run on. False when none ran."""
+    # The supervisor first, which ends its control process: otherwise it would start another one.
+    stopped = [_end(pid) for path in (settings.supervisor_lock, settings.lock) if (pid := holder(path)) is not None]
+    return any(stopped)
+
+
+def _end(pid: int) -> bool:
+    """Ask a process to stop, and kill it when it does not; False when it is not there."""
+    if pid < 0:
         return False
     try:
         process = os.pidfd_open(pid)
@@ -80,8 +98,8 @@ def remember(settings: Settings) -> None:
         "externalAddress": settings.external_address,
         "devices": [list(row) for row in settings.devices],
     }
+    close_home(settings)
     with _in_home(settings):
-        settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
         beside = settings.started_with.with_suffix(".new")
         beside.write_text(json.dumps(chosen, indent=2) + "\n")
         beside.replace(settings.started_with)
@@ -123,11 +141,11 @@ def _see_off(process: subprocess.Popen[bytes], *, patience: float) -> None:
 
 
 def _start(settings: Settings, log: int) -> str:
-    """Start the control process and give what it says on its pipe: that it is ready, why it is not, or nothing."""
+    """Start the supervisor and give what the control process says: that it is ready, why it is not, or nothing."""
     read_end, write_end = os.pipe()
     try:
         process = subprocess.Popen(
-            [sys.executable, "-m", "paceline.assembly.control", str(settings.home), str(write_end)],
+            [sys.executable, "-m", "paceline.assembly.supervise", str(settings.home), str(write_end)],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -3,9 +3,11 @@
 import asyncio
 import functools
 import gc
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
 from pathlib import PurePosixPath
+from typing import Any
 from zlib import crc32
 
 import uvloop
@@ -17,15 +19,20 @@ from paceline.api.tokens import AccountTokens
 from paceline.api.visits import Visits
 from paceline.assembly.controllers import Machine, make_basics, start_controllers, tell_of_api
 from paceline.assembly.daemon import last_port
+from paceline.assembly.front import Front
 from paceline.assembly.hold import hold, say_ready
 from paceline.assembly.keep_agent import keep_agent
+from paceline.assembly.keep_supervisor import Supervisor, keep_supervisor
 from paceline.assembly.keys import Keys, prepare_keys
 from paceline.assembly.kinds import define_kinds, live_kinds
-from paceline.assembly.listen import listening_ports, loopback_socket, pods_sockets, serve
-from paceline.assembly.machine import GC_THRESHOLD, OneThread, give_back, real_world
+from paceline.assembly.listen import listening_ports, loopback_socket, pods_sockets, serve, unix_socket
+from paceline.assembly.machine import GC_THRESHOLD, OneThread, give_back, real_world, trim_memory
 from paceline.assembly.mark import MarkedLog
 from paceline.assembly.network import Choice, bridge_name, close, prepare
+from paceline.assembly.open_files import raise_open_files
+from paceline.assembly.protect import be_spared_by_oom, close_home
 from paceline.assembly.settings import LOOPBACK, Settings
+from paceline.assembly.steady import ClockKeeper, open_clock
 from paceline.assembly.told import until_told
 from paceline.client.agent import AgentSocket
 from paceline.client.local import IN_PROCESS, LocalCluster
@@ -36,23 +43,63 @@ from paceline.store.sqlite import SqliteLog
 from paceline.store.store import Store
 from paceline.world import World
 
+log = logging.getLogger(__name__)
 
-def run_control(settings: Settings, ready: Callable[[], None]) -> None:
+# `serve` of one application behind one front.
+Serving = Callable[..., Coroutine[Any, Any, None]]
+# Below the ports of jobs.
+API_PORTS = range(16_000, PORTS.start)
+
+
+def run_control(settings: Settings, ready: Callable[[], None], supervisor: Supervisor | None = None) -> None:
     """Run the cluster in this process until a signal says stop; `ready` is called once it answers."""
     gc.set_threshold(GC_THRESHOLD, 50, 50)
+    open_files = raise_open_files()
     world = real_world()
-    world.files.make_folder(settings.home)
+    close_home(settings)
+    be_spared_by_oom()
     with hold(settings.lock):
-        uvloop.run(until_told(run_cluster(settings, world, ready)))
+        uvloop.run(_run(settings, run_cluster(settings, world, ready, open_files=open_files), supervisor))
 
 
-async def run_cluster(settings: Settings, world: World, ready: Callable[[], None]) -> None:
+async def _run(settings: Settings, cluster: Coroutine[Any, Any, None], supervisor: Supervisor | None) -> None:
+    told = asyncio.Event()
+
+    async def work() -> None:
+        async with asyncio.TaskGroup() as group:
+            if supervisor is not None:
+                group.create_task(keep_supervisor(settings, supervisor, told))
+            await cluster
+
+    await until_told(work(), told)
+
+
+def _continued(settings: Settings, world: World) -> tuple[World, ClockKeeper]:
+    """Return the world with the cluster's clock, on record before the node agent looks for it."""
+    clock = open_clock(settings.clock, world)
+    keeper = ClockKeeper(path=settings.clock, clock=clock, world=world, blocking=OneThread("clock"))
+    try:
+        keeper.record()
+    except OSError as error:
+        raise Unavailable(f"{settings.clock} cannot be written: {error.strerror}") from error
+    return replace(world, clock=clock), keeper
+
+
+async def run_cluster(
+    settings: Settings, world: World, ready: Callable[[], None], *, open_files: int | None = None
+) -> None:
     """Open the store, serve the API, run the controllers and the agent, all until cancelled."""
-    sock = loopback_socket(settings.port or last_port(settings))
+    world, clock_keeper = _continued(settings, world)
+    wanted = settings.port or last_port(settings)
+    sock = loopback_socket(wanted, api_ports(settings))
     port = sock.getsockname()[1]
+    if wanted not in (0, port):
+        log.warning(
+            "port %d is taken; the API server listens on %d, and copies of its kubeconfig are stale", wanted, port
+        )
     keys = _prepare(settings, world, port)
-    log = MarkedLog(SqliteLog(settings.store), store=settings.store, mark=settings.mark)
-    store = Store(log, OneThread("store"))
+    marked = MarkedLog(SqliteLog(settings.store), store=settings.store, mark=settings.mark)
+    store = Store(marked, OneThread("store"))
     await store.open()
     nodes = AgentSocket(settings.agent_socket, world.chance)
     visits = Visits(world.clock)
@@ -61,20 +108,26 @@ async def run_cluster(settings: Settings, world: World, ready: Callable[[], None
         app = make_app(server)
         async with asyncio.TaskGroup() as group, LocalCluster(app, token=keys.controller_token) as cluster:
             group.create_task(store.run())
+            group.create_task(clock_keeper.run())
+            group.create_task(_end_after_failure(store))
+            front = Front(trim=trim_memory)
             started = asyncio.Event()
-            group.create_task(serve(app, sock, tls=(keys.certificate, keys.key), started=started))
+            group.create_task(serve(app, sock, tls=(keys.certificate, keys.key), started=started, front=front))
             await started.wait()
+            await _open_to_agent(group, app, settings)
             await make_basics(cluster)
             async with asyncio.TaskGroup() as controllers:
                 volumes = PurePosixPath(settings.volumes)
                 # On a thread of its own, which goes into other networks for a moment.
                 choice = await OneThread("network").run(functools.partial(prepare, settings))
-                await _open_to_pods(controllers, app, settings, (choice, port), keys=keys)
+                await _open_to_pods(
+                    controllers, functools.partial(serve, app, front=front), settings, (choice, port), keys=keys
+                )
                 await tell_of_api(cluster, choice.gateway, port)
                 machine = replace(_machine(settings, keys), shares_network=choice.subnet is None, visits=visits)
                 # First, for it takes longest, and in a process of its own.
                 agent_is_ready = asyncio.Event()
-                controllers.create_task(keep_agent(settings, agent_is_ready))
+                controllers.create_task(keep_agent(settings, agent_is_ready, open_files=open_files))
                 await define_kinds(cluster)
                 await start_controllers(controllers, cluster, world, volumes=volumes, machine=machine)
                 await agent_is_ready.wait()
@@ -86,6 +139,24 @@ async def run_cluster(settings: Settings, world: World, ready: Callable[[], None
         await store.close()
         # The agent has ended by now.
         close(settings)
+
+
+async def _end_after_failure(store: Store) -> None:
+    """End this process when its disk did not confirm a write: only what a new one reads back can be trusted.
+
+    The supervisor starts the next one, again and again until the disk works.
+    """
+    raise await store.failed()
+
+
+def api_ports(settings: Settings) -> Iterator[int]:
+    """Yield the ports that the API server of a folder may choose, in an order of its own.
+
+    They lie below those that the kernel gives to outgoing connections: one of these might sit on the port at the moment
+    when the cluster comes back to it.
+    """
+    begin = crc32(str(settings.home).encode()) % len(API_PORTS)
+    yield from (*API_PORTS[begin:], *API_PORTS[:begin])
 
 
 def _server(keys: Keys, store: Store, world: World, *, nodes: Nodes, port: int) -> Server:
@@ -103,11 +174,19 @@ def _server(keys: Keys, store: Store, world: World, *, nodes: Nodes, port: int) 
         nodes=nodes,
         tokens=tokens,
         mounts_tokens=True,
+        blocking=OneThread("large"),
     )
 
 
+async def _open_to_agent(group: asyncio.TaskGroup, app: App, settings: Settings) -> None:
+    """Keep a lane for the agent: a socket of its own, whose places nobody else can take."""
+    started = asyncio.Event()
+    group.create_task(serve(app, unix_socket(settings.agent_lane), tls=None, started=started))
+    await started.wait()
+
+
 async def _open_to_pods(
-    group: asyncio.TaskGroup, app: App, settings: Settings, where: tuple[Choice, int], *, keys: Keys
+    group: asyncio.TaskGroup, serving: Serving, settings: Settings, where: tuple[Choice, int], *, keys: Keys
 ) -> None:
     """Listen on the bridge too, where there is one: pods on it do not reach the machine's loopback."""
     choice, port = where
@@ -115,7 +194,7 @@ async def _open_to_pods(
         return
     for sock in pods_sockets(choice.gateway, port, bridge_name(settings.home)):
         started = asyncio.Event()
-        group.create_task(serve(app, sock, tls=(keys.certificate, keys.key), started=started))
+        group.create_task(serving(sock, tls=(keys.certificate, keys.key), started=started))
         await started.wait()
 
 

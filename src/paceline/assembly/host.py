@@ -7,8 +7,9 @@ import shutil
 import sys
 from pathlib import Path
 
-from paceline.assembly.cgroups import find_cgroups
+from paceline.assembly.cgroups import PID_MAX, find_cgroups
 from paceline.assembly.uv import cache_folder, find_uv
+from paceline.node.confinement import COVERED_BY_BUBBLEWRAP, MASKED, READ_ONLY
 from paceline.node.host import Host
 
 # Besides /usr: where machines keep programs. Those that are links into /usr stay links.
@@ -16,6 +17,13 @@ TOP_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 MORE_FOLDERS = ("/usr", "/opt", "/nix/store")
 # A capability, as a bit of /proc/self/status.
 SYS_ADMIN = 21
+# There where the kernel filters system calls.
+ACTIONS = Path("/proc/sys/kernel/seccomp/actions_avail")
+# How many processes and threads a container may have: enough for loaders of data with a pool of threads each, and
+# at most an eighth of what the kernel can have.
+LEAST_PIDS, PIDS_PER_CPU, PIDS_SHARE = 1024, 256, 8
+# Chooses another number, as a kubelet's podPidsLimit does.
+CHOSEN_PIDS = "PACELINE_POD_PIDS_LIMIT"
 INSTALLERS = (
     ("apt-get", "apt-get install bubblewrap"),
     ("dnf", "dnf install bubblewrap"),
@@ -46,10 +54,29 @@ def look_at_host() -> Host:
         own_folders=(str(Path(__file__).parents[2]),),
         tools=_tools(),
         cgroups=find_cgroups(),
+        pids_limit=pids_limit(),
+        read_only_paths=tuple(path for path in READ_ONLY if _is_ours_to_close(path)),
+        masked_files=tuple(path for path in MASKED if Path(path).exists() and not Path(path).is_dir()),
+        masked_folders=tuple(path for path in MASKED if Path(path).is_dir()),
+        has_seccomp=ACTIONS.exists(),
         may_mount=may_mount(),
         setpriv=shutil.which("setpriv") or "/usr/bin/setpriv",
         install_sandbox=next((line for tool, line in INSTALLERS if shutil.which(tool)), INSTALLERS[0][1]),
     )
+
+
+def pids_limit(pid_max: Path = PID_MAX) -> int:
+    """Return how many processes and threads a container may have on this machine."""
+    chosen = os.environ.get(CHOSEN_PIDS, "")
+    if chosen.isdecimal() and int(chosen) > 0:
+        return int(chosen)
+    wanted = max(LEAST_PIDS, PIDS_PER_CPU * (os.cpu_count() or 1))
+    return min(wanted, int(pid_max.read_text()) // PIDS_SHARE)
+
+
+def _is_ours_to_close(path: str) -> bool:
+    is_covered = path in COVERED_BY_BUBBLEWRAP and os.access(path, os.W_OK)
+    return Path(path).exists() and not is_covered
 
 
 def _tools() -> tuple[str, ...]:

@@ -1,10 +1,19 @@
-"""How our processes speak: one line per thing, with its fields, on stderr."""
+"""How our processes speak: one line per thing, with its fields, on stderr; where that is a file, it is rotated."""
 
+import contextlib
+import fcntl
 import logging
+import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 from paceline.errors import PacelineError
+
+LOG_BYTES = 10 * 1024 * 1024
+# Beside the file that is written: paceline.log.1 is the newest of them.
+OLD_LOGS = 3
+STDOUT, STDERR = 1, 2
 
 _ORDINARY = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
@@ -20,22 +29,100 @@ class _Line(logging.Formatter):
         return f"{head} {fields}".rstrip() + newline + rest
 
 
-def say_to_stderr(process: str) -> None:
-    """Send everything that is logged to stderr, marked with which process says it."""
-    handler = logging.StreamHandler(sys.stderr)
+class _Rotating(logging.StreamHandler):  # type: ignore[type-arg]
+    """Writes to stderr; where that is the log file, it is rotated in time.
+
+    Several processes have the file as their stderr. Whoever finds it full renames it; the others notice with their next
+    line that the file of that name is another one, and move to it.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        super().__init__(sys.stderr)
+        self._path = path if path is not None and _is_log(STDERR, path) else None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one line, into a new file where the old one is full."""
+        if self._path is not None:
+            # A disk that takes no new file may still take the line.
+            with contextlib.suppress(OSError):
+                follow_log(self._path)
+        super().emit(record)
+
+
+def say_to_stderr(process: str, path: Path | None = None) -> None:
+    """Send everything that is logged to stderr, marked with which process says it; `path` is the log file, if any."""
+    handler = _Rotating(path)
     handler.setFormatter(_Line(process))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    # Anybody who reaches the port can send what is no HTTP. That is no news: no line for each.
+    logging.getLogger("uvicorn").setLevel(logging.ERROR)
+
+
+def open_log(path: Path) -> int:
+    """Open the log file to append to it; only its owner may read it."""
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    with contextlib.suppress(PermissionError):
+        os.fchmod(fd, 0o600)
+    return fd
+
+
+def follow_log(path: Path, limit: int = LOG_BYTES) -> None:
+    """Rotate the log if it is full, and let stderr (and stdout, where it is the same file) be the file of that name."""
+    if _is_at(STDERR, path):
+        if os.fstat(STDERR).st_size < limit:
+            return
+        _rotate(path, limit)
+    is_both = os.path.sameopenfile(STDOUT, STDERR)
+    fd = open_log(path)
+    try:
+        os.dup2(fd, STDERR)
+        if is_both:
+            os.dup2(fd, STDOUT)
+    finally:
+        os.close(fd)
+
+
+def _rotate(path: Path, limit: int) -> None:
+    """Rename the log and its predecessors by one; of several processes that want to, one does."""
+    fd = open_log(path)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        if not _is_at(fd, path) or os.fstat(fd).st_size < limit:
+            return
+        for number in range(OLD_LOGS - 1, 0, -1):
+            with contextlib.suppress(FileNotFoundError):
+                _old_log(path, number).rename(_old_log(path, number + 1))
+        path.rename(_old_log(path, 1))
+    finally:
+        os.close(fd)
+
+
+def _old_log(path: Path, number: int) -> Path:
+    return path.with_name(f"{path.name}.{number}")
+
+
+def _is_log(fd: int, path: Path) -> bool:
+    """Tell whether an open file is the log, or was before another process rotated it."""
+    return str(Path(f"/proc/self/fd/{fd}").readlink()).startswith(str(path.resolve()))
+
+
+def _is_at(fd: int, path: Path) -> bool:
+    """Tell whether an open file is the one of this name."""
+    try:
+        return os.path.samestat(os.fstat(fd), path.stat())
+    except OSError:
+        return False
 
 
 def known(errors: BaseExceptionGroup[PacelineError]) -> tuple[str, ...]:
     """Give what the known errors of a group say, each once; known errors need no traceback."""
-    return tuple(dict.fromkeys(str(error) for error in _leaves(errors)))
+    return tuple(dict.fromkeys(str(error) for error in leaves(errors)))
 
 
-def _leaves(errors: BaseExceptionGroup[PacelineError]) -> Iterator[BaseException]:
+def leaves(errors: BaseExceptionGroup[PacelineError]) -> Iterator[BaseException]:
+    """Yield the single errors of a group and of the groups in it."""
     for error in errors.exceptions:
         if isinstance(error, BaseExceptionGroup):
-            yield from _leaves(error)
+            yield from leaves(error)
         else:
             yield error

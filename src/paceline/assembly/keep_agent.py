@@ -21,12 +21,12 @@ PATIENCE_SECONDS = 10.0
 MOST_SILENT_ENDS = 3
 
 
-async def keep_agent(settings: Settings, is_ready: asyncio.Event) -> None:
+async def keep_agent(settings: Settings, is_ready: asyncio.Event, *, open_files: int | None = None) -> None:
     """Run the node agent as a process of its own, and again when it ends; Unavailable when it never gets ready."""
     silent_ends = 0
     while True:
         await _old_one_gone(settings)
-        said = await _run(settings, is_ready)
+        said = await _run(settings, is_ready, open_files)
         if not is_ready.is_set():
             silent_ends += 1
             if said or silent_ends == MOST_SILENT_ENDS:
@@ -35,13 +35,15 @@ async def keep_agent(settings: Settings, is_ready: asyncio.Event) -> None:
         await asyncio.sleep(PAUSE_SECONDS)
 
 
-async def _run(settings: Settings, is_ready: asyncio.Event) -> str:
+async def _run(settings: Settings, is_ready: asyncio.Event, open_files: int | None) -> str:
     """Run one agent to its end; give what it said if it was not ready."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
         "paceline.assembly.agent",
         str(settings.home),
+        # What pods may open, which is not what our own processes may.
+        *(() if open_files is None else (str(open_files),)),
         # The agent ends when this pipe does, so that a killed control process leaves no second agent behind.
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,

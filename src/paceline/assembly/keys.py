@@ -6,6 +6,7 @@ import ssl
 import subprocess
 import sys
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from paceline.world import World
 ADMIN = "admin"
 CONTROLLER = "system:paceline-controller"
 NODE = "system:node"
+# How long before their end certificates are made anew, which copies of the kubeconfig do not survive.
+RENEW_BEFORE = timedelta(days=365)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +43,8 @@ def prepare_keys(settings: Settings, world: World, port: int) -> Keys:
     folder = settings.keys
     world.files.make_folder(folder)
     authority, certificate, key = (folder / name for name in ("ca.crt", "server.crt", "server.key"))
-    if not all(path.exists() for path in (authority, certificate, key)) or not _is_for_pods(certificate):
+    is_made = all(path.exists() for path in (authority, certificate, key))
+    if not is_made or not _is_for_pods(certificate) or not _is_lasting(authority, world.clock.now()):
         _make_certificates(folder)
     tokens: dict[str, str] = {}
     server = f"https://{LOOPBACK}:{port}"
@@ -67,6 +71,17 @@ def _is_for_pods(certificate: Path) -> bool:
         return API_NAMES[0].encode() in ssl.PEM_cert_to_DER_cert(certificate.read_text())
     except (OSError, ValueError):
         return False
+
+
+def _is_lasting(authority: Path, now: datetime) -> bool:
+    """Tell whether an authority is good for a year at least; those of early versions ended after ten years."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        context.load_verify_locations(authority)
+        ends = [ssl.cert_time_to_seconds(str(made["notAfter"])) for made in context.get_ca_certs()]
+    except (ssl.SSLError, OSError, ValueError):
+        return False
+    return bool(ends) and min(ends) >= (now + RENEW_BEFORE).timestamp()
 
 
 def _signing(path: Path, world: World) -> bytes:

@@ -7,14 +7,16 @@ import asyncio
 import contextlib
 import functools
 import socket
+import ssl
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
 
+from paceline.assembly.connection import Connection, WebSocket
+from paceline.assembly.front import HEAD_SECONDS, Front, Place, peer_of
 from paceline.assembly.settings import LOOPBACK
 from paceline.client.relay import MAX_MESSAGE_BYTES
 from paceline.errors import Unavailable
@@ -22,13 +24,15 @@ from paceline.errors import Unavailable
 # Watches never end by themselves; when the server stops they are given this long to be told.
 GOODBYE_SECONDS = 1.0
 PING_SECONDS = 30.0
+# Between two attempts to take a connection after one failed.
+AGAIN_SECONDS = 0.05
 # As the kernel writes it in its tables.
 LISTENING = "0A"
 
 
-def loopback_socket(port: int) -> socket.socket:
-    """Bind a loopback port; a taken or absent one is replaced by any free one."""
-    for wanted in (port, 0):
+def loopback_socket(port: int, others: Iterable[int] = ()) -> socket.socket:
+    """Bind a loopback port; a taken or absent one is replaced by the first of others that is free, or by any."""
+    for wanted in (*((port,) if port else ()), *others, 0):
         # The protocol is named because asyncio turns off Nagle's delay (40 ms an answer) only where it is.
         sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -90,27 +94,15 @@ def unix_socket(path: Path) -> socket.socket:
     return sock
 
 
-class Connection(HttpToolsProtocol):
-    """One connection, which a request can also end at once, without waiting for a client that does not read."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Let every request of the connection know how to end it."""
-        self.app_state = {"abort": transport.abort}
-        super().connection_made(transport)
-
-
-class WebSocket(WebSocketsSansIOProtocol):
-    """uvicorn's own, to which a refusal is an answer too: otherwise anyone could fill the log with errors."""
-
-    async def send(self, message: Any) -> None:
-        """Send a message; the last of a refusal ends the handshake."""
-        await super().send(message)
-        if message["type"] == "websocket.http.response.body" and not message.get("more_body", False):
-            self.handshake_complete = True
-
-
-async def serve(app: Any, sock: socket.socket, *, tls: tuple[Path, Path] | None, started: asyncio.Event) -> None:
-    """Serve until cancelled; `started` is set once connections are taken."""
+async def serve(
+    app: Any,
+    sock: socket.socket,
+    *,
+    tls: tuple[Path, Path] | None,
+    started: asyncio.Event,
+    front: Front | None = None,
+) -> None:
+    """Serve until cancelled; `started` is set once connections are taken. Listeners that share a front share bounds."""
     config = uvicorn.Config(
         app,
         lifespan="off",
@@ -125,20 +117,57 @@ async def serve(app: Any, sock: socket.socket, *, tls: tuple[Path, Path] | None,
         access_log=False,
         server_header=False,
         date_header=False,
+        # No proxy stands before this server: what a client says about itself is not believed.
+        proxy_headers=False,
         timeout_keep_alive=75,
         ssl_certfile=tls[0] if tls else None,
         ssl_keyfile=tls[1] if tls else None,
     )
     config.load()
     state = ServerState()
-    protocol = functools.partial(Connection, config=config, server_state=state, app_state={})
-    server = await asyncio.get_running_loop().create_server(protocol, sock=sock, ssl=config.ssl)
+    front = front or Front()
     started.set()
     try:
-        await asyncio.Event().wait()
+        async with asyncio.TaskGroup() as greetings:
+            await _accept(sock, front, config, state, greetings)
     finally:
-        server.close()
+        sock.close()
+        front.stop()
         await _say_goodbye(state)
+
+
+async def _accept(
+    sock: socket.socket, front: Front, config: uvicorn.Config, state: ServerState, greetings: asyncio.TaskGroup
+) -> None:
+    """Take connections one by one, so that each has a place before it costs a handshake."""
+    loop = asyncio.get_running_loop()
+    while True:
+        try:
+            accepted, address = await loop.sock_accept(sock)
+        except OSError:
+            # The client is gone, or there are too many open files: some are closed soon.
+            await asyncio.sleep(AGAIN_SECONDS)
+            continue
+        place = front.enter(peer_of(address))
+        if place is None:
+            accepted.close()
+            continue
+        made = functools.partial(Connection, config=config, server_state=state, app_state={}, place=place)
+        place.close = greetings.create_task(_greet(accepted, made, place, config.ssl)).cancel
+
+
+async def _greet(
+    accepted: socket.socket, made: Callable[[], Connection], place: Place, tls: ssl.SSLContext | None
+) -> None:
+    """Make a connection of an accepted socket, which may take a handshake."""
+    times = {"ssl_handshake_timeout": HEAD_SECONDS, "ssl_shutdown_timeout": GOODBYE_SECONDS} if tls else {}
+    try:
+        await asyncio.get_running_loop().connect_accepted_socket(made, accepted, ssl=tls, **times)
+    except (OSError, asyncio.CancelledError) as error:
+        place.leave()
+        accepted.close()
+        if isinstance(error, asyncio.CancelledError):
+            raise
 
 
 async def _say_goodbye(state: ServerState) -> None:

@@ -3,11 +3,11 @@
 import asyncio
 import contextlib
 import ctypes
+import errno
 import gc
 import os
 import random
 import secrets
-import shutil
 import stat
 import uuid
 from collections.abc import Callable
@@ -17,6 +17,8 @@ from typing import TypeVar
 
 from paceline.assembly.clock import RealClock
 from paceline.assembly.processes import RealProcesses
+from paceline.host.handles import FOLDER, PATH, closed, make_beneath
+from paceline.host.trees import BLOCK_BYTES, give_tree, remove_entry, used_bytes
 from paceline.node import shim
 from paceline.world import World
 
@@ -24,9 +26,6 @@ T = TypeVar("T")
 
 # The caches hold many long-lived objects: collecting them again and again costs more than it finds.
 GC_THRESHOLD = 50_000
-# The unit in which the kernel counts what files take, whatever the disk's own is.
-BLOCK_BYTES = 512
-
 # The letters of Kubernetes' generated names: no vowels and no look-alikes.
 SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 
@@ -48,6 +47,13 @@ def real_world(mark: str = "") -> World:
 def give_back() -> None:
     """Give what a start has used and left free back to the machine; a C library that cannot do so keeps it."""
     gc.collect()
+    # All of this stays: later searches for garbage need not look at it.
+    gc.freeze()
+    trim_memory()
+
+
+def trim_memory() -> None:
+    """Give freed memory back to the machine; the interpreter goes on meanwhile."""
     with contextlib.suppress(AttributeError, OSError):
         ctypes.CDLL(None).malloc_trim(0)
 
@@ -85,15 +91,15 @@ class RealFiles:
 
     def read_range(self, path: Path, offset: int, limit: int) -> bytes:
         """Read at most `limit` bytes from `offset`."""
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            return os.pread(fd, limit, offset)
-        finally:
-            os.close(fd)
+        with closed(_open_file(path)) as file:
+            return os.pread(file, limit, offset)
 
     def size(self, path: Path) -> int:
         """Tell how many bytes a file holds."""
-        return path.stat().st_size
+        about = path.lstat()
+        if not stat.S_ISREG(about.st_mode):
+            raise FileNotFoundError(errno.ENOENT, "is no file", str(path))
+        return about.st_size
 
     def write(self, path: Path, data: bytes, mode: int = 0o600) -> None:
         """Replace a file: write beside it, sync, rename, sync the folder."""
@@ -165,13 +171,10 @@ class RealFiles:
 
     def share(self, path: Path, group: int, *, is_read_only: bool = False) -> None:
         """Change group and rights, from the inside out: the outermost folder says that all in it was done."""
-        found = path.stat()
-        if found.st_gid == group and found.st_mode & stat.S_ISGID:
-            return
-        for folder, _, files in os.walk(path, topdown=False):
-            for name in files:
-                _give(Path(folder) / name, group, 0o440 if is_read_only else 0o660)
-            _give(Path(folder), group, (0o550 if is_read_only else 0o770) | stat.S_ISGID)
+        with closed(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as folder:
+            about = os.fstat(folder)
+            if about.st_gid != group or not about.st_mode & stat.S_ISGID:
+                give_tree(folder, group, is_read_only=is_read_only)
 
     def move(self, path: Path, target: Path) -> None:
         """Rename a file or a folder."""
@@ -184,26 +187,25 @@ class RealFiles:
 
     def used(self, path: Path) -> int:
         """Add up the blocks of a folder and all in it; a file of two names is counted once."""
-        seen: set[tuple[int, int]] = set()
-        total, left = 0, [str(path)]
-        while left:
-            place = left.pop()
-            with contextlib.suppress(OSError):
-                about = os.lstat(place)
-                if (about.st_dev, about.st_ino) not in seen:
-                    seen |= {(about.st_dev, about.st_ino)} if about.st_nlink > 1 else set()
-                    total += about.st_blocks * BLOCK_BYTES
-                if stat.S_ISDIR(about.st_mode):
-                    with os.scandir(place) as entries:
-                        left.extend(entry.path for entry in entries)
-        return total
+        try:
+            with closed(os.open(path, FOLDER)) as folder:
+                return used_bytes(folder)
+        except FileNotFoundError:
+            return 0
+        except OSError:
+            return path.lstat().st_blocks * BLOCK_BYTES
 
     def remove(self, path: Path) -> None:
-        """Remove a file or a whole folder without following links."""
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, onerror=_gone_is_fine)
-        else:
-            path.unlink(missing_ok=True)
+        """Remove a file or a whole folder by the handle of the folder that it is in, without following links."""
+        with contextlib.suppress(FileNotFoundError):
+            folder = os.open(path.parent, PATH | os.O_DIRECTORY)
+            with closed(folder):
+                remove_entry(folder, path.name)
+
+    def make_beneath(self, root: Path, inner: str, mode: int) -> None:
+        """Make the folder at a path in a folder, by handle; what is there already is fine."""
+        with closed(os.open(root, PATH)) as folder:
+            os.close(make_beneath(folder, inner, mode))
 
 
 _SORTS = {
@@ -216,13 +218,18 @@ _SORTS = {
 }
 
 
-def _give(path: Path, group: int, rights: int) -> None:
-    """Give one file or folder to a group, as far as this user may; what went meanwhile needs nothing."""
-    with contextlib.suppress(FileNotFoundError, PermissionError):
-        mode = path.lstat().st_mode
-        os.chown(path, -1, group, follow_symlinks=False)
-        if not stat.S_ISLNK(mode):
-            path.chmod(stat.S_IMODE(mode) | rights)
+def _open_file(path: Path) -> int:
+    """Open a file to read from it; a link, or what is no file, is nothing to us."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise FileNotFoundError(errno.ENOENT, "is a link", str(path)) from error
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise FileNotFoundError(errno.ENOENT, "is no file", str(path))
+    return file
 
 
 def _fill(path: Path, data: bytes, mode: int) -> None:
@@ -239,11 +246,6 @@ def _write_all(fd: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
-
-
-def _gone_is_fine(_call: object, _path: str, failure: tuple[type, BaseException, object]) -> None:
-    if not isinstance(failure[1], FileNotFoundError):
-        raise failure[1]
 
 
 class Threads:

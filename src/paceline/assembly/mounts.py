@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paceline.errors import Busy
+from paceline.node.binds import remove_place
 from paceline.node.contents import FAILED
 from paceline.node.host import Blocked
 from paceline.node.mounting import NFS, Mounted
@@ -78,8 +79,9 @@ def _make(folder: Path) -> None:
 def _unmake(folder: Path) -> None:
     """Remove a folder and those in it, but never more than empty ones: what is in a mount belongs to others."""
     with contextlib.suppress(OSError):
-        for each in (*folder.iterdir(), folder):
-            each.rmdir()
+        for each in folder.iterdir():
+            remove_place(each)
+        folder.rmdir()
 
 
 def places() -> frozenset[str]:

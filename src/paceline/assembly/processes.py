@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from paceline.assembly.hold import is_locked
+from paceline.assembly.open_files import restore_open_files
 from paceline.errors import Busy
 from paceline.node import nursery, shim
 from paceline.world import Identity
@@ -19,9 +20,13 @@ from paceline.world import Identity
 class RealProcesses:
     """Starts shims and follows them; the nursery is started when the first shim is."""
 
-    def __init__(self, mark: str = "") -> None:
+    def __init__(self, mark: str = "", *, clock_offset: int | None = None, open_files: int | None = None) -> None:
         # Whose shims they are, for people who look at the machine's processes.
         self._mark = mark
+        # By what the shims stamp records and logs: nanoseconds to add to the uptime; None is the machine's clock.
+        self._clock_offset = clock_offset
+        # The soft limit on open files of what is started, if not that of this process.
+        self._open_files = open_files
         self._nursery: subprocess.Popen[bytes] | None = None
         self._requests: socket.socket | None = None
         self._boot_id = ""
@@ -43,13 +48,17 @@ class RealProcesses:
             return
         self.close()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        offset = [] if self._clock_offset is None else [str(self._clock_offset)]
         with theirs:
             self._nursery = subprocess.Popen(
-                [sys.executable, "-I", "-S", nursery.__file__, str(theirs.fileno()), self._mark],
+                [sys.executable, "-I", "-S", nursery.__file__, str(theirs.fileno()), self._mark, *offset],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
             )
+        if self._open_files is not None:
+            # Before it is asked for anything: its shims inherit the limit.
+            restore_open_files(self._nursery.pid, self._open_files)
         self._requests = ours
 
     def close(self) -> None:

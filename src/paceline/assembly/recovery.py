@@ -8,7 +8,8 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from paceline.assembly.hold import hold, holder
+from paceline.assembly.daemon import running_pid
+from paceline.assembly.hold import hold
 from paceline.assembly.mark import Marked, MarkedLog, read_mark, write_mark
 from paceline.assembly.settings import Settings
 from paceline.errors import Unavailable
@@ -171,7 +172,7 @@ def _part(path: Path, ending: str) -> Path:
 @contextmanager
 def _alone(settings: Settings) -> Iterator[None]:
     """Keep every other process from the store; Unavailable while a cluster runs on it."""
-    if pid := holder(settings.lock):
+    if pid := running_pid(settings):
         there = f"a cluster runs in {settings.home} (pid {pid})"
         raise Unavailable(f"{there}; stop it with `paceline down`, then try again")
     try:

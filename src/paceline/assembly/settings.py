@@ -67,6 +67,11 @@ class Settings:
         return self.home / "agent.sock"
 
     @property
+    def agent_lane(self) -> Path:
+        """Where the API server answers the node agent alone, however many others there are."""
+        return self.home / "api.sock"
+
+    @property
     def agent_access(self) -> Path:
         """Where the node agent finds the address and its own token."""
         return self.keys / "agent.kubeconfig"
@@ -77,13 +82,23 @@ class Settings:
         return self.home / "network.json"
 
     @property
+    def clock(self) -> Path:
+        """Where the cluster's time is continued from."""
+        return self.home / "clock.json"
+
+    @property
     def lock(self) -> Path:
         """Held, and filled with its pid, by the control process while it runs."""
         return self.home / "lock"
 
     @property
+    def supervisor_lock(self) -> Path:
+        """Held, and filled with its pid, by the supervisor of the control process while it runs."""
+        return self.home / "supervisor.lock"
+
+    @property
     def log(self) -> Path:
-        """What both processes say, when they run in the background."""
+        """What our processes say, when they run in the background; rotated by journal.py."""
         return self.home / "paceline.log"
 
     @property

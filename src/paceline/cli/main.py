@@ -22,6 +22,7 @@ VERBS = {
     "logs": ("logs", "Print or follow the log of a job."),
     "results": ("results", "List the files that a job has left in its output."),
     "tensorboard": ("tensorboard", "Show the curves of a job or application in your browser."),
+    "notebook": ("notebook", "Open a Notebook in your browser."),
     "exec": ("exec", "Run a command in a job's container, and end as it ends."),
     "top": ("top", "Show what jobs, pods or nodes use right now."),
     "pause": ("pause", "Stop a job's processes and keep the job."),

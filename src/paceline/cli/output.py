@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 from typing import TextIO
 
-from paceline.cli.safe import coloured, plain
+from paceline.cli.safe import coloured, plain, shown
 
 CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
 PHASES = {
@@ -41,8 +41,8 @@ class Output:
         self.raw("".join(plain(line) + "\n" for line in lines))
 
     def document(self, text: str) -> None:
-        """Print a text of many lines whose odd characters its own format has escaped already (JSON, YAML)."""
-        self.raw(text if text.endswith("\n") else text + "\n")
+        """Print a text of many lines; in JSON and YAML odd characters are escaped by then, elsewhere they are shown."""
+        self.raw(shown(text if text.endswith("\n") else text + "\n"))
 
     def log(self, data: bytes) -> None:
         """Print log lines: byte for byte into a file or a pipe, with nothing but colours left on a terminal."""

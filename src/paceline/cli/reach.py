@@ -5,17 +5,22 @@ import functools
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import click
 
 from paceline.assembly.settings import Settings
 from paceline.cli.output import say_warning
+from paceline.errors import Unavailable
 from paceline.sdk.dial import Number, Unreached, embedded_number
 from paceline.sdk.home import home_from
 from paceline.sdk.reader import Reader
 
 Command = Callable[..., Any]
+
+# A control process that died is back by then, unless something keeps it from starting.
+RESTART_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +46,7 @@ class Reach:
     def number(self) -> Number:
         """Find the way to the cluster that is meant."""
         if self.is_embedded:
+            await_restart(home_from(os.environ))
             return embedded_number(on_warning=say_warning)
         from paceline.sdk.connect import number_in
 
@@ -87,6 +93,18 @@ def prints_objects(command: Command) -> Command:
     choices = click.Choice(["json", "yaml", "wide", "name"])
     option: Command = click.option("-o", "--output", type=choices, help="Print it so.")(command)
     return option
+
+
+def await_restart(home: Path) -> None:
+    """Wait a little for a control process that is just being started again; what else is wrong is said later."""
+    from paceline.assembly.hold import holder, is_ready
+
+    chosen = Settings(home=home)
+    if not is_ready(chosen.lock) and holder(chosen.supervisor_lock) is not None:
+        from paceline.assembly.daemon import wait_ready
+
+        with contextlib.suppress(Unavailable):
+            wait_ready(chosen, RESTART_SECONDS)
 
 
 def settings() -> Settings:

@@ -11,7 +11,7 @@ COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 RESET = "\x1b[0m"
 
 # Characters that move, hide or reorder what stands around them.
-_HIDDEN = "\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff"
+_HIDDEN = "\u061c\u180e\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"
 ODD = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_HIDDEN}]")
 
 
@@ -46,6 +46,22 @@ def _coloured_line(line: str) -> str:
         start = found.end()
     kept.append(ODD.sub(_visible, body[start:]))
     return "".join(kept) + (RESET if has_colour else "") + newline
+
+
+def escaped(text: str) -> str:
+    """Write odd characters within the strings of JSON, or of YAML in double quotes, so that they mean the same."""
+    return ODD.sub(_escape, text)
+
+
+def shown(text: str) -> str:
+    """Give a text of many lines with its odd characters made visible."""
+    return ODD.sub(_visible, text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    # JSON knows no other form for what lies beyond the first 65,536; YAML is read and written by `yaml_text`.
+    units = found[0].encode("utf-16-be")
+    return "".join(f"\\u{units[at] << 8 | units[at + 1]:04x}" for at in range(0, len(units), 2))
 
 
 def _visible(found: re.Match[str]) -> str:

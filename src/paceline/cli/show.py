@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
+from paceline.cli.safe import escaped
 from paceline.cli.times import age, short
 from paceline.objects.meta import Object, name_of, namespace_of
 from paceline.sdk.discovery import Kind
@@ -31,7 +32,7 @@ def as_json(objects: Any) -> str:
     """Write what a server would send, for programs."""
     import orjson
 
-    return orjson.dumps(objects, option=orjson.OPT_INDENT_2).decode()
+    return escaped(orjson.dumps(objects, option=orjson.OPT_INDENT_2).decode())
 
 
 def as_yaml(objects: Any) -> str:

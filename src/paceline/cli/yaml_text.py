@@ -4,6 +4,7 @@ from typing import Any
 
 import yaml
 
+from paceline.cli.safe import ODD, escaped
 from paceline.objects.yaml_scalars import is_word
 
 
@@ -16,7 +17,8 @@ class Dumper(yaml.CSafeDumper):
 
 
 def _text(dumper: Dumper, text: str) -> yaml.ScalarNode:
-    style = "|" if "\n" in text else None if is_word(text) else "'"
+    # Between double quotes everything can be escaped, and elsewhere nothing.
+    style = '"' if ODD.search(text) else "|" if "\n" in text else None if is_word(text) else "'"
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
@@ -25,4 +27,6 @@ Dumper.add_representer(str, _text)
 
 def dump(objects: Any) -> str:
     """Write an object."""
-    return str(yaml.dump(objects, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120))
+    text = str(yaml.dump(objects, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120))
+    # YAML takes some characters for printable that turn the direction of what stands around them.
+    return escaped(text)

@@ -12,7 +12,7 @@ from paceline.client.relay import Passing, Receive, Send, join, kept, pass_on
 from paceline.client.requests import Request, stream
 from paceline.client.responses import read_object
 from paceline.client.transport import Unreached
-from paceline.client.wire import Place
+from paceline.client.wire import Broken, Place
 from paceline.errors import Busy, Malformed
 from paceline.objects.meta import Object, name_of
 from paceline.world import Chance
@@ -36,7 +36,7 @@ class AgentSocket:
                 async for chunk in chunks:
                     yield chunk
         except Unreached as error:
-            raise self._absent() from error
+            raise self._absent(error) from error
 
     async def pass_on(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         """Pass a request on, or a WebSocket that has arrived, to the path that the scope names."""
@@ -52,16 +52,18 @@ class AgentSocket:
         try:
             await relay(Place(socket=self._path), passing, receive, send)
         except Unreached as error:
-            raise self._absent() from error
+            raise self._absent(error) from error
 
     async def stats(self) -> Object:
         """Read what the node and its pods use."""
         try:
             return read_object(await self._transport.send(Request(method="GET", path="/stats/summary")))
         except Unreached as error:
-            raise self._absent() from error
+            raise self._absent(error) from error
 
-    def _absent(self) -> Busy:
+    def _absent(self, error: Unreached) -> Busy:
+        if isinstance(error.__cause__, Broken):
+            return Busy("the node agent broke off its answer; if it does so again, the cluster's log says why")
         return Busy(f"the node agent is not running: nothing answers on {self._path}; `paceline up` starts it")
 
     async def close(self) -> None:

@@ -22,6 +22,7 @@ from paceline.objects.meta import Object
 
 ANSWER_SECONDS = 60.0
 CHUNK_BYTES = 65536
+MOST_HEAD_BYTES = 65536
 
 
 def ignore_warning(_text: str) -> None:
@@ -152,6 +153,30 @@ class DirectCluster:
             self._on_warning(text)
         return response
 
+    def upgrade(self, request: Request) -> tuple[bytes, bytes, socket.socket]:
+        """Send a request to speak another protocol, such as WebSocket.
+
+        Return the head of the answer as it came, what came after it, and the connection, which is the caller's.
+        """
+        with self._reaching():
+            connection = self._open(ANSWER_SECONDS)
+            try:
+                connection.connect()
+                connection.sock.sendall(self._upgrade_head(request))
+                head, rest = _head_and_rest(connection.sock)
+            except BaseException:
+                connection.close()
+                raise
+        return head, rest, connection.sock
+
+    def _upgrade_head(self, request: Request) -> bytes:
+        where = urlsplit(self._access.server)
+        lines = [f"GET {where.path}{request.target} HTTP/1.1", f"Host: {where.netloc}", "User-Agent: paceline"]
+        if self._access.token:
+            lines.append(f"Authorization: Bearer {self._access.token}")
+        lines += [f"{name}: {text}" for name, text in request.headers]
+        return "\r\n".join((*lines, "", "")).encode("latin-1")
+
     def _object(self, request: Request) -> Object:
         return responses.read_object(self.send(request))
 
@@ -213,6 +238,18 @@ class _NamedConnection(http.client.HTTPSConnection):
         plain = socket.create_connection((self.host, self.port), self.timeout)
         context: ssl.SSLContext = self._context  # type: ignore[attr-defined]
         self.sock = context.wrap_socket(plain, server_hostname=self.server_name)
+
+
+def _head_and_rest(sock: socket.socket) -> tuple[bytes, bytes]:
+    """Read the head of an answer, and whatever came with it."""
+    data = b""
+    while b"\r\n\r\n" not in data and len(data) < MOST_HEAD_BYTES:
+        piece = sock.recv(CHUNK_BYTES)
+        if not piece:
+            raise http.client.RemoteDisconnected("the server hung up before it had answered")
+        data += piece
+    head, end, rest = data.partition(b"\r\n\r\n")
+    return head + end, rest
 
 
 def _is_over(kept: socket.socket) -> bool:

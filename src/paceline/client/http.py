@@ -114,8 +114,10 @@ class HttpTransport:
 class HttpCluster(Verbs):
     """A cluster over HTTP, ours or a real one. Use it as `async with HttpCluster(...) as cluster`."""
 
-    def __init__(self, access: Access, chance: Chance, *, on_warning: OnWarning = log_warning) -> None:
-        self._http = HttpTransport(access, chance)
+    def __init__(
+        self, access: Access, chance: Chance, *, socket: Path | None = None, on_warning: OnWarning = log_warning
+    ) -> None:
+        self._http = HttpTransport(access, chance, socket=socket)
         super().__init__(self._http, on_warning=on_warning)
 
     async def __aenter__(self) -> Self:

@@ -208,7 +208,7 @@ class Claims:
     async def _see_to_volume(self, volume: Object | None) -> None:
         if volume is None:
             return
-        plan = decide_volume(volume, await self._claim_of(volume))
+        plan = decide_volume(volume, await self._claim_of(volume), self.root)
         if plan.unbind:
             marks = {"annotations": {BOUND_BY_CONTROLLER: None}}
             patch = {"metadata": {"resourceVersion": revision_of(volume), **marks}, "spec": {"claimRef": None}}

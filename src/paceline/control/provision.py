@@ -2,7 +2,7 @@
 
 from pathlib import PurePosixPath
 
-from paceline.objects.builtin.storage import FOLDERS, PROVISIONED_BY
+from paceline.objects.builtin.storage import FOLDERS, PROVISIONED_BY, UID_LETTERS, VOLUME_PREFIX
 from paceline.objects.meta import Object, name_of, namespace_of, owned_by, uid_of
 
 ENDED = frozenset({"Failed", "Succeeded"})
@@ -10,7 +10,7 @@ ENDED = frozenset({"Failed", "Succeeded"})
 
 def folder_of(claim: Object) -> str:
     """Name the folder of a claim: readable for people, and never that of an older claim of the same name."""
-    return f"{namespace_of(claim)}-{name_of(claim)}-{uid_of(claim)[:8]}"
+    return f"{namespace_of(claim)}-{name_of(claim)}-{uid_of(claim)[:UID_LETTERS]}"
 
 
 def reference_to(claim: Object) -> Object:
@@ -31,7 +31,7 @@ def volume_for(claim: Object, chosen: Object, root: PurePosixPath) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
-        "metadata": {"name": f"pvc-{uid_of(claim)}", "annotations": {PROVISIONED_BY: FOLDERS}},
+        "metadata": {"name": f"{VOLUME_PREFIX}{uid_of(claim)}", "annotations": {PROVISIONED_BY: FOLDERS}},
         "spec": {
             "capacity": {"storage": spec["resources"]["requests"]["storage"]},
             "accessModes": spec.get("accessModes") or ["ReadWriteMany"],

@@ -89,20 +89,21 @@ def check(job: GenericJob, path: str) -> tuple[Fault, ...]:
     if job.service is not None:
         faults += _check_ports(job.service.ports, f"{path}.service.ports")
     if not replicas:
+        variables = _variables(job)
         for template_path, template in templates(job, path):
-            faults += _variables(job).check(template, template_path)
+            faults += variables.check(template, template_path)
     return tuple(faults)
 
 
 def expand(job: GenericJob, site: Site) -> Gang:
     """Return the gang; its leader is the first replica of the first success rule."""
     success = tuple(_places(rule) for rule in job.success_rules)
-    specs = {spec.type: spec for spec in job.replica_specs}
+    specs, variables = {spec.type: spec for spec in job.replica_specs}, _variables(job)
     restarts = {role: restart_object(spec.restart_policy) for role, spec in specs.items()}
     members = tuple(
         Member(
             place=place,
-            template=_template(job, specs[place.role].template, site=site, place=place),
+            template=_template(job, specs[place.role].template, variables, site=site, place=place),
             restart=RestartPolicy(restarts[place.role].policy),
         )
         for place in places(job)
@@ -148,11 +149,13 @@ KIND = JobKind(
 )
 
 
-def _template(job: GenericJob, template: Mapping[str, Any], *, site: Site, place: Place) -> Mapping[str, Any]:
+def _template(
+    job: GenericJob, template: Mapping[str, Any], variables: Variables, *, site: Site, place: Place
+) -> Mapping[str, Any]:
     if site.is_resumed:
         template = resumed(template, job.run_mode, role=place.role, main=0)
     template = debugged(template, job.run_mode, role=place.role, main=0)
-    filled = _variables(job).fill(template, site=site, place=place)
+    filled = variables.fill(template, site=site, place=place)
     # T9k's labels for this kind.
     return with_labels(filled, {"genericjob": site.job, "genericjob-replica": f"{site.job}-{place}"})
 
@@ -180,10 +183,11 @@ def _check_rules(rules: tuple[RankRule, ...], counts: Mapping[str, int], path: s
 
 
 def _check_ports(ports: tuple[ServicePort, ...], path: str) -> Iterator[Fault]:
-    names = [port.name for port in ports]
+    names: set[str] = set()
     for index, port in enumerate(ports):
-        if port.name in names[:index]:
+        if port.name in names:
             yield duplicate(f"{path}[{index}].name", port.name)
+        names.add(port.name)
         if port.target_port is not None and str(port.target_port) != str(port.port):
             hint = f"must equal port, {port.port}, or be omitted: replicas are reached directly"
             yield invalid(f"{path}[{index}].targetPort", port.target_port, hint)

@@ -77,9 +77,11 @@ class Job(Protocol):
 def check(job: Job, path: str) -> Iterator[Fault]:
     """Yield a fault for each broken rule that both kinds have."""
     specs_path, types = f"{path}.replicaSpecs", [spec.type for spec in job.replica_specs]
+    earlier_types: set[str] = set()
     for index, spec in enumerate(job.replica_specs):
-        if spec.type in types[:index]:
+        if spec.type in earlier_types:
             yield duplicate(f"{specs_path}[{index}].type", spec.type)
+        earlier_types.add(spec.type)
         if spec.type == LAUNCHER and spec.replicas > 1:
             yield invalid(f"{specs_path}[{index}].replicas", spec.replicas, "a job has exactly one launcher; must be 1")
     yield from check_run_mode(job.run_mode, (LAUNCHER, WORKER), f"{path}.runMode")
@@ -173,10 +175,11 @@ def own_env(job: Job, launcher: Free) -> dict[str, str]:
     worker = _spec(job, WORKER).template or {}
     worker_env = worker["spec"]["containers"][main_container(worker, WORKER)].get("env") or ()
     launcher_env = launcher["spec"]["containers"][main_container(launcher, LAUNCHER)].get("env") or ()
+    worker_variables = {variable["name"]: variable for variable in worker_env}
     return {
         variable["name"]: variable.get("value") or ""
         for variable in launcher_env
-        if variable not in worker_env and "valueFrom" not in variable
+        if worker_variables.get(variable["name"]) != variable and "valueFrom" not in variable
     }
 
 

@@ -39,9 +39,10 @@ def templates_of(specs: Sequence[Replica], path: str) -> tuple[Located, ...]:
 
 def check_replicas(specs: Sequence[Replica], path: str) -> Iterator[Fault]:
     """Yield a fault for each repeated replica type, and the faults of the pod templates."""
-    types = types_of(specs)
-    for index, role in enumerate(types):
-        if role in types[:index]:
+    roles: set[str] = set()
+    for index, role in enumerate(types_of(specs)):
+        if role in roles:
             yield duplicate(f"{path}[{index}].type", role)
+        roles.add(role)
     for template_path, template in templates_of(specs, path):
         yield from check_template(template, template_path)

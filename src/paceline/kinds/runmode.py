@@ -71,8 +71,9 @@ def check_run_mode(mode: RunMode | None, types: tuple[str, ...], path: str) -> I
         **{f"{path}.debug.replicaSpecs[{index}].type": entry.type for index, entry in enumerate(debugs)},
         **{f"{path}.pause.resumeSpecs[{index}].type": entry.type for index, entry in enumerate(resumes)},
     }
+    type_set = frozenset(types)
     for type_path, role in roles.items():
-        if role not in types:
+        if role not in type_set:
             yield unsupported(type_path, role, types)
 
 

@@ -184,9 +184,11 @@ def _check(spec: PodSpec, path: str) -> Iterator[Fault]:
 
 
 def _check_unique(names: list[str], path: str) -> Iterator[Fault]:
+    earlier_names: set[str] = set()
     for index, name in enumerate(names):
-        if name in names[:index]:
+        if name in earlier_names:
             yield duplicate(f"{path}[{index}].name", name)
+        earlier_names.add(name)
 
 
 def _check_mounts(container: Container, volumes: set[str], path: str) -> Iterator[Fault]:

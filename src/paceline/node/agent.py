@@ -116,13 +116,7 @@ class Agent:
         self.pods = Informer(self.cluster, PODS, chance=chance, on_change=self._pod_changed)
         self._claims = Informer(self.cluster, CLAIMS, chance=chance, on_change=self._claim_changed)
         self._volumes = Informer(self.cluster, VOLUMES, chance=chance, on_change=self._volume_changed)
-        self._reclaim = Reclaim(
-            cluster=self.cluster,
-            files=self.world.files,
-            blocking=self.blocking,
-            chance=chance,
-            volumes=self._volumes.cache,
-        )
+        self._reclaim = self._make_reclaim()
         self._evictions = Evictions(
             files=self.world.files,
             folders=self.folders,
@@ -157,6 +151,17 @@ class Agent:
             recorder=self.recorder,
             address=self.hosts.address,
             on_change=self.queue.add,
+        )
+
+    def _make_reclaim(self) -> Reclaim:
+        return Reclaim(
+            cluster=self.cluster,
+            files=self.world.files,
+            blocking=self.blocking,
+            chance=self.world.chance,
+            volumes=self._volumes.cache,
+            recorder=self.recorder,
+            root=self.folders.claims,
         )
 
     def _make_starter(self, history: History) -> Starter:

@@ -21,6 +21,7 @@ import termios
 from pathlib import Path
 from typing import Any, NoReturn
 
+from paceline.node.inheritance import leave_session_keyring, set_oom_score
 from paceline.node.shim import first_child, start_ticks
 
 HEAD_BYTES = 4
@@ -31,6 +32,7 @@ MAX_DEPTH = 6
 NS_GET_USERNS = 0xB701
 PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 4, 24, 38, 47
 PR_CAP_AMBIENT_CLEAR_ALL = 4
+PR_SET_SECCOMP, SECCOMP_MODE_FILTER, INSTRUCTION_BYTES = 22, 2, 8
 CAPABILITY_VERSION, LAST_CAPABILITY = 0x20080522, 63
 NOT_FOUND, NOT_ALLOWED, BROKEN, GONE = "NotFound", "NotAllowed", "Broken", "Gone"
 
@@ -99,6 +101,8 @@ def _start(order: dict[str, Any]) -> tuple[int, list[int]]:
     """Start the command; give its pid and the ends of its pipes that the agent is to have."""
     target = find_container(order["shim"], order["ticks"])
     _join_cgroups(target)
+    set_oom_score(order.get("oomScore"))
+    leave_session_keyring()
     is_sandboxed = _join_namespaces(target)
     # From here on nobody in the container may look into this process or its children.
     _prctl(PR_SET_DUMPABLE, 0)
@@ -227,6 +231,16 @@ def _give_up_rights(order: dict[str, Any]) -> None:
     if _libc.capset(head, none) != 0:
         raise OSError(ctypes.get_errno(), "capabilities cannot be given up")
     _prctl(PR_SET_NO_NEW_PRIVS, 1)
+    if text := order.get("filter"):
+        _filter_calls(bytes.fromhex(text))
+
+
+def _filter_calls(program: bytes) -> None:
+    """Make no system call that the container may not make."""
+    instructions = ctypes.create_string_buffer(program, len(program))
+    head = struct.pack("HxxxxxxP", len(program) // INSTRUCTION_BYTES, ctypes.addressof(instructions))
+    if _libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, head, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "system calls cannot be filtered")
 
 
 def _prctl(option: int, value: int) -> None:

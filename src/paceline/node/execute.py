@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from paceline.errors import Unavailable
+from paceline.node.confinement import filter_of
 from paceline.node.host import Host
 from paceline.node.sandbox import Launch, User, variables
 from paceline.world import Identity
@@ -33,6 +34,9 @@ class Order:
     user: User | None = None
     has_terminal: bool = False
     has_input: bool = False
+    # The container's own system call filter, in hexadecimal digits; empty when it has none.
+    filter: str = ""
+    oom_score: int | None = None
 
 
 class Command(Protocol):
@@ -79,4 +83,6 @@ def order_for(launch: Launch, host: Host, *, shim: Identity, argv: tuple[str, ..
         folder=launch.working_dir or "/",
         user=launch.user,
         has_terminal=has_terminal,
+        filter=filter_of(launch.confinement, launch.capabilities, host),
+        oom_score=launch.confinement.oom_score,
     )

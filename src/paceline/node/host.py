@@ -56,6 +56,16 @@ class Host:
     setpriv: str = "/usr/bin/setpriv"
     # Where limits can be set; None when this user may not.
     cgroups: Cgroups | None = None
+    # How many processes and threads a container may have; None: as many as there can be.
+    pids_limit: int | None = None
+    # What of /proc and /sys is read-only to containers, and what is not to be seen there.
+    read_only_paths: tuple[str, ...] = ()
+    masked_files: tuple[str, ...] = ()
+    masked_folders: tuple[str, ...] = ()
+    # Whether the kernel filters system calls.
+    has_seccomp: bool = False
+    # Folders that hold keys and other people's data: never shown to a container, wherever they lie.
+    private_folders: tuple[str, ...] = ()
     # What containers may have to themselves.
     supplies: tuple[Supply, ...] = ()
     # Whether the agent may mount what the kernel can.
@@ -67,6 +77,8 @@ class Host:
 
 
 ADDRESS = "127.0.0.1"
+# Beside a pod's volumes in memory: a file that says whose folder they belong to.
+MEMORY_OWNER = ".home"
 
 
 class Blocked(Exception):
@@ -120,6 +132,11 @@ class Folders:
     def mounted(self, uid: str, index: int) -> Path:
         """Give the folder at which a pod's volume is mounted."""
         return self.root.joinpath("mounts", uid, str(index))
+
+    @property
+    def claims(self) -> Path:
+        """Where the folders of claims lie: beside the agent's own, as the control process has it."""
+        return self.root.parent / "volumes"
 
     def memory(self, uid: str, index: int) -> Path:
         """Give the folder of a pod's volume in memory; it lies with the machine's own, and goes with the pod."""

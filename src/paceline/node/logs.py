@@ -8,19 +8,22 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from paceline.errors import Malformed
 from paceline.node import output, shim
 from paceline.node.pages import Pages
-from paceline.objects.times import from_wire
+from paceline.objects.times import moment_from
 from paceline.world import Files
 
 HEAD, STAMP, TAG = 40, 30, 38
 CHUNK = 256 * 1024
 # How soon a follower looks for new output: at first almost at once, then ever later.
 SOONEST_SECONDS, LATEST_SECONDS = 0.005, 0.05
+OLDEST = datetime(1970, 1, 1, tzinfo=UTC)
+# More digits than any size, count or time has.
+MOST_DIGITS = 18
 _FULL = re.compile(rb"\n.{38}F")
 _PARTS = (b" stdout P ", b" stderr P ")
 
@@ -42,11 +45,17 @@ def log_query(query: Mapping[str, str], now: datetime) -> LogQuery:
     since = None
     if "sinceTime" in query:
         try:
-            since = from_wire(query["sinceTime"])
+            since = moment_from(query["sinceTime"])
         except ValueError as error:
             raise Malformed(f"sinceTime: {query['sinceTime']!r} is no RFC 3339 time") from error
     elif (seconds := _number(query, "sinceSeconds", least=1)) is not None:
-        since = now - timedelta(seconds=seconds)
+        try:
+            since = now - timedelta(seconds=seconds)
+        except OverflowError as error:
+            raise Malformed(f"sinceSeconds: {seconds} leads to before the first year; give less") from error
+    if since is not None:
+        # No log is older, and stamps of earlier years would not sort as text.
+        since = max(since, OLDEST)
     return LogQuery(
         follow=_flag(query, "follow"),
         previous=_flag(query, "previous"),
@@ -209,6 +218,6 @@ def _number(query: Mapping[str, str], name: str, *, least: int) -> int | None:
     text = query.get(name)
     if text is None:
         return None
-    if not text.isdecimal() or int(text) < least:
+    if not (text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS) or int(text) < least:
         raise Malformed(f"{name}: {text!r} is not allowed; give a whole number of at least {least}")
     return int(text)

@@ -48,15 +48,17 @@ def _fork(folder: str, ready: int, keep: Callable[[str, int], None]) -> None:
     os.close(ready)
 
 
-def _program() -> Callable[[str, int], None]:
+def _program(clock_offset: int | None) -> Callable[[str, int], None]:
     """Load the shim alone, and what enters it: the package's own start would bring in the SDK and site-packages."""
     package = ModuleType("paceline")
     package.__path__ = [str(Path(__file__).parents[1])]
     sys.modules["paceline"] = package
+    importlib.import_module("paceline.node.output").set_clock(clock_offset)
     keep: Callable[[str, int], None] = importlib.import_module("paceline.node.shim").run
     enter: Callable[[int], None] = importlib.import_module("paceline.node.enter").run
     return lambda folder, fd: enter(fd) if folder == ENTER else keep(folder, fd)
 
 
 if __name__ == "__main__":
-    serve(socket.socket(fileno=int(sys.argv[1])), _program())
+    offset = int(sys.argv[3]) if len(sys.argv) > 3 else None
+    serve(socket.socket(fileno=int(sys.argv[1])), _program(offset))

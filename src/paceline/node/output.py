@@ -21,9 +21,26 @@ def stamp(nanoseconds: int) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:09d}Z"
 
 
+# The cluster's time minus the machine's uptime, in nanoseconds; without it the machine's clock counts.
+_clock_offset: int | None = None
+
+
+def set_clock(offset: int | None) -> None:
+    """Have moments told by the cluster's clock."""
+    global _clock_offset  # noqa: PLW0603 - set once, before the first shim is forked
+    _clock_offset = offset
+
+
+def now_ns() -> int:
+    """Return the present moment in nanoseconds."""
+    if _clock_offset is None:
+        return time.time_ns()
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) + _clock_offset
+
+
 def now() -> bytes:
     """Write the present moment as the log does."""
-    return stamp(time.time_ns()).encode()
+    return stamp(now_ns()).encode()
 
 
 class Stream:
@@ -116,4 +133,5 @@ class Log:
 
 
 def _open(path: str) -> int:
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    # Beside the shim, in the folder that it works in, and never through a link to a place elsewhere.
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

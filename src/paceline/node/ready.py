@@ -1,5 +1,6 @@
 """Make what mounts show: folders, files, rights. What the user must bring is only looked for."""
 
+import errno
 import hashlib
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
@@ -13,19 +14,26 @@ from paceline.world import Files
 # As a kubelet has it: what is shown is a link to the files of one moment, so that all of them change at once.
 CURRENT = "..data"
 PRIVATE = 0o700
+# What a path that leads out of its volume, or through something that is no folder, is refused with.
+ASTRAY = (errno.EXDEV, errno.ELOOP, errno.ENOTDIR, errno.EAGAIN)
 
 
 def make_sub_path(files: Files, mount: Mount, container: str) -> None:
-    """Make the folder in a volume that a mount of a container shows."""
-    root, path = mount.volume.source, mount.source
-    if root is None or path is None or not mount.sub_path:
+    """Make the folder in a volume that a mount of a container shows; Blocked when it would lie outside of it.
+
+    The shim opens it once more, by handle (node/binds.py): whatever happens to the name from here on, the container is
+    shown a part of its volume or does not start.
+    """
+    root = mount.volume.source
+    if root is None or not mount.sub_path:
         return
-    # A link in the volume must not show the container what lies outside of it.
-    if not files.resolve(path).is_relative_to(files.resolve(root)):
+    try:
+        files.make_beneath(root, mount.sub_path, mount.volume.make or OWN)
+    except OSError as error:
+        if error.errno not in ASTRAY:
+            raise
         said = f'failed to prepare subPath for volumeMount "{mount.name}" of container "{container}"'
-        raise Blocked(CONFIG_ERROR, said)
-    if not files.exists(path):
-        files.make_folder(path, mount.volume.make or OWN)
+        raise Blocked(CONFIG_ERROR, said) from error
 
 
 def make_volume(files: Files, volume: Volume, group: int | None = None) -> None:

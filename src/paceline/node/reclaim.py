@@ -3,13 +3,14 @@
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from paceline.client.cluster import VOLUMES, Cluster
+from paceline.client.events import Recorder
 from paceline.client.queue import WorkQueue, run
-from paceline.errors import Conflict, Missing
-from paceline.objects.builtin.storage import FOLDERS, PROVISIONED_BY
-from paceline.objects.meta import Key, Object, annotations_of, key_of, revision_of, uid_of
+from paceline.errors import Busy, Conflict, Missing
+from paceline.objects.builtin.storage import removal_fault
+from paceline.objects.meta import Key, Object, key_of, revision_of, uid_of
 from paceline.world import Blocking, Chance, Files
 
 
@@ -22,6 +23,9 @@ class Reclaim:
     blocking: Blocking
     chance: Chance
     volumes: Mapping[Key, Object]
+    recorder: Recorder
+    # Where the folders of claims lie; nothing outside of it is ever removed.
+    root: Path
     queue: WorkQueue[Key] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -34,16 +38,22 @@ class Reclaim:
 
     def look(self, volume: Object) -> None:
         """See to a volume, if there is something to do."""
-        if is_to_go(volume):
+        if is_to_go(volume, self.root):
             self.queue.add(key_of(volume))
 
     async def reconcile(self, key: Key) -> None:
         """Remove a folder, then the volume that leads to it: a crash in between removes nothing twice."""
         volume = self.volumes.get(key)
-        if volume is None or not is_to_go(volume):
+        if volume is None or not is_to_go(volume, self.root):
             return
-        folder = Path(volume["spec"]["hostPath"]["path"])
-        await self.blocking.run(functools.partial(self.files.remove, folder))
+        # From our own root and by its name in that: whatever else the path says is not looked up.
+        folder = self.root / Path(volume["spec"]["hostPath"]["path"]).name
+        try:
+            await self.blocking.run(functools.partial(self.files.remove, folder))
+        except OSError as error:
+            said = f"{folder} cannot be removed: {error.strerror or error}"
+            await self.recorder.record(volume, "VolumeFailedDelete", message=said, is_warning=True)
+            raise Busy(said) from error
         only_this = {"uid": uid_of(volume), "resourceVersion": revision_of(volume)}
         try:
             await self.cluster.delete(VOLUMES, key, {"preconditions": only_this})
@@ -51,8 +61,11 @@ class Reclaim:
             return  # Gone, or changed by somebody: the watch tells.
 
 
-def is_to_go(volume: Object) -> bool:
-    """Tell whether a volume is a folder that our class made, is nobody's any more, and is not to be kept."""
+def is_to_go(volume: Object, root: Path) -> bool:
+    """Tell whether a volume is a folder that our class made for it, is nobody's any more, and is not to be kept.
+
+    One that carries our mark and is none of ours is told of by the controller, which calls it Failed.
+    """
     spec, status = volume["spec"], volume.get("status") or {}
-    is_ours = annotations_of(volume).get(PROVISIONED_BY) == FOLDERS and "hostPath" in spec
+    is_ours = not removal_fault(volume, PurePosixPath(root))
     return is_ours and spec.get("persistentVolumeReclaimPolicy") == "Delete" and status.get("phase") == "Released"

@@ -107,9 +107,10 @@ def _conditions(host: Host, network: PodNetwork, *, has_sandbox: bool) -> list[O
 
 
 def _limits_condition(host: Host) -> Object:
+    which = "cpu, memory and process limits of containers are"
     if host.cgroups is not None:
-        return _condition("LimitsEnforced", "True", "ControlGroups", "cpu and memory limits of containers are enforced")
-    said = "cpu and memory limits of containers are not enforced: this user may not make control groups; root may"
+        return _condition("LimitsEnforced", "True", "ControlGroups", f"{which} enforced")
+    said = f"{which} not enforced: this user may not make control groups; root may"
     return _condition("LimitsEnforced", "False", "NotPermitted", said)
 
 

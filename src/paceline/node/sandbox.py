@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from paceline.node import confinement
+from paceline.node.confinement import CONFINED, Confinement
 from paceline.node.host import Blocked, Host
 from paceline.node.images import Environment
 from paceline.node.volumes import Mount
@@ -18,14 +20,16 @@ COPIED_ETC = (
     *("ld.so.cache", "ld.so.conf", "localtime", "mime.types", "nsswitch.conf", "protocols", "services", "timezone"),
 )
 RESOLVER = "/etc/resolv.conf"
-# A word for bubblewrap, or a file that the shim gives it: its `place`, and its `text` or its `source`.
+# A word for bubblewrap, or a file that the shim gives it: its `place`, and its `text` or its `source`; or a part of a
+# volume (`root`, `subPath`), which the shim opens by handle.
 Word = str | dict[str, str]
-# What root may do in every container. Not among them: making device nodes, which would open none in a sandbox.
+# What root may do in every container. Not among them: making device nodes, which would open none in a sandbox, and raw
+# sockets, by which a pod could pretend to be another on the bridge that all pods share.
 USUAL = tuple(
     f"CAP_{name}"
     for name in (
         *("AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE"),
-        *("NET_RAW", "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT"),
+        *("SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT"),
     )
 )
 EVERYTHING = "ALL"
@@ -79,6 +83,8 @@ class Launch:
     capabilities: tuple[str, ...] = ()
     # Device nodes of the machine that the container sees, beside those that every sandbox has.
     devices: tuple[str, ...] = ()
+    # What of the default confinement it has.
+    confinement: Confinement = CONFINED
 
 
 def capabilities_of(container: Object) -> tuple[str, ...]:
@@ -172,8 +178,9 @@ def options(launch: Launch, host: Host) -> tuple[Word, ...]:
             _views(launch),
             _etc(launch, host),
             _memory(),
+            _masks(launch, host),
             _environment(launch, host),
-            _openings(launch),
+            _openings(launch, host),
             _devices(launch),
             _mounts(launch),
             _closing(launch),
@@ -218,6 +225,17 @@ def _environment(launch: Launch, host: Host) -> Iterator[str]:
     for folder in launch.environment.folders:
         if not any(PurePosixPath(folder).is_relative_to(seen) for seen in host.folders):
             yield from (*_parents(folder), "--ro-bind", folder, folder)
+    yield from _covers((*host.folders, *launch.environment.folders), launch, host)
+
+
+def _covers(shown: Iterable[str], launch: Launch, host: Host) -> Iterator[str]:
+    """Cover the private folders in what is shown, and show the environment's own folders there again."""
+    covered = confinement.private_in(shown, host)
+    for folder in covered:
+        yield from ("--tmpfs", folder)
+    for folder in launch.environment.folders:
+        if any(PurePosixPath(folder).is_relative_to(place) for place in covered):
+            yield from (*_parents(folder), "--ro-bind", folder, folder)
 
 
 def closed_folders(environment: Environment, host: Host) -> tuple[str, ...]:
@@ -225,12 +243,13 @@ def closed_folders(environment: Environment, host: Host) -> tuple[str, ...]:
     return (*host.folders, *environment.folders, *(f"/etc/{name}" for name in SHARED_ETC))
 
 
-def _openings(launch: Launch) -> Iterator[str]:
+def _openings(launch: Launch, host: Host) -> Iterator[str]:
     for opening in launch.openings:
         yield from ("--tmpfs", opening.folder)
-        for name in opening.names:
-            path = f"{opening.folder}/{name}"
+        paths = [f"{opening.folder}/{name}" for name in opening.names]
+        for path in paths:
             yield from ("--ro-bind-try", path, path)
+        yield from _covers(paths, launch, host)
 
 
 def _closing(launch: Launch) -> Iterator[str]:
@@ -272,12 +291,19 @@ def _memory() -> Iterator[str]:
     yield from ("--perms", "1777", "--tmpfs", SCRATCH, "--perms", "1777", "--dir", LASTING_SCRATCH)
 
 
+def _masks(launch: Launch, host: Host) -> Iterator[Word]:
+    if launch.confinement.has_masks:
+        yield from confinement.masks(host)
+    if text := confinement.filter_of(launch.confinement, launch.capabilities, host):
+        yield {"filter": text}
+
+
 def _devices(launch: Launch) -> Iterator[str]:
     for path in launch.devices:
         yield from (*_parents(path), "--dev-bind", path, path)
 
 
-def _mounts(launch: Launch) -> Iterator[str]:
+def _mounts(launch: Launch) -> Iterator[Word]:
     yield from ("--bind", str(launch.message), launch.message_path)
     for mount in launch.mounts:
         if mount.source is None:
@@ -285,7 +311,12 @@ def _mounts(launch: Launch) -> Iterator[str]:
             yield from (*_parents(mount.target), "--perms", "1777", *size, "--tmpfs", mount.target)
         else:
             how = "--ro-bind" if mount.read_only else "--bind"
-            yield from (*_parents(mount.target), how, str(mount.source), mount.target)
+            yield from _parents(mount.target)
+            if mount.sub_path:
+                where = {"root": str(mount.volume.source), "subPath": mount.sub_path, "volume": mount.name}
+                yield {"bind": how, "place": mount.target, **where}
+            else:
+                yield from (how, str(mount.source), mount.target)
     if launch.working_dir:
         yield from ("--dir", launch.working_dir, "--chdir", launch.working_dir)
     else:
@@ -301,6 +332,19 @@ def _isolation(launch: Launch, host: Host) -> Iterator[str]:
         becoming = BECOMING if launch.user is not None else ()
         for each in dict.fromkeys((*launch.capabilities, *becoming)):
             yield from ("--cap-add", each)
+
+
+def process_of(launch: Launch, host: Host) -> dict[str, Any]:
+    """Say what the shim does to its child before that becomes bubblewrap."""
+    becoming = BECOMING if launch.user is not None else ()
+    kept = tuple(dict.fromkeys((*launch.capabilities, *becoming)))
+    return {
+        "oomScore": launch.confinement.oom_score,
+        # Beyond these nobody in the container can ever have any.
+        "capabilities": None if EVERYTHING in kept or not host.is_root else kept,
+        # Where there are no control groups to count them by.
+        "processes": host.pids_limit if host.cgroups is None and not host.is_root else None,
+    }
 
 
 def variables(launch: Launch, host: Host) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, MutableMapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
-from paceline.errors import Malformed, Missing, NotOffered, PacelineError
+from paceline.errors import Malformed, Missing, NotOffered, PacelineError, Unavailable
 from paceline.node import shim
 from paceline.node.agent import Agent
 from paceline.node.doors import Doors, Listens
@@ -25,6 +26,8 @@ from paceline.world import World
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+log = logging.getLogger(__name__)
 
 PLAIN, JSON = b"text/plain; charset=utf-8", b"application/json"
 
@@ -47,18 +50,32 @@ class Kubelet:
         if scope["type"] not in {"http", "websocket"}:
             return
         # Not scope["path"]: a quoted slash in a name must not look like one between names.
-        parts = [unquote(part) for part in scope["raw_path"].decode("ascii").split("/")[1:]]
+        parts = [unquote(part) for part in scope["raw_path"].decode("latin-1").split("/")[1:]]
+        has_begun = False
+
+        async def sending(message: MutableMapping[str, Any]) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(message)
+
         try:
             if scope["type"] == "websocket":
                 await receive()
-                await self._meet(parts, scope, receive, send)
+                await self._meet(parts, scope, receive, sending)
             else:
-                await self._serve(parts, scope, receive, send)
+                await self._serve(parts, scope, receive, sending)
         except NoContainer as error:
             await _answer(send, error.code, str(error).encode(), PLAIN, is_denial=scope["type"] == "websocket")
         except PacelineError as error:
             body = json.dumps(_status(error)).encode()
             await _answer(send, error.code, body, JSON, is_denial=scope["type"] == "websocket")
+        except Exception:
+            if has_begun:
+                # Cut off, so that nobody takes a part for the whole.
+                raise
+            log.exception("a request was not served", extra={"path": scope["path"]})
+            body = json.dumps(_status(Unavailable("the node agent failed; its log says why"))).encode()
+            await _answer(send, Unavailable.code, body, JSON, is_denial=scope["type"] == "websocket")
 
     async def _serve(self, parts: list[str], scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         match scope["method"], parts:

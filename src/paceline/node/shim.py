@@ -24,13 +24,17 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from paceline.node.binds import Binds
 from paceline.node.cgroup import Cgroup
-from paceline.node.output import Log, Stream, now, stamp
+from paceline.node.inheritance import confined
+from paceline.node.output import Log, Stream, now, now_ns, stamp
 from paceline.node.spawn import NOT_STARTED, Files, filled, join_network, pipe, spawn
 
 INTENT, LOCK, STARTED, LOG, EXIT = "intent.json", "lock", "started.json", "log", "exit.json"
 # Written by the agent when it asks for the end: the moment, and the number of a signal if somebody chose one.
 ASKED = "asked"
+# Where parts of volumes are mounted for bubblewrap, of a container that has none.
+NO_BINDS = {"folder": "", "may_mount": False}
 
 CHUNK = 256 * 1024
 # A line that has not ended is shown after this long, so that progress bars move.
@@ -59,7 +63,7 @@ def run(folder: str, ready: int) -> None:
         intent = json.loads(Path(INTENT).read_bytes())
         # Before anybody can know whom to signal.
         wake = _catch_signals()
-        begun = time.time_ns()
+        begun = now_ns()
         # Nothing may run that is not on record: when this fails, the shim ends and the attempt can be made again.
         started = {"startedAt": stamp(begun), "environment": intent.get("environment", "")}
         write_durably(STARTED, encode(_identity() | started))
@@ -181,6 +185,7 @@ class Keeper:
         self._must_stop = False
         self._must_die = False
         self._cgroup = Cgroup(intent["cgroup"]) if intent.get("cgroup") else None
+        self._binds = Binds(**intent.get("binds") or NO_BINDS)
 
     def keep(self) -> None:
         """Run the container from its start to the record of its end."""
@@ -188,10 +193,12 @@ class Keeper:
             self._spawn()
         except OSError as error:
             message = f"{error.filename or self._intent['argv'][0]}: {error.strerror}"
+            self._binds.undo()
             self._record(NOT_STARTED, None, "StartError", message=message)
             return
         _be_spared_by_oom()
         self._pump()
+        self._binds.undo()
         _, status, usage = os.wait4(self._bwrap, 0)
         self._drain()
         (code, number, reason), message = how_it_ended(status), ""
@@ -210,7 +217,7 @@ class Keeper:
         status, status_end = pipe()
         self._streams = (Stream("stdout", out), Stream("stderr", err))
         self._status_fd = status
-        files = Files(first=5)
+        files = Files(first=5, binds=self._binds)
         options = filled(files.words(self._intent["options"]))
         program, *arguments = self._intent["argv"]
         argv = [program, *self._intent.get("launcher", ()), "--args", "3", "--json-status-fd", "4", *arguments]
@@ -219,7 +226,9 @@ class Keeper:
             join_network(network)
         if self._cgroup:
             self._cgroup.make()
-        self._bwrap = spawn(argv, [out_end, err_end, options, status_end, *files.open], self._cgroup)
+        enter = self._binds.enter if self._binds.is_apart else None
+        with confined(self._intent.get("process") or {}):
+            self._bwrap = spawn(argv, [out_end, err_end, options, status_end, *files.open], self._cgroup, enter)
 
     def _pump(self) -> None:
         """Move output and pass signals on until bubblewrap has ended."""
@@ -266,6 +275,9 @@ class Keeper:
         moment = time.monotonic()
         if self._ready >= 0 and (self._main() or moment > self._deadline):
             self._tell_ready()
+        if self._binds.are_up and self._init_pid and self._first_child():
+            # The sandbox is whole by now, and has bound what lies there.
+            self._binds.undo()
         if self._must_die:
             self._kill()
         elif self._must_stop and (main := self._main()):
@@ -395,7 +407,7 @@ class Keeper:
             "reason": reason,
             "message": message,
             "startedAt": stamp(self._begun),
-            "finishedAt": stamp(time.time_ns()),
+            "finishedAt": stamp(now_ns()),
             "maxRssKib": max_rss_kib,
             "lostLogBytes": len(self._log.backlog),
         }

@@ -5,8 +5,10 @@ import ctypes
 import fcntl
 import os
 import signal
+from collections.abc import Callable
 from typing import Any
 
+from paceline.node.binds import Binds
 from paceline.node.cgroup import Cgroup
 
 NOT_STARTED = 128
@@ -25,16 +27,24 @@ NEW_NETWORK = 0x40000000
 class Files:
     """Files that are to be in the sandbox, as numbers on which bubblewrap reads them."""
 
-    def __init__(self, first: int) -> None:
+    def __init__(self, first: int, binds: Binds) -> None:
         self._first = first
+        self._binds = binds
         self.open: list[int] = []
 
     def words(self, options: list[Any]) -> bytes:
-        """Spell options; those that stand for a file say its place, and its text or its source on the machine."""
+        """Spell options; those that stand for a file say its place, and its text or its source on the machine.
+
+        Those that stand for a part of a volume say its place, its volume's folder and the path in that.
+        """
         said = (word for each in options for word in ((each,) if isinstance(each, str) else self._file(each)))
         return b"".join(word.encode() + b"\0" for word in said)
 
     def _file(self, wanted: dict[str, str]) -> tuple[str, ...]:
+        if "subPath" in wanted:
+            return self._binds.words(wanted)
+        if "filter" in wanted:
+            return ("--seccomp", self._number(filled(bytes.fromhex(wanted["filter"]))))
         place, source = wanted["place"], wanted.get("source")
         if source is None:
             return self._given(filled(wanted["text"].encode()), place)
@@ -48,9 +58,11 @@ class Files:
         return self._given(file, place)
 
     def _given(self, file: int, place: str) -> tuple[str, ...]:
-        number = self._first + len(self.open)
+        return ("--perms", "0644", "--file", self._number(file), place)
+
+    def _number(self, file: int) -> str:
         self.open.append(file)
-        return ("--perms", "0644", "--file", str(number), place)
+        return str(self._first + len(self.open) - 1)
 
 
 def filled(data: bytes) -> int:
@@ -70,20 +82,24 @@ def pipe() -> tuple[int, int]:
     return reading, writing
 
 
-def spawn(argv: list[str], ends: list[int], cgroup: Cgroup | None) -> int:
-    """Start a program with these files from number 1 on, under its limits from its first instruction on."""
+def spawn(argv: list[str], ends: list[int], cgroup: Cgroup | None, enter: Callable[[], None] | None = None) -> int:
+    """Start a program with these files from number 1 on, under its limits from its first instruction on.
+
+    `enter` is called by the process that becomes the program.
+    """
     moved = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, ABOVE) for end in ends]
     try:
-        if cgroup is not None:
-            return _spawn_limited(argv, moved, cgroup)
+        if enter is not None or (cgroup is not None and not cgroup.takes_guests):
+            return _spawn_limited(argv, moved, cgroup, enter)
         moves = [(os.POSIX_SPAWN_DUP2, end, fd) for fd, end in enumerate(moved, start=1)]
-        return os.posix_spawn(argv[0], argv, {}, file_actions=moves, setsigdef=SIGNALS, setsigmask=())
+        with cgroup.guest() if cgroup is not None else contextlib.nullcontext():
+            return os.posix_spawn(argv[0], argv, {}, file_actions=moves, setsigdef=SIGNALS, setsigmask=())
     finally:
         for fd in (*ends, *moved):
             os.close(fd)
 
 
-def _spawn_limited(argv: list[str], ends: list[int], cgroup: Cgroup) -> int:
+def _spawn_limited(argv: list[str], ends: list[int], cgroup: Cgroup | None, enter: Callable[[], None] | None) -> int:
     pid = os.fork()
     if pid:
         return pid
@@ -91,7 +107,10 @@ def _spawn_limited(argv: list[str], ends: list[int], cgroup: Cgroup) -> int:
         signal.set_wakeup_fd(-1)
         for fd, end in enumerate(ends, start=1):
             os.dup2(end, fd)
-        cgroup.join()
+        if cgroup is not None:
+            cgroup.join()
+        if enter is not None:
+            enter()
         for number in SIGNALS - {signal.SIGKILL, signal.SIGSTOP}:
             signal.signal(number, signal.SIG_DFL)
         os.execve(argv[0], argv, {})  # noqa: S606 (no shell is wanted)

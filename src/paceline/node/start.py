@@ -2,17 +2,18 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from paceline.client.cluster import Cluster
 from paceline.node import bare, devices, limits, sandbox, shim
+from paceline.node.confinement import confinement_of, is_private
 from paceline.node.contents import FAILED
 from paceline.node.devices import Devices
 from paceline.node.ending import stop_signal
 from paceline.node.env import CONFIG_ERROR, command_of, env_of
 from paceline.node.history import History
-from paceline.node.host import Blocked, Folders, Host
+from paceline.node.host import MEMORY_OWNER, Blocked, Folders, Host
 from paceline.node.hosts import Hosts, machine_name, no_sandbox
 from paceline.node.images import Images
 from paceline.node.look import containers_of, numbers_of
@@ -29,6 +30,8 @@ from paceline.objects.names import label_problem
 from paceline.world import World
 
 NOT_CREATED = "CreateContainerError"
+# The folder of a try in which parts of volumes are mounted, where the agent may mount nothing itself.
+BINDS = "binds"
 # What people install to get a program, where its name does not say it.
 PACKAGES = {
     "accelerate": "Accelerate",
@@ -112,8 +115,10 @@ class Starter:
         for index, spec in mounted(pod):
             try:
                 volume = volume_of(pod, index, spec, shelf)
+                self._refuse_private(spec, volume)
                 await self._mount(volume)
                 make_volume(self.world.files, volume, self.group_of(pod))
+                self._sign(volume)
             except Blocked as error:
                 told += error.told or (str(error),)
             except OSError as error:
@@ -121,6 +126,23 @@ class Starter:
         if told:
             raise Blocked(FAILED, "; ".join(told), told=tuple(told))
         return sources
+
+    def _sign(self, volume: Volume) -> None:
+        """Say beside volumes in memory whose they are: they outlast a cluster's folder that somebody removes."""
+        if volume.is_memory and volume.source is not None:
+            home = str(self.folders.root.parent).encode()
+            self.world.files.overwrite(volume.source.parent / MEMORY_OWNER, home, 0o600)
+
+    def _refuse_private(self, spec: Mapping[str, Any], volume: Volume) -> None:
+        """Refuse a folder of the machine that lies in the cluster's own; those of claims are below its volumes."""
+        if volume.source is None or not any(word in spec for word in ("hostPath", "persistentVolumeClaim")):
+            return
+        path = self.world.files.resolve(volume.source)
+        claims = self.world.files.resolve(self.folders.root.parent / "volumes")
+        is_claim = "persistentVolumeClaim" in spec and path.is_relative_to(claims) and path != claims
+        if is_private(PurePosixPath(path), self.host) and not is_claim:
+            said = f"{volume.source} lies in the cluster's own folder, which holds its keys and other pods' data"
+            raise not_made(volume.name, f"{said}; use a claim, or a folder elsewhere")
 
     async def _mount(self, volume: Volume) -> None:
         if volume.mounted is None or volume.source is None or self.mounts is None:
@@ -169,6 +191,7 @@ class Starter:
             devices=devices.nodes(held),
             capabilities=sandbox.capabilities_of(container),
             views=self._views(pod, container, restarts),
+            confinement=confinement_of(pod, container, self.host),
         )
 
     def _resolver(self, pod: Object) -> str:
@@ -229,6 +252,8 @@ class Starter:
             "notFound": not_found(words[0], environment=launch.environment.name, image=image),
             "cgroup": self._cgroup(pod, container, launch.message.parent),
             "stopSignal": stop_signal(container),
+            "binds": binds_of(launch, self.folders.mounts / uid_of(pod) if self.host.may_mount else None),
+            "process": sandbox.process_of(launch, self.host),
         }
 
     def _around(self, launch: sandbox.Launch, program: str) -> dict[str, Any]:
@@ -247,7 +272,11 @@ class Starter:
             return None
         name, restarts = str(container["name"]), int(folder.name)
         return limits.intent_of(
-            self.host.cgroups, limits.limits_of(container), pod=pod, container=name, restarts=restarts
+            self.host.cgroups,
+            limits.limits_of(container, pids=self.host.pids_limit),
+            pod=pod,
+            container=name,
+            restarts=restarts,
         )
 
     def _forget_older(self, uid: str, name: str, restarts: int) -> None:
@@ -255,6 +284,20 @@ class Starter:
         for number in numbers_of(self.world, self.folders, uid, name):
             if number < restarts - 1:
                 self.world.files.remove(self.folders.attempt(uid, name, number))
+
+
+def binds_of(launch: sandbox.Launch, mounts: Path | None) -> dict[str, Any] | None:
+    """Say where the shim mounts parts of volumes before the sandbox binds them; None when there are none.
+
+    `mounts` is the folder of a pod's mounts, away from those that are removed with all that is in them. Without one the
+    agent may mount nothing, and the shim does it where nobody else sees it.
+    """
+    attempt = launch.message.parent
+    if not any(mount.sub_path for mount in launch.mounts):
+        return None
+    if mounts is None:
+        return {"folder": str(attempt / BINDS), "may_mount": False}
+    return {"folder": str(mounts), "may_mount": True, "name": f"{attempt.parent.name}.{attempt.name}."}
 
 
 def not_found(program: str, *, environment: str, image: str) -> str:

@@ -8,7 +8,6 @@ from typing import Any
 from paceline.client.cluster import ACCOUNTS, Cluster
 from paceline.errors import Conflict, Forbidden, Malformed, Missing
 from paceline.objects.meta import Object, name_of, namespace_of, uid_of
-from paceline.objects.times import from_wire
 from paceline.world import Clock
 
 USUAL_SECONDS = 3600
@@ -65,9 +64,9 @@ class Tokens:
         except (Missing, Forbidden, Malformed, Conflict):
             # No such account, or no such pod any more.
             return None
-        status: Mapping[str, Any] = told["status"]
-        lasts = (from_wire(status["expirationTimestamp"]) - began) * FRESH
-        held = _Given(token=str(status["token"]), until=began + min(lasts, LONGEST))
+        # By how long it lasts, not by when it ends: that would compare the server's clock with ours.
+        lasts = timedelta(seconds=int(told["spec"]["expirationSeconds"])) * FRESH
+        held = _Given(token=str(told["status"]["token"]), until=began + min(lasts, LONGEST))
         self._given.setdefault(uid_of(pod), {})[ask] = held
         return held
 

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from paceline.errors import Malformed
-from paceline.objects.fieldset import Path, Paths, covers, decode, has, minus, minus_all, nested, spell
+from paceline.objects.fieldset import Path, Paths, covers, decode, minus, minus_all, nested, shared, spell
 from paceline.objects.managed import (
     BEFORE_APPLY,
     UPDATE,
@@ -90,9 +90,9 @@ def _apply(value_type: Type, live: Object | None, managed: Managed, *, said: Sai
     comparison = compare(value_type, live_value, new).without(said.ignored)
     changed = (*comparison.modified, *comparison.added)
     others = {key: entry for key, entry in managed.items() if key != identity}
-    if not said.force and (clashes := tuple(_clashes(others, changed))):
+    if not said.force and (clashes := tuple(_clashes(others, frozenset(changed)))):
         raise Clashes(clashes)
-    taken = (*changed, *comparison.removed)
+    taken = frozenset((*changed, *comparison.removed))
     remaining = {key: replace(entry, fields=minus(entry.fields, taken)) for key, entry in others.items()}
     entries = {key: entry for key, entry in (*remaining.items(), (identity, entry_of_author)) if entry.fields}
     if new == live_value and identity in entries:
@@ -101,11 +101,10 @@ def _apply(value_type: Type, live: Object | None, managed: Managed, *, said: Sai
     return new, entries
 
 
-def _clashes(others: Managed, changed: tuple[Path, ...]) -> Iterator[Clash]:
+def _clashes(others: Managed, changed: Paths) -> Iterator[Clash]:
     for _, entry in sorted(others.items(), key=lambda item: item[1].author.name):
-        for path in sorted(changed):
-            if has(entry.fields, path):
-                yield Clash(author=entry.author, path=path)
+        for path in sorted(shared(entry.fields, changed)):
+            yield Clash(author=entry.author, path=path)
 
 
 def _pruned(value_type: Type, new: Object, managed: Managed, *, last: Paths, said: Paths) -> Object:
@@ -183,9 +182,11 @@ def said_of(clashes: tuple[Clash, ...]) -> str:
         only = clashes[0]
         return f"Apply failed with 1 conflict: conflict with {named_author(only.author)}: {spell(only.path)}"
     lines: list[str] = []
+    heads: set[str] = set()
     for clash in clashes:
         head = f"conflicts with {named_author(clash.author)}:"
-        if head not in lines:
+        if head not in heads:
+            heads.add(head)
             lines.append(head)
         lines.append(f"- {spell(clash.path)}")
     return f"Apply failed with {len(clashes)} conflicts: " + "\n".join(lines)

@@ -211,12 +211,19 @@ def _put(fields: Fields, path: Path) -> Fields:
 
 def minus(fields: Fields, paths: Iterable[Path]) -> Fields:
     """Return a set without some paths; the paths below them stay."""
-    present = [path for path in dict.fromkeys(paths) if path and has(fields, path)]
+    present = shared(fields, paths)
     if len(present) > FEW:
         return encode(decode(fields).difference(present))
     for path in present:
         fields = _drop(fields, path)
     return fields
+
+
+def shared(fields: Fields, paths: Iterable[Path]) -> list[Path]:
+    """Return the paths that are in a set; many paths, given as a frozenset, are looked up in one pass over the set."""
+    if isinstance(paths, frozenset) and len(paths) > FEW:
+        return [path for path in decode(fields) if path and path in paths]
+    return [path for path in dict.fromkeys(paths) if path and has(fields, path)]
 
 
 def _drop(fields: Fields, path: Path) -> Fields:

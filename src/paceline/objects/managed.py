@@ -149,13 +149,13 @@ def entries_are_gone(sent: Any) -> bool:
 def updated(managed: Managed, author: Author, comparison: Comparison, *, now: str) -> Managed:
     """Return the entries after an update: its author now owns the changed fields, and nobody else does."""
     changed = (*comparison.added, *comparison.modified)
-    taken = (*changed, *comparison.removed)
+    taken, removed = frozenset((*changed, *comparison.removed)), frozenset(comparison.removed)
     if not taken:
         return managed
     remaining: Managed = {}
     for identity, entry in managed.items():
         # A field that the author already owns and changes again stays in the entry.
-        fields = minus(entry.fields, comparison.removed if identity == author.identity else taken)
+        fields = minus(entry.fields, removed if identity == author.identity else taken)
         if fields:
             remaining[identity] = entry if fields is entry.fields else replace(entry, fields=fields)
     if owned_now := owned_paths(changed):
@@ -196,26 +196,30 @@ def capped(managed: Managed) -> Managed:
     many = len(writers)
     if many <= MAX_WRITERS:
         return managed
-    entries, first = dict(managed), {}
+    entries = dict(managed)
+    groups: dict[str, list[Entry]] = {}
     for entry in writers:
         if many <= MAX_WRITERS:
             break
-        version = entry.author.api_version
-        if version not in first:
-            first[version] = entry
+        group = groups.setdefault(entry.author.api_version, [])
+        many -= bool(group)
+        group.append(entry)
+    for version, group in groups.items():
+        if len(group) == 1:
             continue
         bucket = Author(name=ANCIENT, api_version=version)
-        oldest = entries.get(bucket.identity) or entries.pop(first[version].author.identity)
-        entries.pop(entry.author.identity, None)
-        together = union(oldest.fields, entry.fields)
-        entries[bucket.identity] = Entry(author=bucket, time=entry.time, fields=together)
-        many -= 1
+        for entry in group:
+            del entries[entry.author.identity]
+        if bucket.identity in entries:
+            group.append(entries.pop(bucket.identity))
+        fields = union(*(entry.fields for entry in group))
+        entries[bucket.identity] = Entry(author=bucket, time=group[-1].time, fields=fields)
     return entries
 
 
-def union(one: Fields, other: Fields) -> Fields:
-    """Return the union of two field sets."""
-    return encode(decode(one) | decode(other))
+def union(*sets: Fields) -> Fields:
+    """Return the union of field sets."""
+    return encode(frozenset().union(*map(decode, sets)))
 
 
 def without_entries(obj: Object) -> Object:

@@ -1,5 +1,6 @@
 """Operations on typed values: compare, list the fields, merge, and remove fields (structured-merge-diff)."""
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -126,11 +127,10 @@ def whole(value_type: Type, value: Any) -> Fields:
     return in_order(fields)
 
 
-def _by_step(value_type: Type, items: Any) -> dict[str, tuple[Any, ...]]:
-    by_step: dict[str, tuple[Any, ...]] = {}
+def _by_step(value_type: Type, items: Any) -> dict[str, list[Any]]:
+    by_step: dict[str, list[Any]] = {}
     for item in items:
-        step = step_to(value_type, item)
-        by_step[step] = (*by_step[step], item) if step in by_step else (item,)
+        by_step.setdefault(step_to(value_type, item), []).append(item)
     return by_step
 
 
@@ -155,7 +155,7 @@ def said_in(value_type: Type, value: Any) -> Fields | None:
     return in_order(fields) if fields else None
 
 
-def _owned_by_duplicates(value_type: Type, items: tuple[Any, ...]) -> Fields:
+def _owned_by_duplicates(value_type: Type, items: list[Any]) -> Fields:
     return encode(path for item in items for path in paths_of(value_type.items or PIECE, item) if path)
 
 
@@ -202,14 +202,15 @@ def _merged_lists(value_type: Type, live: list[Any], applied: list[Any]) -> list
     """Return two lists merged by item, in the applied order; other live items keep their positions in between."""
     live_items, applied_items = [(step_to(value_type, item), item) for item in live], _by_step(value_type, applied)
     live_by_step = _by_step(value_type, live)
-    shared = [step for step in applied_items if step in live_by_step]
+    # Both queues are in the applied order, and only their first step is ever removed.
+    shared = deque(step for step in applied_items if step in live_by_step)
     inner, result = value_type.items or PIECE, []
-    pending = list(applied_items)
+    pending, placed = deque(applied_items), set[str]()
 
     def take(step: str) -> None:
-        pending.remove(step)
-        if step in shared:
-            shared.remove(step)
+        placed.add(pending.popleft())
+        if shared and shared[0] == step:
+            shared.popleft()
         # Of several items with the same key, it is unknown which one is meant.
         live_item = live_by_step[step][0] if len(live_by_step.get(step, ())) == 1 else ABSENT
         result.append(merged(inner, live_item, applied_items[step][0]))
@@ -218,14 +219,14 @@ def _merged_lists(value_type: Type, live: list[Any], applied: list[Any]) -> list
         if step not in applied_items:
             result.append(item)
             continue
-        if step not in pending or (shared and shared[0] != step):
+        if step in placed or (shared and shared[0] != step):
             # It is placed already, or comes later in the applied order.
             continue
         while pending and pending[0] != step:
             take(pending[0])
         take(step)
-    for step in tuple(pending):
-        take(step)
+    while pending:
+        take(pending[0])
     return result
 
 

@@ -10,6 +10,9 @@ MAX_OPERATIONS = 10_000
 # Total size of all copies: copies of copies double with every operation.
 MAX_COPIED_BYTES = 3 * 1024 * 1024
 
+# The containers that a patch has copied and may change in place, by id; the reference keeps the id from reuse.
+Copies = dict[int, Any]
+
 
 class Unfit(Malformed):
     """A valid patch that cannot be applied to its object."""
@@ -35,10 +38,11 @@ def apply_operations(target: Any, operations: Any) -> Any:
     if len(operations) > MAX_OPERATIONS:
         raise Malformed(f"a JSON patch may have at most {MAX_OPERATIONS} operations")
     room = MAX_COPIED_BYTES
+    copies: Copies = {}
     for number, operation in enumerate(operations):
         try:
             room = _room_after(room, target, operation)
-            target = _apply(target, operation)
+            target = _apply(target, operation, copies)
         except Unfit as error:
             raise Unfit(f"operation {number} of the patch: {error}") from error
     return target
@@ -53,26 +57,28 @@ def _room_after(room: int, target: Any, operation: Any) -> int:
     return room
 
 
-def _apply(target: Any, operation: Any) -> Any:
+def _apply(target: Any, operation: Any, copies: Copies) -> Any:
     if not isinstance(operation, dict):
         raise Unfit("it is not an object")
     path = _steps(operation, "path")
     match operation.get("op"):
         case "add":
-            return _put(target, path, _value(operation))
+            return _put(target, path, _value(operation), copies)
         case "remove":
-            return _drop(target, path)
+            return _drop(target, path, copies)
         case "replace":
             value = _value(operation)
             if not path:
                 return value
-            return _replace(target, path, value)
+            return _replace(target, path, value, copies)
         case "move":
             start = _steps(operation, "from")
             value = _find(target, start)
-            return _put(_drop(target, start), path, value)
+            return _put(_drop(target, start, copies), path, value, copies)
         case "copy":
-            return _put(target, path, _found(target, _steps(operation, "from")))
+            # A deep copy, because the original may be changed in place.
+            value = orjson.loads(orjson.dumps(_found(target, _steps(operation, "from"))))
+            return _put(target, path, value, copies)
         case "test":
             if _find(target, path) != _value(operation):
                 raise Unfit(f"the value at {operation['path']!r} is another one")
@@ -113,50 +119,69 @@ def _found(target: Any, path: tuple[str, ...]) -> Any:
     return None if is_gap else _find(target, path)
 
 
-def _put(target: Any, path: tuple[str, ...], value: Any) -> Any:
-    """Return a copy of `target` with a value added at a path; only the parents are copied."""
+def _editable(target: Any, copies: Copies) -> Any:
+    """Return a container that may be changed in place: the copy that an earlier operation made, or a new one."""
+    if id(target) in copies:
+        return target
+    copy = target.copy()
+    copies[id(copy)] = copy
+    return copy
+
+
+def _put(target: Any, path: tuple[str, ...], value: Any, copies: Copies) -> Any:
+    """Return `target` with a value added at a path; only the parents are copied, once for all operations."""
     if not path:
         return value
     step, remaining = path[0], path[1:]
     if isinstance(target, dict):
         if remaining and step not in target:
             raise Unfit(f"there is nothing at {_spelled(path)!r}")
-        return {**target, step: _put(target.get(step), remaining, value)}
+        inner = _put(target.get(step), remaining, value, copies)
+        target = _editable(target, copies)
+        target[step] = inner
+        return target
     if isinstance(target, list):
-        copy = list(target)
         if remaining:
             position = _index(target, step)
-            copy[position] = _put(target[position], remaining, value)
+            inner = _put(target[position], remaining, value, copies)
+            target = _editable(target, copies)
+            target[position] = inner
         else:
-            position = len(copy) if step == "-" else _index(target, step, end=1)
-            copy.insert(position, value)
-        return copy
+            position = len(target) if step == "-" else _index(target, step, end=1)
+            target = _editable(target, copies)
+            target.insert(position, value)
+        return target
     raise Unfit(f"there is nothing at {_spelled(path)!r}")
 
 
-def _replace(target: Any, path: tuple[str, ...], value: Any) -> Any:
-    """Return a copy of `target` with a value replaced; the field may be missing, but its parent must exist."""
+def _replace(target: Any, path: tuple[str, ...], value: Any, copies: Copies) -> Any:
+    """Return `target` with a value replaced; the field may be missing, but its parent must exist."""
     holder = _find(target, path[:-1])
     if isinstance(holder, dict):
-        return _put(target, path, value)
+        return _put(target, path, value, copies)
     _find(target, path)
-    return _put(_drop(target, path), path, value)
+    return _put(_drop(target, path, copies), path, value, copies)
 
 
-def _drop(target: Any, path: tuple[str, ...]) -> Any:
+def _drop(target: Any, path: tuple[str, ...], copies: Copies) -> Any:
     if not path:
         raise Unfit("it would remove the whole object")
     step, remaining = path[0], path[1:]
     if isinstance(target, dict) and step in target:
-        if remaining:
-            return {**target, step: _drop(target[step], remaining)}
-        return {name: value for name, value in target.items() if name != step}
+        return _dropped(target, step, remaining, copies)
     if isinstance(target, list):
-        position = _index(target, step)
-        if remaining:
-            return [*target[:position], _drop(target[position], remaining), *target[position + 1 :]]
-        return [*target[:position], *target[position + 1 :]]
+        return _dropped(target, _index(target, step), remaining, copies)
     raise Unfit(f"there is nothing at {_spelled(path)!r}")
+
+
+def _dropped(target: Any, position: str | int, remaining: tuple[str, ...], copies: Copies) -> Any:
+    inner = _drop(target[position], remaining, copies) if remaining else None
+    target = _editable(target, copies)
+    if remaining:
+        target[position] = inner
+    else:
+        del target[position]
+    return target
 
 
 def _index(target: list[Any], step: str, *, end: int = 0) -> int:

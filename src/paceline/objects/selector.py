@@ -1,7 +1,8 @@
 """Label and field selectors of Kubernetes."""
 
 import re
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,13 +88,7 @@ class FieldRule:
 
     def holds(self, obj: Object) -> bool:
         """Return whether an object satisfies it."""
-        value: Any = obj
-        for step in _SHORT.get(self.path, self.path).split("."):
-            value = value.get(step) if isinstance(value, dict) else None
-        text = str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
-        if self.path in {"spec.unschedulable", "spec.hostNetwork"}:
-            text = text or "false"
-        return (text == self.value) is self.equal
+        return (field_text(obj, self.path) == self.value) is self.equal
 
     def holds_for(self, namespace: str, name: str) -> bool:
         """Return whether a namespace and name satisfy it; only for rules with `is_by_key`."""
@@ -103,6 +98,15 @@ class FieldRule:
     def is_by_key(self) -> bool:
         """Whether only the namespace or name is compared."""
         return self.path in _BY_KEY
+
+
+def field_text(obj: Object, path: str) -> str:
+    """Return a field of an object as the text that selectors compare."""
+    value: Any = obj
+    for step in _SHORT.get(path, path).split("."):
+        value = value.get(step) if isinstance(value, dict) else None
+    text = str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
+    return text or "false" if path in {"spec.unschedulable", "spec.hostNetwork"} else text
 
 
 def parse_labels(text: str) -> tuple[LabelRule, ...]:
@@ -119,10 +123,10 @@ def parse_labels(text: str) -> tuple[LabelRule, ...]:
     return tuple(rules)
 
 
-def _rule(tokens: list[str]) -> LabelRule:
+def _rule(tokens: deque[str]) -> LabelRule:
     negated = tokens[0] == "!"
     if negated:
-        tokens.pop(0)
+        tokens.popleft()
     if not negated and tokens[0] in _SIGNS:
         raise Malformed(f"found '{tokens[0]}', expected: !, identifier, or 'end of string'")
     key = _word(tokens)
@@ -133,7 +137,7 @@ def _rule(tokens: list[str]) -> LabelRule:
         return LabelRule(key=key, op="absent")
     if tokens[0] in {",", _END}:
         return LabelRule(key=key, op="exists")
-    op = tokens.pop(0)
+    op = tokens.popleft()
     if op in {"in", "notin"}:
         return LabelRule(key=key, op=op, values=_listed(tokens))
     if op not in {"=", "==", "!=", "<", ">"}:
@@ -147,10 +151,10 @@ def _rule(tokens: list[str]) -> LabelRule:
     return LabelRule(key=key, op=name, values=frozenset({_checked(value)}))
 
 
-def _listed(tokens: list[str]) -> frozenset[str]:
+def _listed(tokens: deque[str]) -> frozenset[str]:
     if tokens[0] != "(":
         raise Malformed(f"unable to parse requirement: found '{tokens[0]}' expected: '('")
-    tokens.pop(0)
+    tokens.popleft()
     values: set[str] = set()
     while True:
         if tokens[0] in {",", ")"}:
@@ -158,12 +162,12 @@ def _listed(tokens: list[str]) -> frozenset[str]:
         else:
             values.add(_checked(_word(tokens)))
         if tokens[0] == ")":
-            tokens.pop(0)
+            tokens.popleft()
             return frozenset(values)
         if tokens[0] != ",":
             token = "" if tokens[0] == _END else tokens[0]
             raise Malformed(f"unable to parse requirement: found '{token}', expected: ',' or ')'")
-        tokens.pop(0)
+        tokens.popleft()
 
 
 def parse_fields(text: str, *, group: str, kind: str, more: tuple[str, ...] = ()) -> tuple[FieldRule, ...]:
@@ -199,8 +203,67 @@ def matches(rules: tuple[LabelRule, ...], labels: Mapping[str, Any]) -> bool:
     return all(rule.holds(labels) for rule in rules)
 
 
-def _tokens(text: str) -> list[str]:
-    tokens: list[str] = []
+class LabelMatcher:
+    """Many label rules, grouped by key: matching takes time by the labels of an object, not by the number of rules."""
+
+    def __init__(self, rules: tuple[LabelRule, ...]) -> None:
+        self._absent = frozenset(rule.key for rule in rules if rule.op == "absent")
+        self._required: dict[str, list[LabelRule]] = {}
+        self._excluded: dict[str, set[str]] = {}
+        for rule in dict.fromkeys(rules):
+            if rule.op == "notin":
+                self._excluded.setdefault(rule.key, set()).update(rule.values)
+            elif rule.op != "absent":
+                self._required.setdefault(rule.key, []).append(rule)
+        for key, key_rules in self._required.items():
+            self._required[key] = self._joined(key, key_rules)
+
+    def _joined(self, key: str, rules: list[LabelRule]) -> list[LabelRule]:
+        """Return the fewest rules that are equivalent for one key."""
+        sets = [rule.values for rule in rules if rule.op == "in"]
+        joined = [LabelRule(key=key, op="in", values=frozenset.intersection(*sets))] if sets else []
+        for op, strictest in ((">", max), ("<", min)):
+            if bounds := [next(iter(rule.values)) for rule in rules if rule.op == op]:
+                joined.append(LabelRule(key=key, op=op, values=frozenset({strictest(bounds, key=int)})))
+        return joined or [LabelRule(key=key, op="exists")]
+
+    def matches(self, labels: Mapping[str, Any]) -> bool:
+        """Return whether labels satisfy every rule."""
+        if len(self._required) > len(labels):
+            return False
+        for key, value in labels.items():
+            if value is None:
+                continue
+            if key in self._absent or (key in self._excluded and value in self._excluded[key]):
+                return False
+        return all(rule.holds(labels) for rules in self._required.values() for rule in rules)
+
+
+class FieldMatcher:
+    """Many field rules: each field is looked up once."""
+
+    def __init__(self, rules: tuple[FieldRule, ...]) -> None:
+        self._rules: list[FieldRule] = []
+        self._excluded: dict[str, set[str]] = {}
+        for rule in dict.fromkeys(rules):
+            if rule.equal:
+                self._rules.append(rule)
+            else:
+                self._excluded.setdefault(rule.path, set()).add(rule.value)
+        # No object has two values in one field.
+        self._is_possible = len({rule.path for rule in self._rules}) == len(self._rules)
+
+    def matches(self, text_of: Callable[[str], str]) -> bool:
+        """Return whether fields, given as text by their path, satisfy every rule."""
+        return (
+            self._is_possible
+            and all(text_of(rule.path) == rule.value for rule in self._rules)
+            and all(text_of(path) not in values for path, values in self._excluded.items())
+        )
+
+
+def _tokens(text: str) -> deque[str]:
+    tokens: deque[str] = deque()
     position = 0
     text = text.strip()
     while position < len(text):
@@ -213,17 +276,17 @@ def _tokens(text: str) -> list[str]:
     return tokens
 
 
-def _word(tokens: list[str]) -> str:
-    token = tokens.pop(0) if tokens[0] != _END else ""
+def _word(tokens: deque[str]) -> str:
+    token = tokens.popleft() if tokens[0] != _END else ""
     if not token or token in _SIGNS:
         raise Malformed(f"unable to parse requirement: found '{token}', expected: identifier")
     return token
 
 
-def _expect(tokens: list[str], sign: str) -> None:
+def _expect(tokens: deque[str], sign: str) -> None:
     if tokens[0] != sign:
         raise Malformed(f"found '{tokens[0]}', expected: ',' or 'end of string'")
-    tokens.pop(0)
+    tokens.popleft()
 
 
 def _checked(value: str) -> str:

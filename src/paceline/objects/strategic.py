@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+import orjson
+
 from paceline.objects.meta import Object
 from paceline.objects.patch import Unfit
 from paceline.objects.schema import Schema, reference_of
@@ -52,24 +54,33 @@ class Strategic:
             return patch
         key = schema.get("x-kubernetes-patch-merge-key")
         if key is None:
-            return [*existing, *(item for item in patch if item not in existing)]
+            existing_texts = _json_set(existing)
+            return [*existing, *(item for item in patch if _json(item) not in existing_texts)]
         return self._merged_items(existing, patch, schema, key=str(key))
 
     def _merged_items(self, target: list[Any], patch: list[Any], schema: Schema, *, key: str) -> list[Any]:
         if any(isinstance(change, dict) and change.get(_DIRECTIVE) == "replace" for change in patch):
             return [change for change in patch if not (isinstance(change, dict) and _DIRECTIVE in change)]
-        items, inner = list(target), self._resolved(schema.get("items") or {})
+        items, inner = dict(enumerate(target)), self._resolved(schema.get("items") or {})
+        positions: dict[str, list[int]] = {}
+        for index, item in items.items():
+            positions.setdefault(_json(_key_of(item, key)), []).append(index)
+        count = len(target)
         for patch_item in patch:
             if not isinstance(patch_item, dict) or key not in patch_item:
                 raise Unfit(f"map: {go_text(patch_item)} does not contain declared merge key: {key}")
-            at = next((index for index, item in enumerate(items) if _key_of(item, key) == patch_item[key]), None)
+            name = _json(patch_item[key])
             if patch_item.get(_DIRECTIVE) == "delete":
-                items = [item for item in items if _key_of(item, key) != patch_item[key]]
-            elif at is None:
-                items.append(self.apply({}, patch_item, inner))
+                for position in positions.pop(name, ()):
+                    del items[position]
+            elif name in positions:
+                position = positions[name][0]
+                items[position] = self.apply(items[position], patch_item, inner)
             else:
-                items[at] = self.apply(items[at], patch_item, inner)
-        return items
+                positions[name] = [count]
+                items[count] = self.apply({}, patch_item, inner)
+                count += 1
+        return list(items.values())
 
     def _ordered(self, merged: Object, patch: Object, schema: Schema) -> Object:
         """Apply the directives for whole lists and retained fields."""
@@ -80,12 +91,14 @@ class Strategic:
             if not isinstance(merged.get(field), list) or not isinstance(value, list):
                 continue
             if name.startswith(_DROP):
-                merged[field] = [item for item in merged[field] if item not in value]
+                deleted = _json_set(value)
+                merged[field] = [item for item in merged[field] if _json(item) not in deleted]
             elif name.startswith(_ORDER):
                 key = self._field(schema, field).get("x-kubernetes-patch-merge-key")
                 merged[field] = _sorted(merged[field], value, key=key)
         if isinstance(retained := patch.get(_RETAIN), list):
-            return {name: value for name, value in merged.items() if name in retained}
+            names = frozenset(map(str, retained))
+            return {name: value for name, value in merged.items() if name in names}
         return merged
 
     def _field(self, schema: Schema, name: str) -> Schema:
@@ -103,7 +116,9 @@ def _check_kept(patch: Object) -> None:
     """Raise Unfit if a patch sets a field that its retainKeys do not contain."""
     retained = patch.get(_RETAIN)
     fields = (name for name, value in patch.items() if not name.startswith("$") and value is not None)
-    if retained is not None and (not isinstance(retained, list) or any(name not in retained for name in fields)):
+    if retained is not None and (
+        not isinstance(retained, list) or not frozenset(map(str, retained)).issuperset(fields)
+    ):
         raise Unfit("invalid patch format of retainKeys")
 
 
@@ -113,18 +128,29 @@ def _key_of(item: Any, key: str) -> Any:
 
 def _sorted(items: list[Any], order: list[Any], *, key: Any) -> list[Any]:
     """Return the items in the given order; unnamed items stay after the item that they followed."""
-    ordered_names = [item.get(key) if isinstance(item, dict) else item for item in order]
-    names = [_key_of(item, key) if key else item for item in items]
-    named = [items[names.index(name)] for name in ordered_names if name in names]
+    ordered_names = [_json(item.get(key) if isinstance(item, dict) else item) for item in order]
+    names = [_json(_key_of(item, key) if key else item) for item in items]
+    # The first item of each name counts.
+    position_of = {name: position for position, name in reversed(tuple(enumerate(ordered_names)))}
+    item_of = dict(zip(reversed(names), reversed(items), strict=True))
     follows: dict[int, list[Any]] = {}
     last = -1
     for item, name in zip(items, names, strict=True):
-        if name in ordered_names:
-            last = ordered_names.index(name)
+        if name in position_of:
+            last = position_of[name]
         else:
             follows.setdefault(last, []).append(item)
     result = list(follows.get(-1, ()))
-    for item in named:
-        at = ordered_names.index(_key_of(item, key) if key else item)
-        result.extend((item, *follows.get(at, ())))
+    for name in ordered_names:
+        if name in item_of:
+            result.extend((item_of[name], *follows.get(position_of[name], ())))
     return result
+
+
+def _json(value: Any) -> str:
+    """Return a value as canonical JSON, so that equal values can be looked up in a set or dict."""
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def _json_set(values: list[Any]) -> frozenset[str]:
+    return frozenset(map(_json, values))

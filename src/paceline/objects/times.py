@@ -17,6 +17,14 @@ def to_wire_micro(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
+def moment_from(text: str) -> datetime:
+    """Return the time, in UTC, of text from any author; raise ValueError if there is no such time."""
+    try:
+        return from_wire(text).astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError(f"{text} is before the first year or after the last one") from error
+
+
 def from_wire(text: str) -> datetime:
     """Return the time of either form; raise ValueError if it is neither."""
     moment = datetime.fromisoformat(text)

@@ -5,6 +5,7 @@ The words are those of Kubernetes' own controller, because people search for the
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
 from paceline.objects.builtin.storage import (
@@ -12,6 +13,7 @@ from paceline.objects.builtin.storage import (
     BOUND_BY_CONTROLLER,
     FOLDERS,
     PROVISIONED_BY,
+    removal_fault,
 )
 from paceline.objects.meta import Key, Object, annotations_of, is_deleting, key_of, labels_of, name_of, uid_of
 from paceline.objects.quantity import parse
@@ -75,13 +77,16 @@ def decide_claim(claim: Object, stock: Stock, *, has_consumer: bool) -> ClaimPla
     return _without_volume(claim, stock, has_consumer=has_consumer)
 
 
-def decide_volume(volume: Object, claim: Object | None) -> VolumePlan:
-    """Choose what becomes of a volume, given the claim that it names, if that is still the same one."""
+def decide_volume(volume: Object, claim: Object | None, root: PurePosixPath) -> VolumePlan:
+    """Choose what becomes of a volume, given the claim that it names, if that is still the same one.
+
+    `root` is where the folders of claims lie.
+    """
     reference = volume["spec"].get("claimRef") or {}
     if not reference.get("uid"):
         return VolumePlan(phase="Available")
     if claim is None:
-        return _released(volume)
+        return _released(volume, root)
     wanted = claim["spec"].get("volumeName") or ""
     if wanted == name_of(volume):
         return VolumePlan(phase="Bound")
@@ -89,15 +94,9 @@ def decide_volume(volume: Object, claim: Object | None) -> VolumePlan:
         # The claim was given another volume in the meantime; this one is free again.
         return VolumePlan(phase="Available", unbind=True)
     if wanted:
-        return _released(volume)
+        return _released(volume, root)
     # The other half of the binding comes with the claim.
     return VolumePlan(phase=str((volume.get("status") or {}).get("phase") or "Available"))
-
-
-def is_ours_to_remove(volume: Object) -> bool:
-    """Tell whether a volume whose claim has gone is a folder of ours that goes with it."""
-    policy = volume["spec"].get("persistentVolumeReclaimPolicy")
-    return policy == "Delete" and annotations_of(volume).get(PROVISIONED_BY) == FOLDERS
 
 
 def match(claim: Object, stock: Stock, *, has_consumer: bool) -> Object | None:
@@ -240,14 +239,13 @@ def _all_objections(claim: Object, stock: Stock) -> str:
     return ", ".join(said[:MOST_NAMED]) + more
 
 
-def _released(volume: Object) -> VolumePlan:
+def _released(volume: Object, root: PurePosixPath) -> VolumePlan:
     policy = volume["spec"].get("persistentVolumeReclaimPolicy")
     if policy == "Recycle":
         said = "recycling is not offered here; use Retain and remove what is in the volume, or Delete"
         return VolumePlan(phase="Failed", reason="VolumeFailedRecycle", message=said)
-    if policy == "Delete" and not is_ours_to_remove(volume):
-        said = f'error getting deleter volume plugin for volume "{name_of(volume)}": no deletable volume plugin matched'
-        return VolumePlan(phase="Failed", reason="VolumeFailedDelete", message=said)
+    if policy == "Delete" and (fault := removal_fault(volume, root)):
+        return VolumePlan(phase="Failed", reason="VolumeFailedDelete", message=fault)
     return VolumePlan(phase="Released")
 
 

@@ -26,7 +26,8 @@ def requeue(seen: Seen, status: JobStatus, tries: tuple[Try, ...]) -> Plan:
         status = begin_all(status, seen.gang).but(resumes=status.resumes + 1)
     else:
         status = begin_together(status, tries, going)
-    left = [each for each in tries if each not in going and each.phase is not ReplicaPhase.SUCCEEDED]
+    places = {each.place for each in going}
+    left = [each for each in tries if each.place not in places and each.phase is not ReplicaPhase.SUCCEEDED]
     if status.phase is Phase.RUNNING and (is_whole or not left):
         status = status.but(phase=Phase.PENDING)
     why = going[0].gives_way

@@ -99,7 +99,8 @@ def _decide(seen: ServiceSeen, now: datetime) -> ServicePlan:
     if window.ends_by_itself and any(pod.phase is PodPhase.SUCCEEDED for pod in seen.pods):
         message = "its program has ended: it was shut down, or nobody had used it for long; open it to go on"
         return _suspend(seen, now, reason=ENDED, message=message)
-    last = _last_use(seen)
+    # Whoever comes back has all of the time before it counts as idle.
+    last = now if rest is not None and rest.status else _last_use(seen, now)
     if last is not None and _may_idle(seen) and now - last >= timedelta(seconds=window.idle_seconds):
         message = f"nobody has used it for {window.idle_seconds} seconds; open it to go on"
         return _suspend(seen, now, reason=IDLE, message=message)
@@ -117,9 +118,10 @@ def _may_idle(seen: ServiceSeen) -> bool:
     return is_counted and seen.window.idle_seconds > 0 and not seen.window.ends_by_itself
 
 
-def _last_use(seen: ServiceSeen) -> datetime | None:
+def _last_use(seen: ServiceSeen, now: datetime) -> datetime | None:
+    """Return when it was last used; a moment still to come is of somebody's clock that is wrong, and says nothing."""
     known = (seen.status.last_activity, seen.use.used, seen.use.opened)
-    return max((moment for moment in known if moment is not None), default=None)
+    return max((moment for moment in known if moment is not None and moment <= now), default=None)
 
 
 def _suspend(seen: ServiceSeen, now: datetime, *, reason: str, message: str) -> ServicePlan:

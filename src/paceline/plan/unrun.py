@@ -30,7 +30,8 @@ def unrun(seen: Seen) -> tuple[Try, ...]:
     tries = tries_of(seen)
     alone = (each for each in tries if not is_gang or seen.gang.watches(each.place))
     gone = tuple(each for each in alone if each.phase is ReplicaPhase.DELETED and each.name in waited)
-    return () if any(each.has_started for each in tries if each not in gone) else gone
+    places = {each.place for each in gone}
+    return () if any(each.has_started for each in tries if each.place not in places) else gone
 
 
 def without(seen: Seen, gone: tuple[Try, ...]) -> Seen:

@@ -55,5 +55,10 @@ def put(file: Path, there: Path) -> None:
     beside = there.with_name(f"{there.name}.{os.uname().nodename}.part")
     # Of a try before this one, perhaps, and read-only.
     beside.unlink(missing_ok=True)
-    shutil.copy(file, beside)
+    with file.open("rb") as source:
+        # A new file: another job that uses the claim may have left a link to a place elsewhere.
+        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(handle, "wb") as copy:
+            shutil.copyfileobj(source, copy)
+            os.fchmod(handle, os.fstat(source.fileno()).st_mode & 0o777)
     beside.replace(there)

@@ -9,12 +9,25 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
 from paceline.porter.bucket import Bucket
-from paceline.porter.tree import CLOSED, OWN, PART, Look, Stamp, is_in_memory, look_at, open_inside, stamp_of, target_of
+from paceline.porter.tree import (
+    CLOSED,
+    OWN,
+    PART,
+    Look,
+    Stamp,
+    is_in_memory,
+    look_at,
+    open_folder,
+    open_inside,
+    stamp_of,
+    target_of,
+)
 from paceline.porter.words import Stopped, counted
 
 MANIFEST = f"{OWN}/manifest.json"
@@ -201,7 +214,11 @@ def restore(root: Path, bucket: Bucket, job: str) -> int:
     bring_all(root, bucket, missing)
     for name in missing:
         mtime = left[name].stamp.mtime_ns
-        os.utime(root / name, ns=(mtime, mtime))
+        handle = open_inside(root, name)
+        try:
+            os.utime(handle, ns=(mtime, mtime))
+        finally:
+            os.close(handle)
     return len(missing)
 
 
@@ -221,16 +238,36 @@ def bring(root: Path, bucket: Bucket, name: str) -> None:
     parts = name.split("/")
     if not all(parts) or {".", ".."} & set(parts) or "\0" in name:
         raise Stopped(f"{bucket.name} has the name {name!r}, which leads out of {root}; rename it there")
-    path, beside = root / name, root / f"{PART}{hashlib.sha256(name.encode()).hexdigest()[:16]}"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with beside.open("wb") as file:
-            bucket.fetch(name, file)
-        beside.replace(path)
+        with _opened(root, "") as top, _opened(root, "/".join(parts[:-1]), must_make=True) as folder:
+            _bring(bucket, name, top, folder)
     except OSError as error:
         raise Stopped(f"{name} cannot be written to {root}: {error.strerror}") from error
+
+
+def _bring(bucket: Bucket, name: str, top: int, folder: int) -> None:
+    """Write an object beside all others, and give it its name once it is whole; by handle, never through a link."""
+    beside = f"{PART}{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+    with suppress(FileNotFoundError):
+        # Of a try before this one, or of somebody who would have us write elsewhere.
+        os.unlink(beside, dir_fd=top)
+    try:
+        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=top)
+        with os.fdopen(handle, "wb") as file:
+            bucket.fetch(name, file)
+        os.replace(beside, name.rpartition("/")[2], src_dir_fd=top, dst_dir_fd=folder)
     finally:
-        beside.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            os.unlink(beside, dir_fd=top)
+
+
+@contextmanager
+def _opened(root: Path, name: str, *, must_make: bool = False) -> Iterator[int]:
+    handle = open_folder(root, name, must_make=must_make)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
 
 
 class _Pieces:

@@ -7,6 +7,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -17,6 +18,9 @@ OUT, NOT_A_FILE = "leads out of the folder", "is no file"
 LINK_TO_FOLDER, NOT_TEXT = "is a link to a folder", "has a name that is not UTF-8"
 NOT_PLAIN, CLOSED = "has a name with a control character", "may not be read by us"
 IN_MEMORY = ("tmpfs", "ramfs")
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+# No bucket takes longer names, and nobody can have us open folders without end.
+LONGEST, TOO_DEEP = 1024, "has a longer name than a bucket takes"
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -48,7 +52,13 @@ def look_at(root: Path) -> Look:
         elif entry.is_symlink():
             _add_link(look, root, name)
         elif entry.is_file(follow_symlinks=False):
-            look.files[name] = stamp_of(entry.stat(follow_symlinks=False))
+            with suppress(FileNotFoundError):
+                known = entry.stat(follow_symlinks=False)
+                # What it was when it was listed it need not be now.
+                if stat.S_ISREG(known.st_mode):
+                    look.files[name] = stamp_of(known)
+        elif entry.is_dir(follow_symlinks=False):
+            look.refused[name[:LONGEST]] = TOO_DEEP
         else:
             look.refused[name] = NOT_A_FILE
     return look
@@ -56,21 +66,32 @@ def look_at(root: Path) -> Look:
 
 def open_inside(root: Path, name: str) -> int:
     """Open a file for reading, step by step and never through a link; OSError when it is not what it was."""
-    parts = name.split("/")
-    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    above, _, last = name.rpartition("/")
+    folder = open_folder(root, above)
     try:
-        for part in parts[:-1]:
-            inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
-            os.close(folder)
-            folder = inner
         # A pipe would keep us waiting for somebody who writes.
-        found = os.open(parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+        found = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
     finally:
         os.close(folder)
     if not stat.S_ISREG(os.fstat(found).st_mode):
         os.close(found)
         raise OSError(f"{name} {NOT_A_FILE}")
     return found
+
+
+def open_folder(root: Path, name: str, *, must_make: bool = False) -> int:
+    """Open a folder below another, step by step and never through a link; those that are missing may be made."""
+    folder = os.open(root, FOLDER)
+    for part in name.split("/") if name else ():
+        try:
+            if must_make:
+                with suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=folder)
+            inner = os.open(part, FOLDER | os.O_NOFOLLOW, dir_fd=folder)
+        finally:
+            os.close(folder)
+        folder = inner
+    return folder
 
 
 def is_in_memory(folder: Path) -> bool:
@@ -91,17 +112,31 @@ def stamp_of(known: os.stat_result) -> Stamp:
 def target_of(root: Path, name: str) -> str:
     """Follow a link that stays inside, by its words alone, to the name of a file; empty when it leads out."""
     seen: set[str] = set()
-    while (root / name).is_symlink():
+    while words := _link_words(root, name):
         if name in seen:
             return ""
         seen.add(name)
-        words = (root / name).readlink()
         joined = os.path.normpath(str(PurePosixPath(root / name).parent / words))
         inner = os.path.relpath(joined, root)
         if inner == ".." or inner.startswith("../"):
             return ""
         name = inner
     return name
+
+
+def _link_words(root: Path, name: str) -> str:
+    """Read a link; empty when it is none, or not there."""
+    above, _, last = name.rpartition("/")
+    try:
+        folder = open_folder(root, above)
+    except OSError:
+        return ""
+    try:
+        return os.readlink(last, dir_fd=folder)
+    except OSError:
+        return ""
+    finally:
+        os.close(folder)
 
 
 def shown(name: str) -> str:
@@ -111,28 +146,51 @@ def shown(name: str) -> str:
 
 
 def _walk(root: Path) -> Iterator[tuple[str, "os.DirEntry[str] | None"]]:
-    """Give all that is no folder, and with None the folders that are closed to us."""
+    """Give all that is no folder, and with None the folders that are closed to us; an entry is good until the next."""
     folders = [""]
     while folders:
         prefix = folders.pop()
         try:
-            entries = sorted(os.scandir(root / prefix), key=lambda each: each.name)
-        except (FileNotFoundError, NotADirectoryError):
-            # Gone since its parent was listed.
-            continue
+            # By handle: a folder that is exchanged for a link meanwhile shows nothing of where that leads.
+            handle = open_folder(root, prefix)
         except PermissionError:
             if not prefix:
                 raise
             yield prefix, None
             continue
-        for entry in entries:
-            name = f"{prefix}/{entry.name}" if prefix else entry.name
-            if name == OWN or name.startswith(PART):
-                continue
-            if entry.is_dir(follow_symlinks=False):
-                folders.append(name)
-            else:
-                yield name, entry
+        except OSError as error:
+            if not prefix and not isinstance(error, FileNotFoundError | NotADirectoryError):
+                raise
+            # Gone since its parent was listed.
+            continue
+        try:
+            yield from _entries(handle, prefix, folders)
+        finally:
+            os.close(handle)
+
+
+def _entries(handle: int, prefix: str, folders: list[str]) -> Iterator[tuple[str, "os.DirEntry[str]"]]:
+    """Give what is in one folder, and add the folders in it to those that are still to be listed."""
+    with os.scandir(handle) as listed:
+        entries = sorted(listed, key=lambda each: each.name)
+    for entry in entries:
+        name = f"{prefix}/{entry.name}" if prefix else entry.name
+        if name == OWN or name.startswith(PART):
+            continue
+        if not entry.is_dir(follow_symlinks=False):
+            yield name, entry
+        elif len(name) <= LONGEST:
+            folders.append(name)
+        else:
+            yield name, entry
+
+
+def _is_folder(root: Path, name: str) -> bool:
+    try:
+        os.close(open_folder(root, name))
+    except OSError:
+        return False
+    return True
 
 
 def _add_link(look: Look, root: Path, name: str) -> None:
@@ -145,7 +203,7 @@ def _add_link(look: Look, root: Path, name: str) -> None:
     except IsADirectoryError:
         look.refused[name] = LINK_TO_FOLDER
     except OSError:
-        look.refused[name] = LINK_TO_FOLDER if (root / target).is_dir() else OUT
+        look.refused[name] = LINK_TO_FOLDER if _is_folder(root, target) else OUT
     else:
         look.files[name] = stamp_of(os.fstat(handle))
         os.close(handle)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline.errors import PacelineError
+from paceline.host.handles import FOLDER, closed, open_beneath
 from paceline.objects.times import to_wire
 from paceline.sdk.kept import ResultFile
 from paceline.sdk.session import Session
@@ -39,19 +40,13 @@ def lying(session: Session, job: str, output: Mapping[str, Any], *, is_here: boo
 def files_below(folder: Path) -> Iterator[ResultFile]:
     """List the files of every member's folder, in the order of their names; links are not followed."""
     for member in sorted(each.name for each in _entries(folder) if each.is_dir(follow_symlinks=False)):
-        found = {}
-        folders = [""]
-        while folders:
-            inner = folders.pop()
-            for entry in _entries(folder / member / inner):
-                name = f"{inner}/{entry.name}" if inner else entry.name
-                if entry.is_dir(follow_symlinks=False):
-                    folders.append(name)
-                elif entry.is_file(follow_symlinks=False):
-                    found[name] = entry
+        found: dict[str, os.stat_result] = {}
+        with suppress(OSError), closed(os.open(folder / member, FOLDER)) as root:
+            folders = [""]
+            while folders:
+                folders += _look(root, folders.pop(), found)
         for name in sorted(found):
-            with suppress(OSError):
-                yield _file(member, name, found[name].stat(follow_symlinks=False))
+            yield _file(member, name, found[name])
 
 
 def _entries(folder: Path) -> list["os.DirEntry[str]"]:
@@ -60,6 +55,26 @@ def _entries(folder: Path) -> list["os.DirEntry[str]"]:
         return list(os.scandir(folder))
     except OSError:
         return []
+
+
+def _look(root: int, inner: str, found: dict[str, os.stat_result]) -> list[str]:
+    """Add the files of one folder to those that were found, by handle, and return the folders in it."""
+    folders = []
+    with (
+        suppress(OSError),
+        closed(open_beneath(root, inner)) as place,
+        closed(os.open(".", FOLDER, dir_fd=place)) as here,
+        os.scandir(here) as entries,
+    ):
+        for entry in entries:
+            name = f"{inner}/{entry.name}" if inner else entry.name
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(name)
+            elif entry.is_file(follow_symlinks=False):
+                # One may go while others are looked at.
+                with suppress(FileNotFoundError):
+                    found[name] = entry.stat(follow_symlinks=False)
+    return folders
 
 
 def _file(member: str, name: str, known: os.stat_result) -> ResultFile:

@@ -1,7 +1,7 @@
 """A handle to a TensorBoard or Notebook."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from paceline.client.cluster import PODS, Select
 from paceline.client.direct import DirectCluster
@@ -38,8 +38,8 @@ class ServiceRef:
         """Let it run on, whoever suspended it: its author, or nobody's use of it."""
         found = self.cluster.get(self.kind.where, self.namespace, self.name)
         rest = ServiceStatus.from_wire(found.get("status") or {}).condition(Trait.SUSPENDED)
-        # By the cluster's clock this is later than the moment it was suspended, whatever our own says.
-        moment = max(now, rest.since + timedelta(seconds=1)) if rest is not None and rest.status else now
+        # A moment of the cluster's clock, whatever ours says: any since it was suspended will do.
+        moment = rest.since if rest is not None and rest.status else now
         patch = {"spec": {"suspend": False}, "metadata": {"annotations": {OPENED_AT: to_wire(moment)}}}
         self.cluster.patch(self.kind.where, (self.namespace, self.name), patch)
 

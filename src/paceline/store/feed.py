@@ -1,6 +1,7 @@
 """The recent history of changes, and the watches on it."""
 
 import asyncio
+import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from types import TracebackType
@@ -60,16 +61,22 @@ class Watch:
             raise StopAsyncIteration
         return self._unread.popleft()
 
-    async def take(self) -> tuple[Record, ...]:
-        """Wait for unread records and return all of them; none if the watch has ended or was nudged."""
+    async def take(self, most_bytes: int = sys.maxsize) -> tuple[Record, ...]:
+        """Wait for unread records and return them, at least one and no more after `most_bytes` of values.
+
+        Returns none if the watch has ended or was nudged.
+        """
         if not self._unread and self._ended_at is None:
             self._wake.clear()
             await self._wake.wait()
         if self._ended_at is not None:
             await self._wait()
-        records = tuple(self._unread)
-        self._unread.clear()
-        return records
+        records: list[Record] = []
+        size = 0
+        while self._unread and size < most_bytes:
+            records.append(self._unread.popleft())
+            size += len(records[-1].value)
+        return tuple(records)
 
     async def _wait(self) -> bool:
         while not self._unread:

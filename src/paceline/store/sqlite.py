@@ -56,6 +56,7 @@ class SqliteLog:
         self._release = ExitStack()
         # The end of the log on disk; None if it has to be read.
         self._head: Head | None = None
+        self._is_checkpointed = True
 
     def open(self) -> int:
         """Lock and check the file, create it if necessary, and return its last revision."""
@@ -64,6 +65,8 @@ class SqliteLog:
         with ExitStack() as undo:
             try:
                 file.lock(self._path, undo)
+                # A clean shutdown leaves no write-ahead log.
+                self._is_checkpointed = not self._path.with_name(f"{self._path.name}-wal").exists()
                 file.create(self._path)
                 with file.translate_errors(self._path):
                     db = file.connect(self._path, undo)
@@ -131,6 +134,7 @@ class SqliteLog:
 
     def append(self, batch: tuple[Record, ...]) -> None:
         """Write a batch in one transaction, and sync it to disk."""
+        self._checkpoint()
         identities = [(record.revision, record.key, record.op.value, record.created) for record in batch]
         sums = [sum_of(identity, record.value) for identity, record in zip(identities, batch, strict=True)]
         with self._transaction() as db:
@@ -151,6 +155,19 @@ class SqliteLog:
             db.execute(UPSERT, first)
             db.execute(REMOVE, first)
         self._head = Head(revision=batch[-1].revision, chain=chains[-1], total=total)
+
+    def _checkpoint(self) -> None:
+        """Copy into the database, once, the write-ahead log that an earlier process left.
+
+        One of its syncs may have failed. Then the kernel returns the written data but may never write it to disk, and a
+        later sync of the same file still succeeds: only data that is written again can be relied on.
+        """
+        if self._is_checkpointed:
+            return
+        # A full disk has no room for it, but then writes are refused anyway.
+        with suppress(Busy), self._using() as db:
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._is_checkpointed = True
 
     def compact(self, revision: int) -> None:
         """Delete the history up to a revision; the file reuses its space."""

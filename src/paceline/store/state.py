@@ -2,6 +2,7 @@
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from paceline.store.log import Op, Record
@@ -36,9 +37,12 @@ class State:
 
     def under(self, prefix: str) -> tuple[Stored, ...]:
         """Return all values whose key starts with a prefix, sorted by key."""
-        start = bisect_left(self._keys, prefix)
-        end = bisect_right(self._keys, prefix, lo=start, key=lambda key: key[: len(prefix)])
-        return tuple(map(self._values.__getitem__, self._keys[start:end]))
+        while True:
+            start = bisect_left(self._keys, prefix)
+            end = bisect_right(self._keys, prefix, lo=start, key=lambda key: key[: len(prefix)])
+            # Large objects are checked on a separate thread: a key may be deleted during this read.
+            with suppress(KeyError):
+                return tuple(map(self._values.__getitem__, self._keys[start:end]))
 
     def load(self, records: Iterable[Record]) -> None:
         """Replace the content by the newest record of every key."""

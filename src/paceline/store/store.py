@@ -3,6 +3,7 @@
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+from paceline.errors import Unavailable
 from paceline.store.feed import Feed, Watch
 from paceline.store.limits import DEFAULTS, Limits
 from paceline.store.log import Log, Op, Record
@@ -69,6 +70,15 @@ class Store:
         self._writer.stop()
         self._feed.close()
         await self._blocking.run(self._log.close)
+
+    @property
+    def failure(self) -> Unavailable | None:
+        """The error that prevents all writes until the store is opened again; None if there is none."""
+        return self._writer.failure
+
+    async def failed(self) -> Unavailable:
+        """Wait until an error prevents all writes, and return it."""
+        return await self._writer.failed()
 
     @property
     def revision(self) -> int:

@@ -113,6 +113,9 @@ class Writer:
         self._batch = Batch()
         # Set when no more writes can succeed: the store has stopped, or its disk cannot be trusted.
         self._closed: PacelineError | None = None
+        # The error of a disk that cannot be trusted, and the event that it sets.
+        self.failure: Unavailable | None = None
+        self._has_failed = asyncio.Event()
         # Set while the log may contain records that are not published.
         self._unsure = False
         # Set while the disk is full and the reserve is released: the error of the disk.
@@ -280,8 +283,16 @@ class Writer:
         else:
             self._compacted, self._cleared_bytes = floor, dropped
 
+    async def failed(self) -> Unavailable:
+        """Wait until the disk can no longer be trusted, and return the error."""
+        await self._has_failed.wait()
+        return self.failure or Unavailable(STOPPED)
+
     def _close(self, error: PacelineError) -> None:
         self._closed = error
+        if isinstance(error, Unavailable):
+            self.failure = error
+            self._has_failed.set()
         self._reject_pending(error)
 
     def _reject_pending(self, error: PacelineError) -> None:

@@ -36,7 +36,7 @@ READING = frozenset({"GET", "HEAD"})
 # What counts as a write, by what it is asked of.
 WRITES: dict[type, tuple[str, tuple[str, ...]]] = {
     SimLog: ("log", ("append", "compact")),
-    SimFiles: ("files", ("write", "overwrite", "make_folder", "link", "share", "move", "remove")),
+    SimFiles: ("files", ("write", "overwrite", "make_folder", "make_beneath", "link", "share", "move", "remove")),
     SimProcesses: ("processes", ("start", "signal")),
 }
 

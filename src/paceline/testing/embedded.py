@@ -59,9 +59,24 @@ class Embedded:
         return _named(holder(self.settings.lock))
 
     @property
+    def supervisor_pid(self) -> int | None:
+        """The process that starts the control process again, while it lives and has said who it is."""
+        return _named(holder(self.settings.supervisor_lock))
+
+    @property
     def agent_pid(self) -> int | None:
         """The node agent, while it lives and has said who it is."""
         return _named(holder(self.settings.agent_lock))
+
+    def kill_control_plane(self) -> None:
+        """End the supervisor, the control process and the agent at once, as a power cut does; pods run on."""
+        # Stopped first: none of them can start another one while the others are ended.
+        pids = [pid for pid in (self.supervisor_pid, self.control_pid, self.agent_pid) if pid is not None]
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, number)
+        wait_until("all are gone", lambda: not (self.supervisor_pid or self.control_pid or self.agent_pid))
 
     def environment(self) -> dict[str, str]:
         """Give the environment in which commands talk to this cluster."""
@@ -137,17 +152,28 @@ def end_all(home: Path) -> tuple[int, ...]:
 
 def leftovers(home: Path) -> tuple[int, ...]:
     """Find the live processes of a cluster: its own, which name its folder, and its pods', which have it mounted."""
-    # By its last part: where a mount shows it depends on how the machine mounts what is above.
-    named, mounted = str(home).encode(), f"{home.name}/agent/".encode()
+    named = str(home).encode()
     here = Path("/proc/self/ns/mnt").readlink()
     found = []
     for entry in _processes():
         with contextlib.suppress(OSError):
             is_ours = named in (entry / "cmdline").read_bytes()
-            is_pod = (entry / "ns/mnt").readlink() != here and mounted in (entry / "mountinfo").read_bytes()
+            is_pod = (entry / "ns/mnt").readlink() != here and has_mounted(home, (entry / "mountinfo").read_text())
             if (is_ours or is_pod) and start_ticks(int(entry.name)) is not None:
                 found.append(int(entry.name))
     return tuple(found)
+
+
+def has_mounted(home: Path, mountinfo: str) -> bool:
+    """Tell whether a process sees a part of a cluster's agent folder elsewhere, as its pods do.
+
+    A process in a copy of the machine's own mounts, such as a cluster of another test under `unshare --mount`, sees
+    the mounts of every other cluster as well, but at their own places. It is none of their pods.
+    """
+    # By its last part: where a mount shows it depends on how the machine mounts what is above.
+    part = f"{home.name}/agent/"
+    rows = (line.split() for line in mountinfo.splitlines())
+    return any(part in row[3] and part not in row[4] for row in rows if len(row) > 4)
 
 
 def processes_with(mark: str) -> frozenset[tuple[int, int]]:

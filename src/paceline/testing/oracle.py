@@ -17,6 +17,8 @@ from paceline.testing.simcluster import SimCluster
 FINAL = ("Succeeded", "Failed")
 # How long after its time something may still be there, while nothing is broken.
 GRACE_SECONDS = 30.0
+# How much earlier than its time something may end: by so much a moment is decided before it is on record.
+EARLY_SECONDS = 10.0
 # Events that may happen to a job once and never again.
 ONCE = ("Created", "Succeeded", "Failed")
 
@@ -42,6 +44,9 @@ class Oracle:
     _jobs: dict[str, Object] = field(default_factory=dict)
     _pods: dict[str, Object] = field(default_factory=dict)
     _final: dict[str, str] = field(default_factory=dict)
+    # When something was first on record, by the time that passes and the boot: a job's creation, start and end.
+    _moments: dict[tuple[str, str], tuple[float, str]] = field(default_factory=dict)
+    _ttls: dict[str, int] = field(default_factory=dict)
     _counts: dict[str, tuple[int, int]] = field(default_factory=dict)
     _executed: int = 0
     _ran: set[Path] = field(default_factory=set)
@@ -133,6 +138,7 @@ class Oracle:
         """I7: counters only grow, and not beyond their limit; success is somebody's; ports belong to one job."""
         status = job.get("status") or {}
         self._check_own(job, status)
+        self._check_time(job, status)
         counts = (int(status.get("backoffCount") or 0), int(status.get("attempt") or 0))
         before = self._counts.get(uid_of(job), (0, 0))
         if counts < before:
@@ -153,6 +159,34 @@ class Oracle:
             if is_live and status.get("phase") not in FINAL and mine & set((told.get("ports") or {}).values()):
                 raise Broken(f"ports: {name_of(job)} and {name_of(other)} share {mine}")
 
+    def _check_time(self, job: Object, status: dict[str, Any]) -> None:
+        """R13: no job's time is up before so much time has passed, however the machine's clock was set."""
+        uid, gang, started = uid_of(job), self._gang(job), str(status.get("startTime"))
+        self._note(uid, "creation")
+        self._note(uid, started)
+        if gang.ttl_seconds is not None:
+            self._ttls[uid] = gang.ttl_seconds
+        reasons = {each.get("reason") for each in status.get("conditions") or () if each.get("type") == "Failed"}
+        if status.get("phase") in FINAL and (uid, "end") not in self._moments:
+            self._note(uid, "end")
+            for reason, since, seconds in (
+                ("DeadlineExceeded", started, gang.active_deadline_seconds),
+                ("StartingDeadlineExceeded", "creation", gang.starting_deadline_seconds),
+            ):
+                if reason in reasons:
+                    self._check_passed(uid, since, seconds or 0, f"{name_of(job)} failed with {reason}")
+
+    def _note(self, uid: str, what: str) -> None:
+        now = self.cluster.sim.clock.monotonic(), self.cluster.sim.processes.boot_id()
+        self._moments.setdefault((uid, what), now)
+
+    def _check_passed(self, uid: str, since: str, seconds: float, text: str) -> None:
+        """Complain of what came too early; the time that a machine was off may be any time."""
+        begun, boot = self._moments[uid, since]
+        passed = self.cluster.sim.clock.monotonic() - begun
+        if passed < seconds - EARLY_SECONDS and boot == self.cluster.sim.processes.boot_id():
+            raise Broken(f"R13: {text} {passed:.1f} seconds after the {since}, allowed are {seconds}")
+
     def _check_own(self, job: Object, status: dict[str, Any]) -> None:
         """A job tells of its own pods only, and succeeds only if one of them did."""
         pods = self._mates.get(uid_of(job), {})
@@ -167,6 +201,8 @@ class Oracle:
         about, reason = event["involvedObject"], event["reason"]
         if about["kind"].endswith("Job") and reason in ONCE and event.get("count", 1) > 1:
             raise Broken(f"event {reason} of {about['name']} was told {event['count']} times")
+        if reason == "Expired" and (about.get("uid"), "end") in self._moments:
+            self._check_passed(about["uid"], "end", self._ttls.get(about["uid"], 0), f"{about['name']} was deleted")
 
     def _check_overlap(self) -> None:
         """Old and new ranks of a gang never run together, nor two tries of one member."""
@@ -232,7 +268,7 @@ class Oracle:
                 raise Broken(f"I13: job {name_of(job)} is {phase} and nothing moves it on")
 
     def cleaned_up(self) -> None:
-        """Check that nothing of ended jobs is left that should not be; only right if the clock never went back."""
+        """Check that nothing of ended jobs is left that should not be."""
         for job in self.jobs():
             if (job.get("status") or {}).get("phase") not in FINAL:
                 continue
@@ -247,7 +283,7 @@ class Oracle:
                     raise Broken(f"clean-up: {name_of(pod)} is there after {name_of(job)}, whose policy is {policy}")
 
     def _seconds_since_end(self, job: Object) -> float:
-        return (self.cluster.sim.clock.now() - from_wire(job["status"]["completionTime"])).total_seconds()
+        return (self.cluster.clock.now() - from_wire(job["status"]["completionTime"])).total_seconds()
 
 
 def _place(pod: Object) -> str:

@@ -65,6 +65,10 @@ class SimProcesses:
         self._boots = 1
         self._last_pid = 1000
 
+    def stamp_by(self, clock: Clock) -> None:
+        """Have shims stamp records and logs by this clock from now on."""
+        self._clock = clock
+
     def boot_id(self) -> str:
         """Tell which simulated boot this is."""
         return f"boot-{self._boots}"

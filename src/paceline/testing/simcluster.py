@@ -13,6 +13,7 @@ from paceline.api.gate import Gate, hashed
 from paceline.api.tokens import AccountTokens
 from paceline.assembly.controllers import make_basics, start_controllers
 from paceline.assembly.kinds import define_kinds, fixed_kinds, live_kinds
+from paceline.assembly.steady import ClockKeeper, ClusterClock, open_clock
 from paceline.client.events import Recorder
 from paceline.client.local import IN_PROCESS, LocalCluster
 from paceline.client.verbs import Verbs
@@ -46,6 +47,7 @@ HOST = Host(
 EXTERNAL = "192.0.2.9"
 ROOT = Path("/sim/agent")
 VOLUMES = PurePosixPath("/sim/volumes")
+CLOCK = Path("/sim/clock.json")
 
 # What stands between a component, named first, and a part of the world that it touches.
 Seam = Callable[[str, Any], Any]
@@ -174,6 +176,20 @@ class SimCluster:
         """Give a client that reaches the cluster over the simulated network, as a user would."""
         return Verbs(Wire(self.network, token=TOKEN), on_warning=_ignore)
 
+    @property
+    def clock(self) -> ClusterClock:
+        """The cluster's clock as a process that starts now would go on with it."""
+        return open_clock(CLOCK, self.sim.world(), lambda: round(self.sim.clock.monotonic() * 1e9))
+
+    def clock_keeper(self) -> ClockKeeper:
+        """Open the cluster's clock for a process that starts, and record it, as the control process does."""
+        clock = self.clock
+        keeper = ClockKeeper(path=CLOCK, clock=clock, world=self.sim.world(), blocking=SimBlocking())
+        self.sim.files.make_folder(CLOCK.parent)
+        keeper.record()
+        self.sim.processes.stamp_by(clock)
+        return keeper
+
     def start_control(self) -> Component:
         """Start the control process: store, API, controllers."""
         ready, log = asyncio.Event(), Grip(self.seam("control", self.log))
@@ -187,7 +203,7 @@ class SimCluster:
         parts = (self.sim.files, self.sim.processes, Wire(self.network, token=TOKEN, is_node=True))
         files, processes, wire = (Grip(self.seam("agent", part)) for part in parts)
         world = World(
-            clock=self.sim.clock,
+            clock=self.clock_keeper().clock,
             ids=self.sim.ids,
             chance=self.sim.chance,
             files=cast("Any", files),
@@ -243,7 +259,8 @@ class SimCluster:
         return None
 
     async def _control(self, log: Log, ready: asyncio.Event) -> None:
-        world = self.sim.world()
+        keeper = self.clock_keeper()
+        world = replace(self.sim.world(), clock=keeper.clock)
         store = Store(log, SimBlocking(), limits=self.limits)
         await store.open()
         gate = Gate(tokens={hashed(TOKEN): "admin"}, hosts=frozenset({IN_PROCESS}))
@@ -255,6 +272,7 @@ class SimCluster:
             local = LocalCluster(self.seam("control", app), token=TOKEN, on_warning=_ignore)
             async with asyncio.TaskGroup() as group, local as cluster:
                 group.create_task(store.run())
+                group.create_task(keeper.run())
                 await make_basics(cluster)
                 if self.defines:
                     await define_kinds(cluster)
@@ -267,8 +285,10 @@ class SimCluster:
             self.store, self.network.app, self.network.group = None, None, None
 
     async def _controllers(self, cluster: Verbs, ready: asyncio.Event) -> None:
+        # They start at the server's time, which is the cluster's.
+        world = replace(self.sim.world(), clock=self.clock)
         async with asyncio.TaskGroup() as group:
-            await start_controllers(group, cluster, self.sim.world(), volumes=VOLUMES)
+            await start_controllers(group, cluster, world, volumes=VOLUMES)
             ready.set()
 
     async def _agent(self, world: World, cluster: Verbs, ready: asyncio.Event) -> None:

@@ -1,6 +1,7 @@
 """A simulated world: time that is told to pass, chance from a seed, a disk that forgets what was not synced."""
 
 import asyncio
+import errno
 import random
 import uuid
 from collections.abc import Callable, Iterator
@@ -131,6 +132,13 @@ class SimFiles:
         if str(path) not in self._folders:
             self._folders[str(path)] = set()
             self._enter(str(path))
+
+    def make_beneath(self, root: Path, inner: str, mode: int) -> None:
+        """Make a folder in a folder, unless something is there."""
+        if ".." in inner.split("/") or inner.startswith("/"):
+            raise OSError(errno.EXDEV, "leads out of its folder", inner)
+        if not self.exists(root / inner):
+            self.make_folder(root / inner, mode)
 
     def names(self, path: Path) -> tuple[str, ...]:
         """List a folder's entries, sorted."""

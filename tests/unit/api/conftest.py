@@ -124,8 +124,13 @@ def limits():
 
 
 @pytest.fixture
-async def store(limits):
-    store = Store(MemoryLog(), SimBlocking(), limits=limits)
+def log():
+    return MemoryLog()
+
+
+@pytest.fixture
+async def store(log, limits):
+    store = Store(log, SimBlocking(), limits=limits)
     await store.open()
     async with asyncio.TaskGroup() as group:
         writing = group.create_task(store.run())

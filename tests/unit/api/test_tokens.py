@@ -72,12 +72,24 @@ async def test_a_token_says_whose_it_is_and_for_how_long(client):
     assert said["kubernetes.io"]["pod"] == {"name": "p", "uid": pod["metadata"]["uid"]}
 
 
-async def test_a_token_runs_out(client, world):
+async def test_a_token_runs_out_with_a_minute_of_leeway(client, world):
+    """kube-apiserver allows for as much, since clocks differ."""
     token = await token_of(client, expirationSeconds=600)
     assert await code(client, token) == 200
-    world.clock.advance(timedelta(seconds=601).total_seconds())
+    world.clock.advance(timedelta(seconds=659).total_seconds())
+    assert await code(client, token) == 200
+    world.clock.advance(timedelta(seconds=2).total_seconds())
 
     assert await code(client, token) == 401
+
+
+@pytest.mark.parametrize("hours", [2, 48, 24 * 3653])
+async def test_a_token_that_was_signed_while_the_clock_was_ahead_is_good_when_it_is_right(client, world, hours):
+    world.clock.jump(hours * 3600)
+    token = await token_of(client, expirationSeconds=600)
+    world.clock.jump(-hours * 3600)
+
+    assert await code(client, token) == 200
 
 
 async def test_the_token_of_a_pod_is_good_for_longer_than_it_says(client, world):

@@ -1,6 +1,7 @@
 """The real world keeps the promises that the simulated one makes."""
 
 import asyncio
+import errno
 import os
 import stat
 import subprocess
@@ -48,6 +49,25 @@ def test_a_file_is_rewritten_in_place(files, folder):
     assert files.read(path) == b"short"
     if isinstance(files, RealFiles):
         assert path.stat().st_ino == before
+
+
+def test_a_folder_in_a_volume_is_made_once(files, folder):
+    files.make_beneath(folder, "runs/one", 0o755)
+    files.write(folder / "runs" / "one" / "file", b"x")
+    files.make_beneath(folder, "runs/one", 0o755)
+    files.make_beneath(folder, "runs/one/file", 0o755)
+
+    assert files.names(folder / "runs" / "one") == ("file",)
+    assert files.sort(folder / "runs" / "one" / "file") == "file"
+
+
+@pytest.mark.parametrize("path", ["../out", "a/../../out", "/etc"])
+def test_no_folder_is_made_outside_of_a_volume(files, folder, path):
+    with pytest.raises(OSError, match="leads out of its folder") as caught:
+        files.make_beneath(folder, path, 0o755)
+
+    assert caught.value.errno == errno.EXDEV
+    assert files.names(folder.parent) == (folder.name,)
 
 
 def test_parts_of_a_file_are_read(files, folder):

@@ -1,11 +1,16 @@
 """Objects as rows, as the server's own tables, and as text for programs."""
 
+import json
 from datetime import UTC, datetime
 
 import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from paceline.cli import show
 from paceline.cli.describing import events_table, job_facts, replicas_table
+from paceline.cli.safe import ODD
 from paceline.cli.verbs.down import ask
 from paceline.objects.gang import Place
 from paceline.sdk.facts import status_of
@@ -87,9 +92,38 @@ def test_yaml_keeps_order_and_writes_scripts_as_blocks():
     assert text == "z: 1\na: |\n  one\n  two\nlist:\n- b: 训练\n"
 
 
-def test_yaml_cannot_order_a_terminal_about():
-    assert "\x1b" not in show.as_yaml({"a": "\x1b[2J"})
-    assert "\x1b" not in show.as_json({"a": "\x1b[2J"})
+HOSTILE = {
+    "escape": "\x1b[2J",
+    "C1 sequence": "\x9b2J\x9d0;title\x9c",
+    "delete and bell": "\x7f\x07\x08",
+    "next line": "a\x85b",
+    "right to left": "\u202egpj.exe",
+    "isolates": "\u2066x\u2069",
+    "marks": "\u200e\u200f\u061c",
+    "line separators": "a\u2028b\u2029c",
+    "in a text of several lines": "one\ntwo\u202ethree\n",
+    "in a word that is no word": "yes\u200e",
+    "tags": "a\U000e0041b",
+    "quotes beside it": "'\"\\\u202e'",
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("write", [show.as_json, show.as_yaml])
+def test_documents_cannot_order_a_terminal_about_and_mean_the_same(write, text):
+    objects = {"a": text, text: ["训练", {"b": text}]}
+    written = write(objects)
+
+    assert not ODD.search(written)
+    assert "训练" in written
+    assert (json.loads if write is show.as_json else yaml.safe_load)(written) == objects
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_whatever_a_document_holds_it_means_the_same(text):
+    for written, read in ((show.as_json({"a": text}), json.loads), (show.as_yaml({"a": text}), yaml.safe_load)):
+        assert not ODD.search(written)
+        assert read(written) == {"a": text}
 
 
 def test_facts_of_a_job_leave_out_what_is_not_there():

@@ -50,6 +50,8 @@ SETTINGS = {
         },
     ),
     "processes": (OLD, {"pids": 9}, {"/cg/pids/u1.main.2/pids.max": "9"}),
+    "shares, first generation": (OLD, {"shares": 512}, {"/cg/cpu/u1.main.2/cpu.shares": "512"}),
+    "shares, second generation": (NEW, {"shares": 1024}, {"/cg/u1.main.2/cpu.weight": "39"}),
 }
 
 
@@ -58,8 +60,23 @@ def test_every_limit_is_written_where_the_kernel_reads_it(cgroups, limits, setti
     assert written(cgroups, **limits) == settings
 
 
-def test_a_container_without_limits_has_no_group():
-    assert intent_of(OLD, Limits(), pod=POD, container="main", restarts=0) is None
+def test_a_container_without_limits_has_a_group_that_counts_its_memory_and_processes():
+    intent = intent_of(OLD, limits_of({}, pids=9), pod=POD, container="main", restarts=0)
+
+    assert intent["folders"] == ["/cg/memory/u1.main.0", "/cg/cpu/u1.main.0", "/cg/pids/u1.main.0"]
+    assert intent["settings"] == [["/cg/cpu/u1.main.0/cpu.shares", "2"], ["/cg/pids/u1.main.0/pids.max", "9"]]
+    # Programs have nothing to look up there.
+    assert views_of(OLD, intent) == views_of(NEW, intent) == ()
+
+
+def test_a_shim_visits_a_group_only_where_that_is_cheap_and_does_not_end_it():
+    visited = intent_of(OLD, Limits(pids=9, memory_bytes=2**30), pod=POD, container="main", restarts=0)
+    tight = intent_of(OLD, Limits(memory_bytes=2**20), pod=POD, container="main", restarts=0)
+    new = intent_of(NEW, Limits(pids=9), pod=POD, container="main", restarts=0)
+
+    assert (visited["homes"], visited["procs"]) == (["/cg", "/cg"], "tasks")
+    assert tight["homes"] == []
+    assert (new["homes"], new["procs"]) == ([], "cgroup.procs")
 
 
 def test_memory_is_watched_also_when_only_cpus_are_limited():
@@ -72,21 +89,27 @@ def test_memory_is_watched_also_when_only_cpus_are_limited():
 def test_limits_are_read_from_the_container_and_requests_are_none():
     container = {"resources": {"limits": {"cpu": "500m", "memory": "1Gi"}, "requests": {"cpu": 1}}}
 
-    assert limits_of(container) == Limits(cpus=Decimal("0.5"), memory_bytes=2**30)
-    assert limits_of({"resources": {"requests": {"cpu": 1}}}) == Limits()
+    assert limits_of(container) == Limits(cpus=Decimal("0.5"), memory_bytes=2**30, shares=1024)
+    assert limits_of({"resources": {"requests": {"cpu": 1}}}) == Limits(shares=1024)
+    assert limits_of({"resources": {"limits": {"cpu": "500m"}}}).shares == 512
+    assert limits_of({}).shares == 2
 
 
 def test_programs_find_their_own_limits_where_they_look():
     folders = ["/sys/fs/cgroup/cpu/paceline/a.main.0", "/sys/fs/cgroup/memory/paceline/a.main.0"]
     root = Path("/sys/fs/cgroup")
-    old = Cgroups(version=1, cpu=root / "cpu", memory=root / "memory", pids=root / "pids")
-    new = Cgroups(version=2, cpu=root, memory=root, pids=root)
+    old = Cgroups(version=1, cpu=root / "cpu/paceline", memory=root / "memory/paceline", pids=root / "pids/paceline")
+    new = Cgroups(version=2, cpu=root / "paceline", memory=root / "paceline", pids=root / "paceline")
 
-    assert views_of(old, {"folders": folders}) == (
+    counted = [*folders, "/sys/fs/cgroup/pids/paceline/a.main.0"]
+    limited = [["/sys/fs/cgroup/cpu/paceline/a.main.0/cpu.max", "1"]]
+    assert views_of(
+        old, {"folders": counted, "settings": [*limited, ["/sys/fs/cgroup/pids/paceline/a.main.0/pids.max", "9"]]}
+    ) == (
         (folders[0], "/sys/fs/cgroup/cpu"),
         (folders[1], "/sys/fs/cgroup/memory"),
     )
-    assert views_of(new, {"folders": ["/sys/fs/cgroup/paceline/a.main.0"]}) == (
+    assert views_of(new, {"folders": ["/sys/fs/cgroup/paceline/a.main.0"], "settings": limited}) == (
         ("/sys/fs/cgroup/paceline/a.main.0", "/sys/fs/cgroup"),
     )
     assert views_of(None, None) == views_of(old, None) == ()

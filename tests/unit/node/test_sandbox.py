@@ -40,7 +40,9 @@ def words(launch, host=HOST):
     return " ".join(each if isinstance(each, str) else spelt(**each) for each in options(launch, host))
 
 
-def spelt(place, *, text=None, source=None):
+def spelt(place, *, text=None, source=None, **part):
+    if part:
+        return f"{part['bind']} {part['root']} by handle {part['subPath']} {place}"
     return f"{source} as {place}" if text is None else f"{text!r} as {place}"
 
 
@@ -156,7 +158,7 @@ def test_mounts_lie_over_everything_else_and_memory_may_have_a_size():
     said = words(replace(PLAIN, mounts=mounts))
 
     assert "--perms 1777 --size 1024 --tmpfs /dev/shm" in said
-    assert "--dir /data --ro-bind /disk/a /data/in" in said
+    assert "--dir /data --ro-bind /disk by handle a /data/in" in said
     assert said.index("--bind /scratch /tmp") > said.index("--tmpfs /tmp")
 
 

@@ -4,6 +4,8 @@ import asyncio
 import json
 from pathlib import Path
 
+import pytest
+
 from paceline.node import shim
 from paceline.node.doors import Doors
 from paceline.node.history import History, Policy
@@ -122,6 +124,45 @@ async def test_what_is_not_there_is_said_in_kubernetes_words():
     )
     assert (await refused(app, "/containerLogs/team/demo/main", "tailLines=x"))[0] == 400
     assert (await refused(app, "/elsewhere/team/demo/main"))[0] == 404
+
+
+ODD_LOGS = {
+    "sinceSeconds=9999999999999": 400,
+    "sinceSeconds=0": 400,
+    f"sinceSeconds={'9' * 5000}": 400,
+    "sinceSeconds=%D9%A3": 400,
+    "sinceTime=0001-01-01T00:00:00%2B23:59": 400,
+    "sinceTime=9999-12-31T23:59:59-23:59": 400,
+    "sinceTime=": 400,
+    f"tailLines={'9' * 19}": 400,
+    f"limitBytes={'9' * 5000}": 400,
+    "tailLines=-1": 400,
+    "follow=maybe": 400,
+    # Odd, and clear: from the beginning.
+    "sinceTime=0001-01-01T00:00:00Z": 200,
+    "sinceTime=0999-01-01T00:00:00Z": 200,
+    f"sinceSeconds={40 * 365 * 86400}": 200,
+    f"tailLines={'9' * 18}": 200,
+    f"limitBytes={'9' * 18}": 200,
+}
+
+
+@pytest.mark.parametrize(("query", "code"), ODD_LOGS.items())
+async def test_odd_wishes_for_a_log_are_refused_or_granted_and_nothing_else(query, code):
+    status, body = await ask(kubelet(main=["a b"]), "/containerLogs/team/demo/main", query)
+
+    assert status == code
+    assert body == b"a\nb\n" if code == 200 else json.loads(body)["code"] == 400
+
+
+async def test_a_bug_is_an_answer_of_its_own_and_not_an_agent_that_is_not_there(caplog):
+    app = kubelet_over(sim_world(), {("team", "demo"): {"spec": None}})
+
+    status, body = await ask(app, "/containerLogs/team/demo/main")
+
+    assert (status, json.loads(body)["reason"]) == (500, "InternalError")
+    assert "its log says why" in json.loads(body)["message"]
+    assert "a request was not served" in caplog.text
 
 
 async def test_a_quoted_slash_does_not_lead_anywhere():

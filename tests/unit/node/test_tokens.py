@@ -16,7 +16,7 @@ from paceline.node.tokens import Tokens, asks_of
 from paceline.objects.meta import uid_of
 from paceline.store.memory import MemoryLog
 from paceline.store.store import Store
-from paceline.testing.world import SimBlocking, sim_world
+from paceline.testing.world import SimBlocking, SimClock, sim_world
 
 SOURCE = {"serviceAccountToken": {"path": "token", "expirationSeconds": 3607}}
 API = ("", 3607)
@@ -67,6 +67,20 @@ async def test_a_token_is_asked_for_once_and_anew_before_it_runs_out(cluster, si
     sim.clock.advance(2880)
     assert (await tokens.of(pod))[API] == first
     sim.clock.advance(10)
+
+    assert (await tokens.of(pod))[API] != first
+
+
+@pytest.mark.parametrize("hours", [-48, -2, 2, 48])
+async def test_a_server_whose_clock_differs_has_no_say_in_when_a_token_is_renewed(cluster, sim, hours):
+    await make_account(cluster)
+    own = SimClock()
+    pod, tokens = await make_pod(cluster, SOURCE), Tokens(cluster=cluster, clock=own)
+    sim.clock.jump(hours * 3600)
+    first = (await tokens.of(pod))[API]
+    own.advance(2880)
+    assert (await tokens.of(pod))[API] == first
+    own.advance(10)
 
     assert (await tokens.of(pod))[API] != first
 

@@ -1,9 +1,19 @@
 """Which volume a claim gets, and why it gets none."""
 
+from pathlib import PurePosixPath
+
 import pytest
 
-from paceline.objects.builtin.storage import BIND_COMPLETED, BOUND_BY_CONTROLLER, FOLDERS, PROVISIONED_BY
-from paceline.plan.binding import Stock, decide_claim, decide_volume, is_ours_to_remove
+from paceline.objects.builtin.storage import (
+    BIND_COMPLETED,
+    BOUND_BY_CONTROLLER,
+    FOLDERS,
+    PROVISIONED_BY,
+    removal_fault,
+)
+from paceline.plan.binding import Stock, decide_claim, decide_volume
+
+ROOT = PurePosixPath("/home/volumes")
 
 
 def claim(*, size="1Gi", modes=("ReadWriteOnce",), class_name="", marks=None, status=None, **spec):
@@ -229,7 +239,7 @@ PHASES = {
 
 @pytest.mark.parametrize(("has", "wanted", "phase"), PHASES.values(), ids=PHASES)
 def test_a_volume_says_whose_it_is(has, wanted, phase):
-    plan = decide_volume(has, wanted)
+    plan = decide_volume(has, wanted, ROOT)
 
     assert plan.phase == phase
     assert bool(plan.reason and plan.message) == (phase == "Failed")
@@ -238,14 +248,54 @@ def test_a_volume_says_whose_it_is(has, wanted, phase):
 def test_a_volume_is_free_again_when_its_claim_was_given_another():
     has = volume("other", claimRef=MINE, marks={BOUND_BY_CONTROLLER: "yes"})
 
-    assert decide_volume(has, bound()).unbind
-    assert decide_volume(volume("other", claimRef=MINE), bound()).phase == "Released"
+    assert decide_volume(has, bound(), ROOT).unbind
+    assert decide_volume(volume("other", claimRef=MINE), bound(), ROOT).phase == "Released"
 
 
-@pytest.mark.parametrize(
-    ("policy", "by", "removed"), [("Delete", FOLDERS, True), ("Retain", FOLDERS, False), ("Delete", "", False)]
-)
-def test_only_folders_of_ours_are_removed_and_only_when_asked_for(policy, by, removed):
-    has = volume(claimRef=MINE, marks={PROVISIONED_BY: by}, persistentVolumeReclaimPolicy=policy)
+UID = "0b2c3d4e-1111-4222-8333-444455556666"
+MADE = {"name": f"pvc-{UID}", "path": f"/home/volumes/team-data-{UID[:8]}", "policy": "Delete", "by": FOLDERS}
+NOT_REMOVED = {
+    "is to be kept": ({"policy": "Retain"}, "Released", ""),
+    "was made by somebody else": ({"by": ""}, "Failed", "no deletable volume plugin matched"),
+    "lies elsewhere": ({"path": "/srv/imagenet"}, "Failed", "not a folder directly below /home/volumes"),
+    "lies in another cluster": (
+        {"path": f"/other/volumes/team-data-{UID[:8]}"},
+        "Failed",
+        "not a folder directly below /home/volumes",
+    ),
+    "lies deeper": ({"path": f"/home/volumes/x/team-data-{UID[:8]}"}, "Failed", "not a folder directly below"),
+    "lies above": ({"path": f"/home/volumes/../volumes/a-{UID[:8]}"}, "Failed", "not a folder directly below"),
+    "is the root": ({"path": "/home/volumes"}, "Failed", "not a folder directly below"),
+    "is the root in other words": ({"path": "/home/volumes/.."}, "Failed", "is kept"),
+    "is a copy under another name": ({"name": "copy"}, "Failed", "did not make it for the volume copy"),
+    "is another claim's": (
+        {"path": "/home/volumes/team-other-99999999"},
+        "Failed",
+        f"did not make it for the volume pvc-{UID}",
+    ),
+}
 
-    assert is_ours_to_remove(has) is removed
+
+def released(**changed):
+    made = MADE | changed
+    return volume(
+        made["name"],
+        claimRef=MINE,
+        marks={PROVISIONED_BY: made["by"]},
+        persistentVolumeReclaimPolicy=made["policy"],
+        hostPath={"path": made["path"]},
+    )
+
+
+@pytest.mark.parametrize(("changed", "phase", "message"), NOT_REMOVED.values(), ids=NOT_REMOVED)
+def test_a_folder_that_our_class_did_not_make_for_this_volume_is_kept(changed, phase, message):
+    plan = decide_volume(released(**changed), None, ROOT)
+
+    assert plan.phase == phase
+    assert message in plan.message
+    assert plan.reason == ("VolumeFailedDelete" if phase == "Failed" else "")
+
+
+def test_a_folder_that_our_class_made_goes_with_its_claim():
+    assert decide_volume(released(), None, ROOT).phase == "Released"
+    assert removal_fault(released(), ROOT) == ""

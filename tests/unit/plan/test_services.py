@@ -253,3 +253,25 @@ def test_it_says_where_anybody_opens_it():
 def test_one_that_is_reached_from_outside_is_not_called_idle_for_nobody_counts_who_comes():
     assert live(NOW, after(101)).status.phase == "Paused"
     assert live(NOW, after(101), window=OPEN).status.phase == "Running"
+
+
+@pytest.mark.parametrize("days", [1, 3653])
+def test_whoever_opens_it_by_a_clock_that_is_ahead_does_not_keep_it_for_ever(days):
+    ahead = after(timedelta(days=days).total_seconds())
+    plan = live(NOW, after(1), opened=ahead)
+    assert plan.status.last_activity == NOW
+    idle = live(NOW, after(1), after(101), opened=ahead)
+
+    assert traits(idle.status)[Trait.SUSPENDED] == (True, "Idle")
+
+
+@pytest.mark.parametrize("pods", [(), (pod("Running", is_deleting=True),)])
+def test_one_that_comes_back_has_all_of_its_time_whenever_it_was_asked_for(pods):
+    """The moment may be that of its suspension: who asks knows only that one by the cluster's clock."""
+    asleep = ServiceStatus.from_wire(live(NOW, after(101)).status.to_wire())
+    since = asleep.condition(Trait.SUSPENDED).since
+    plan = decide(seen(*pods, status=asleep, opened=since), after(5000))
+    again = decide(seen(*pods, status=plan.status, opened=since), after(5099))
+
+    for each in (plan, again):
+        assert traits(each.status)[Trait.SUSPENDED][0] is False

@@ -314,3 +314,27 @@ def test_without_history_the_place_where_it_would_go_on_is_vouched_for_too(path,
     change(path, f"UPDATE base SET {damage}")
     with pytest.raises(Unavailable, match="the row that stores where the log begins is damaged; restore a backup"):
         SqliteLog(path).open()
+
+
+def test_what_a_killed_process_left_is_written_anew_before_anything_is_added(tmp_path):
+    """A sync of its may have failed, after which the kernel shows what the disk may not have."""
+    path, wal = tmp_path / "objects.db", tmp_path / "objects.db-wal"
+    killed = SqliteLog(path)
+    killed.open()
+    killed.append((record(1, "a"),))
+    left = {each: each.read_bytes() for each in (path, wal)}
+    killed.close()
+    for each, data in left.items():
+        each.write_bytes(data)
+
+    with closing(SqliteLog(path)) as log:
+        assert log.open() == 1
+        assert wal.read_bytes() == left[wal], "looking changes nothing"
+        log.append((record(2, "b"),))
+
+        # The first is home by now, and only the second lies in the log.
+        assert path.stat().st_size > len(left[path])
+        (tmp_path / "copy").mkdir()
+        (tmp_path / "copy" / "objects.db").write_bytes(path.read_bytes())
+    with closing(SqliteLog(tmp_path / "copy" / "objects.db")) as log:
+        assert log.open() == 1

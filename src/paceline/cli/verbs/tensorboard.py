@@ -30,7 +30,7 @@ def command(*, reach: Reach, name: str, port: int) -> int:
     paceline tensorboard mnist
     paceline tensorboard mnist-tensorboard0 --port 6007
     """
-    from paceline.sdk.front import Front
+    from paceline.sdk.front import Front, Site
 
     with session_with(reach) as session:
         ref = board_of(session, name)
@@ -41,7 +41,7 @@ def command(*, reach: Reach, name: str, port: int) -> int:
             raise Missing(f"{ref} is not ready to be opened yet; try again in a moment")
         if is_at_rest(board):
             ref.resume(RealClock().now())
-        with closing(Front(session.dial, page, port)) as front:
+        with closing(Front(session.dial, Site(page=page), port)) as front:
             out().line(front.url)
             err().line("Ctrl-C ends it; the TensorBoard itself goes on.", "dim")
             if address:

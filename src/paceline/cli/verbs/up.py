@@ -5,8 +5,7 @@ from typing import TypedDict, Unpack
 
 import click
 
-from paceline.assembly.daemon import remember
-from paceline.assembly.hold import holder
+from paceline.assembly.daemon import remember, running_pid
 from paceline.assembly.settings import HOST_NETWORK, OWN_NETWORK, Settings
 from paceline.cli import failures
 from paceline.cli.output import err, out, say_error, say_warning
@@ -87,7 +86,7 @@ def command(**typed: Unpack[Typed]) -> int:
     chosen_images(chosen)
     chosen_devices(chosen)
     chosen_policy(chosen)
-    if pid := holder(before.lock):
+    if pid := running_pid(before):
         there = f"a cluster runs already in {before.home} (pid {pid})"
         if chosen != before:
             raise Unavailable(f"{there}, with other settings; `paceline down` stops it, then try again")
@@ -133,24 +132,24 @@ def with_network(before: Settings, network: str | None, address: str | None) -> 
 
 
 def run_here(settings: Settings) -> int:
-    """Run the cluster in this process until Ctrl-C."""
+    """Run the cluster until Ctrl-C; this process starts it again when it dies."""
     import logging
 
-    from paceline.assembly.embedded import run_control
-    from paceline.assembly.journal import known, say_to_stderr
-    from paceline.errors import PacelineError
+    from paceline.assembly.hold import READY
+    from paceline.assembly.journal import say_to_stderr
+    from paceline.assembly.supervise import FOREGROUND, supervise
 
-    say_to_stderr("control")
+    say_to_stderr("supervisor")
     logging.getLogger().setLevel(logging.WARNING)
     remember(settings)
-    failed: tuple[str, ...] = ()
-    try:
-        run_control(settings, lambda: say_ready(settings, "The cluster is ready; Ctrl-C stops it, jobs run on."))
-    except* PacelineError as errors:
-        failed = known(errors)
-    for message in failed:
-        say_error(message)
-    if failed:
+
+    def report(answer: str) -> None:
+        if answer == READY:
+            say_ready(settings, "The cluster is ready; Ctrl-C stops it, jobs run on.")
+        for message in answer.splitlines() if answer != READY else ():
+            say_error(message)
+
+    if supervise(settings, report, mode=FOREGROUND) != 0:
         return failures.NOT_REACHED
     err().line("The cluster has stopped.")
     return failures.OK

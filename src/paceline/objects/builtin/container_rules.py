@@ -26,6 +26,7 @@ _STANDARD = ("cpu", "ephemeral-storage", "memory")
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
 _SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
+_PROFILES = ("Localhost", "RuntimeDefault", "Unconfined")
 _PROC_MOUNTS = ("Default", "Unmasked")
 _HIGHEST_ID = 2**31 - 1
 _VARIABLE = re.compile(r"[ -<>-~]+")
@@ -107,6 +108,26 @@ def identity_faults(context: Mapping[str, Any], path: str) -> Iterator[Fault]:
         number = context.get(field)
         if number is not None and not 0 <= number <= _HIGHEST_ID:
             yield invalid(f"{path}.{field}", number, between(0, _HIGHEST_ID))
+    if (profile := context.get("seccompProfile")) is not None:
+        yield from _profile_faults(profile, f"{path}.seccompProfile")
+
+
+def _profile_faults(profile: Mapping[str, Any], path: str) -> Iterator[Fault]:
+    """Find what is wrong with the choice of a system call filter."""
+    kind, file = profile.get("type"), profile.get("localhostProfile")
+    if not kind:
+        yield required(f"{path}.type", "type is required when seccompProfile is set")
+    elif kind not in _PROFILES:
+        yield unsupported(f"{path}.type", kind, _PROFILES)
+    if kind == "Localhost":
+        if not file:
+            yield required(f"{path}.localhostProfile", "must be set when seccomp type is Localhost")
+        elif file.startswith("/"):
+            yield invalid(f"{path}.localhostProfile", file, "must be a relative path")
+        elif ".." in file.split("/"):
+            yield invalid(f"{path}.localhostProfile", file, "must not contain '..'")
+    elif file is not None:
+        yield invalid(f"{path}.localhostProfile", file, "can only be set when seccomp type is Localhost")
 
 
 def _power_faults(context: Mapping[str, Any], path: str) -> Iterator[Fault]:

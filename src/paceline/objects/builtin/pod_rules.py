@@ -112,7 +112,7 @@ def pod_change_faults(new: Object, old: Object) -> tuple[Fault, ...]:
         found.append(invalid("spec.activeDeadlineSeconds", None, hint))
     elif then is not None and now is not None and now > then:
         found.append(invalid("spec.activeDeadlineSeconds", now, "must be less than or equal to previous value"))
-    kept = [_but_seconds(each) for each in after.get("tolerations") or ()]
+    kept = {_but_seconds(each) for each in after.get("tolerations") or ()}
     if any(_but_seconds(each) not in kept for each in before.get("tolerations") or ()):
         hint = "existing toleration can not be modified except its tolerationSeconds"
         found.append(forbidden("spec.tolerations", hint))
@@ -122,5 +122,5 @@ def pod_change_faults(new: Object, old: Object) -> tuple[Fault, ...]:
     return tuple(found)
 
 
-def _but_seconds(toleration: Object) -> Object:
-    return {name: value for name, value in toleration.items() if name != "tolerationSeconds"}
+def _but_seconds(toleration: Object) -> frozenset[tuple[str, Any]]:
+    return frozenset((name, value) for name, value in toleration.items() if name != "tolerationSeconds")
