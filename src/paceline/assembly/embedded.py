@@ -4,6 +4,7 @@ import asyncio
 import functools
 import gc
 import logging
+import socket
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
 from pathlib import PurePosixPath
@@ -90,13 +91,8 @@ async def run_cluster(
 ) -> None:
     """Open the store, serve the API, run the controllers and the agent, all until cancelled."""
     world, clock_keeper = _continued(settings, world)
-    wanted = settings.port or last_port(settings)
-    sock = loopback_socket(wanted, api_ports(settings))
+    sock = _api_socket(settings)
     port = sock.getsockname()[1]
-    if wanted not in (0, port):
-        log.warning(
-            "port %d is taken; the API server listens on %d, and copies of its kubeconfig are stale", wanted, port
-        )
     keys = _prepare(settings, world, port)
     marked = MarkedLog(SqliteLog(settings.store), store=settings.store, mark=settings.mark)
     store = Store(marked, OneThread("store"))
@@ -139,6 +135,18 @@ async def run_cluster(
         await store.close()
         # The agent has ended by now.
         close(settings)
+
+
+def _api_socket(settings: Settings) -> socket.socket:
+    """Bind the port of the last time, or another one if it is taken."""
+    wanted = settings.port or last_port(settings)
+    sock = loopback_socket(wanted, api_ports(settings))
+    port = sock.getsockname()[1]
+    if wanted not in (0, port):
+        log.warning(
+            "port %d is taken; the API server listens on %d, and copies of its kubeconfig are stale", wanted, port
+        )
+    return sock
 
 
 async def _end_after_failure(store: Store) -> None:
