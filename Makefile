@@ -71,7 +71,7 @@ kube: ## build a real kube-apiserver, etcd and kubectl; prints their folder
 
 node: setup ## run a real Kubernetes with one node until Ctrl-C (root; docs/real-kubernetes.md)
 	@tools/setup node >/dev/null
-	@.venv/bin/python -m paceline.testing.realnode
+	@.venv/bin/python -m paceline.testing.real.node
 
 realjob: setup ## run a job of two members on a real node, with `paceline controller` (root; docs/real-kubernetes.md)
 	@tools/setup node >/dev/null

@@ -23,22 +23,22 @@ from pathlib import Path, PurePosixPath
 
 import uvloop
 
-from paceline.assembly.controller import Choice, look_after
-from paceline.assembly.controllers import Machine, start_controllers
-from paceline.assembly.kinds import define_kinds
-from paceline.assembly.machine import GC_THRESHOLD, RealChance, real_world
-from paceline.client.access import from_json
-from paceline.client.cluster import EVENTS, NODES, PODS, SERVICES, Change, PatchType
-from paceline.client.http import HttpCluster, HttpTransport
+from paceline.apimachinery.meta import owned_by
+from paceline.client.http.cluster import HttpCluster, HttpTransport
 from paceline.client.informer import Informer
-from paceline.control.jobs import collection_of
+from paceline.client.interface import EVENTS, NODES, PODS, SERVICES, Change, PatchType
+from paceline.client.rest_config import from_json
+from paceline.cluster.crd_install import define_kinds
+from paceline.cluster.external_controllers import Choice, look_after
+from paceline.cluster.wiring import Machine, start_controllers
+from paceline.controllers.job.reconciler import collection_of
 from paceline.errors import PacelineError
-from paceline.kinds import catalog
-from paceline.kinds.pytorchtrainingjob import KIND
-from paceline.objects.meta import owned_by
-from paceline.plan.plan import NewPod
-from paceline.plan.pods import pod_manifest, service_manifest
-from paceline.testing.realkube import find_assets, real_kube
+from paceline.host.effects import GC_THRESHOLD, RealChance, real_world
+from paceline.kinds import registry
+from paceline.kinds.jobs.pytorch import KIND
+from paceline.plan.job.plan import NewPod
+from paceline.plan.job.pods.manifests import pod_manifest, service_manifest
+from paceline.testing.real.kube import find_assets, real_kube
 
 JOBS = collection_of(KIND)
 # Large enough for everything, so that the embedded cluster's scheduler places every pod.
@@ -282,7 +282,7 @@ async def over(api, number, chosen):
     told = "2030-01-01T00:00:00Z"
     status = {"phase": "Succeeded", "observedGeneration": 1, "startTime": told, "completionTime": told}
     await api.replace(JOBS, {**made, "status": {**status, "ports": {"master": 23456}}}, subresource="status")
-    site, gang = catalog.expand(made, {"master": 23456})
+    site, gang = registry.expand(made, {"master": 23456})
     owner = owned_by(made)
     await api.create(SERVICES, service_manifest(site, owner=owner))
     for member in gang.members[: chosen.left]:

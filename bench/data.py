@@ -22,12 +22,12 @@ from pathlib import Path
 
 import obstore
 
-from paceline.assembly.uv import cache_folder, find_uv
-from paceline.kinds.feed import CACHE, FIND_REQUIREMENTS, TOOLS
-from paceline.porter.bucket import Bucket, Where, open_bucket
-from paceline.porter.sync import SIDE_BY_SIDE, Sync
-from paceline.porter.tools import INSTALLERS
-from paceline.testing.gitserver import GitServer, git_server
+from paceline.environments.uv import cache_folder, find_uv
+from paceline.kinds.pod_injection import CACHE, FIND_REQUIREMENTS, TOOLS
+from paceline.podtools.install_tools import INSTALLERS
+from paceline.podtools.object_store import Bucket, Where, open_bucket
+from paceline.podtools.uploader import SIDE_BY_SIDE, Sync
+from paceline.testing.git_server import GitServer, git_server
 
 ROUNDS = 9
 LARGE, SMALL = (4, 32 * 1024 * 1024), (400, 16 * 1024)
@@ -158,7 +158,7 @@ class Starts:
         into.mkdir()
         tools.mkdir()
         where = ("--url", self.url, "--commit", self.commit, "--into", str(into), "--tools", str(tools))
-        self.run(sys.executable, "-m", "paceline.porter", "clone", *where, *more)
+        self.run(sys.executable, "-m", "paceline.podtools", "clone", *where, *more)
         return into, tools
 
     def alone(self, index: int) -> None:

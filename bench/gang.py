@@ -14,7 +14,7 @@ import sys
 import time
 
 from bench.node import SAY_WHEN, connected
-from paceline.client.cluster import PODS, Collection, Select
+from paceline.client.interface import PODS, Collection, Select
 from paceline.testing.embedded import embedded, processes_with
 
 GROUP, VERSION = "batch.tensorstack.dev", "v1beta1"

@@ -16,10 +16,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from bench.memory import memory_of
-from paceline.assembly.machine import RealChance
-from paceline.client.access import from_json
-from paceline.client.cluster import PODS, Select
-from paceline.client.http import HttpCluster
+from paceline.client.http.cluster import HttpCluster
+from paceline.client.interface import PODS, Select
+from paceline.client.rest_config import from_json
+from paceline.host.effects import RealChance
 from paceline.testing.embedded import embedded
 
 # Says when it runs, on the clock that all processes of a machine share.

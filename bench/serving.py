@@ -12,18 +12,18 @@ from pathlib import Path
 
 import uvloop
 
-from paceline.api.app import make_app
-from paceline.api.gate import Gate
-from paceline.api.server import Server
-from paceline.assembly.keys import prepare_keys
-from paceline.assembly.kinds import live_kinds
-from paceline.assembly.listen import loopback_socket, serve
-from paceline.assembly.machine import GC_THRESHOLD, OneThread, real_world
-from paceline.assembly.mark import MarkedLog
-from paceline.assembly.settings import LOOPBACK, Settings
-from paceline.client.cluster import NAMESPACES
-from paceline.client.local import IN_PROCESS, LocalCluster
+from paceline.apiserver.app import make_app
+from paceline.apiserver.auth.authentication import Gate
+from paceline.apiserver.config import Server
+from paceline.client.in_process import IN_PROCESS, LocalCluster
+from paceline.client.interface import NAMESPACES
+from paceline.cluster.crd_install import live_kinds
+from paceline.cluster.pki import prepare_keys
 from paceline.errors import Exists
+from paceline.host.asgi_server import loopback_socket, serve
+from paceline.host.effects import GC_THRESHOLD, OneThread, real_world
+from paceline.settings import LOOPBACK, Settings
+from paceline.store.high_water_mark import MarkedLog
 from paceline.store.sqlite import SqliteLog
 from paceline.store.store import Store
 

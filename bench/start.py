@@ -15,10 +15,10 @@ import time
 from pathlib import Path
 
 from bench.memory import memory_of
-from paceline.assembly.machine import RealChance
-from paceline.client.access import from_json
-from paceline.client.cluster import CONFIG_MAPS
-from paceline.client.http import HttpCluster
+from paceline.client.http.cluster import HttpCluster
+from paceline.client.interface import CONFIG_MAPS
+from paceline.client.rest_config import from_json
+from paceline.host.effects import RealChance
 from paceline.testing.embedded import embedded
 
 CONNECTIONS = 64

@@ -14,7 +14,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from paceline.assembly.machine import GC_THRESHOLD
+from paceline.host.effects import GC_THRESHOLD
 
 TESTS = Path(__file__).parent
 E2E_SECONDS = 300

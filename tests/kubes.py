@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from paceline.client.direct import DirectCluster
 from paceline.client.kubeconfig import load
+from paceline.client.sync import DirectCluster
 from paceline.testing.definitions import define_kinds
-from paceline.testing.realkube import ALONE, RealKube, find_assets, real_kube
+from paceline.testing.real.kube import ALONE, RealKube, find_assets, real_kube
 
 
 def assets_or_skip() -> Path:

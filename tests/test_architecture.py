@@ -17,34 +17,45 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "paceline"
 
 # What every package may import; the two themselves import nothing of ours.
-EVERYWHERE = {"errors", "world"}
+EVERYWHERE = {"errors", "effects"}
 # A package may import itself and what stands here.
 ANYTHING = {"*"}
 MAY_IMPORT = {
     "errors": set(),
-    "world": set(),
-    "objects": set(),
-    "kinds": {"objects"},
-    "plan": {"objects"},
-    "host": set(),
-    "store": {"objects"},
-    "api": {"objects", "store"},
-    "client": {"objects"},
-    "control": {"objects", "kinds", "plan", "client"},
-    "node": {"objects", "client", "host"},
+    "effects": set(),
+    "settings": set(),
+    "apimachinery": set(),
+    "model": {"apimachinery"},
+    "kinds": {"apimachinery", "model"},
+    "plan": {"apimachinery", "model"},
+    "store": {"apimachinery"},
+    "apiserver": {"apimachinery", "model", "store"},
+    "client": {"apimachinery"},
+    "controllers": {"apimachinery", "model", "kinds", "plan", "client"},
+    "filesystem": set(),
+    "node": {"apimachinery", "model", "client", "filesystem"},
     # Runs in pods of either cluster, where nothing of the product is but itself.
-    "porter": set(),
-    "console": {"objects", "kinds", "client"},
+    "podtools": set(),
     "trainers": set(),
-    "sdk": {"objects", "kinds", "client", "host"},
-    "cli": {"objects", "kinds", "sdk", "assembly"},
-    "assembly": ANYTHING,
+    "sdk": {"apimachinery", "model", "kinds", "client", "filesystem"},
+    "host": {"settings", "filesystem", "node", "client"},
+    "environments": {"host", "node"},
+    "cli": {"apimachinery", "model", "kinds", "sdk", "settings", "host", "environments", "cluster"},
+    "cluster": ANYTHING,
     "testing": ANYTHING,
     "__init__": {"sdk"},
 }
 
 # Decisions and data: values in, values out.
-PURE = ("objects/", "kinds/", "plan/", "node/decide.py", "node/outside.py", "errors.py")
+PURE = (
+    "apimachinery/",
+    "model/",
+    "kinds/",
+    "plan/",
+    "node/lifecycle/decide.py",
+    "node/network/service_ports.py",
+    "errors.py",
+)
 IMPURE = {
     *("asyncio", "concurrent", "multiprocessing", "select", "selectors", "signal", "subprocess", "threading"),
     *("logging", "os", "random", "secrets", "shutil", "tempfile", "time"),
@@ -54,42 +65,48 @@ IMPURE = {
 # Third parties, and doors to the machine, each with its home. A third party without a row has none.
 HOMES = {
     "websockets": ("client/",),
-    "httptools": ("client/wire.py", "assembly/connection.py"),
+    "httptools": ("client/http/http1.py", "host/http_connection.py"),
     "click": ("cli/",),
-    "rich": ("cli/",),
-    "cryptography": ("assembly/",),
-    "uvicorn": ("assembly/",),
-    "uvloop": ("assembly/",),
-    "jsonschema_rs": ("api/",),
-    "msgspec": ("kinds/", "api/select.py", "api/sharing.py"),
-    "orjson": ("objects/", "api/", "store/", "client/", "cli/"),
-    "yaml": ("cli/", "objects/yaml_tree.py", "sdk/", "client/kubeconfig.py"),
-    "obstore": ("porter/bucket.py",),
-    "sqlite3": ("store/sqlite.py", "store/file.py", "store/copies.py"),
-    "multiprocessing": ("assembly/",),
+    "cryptography": ("cluster/",),
+    "uvicorn": ("host/",),
+    "uvloop": ("cluster/",),
+    "jsonschema_rs": ("apiserver/",),
+    "msgspec": ("kinds/", "apiserver/handlers/selection.py", "apiserver/admission/service_allocator.py"),
+    "orjson": ("apimachinery/", "apiserver/", "store/", "client/", "cli/"),
+    "yaml": ("cli/", "apimachinery/yaml_reader.py", "sdk/", "client/kubeconfig.py"),
+    "obstore": ("podtools/object_store.py",),
+    "sqlite3": ("store/sqlite.py", "store/sqlite_schema.py", "store/backup.py"),
+    "multiprocessing": ("host/", "cluster/"),
     "subprocess": (
-        *("assembly/", "node/launch.py", "node/shim.py", "node/nursery.py"),
-        *("porter/git.py", "porter/install.py"),
+        *(
+            "cluster/",
+            "environments/",
+            "host/",
+            "podtools/ssh_shim.py",
+            "node/runtime/shim.py",
+            "node/runtime/zygote.py",
+        ),
+        *("podtools/git.py", "podtools/pip_install.py"),
     ),
 }
 
 # They run beside a container, before and after the rest of the product: nothing of ours is there.
 ALONE = (
     *(
-        "node/launch.py",
-        "node/shim.py",
-        "node/nursery.py",
-        "node/enter.py",
-        "node/output.py",
-        "node/cgroup.py",
-        "node/inheritance.py",
-        "node/spawn.py",
-        "node/binds.py",
-        "host/handles.py",
-        "host/trees.py",
+        "podtools/ssh_shim.py",
+        "node/runtime/shim.py",
+        "node/runtime/zygote.py",
+        "node/runtime/nsenter.py",
+        "node/runtime/cri_log.py",
+        "node/runtime/cgroup.py",
+        "node/runtime/process_limits.py",
+        "node/runtime/bwrap.py",
+        "node/runtime/subpath_mounts.py",
+        "filesystem/handles.py",
+        "filesystem/trees.py",
     ),
-    *("node/plain.py", "trainers/parameter_server.py"),
-    *("porter/found.py", "porter/install.py"),
+    *("node/runtime/subreaper.py", "trainers/parameter_server.py"),
+    *("podtools/requirements_cache.py", "podtools/pip_install.py"),
 )
 
 
@@ -107,7 +124,7 @@ class Import:
 
     @property
     def package(self):
-        """Which of our packages is imported: `plan` for paceline.plan.decide, nothing for others."""
+        """Which of our packages is imported: `plan` for paceline.plan.job.decide, nothing for others."""
         return self.module.split(".")[1] if self.top == "paceline" and "." in self.module else ""
 
     def is_of(self, modules):
@@ -185,7 +202,7 @@ def test_every_package_has_a_row_in_the_table():
 
 @pytest.mark.parametrize(
     ("package", "users"),
-    [("assembly", {"cli", "assembly", "testing"}), ("cli", {"cli"}), ("testing", {"testing"})],
+    [("cluster", {"cli", "cluster", "testing"}), ("cli", {"cli"}), ("testing", {"testing"})],
 )
 def test_nothing_depends_on_who_puts_it_together(package, users):
     wrong = [str(found) for found in imports() if found.package == package and package_of(found.file) not in users]
@@ -258,14 +275,14 @@ def is_type_checking(node):
 
 
 def test_kinds_do_not_know_each_other():
-    kinds = {file.removesuffix(".py").split("/")[1] for file, tree in files().items() if is_kind(file, tree)}
+    kinds = {file.removesuffix(".py") for file, tree in files().items() if is_kind(file, tree)}
     assert kinds
 
     wrong = [
         str(found)
         for found in imports()
-        if is_in(found.file, tuple(f"kinds/{kind}.py" for kind in kinds))
-        and found.is_of(f"paceline.kinds.{kind}" for kind in kinds)
+        if is_in(found.file, tuple(f"{kind}.py" for kind in kinds))
+        and found.is_of(f"paceline.{kind.replace('/', '.')}" for kind in kinds)
     ]
 
     assert not wrong, "\n".join(wrong)

@@ -10,10 +10,10 @@ import json
 import sys
 from pathlib import Path
 
-from paceline.kinds.kind import OWN_API_VERSION
-from paceline.kinds.templates.explain import rows_of, values_schema, values_text
-from paceline.kinds.templates.mould import Template
-from paceline.kinds.templates.shelf import TEMPLATES
+from paceline.kinds.apps.templates.explain import rows_of, values_schema, values_text
+from paceline.kinds.apps.templates.registry import TEMPLATES
+from paceline.kinds.apps.templates.types import Template
+from paceline.kinds.kind_types import OWN_API_VERSION
 
 ROOT = Path(__file__).parent.parent
 COMMAND = "make charts"

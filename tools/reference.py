@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from paceline.kinds import catalog
-from paceline.kinds.kind import VERSION, JobKind, PlainKind, ServiceKind
+from paceline.kinds import registry
+from paceline.kinds.kind_types import VERSION, JobKind, PlainKind, ServiceKind
 from paceline.kinds.schema import object_schema, spec_schema
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
@@ -51,7 +51,7 @@ def main() -> int:
 
 def pages() -> dict[str, str]:
     """Give every page by its file name."""
-    kinds: tuple[Kind, ...] = (*catalog.KINDS, *catalog.SERVICES, *catalog.PLAIN)
+    kinds: tuple[Kind, ...] = (*registry.KINDS, *registry.SERVICES, *registry.PLAIN)
     shown = [kind for kind in kinds if not kind.alias_of]
     aliases = {kind.kind: [each.kind for each in kinds if each.alias_of == kind.kind] for kind in shown}
     written = {f"{kind.kind.lower()}.md": page(kind, aliases[kind.kind]) for kind in shown}

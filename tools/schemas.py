@@ -1,4 +1,4 @@
-"""Writes src/paceline/objects/builtin/ from a real server: what the built-in kinds look like.
+"""Writes src/paceline/apimachinery/builtin/ from a real server: what the built-in kinds look like.
 
 schemas.json holds every schema that the kinds below reach, as the server publishes them but
 without descriptions; resources.json holds their names, verbs and subresources from discovery.
@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from paceline.testing.realkube import KUBERNETES_VERSION, RealKube, find_assets, real_kube
+from paceline.testing.real.kube import KUBERNETES_VERSION, RealKube, find_assets, real_kube
 
-FOLDER = Path(__file__).parent.parent / "src/paceline/objects/builtin"
+FOLDER = Path(__file__).parent.parent / "src/paceline/apimachinery/builtin"
 
 CORE, META = "io.k8s.api.core.v1.", "io.k8s.apimachinery.pkg.apis.meta.v1."
 EXTENSIONS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1."

@@ -1,4 +1,4 @@
-"""Writes src/paceline/objects/builtin/structs.json: how Kubernetes reads and writes its own kinds.
+"""Writes src/paceline/apimachinery/builtin/structs.json: how Kubernetes reads and writes its own kinds.
 
 Facts from the struct tags of the Go modules that tools/kube pins: for each struct its fields, their names in JSON,
 their types, their numbers in protobuf, and whether an empty one is left out. No text and no code is taken.
@@ -13,9 +13,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from paceline.testing.realkube import KUBERNETES_VERSION
+from paceline.testing.real.kube import KUBERNETES_VERSION
 
-FILE = Path(__file__).parent.parent / "src/paceline/objects/builtin/structs.json"
+FILE = Path(__file__).parent.parent / "src/paceline/apimachinery/builtin/structs.json"
 MODULE_VERSION = KUBERNETES_VERSION.replace("v1.", "v0.", 1)
 
 # Where the types of each package are declared, by the name they have here.

@@ -9,7 +9,7 @@ from importlib import import_module
 
 _PUBLIC = {
     "connect": "paceline.sdk.connect",
-    "Session": "paceline.sdk.session",
+    "Session": "paceline.sdk.client",
     "JobRef": "paceline.sdk.job",
     "Choice": "paceline.sdk.follow",
 }

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from paceline.apimachinery.yaml_reader import read_trees
 from paceline.cli.main import main
-from paceline.objects.yaml_tree import read_trees
 from paceline.testing.embedded import Embedded, Ran, wait_until
 
 ROOT = Path(__file__).parents[2]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from paceline.testing.realkube import RealKube
+from paceline.testing.real.kube import RealKube
 from tests.kubes import kube_with_kinds
 
 CHART = str(Path(__file__).parents[2] / "charts" / "tensorflow-training")

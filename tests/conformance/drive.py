@@ -9,8 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from paceline.assembly.machine import real_world
-from paceline.client.cluster import (
+from paceline.apimachinery.meta import Key, Object, key_of, namespace_of, uid_of
+from paceline.client.http.cluster import HttpCluster
+from paceline.client.informer import Informer
+from paceline.client.interface import (
     ACCOUNTS,
     CLAIMS,
     CONFIG_MAPS,
@@ -28,11 +30,9 @@ from paceline.client.cluster import (
     Collection,
     PatchType,
 )
-from paceline.client.http import HttpCluster
-from paceline.client.informer import Informer
 from paceline.client.kubeconfig import load
 from paceline.errors import Exists, Missing, PacelineError
-from paceline.objects.meta import Key, Object, key_of, namespace_of, uid_of
+from paceline.host.effects import real_world
 from tests.conformance.answers import alike, answer
 from tests.conformance.conditions import STATUSES, Look, holds, logs_asked
 from tests.conformance.table import POD, Case

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from paceline.client.access import Access
 from paceline.client.kubeconfig import load
-from paceline.testing.contract.subject import OpenSubject
+from paceline.client.rest_config import Access
+from paceline.testing.contract.target import OpenSubject
 from tests.kubes import kube_with_kinds
 
 

@@ -8,27 +8,27 @@ from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 
-from paceline.api.app import make_app
-from paceline.api.gate import Gate, hashed
-from paceline.api.server import Server
-from paceline.api.tokens import AccountTokens
-from paceline.assembly.keys import prepare_keys
-from paceline.assembly.kinds import define_kinds, live_kinds
-from paceline.assembly.listen import loopback_socket, serve
-from paceline.assembly.machine import real_world
-from paceline.assembly.settings import LOOPBACK, Settings
-from paceline.client.access import Access
-from paceline.client.cluster import NAMESPACES, Cluster
-from paceline.client.http import HttpCluster
+from paceline.apimachinery.meta import Object
+from paceline.apiserver.app import make_app
+from paceline.apiserver.auth.authentication import Gate, hashed
+from paceline.apiserver.auth.service_account_tokens import AccountTokens
+from paceline.apiserver.config import Server
+from paceline.client.http.cluster import HttpCluster
+from paceline.client.in_process import IN_PROCESS, App, LocalCluster
+from paceline.client.interface import NAMESPACES, Cluster
 from paceline.client.kubeconfig import load
-from paceline.client.local import IN_PROCESS, App, LocalCluster
+from paceline.client.rest_config import Access
+from paceline.cluster.crd_install import define_kinds, live_kinds
+from paceline.cluster.pki import prepare_keys
 from paceline.errors import Busy
-from paceline.objects.meta import Object
+from paceline.host.asgi_server import loopback_socket, serve
+from paceline.host.effects import real_world
+from paceline.settings import LOOPBACK, Settings
 from paceline.store.limits import Limits
-from paceline.store.memory import MemoryLog
 from paceline.store.store import Store
-from paceline.testing.contract.subject import Subject
-from paceline.testing.world import SimBlocking, SimChance
+from paceline.testing.contract.target import Subject
+from paceline.testing.memory_backend import MemoryLog
+from paceline.testing.sim.effects import SimBlocking, SimChance
 
 # So short a memory that a promise can outlive it.
 FORGETFUL = Limits(history=100, batch=16, slack=10)

@@ -3,7 +3,7 @@
 import pytest
 
 from paceline.testing.contract.cluster import PROMISES
-from paceline.testing.contract.subject import OpenSubject, Promise
+from paceline.testing.contract.target import OpenSubject, Promise
 
 IDS = [promise.__name__ for promise in PROMISES]
 

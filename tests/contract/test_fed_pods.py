@@ -5,11 +5,11 @@ import subprocess
 
 import pytest
 
-from paceline.kinds import catalog
-from paceline.objects.gang import Place
-from paceline.plan.plan import NewErrand, NewPod
-from paceline.plan.pods import claim_manifest, errand_manifest, pod_manifest
-from paceline.testing.realkube import real_kube
+from paceline.kinds import registry
+from paceline.model.gang import Place
+from paceline.plan.job.plan import NewErrand, NewPod
+from paceline.plan.job.pods.manifests import claim_manifest, errand_manifest, pod_manifest
+from paceline.testing.real.kube import real_kube
 from tests.kubes import assets_or_skip
 from tests.unit.kinds.manifests import UID, generic
 
@@ -33,8 +33,8 @@ pytestmark = [pytest.mark.kube, pytest.mark.timeout(120)]
 def manifests():
     for name, spec in {"git": FROM_GIT, "packed": PACKED}.items():
         job = generic(name=name, **spec)
-        site, before = catalog.expand(job, {})
-        _, gang = catalog.expand(job, {}, commit="0" * 40)
+        site, before = registry.expand(job, {})
+        _, gang = registry.expand(job, {}, commit="0" * 40)
         yield pod_manifest(site, gang, NewPod(place=Place("worker", 0), attempt=0), owner=OWNER)
         if before.resolve is not None:
             yield errand_manifest(site, before, NewErrand(name="resolve", attempt=0), owner=OWNER)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from paceline.assembly.machine import OneThread
-from paceline.store.memory import MemoryLog
+from paceline.host.effects import OneThread
 from paceline.store.sqlite import SqliteLog
 from paceline.testing.contract.store import LogSuite, MakeLog, StoreSuite
-from paceline.testing.logs import SimLog
+from paceline.testing.memory_backend import MemoryLog
+from paceline.testing.sim.backend import SimLog
 
 
 @pytest.fixture

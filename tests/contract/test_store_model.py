@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from paceline.errors import Busy, Conflict, Exists, Expired, Missing, PacelineError
-from paceline.store.feed import Ahead, Watch
+from paceline.store.backend import Log, Op, Record
 from paceline.store.limits import Limits
-from paceline.store.log import Log, Op, Record
-from paceline.store.memory import MemoryLog
 from paceline.store.sqlite import SqliteLog
 from paceline.store.store import Store, Stored
-from paceline.testing.logs import Fault, SimLog
-from paceline.testing.world import SimBlocking
+from paceline.store.watch_hub import Ahead, Watch
+from paceline.testing.memory_backend import MemoryLog
+from paceline.testing.sim.backend import Fault, SimLog
+from paceline.testing.sim.effects import SimBlocking
 
 # Small, so that batches split, history expires and the log is compacted within a few steps.
 LIMITS = Limits(history=9, batch=3, slack=4)

@@ -5,18 +5,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-from paceline.assembly.controllers import Following
-from paceline.assembly.machine import real_world
-from paceline.client.cluster import CLAIMS, PODS, SECRETS, SERVICES, SLICES, Collection
-from paceline.client.events import Recorder
+from paceline.apimachinery.meta import Object, name_of, owned_by, uid_of
+from paceline.client.event_recorder import Recorder
 from paceline.client.informer import Informer
-from paceline.control.boards import Boards
-from paceline.control.jobs import Jobs
-from paceline.control.services import Services
+from paceline.client.interface import CLAIMS, PODS, SECRETS, SERVICES, SLICES, Collection
+from paceline.cluster.wiring import Following
+from paceline.controllers.interactive.job_tensorboard import Boards
+from paceline.controllers.interactive.reconciler import Services
+from paceline.controllers.job.reconciler import Jobs
 from paceline.errors import Missing
-from paceline.kinds.kind import GROUP, SERVICE_GROUP, VERSION
-from paceline.objects.meta import Object, name_of, owned_by, uid_of
-from paceline.testing.contract.subject import OpenSubject, Subject, pod_spec
+from paceline.host.effects import real_world
+from paceline.kinds.kind_types import GROUP, SERVICE_GROUP, VERSION
+from paceline.testing.contract.target import OpenSubject, Subject, pod_spec
 
 BOARDS = Collection(group=SERVICE_GROUP, version=VERSION, plural="tensorboards")
 NOTEBOOKS = Collection(group=SERVICE_GROUP, version=VERSION, plural="notebooks")

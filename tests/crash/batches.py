@@ -4,7 +4,7 @@ import random
 import sys
 from pathlib import Path
 
-from paceline.store.log import Op, Record
+from paceline.store.backend import Op, Record
 from paceline.store.sqlite import SqliteLog
 
 KEYS = 7

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from paceline.testing.crashes import Crash, Moment, Site, Write
-from paceline.testing.lives import Outcome, Plan, live
+from paceline.testing.sim.crash_points import Crash, Moment, Site, Write
+from paceline.testing.sim.scenario import Outcome, Plan, live
 from tests.crash.lives import LIVES
 from tests.crash.replay import unbroken
 

@@ -6,11 +6,11 @@ a TensorBoard of which its author changes who reaches it.
 
 from typing import Any
 
-from paceline.client.cluster import SERVICES
-from paceline.objects.meta import Object
-from paceline.testing.lives import Life, Stage
-from paceline.testing.processes import Course
-from paceline.testing.simcluster import EXTERNAL
+from paceline.apimachinery.meta import Object
+from paceline.client.interface import SERVICES
+from paceline.testing.sim.cluster import EXTERNAL
+from paceline.testing.sim.processes import Course
+from paceline.testing.sim.scenario import Life, Stage
 from tests.crash.looking import BOARDS, service
 from tests.crash.manifests import named
 

@@ -1,9 +1,9 @@
 """A life with code from git: the commit is looked up by a pod of its own before any member is made."""
 
-from paceline.client.cluster import Collection
-from paceline.kinds.kind import GROUP, VERSION
-from paceline.testing.lives import Life, Stage
-from paceline.testing.processes import Course
+from paceline.client.interface import Collection
+from paceline.kinds.kind_types import GROUP, VERSION
+from paceline.testing.sim.processes import Course
+from paceline.testing.sim.scenario import Life, Stage
 from tests.crash.manifests import named, template
 
 GENERIC = Collection(group=GROUP, version=VERSION, plural="genericjobs")

@@ -3,7 +3,9 @@
 import contextlib
 from typing import Any
 
-from paceline.client.cluster import (
+from paceline.apimachinery.builtin.storage_annotations import BOUND_BY_CONTROLLER, FOLDERS, WAITING
+from paceline.apimachinery.meta import Object, owned_by
+from paceline.client.interface import (
     CLAIMS,
     CONFIG_MAPS,
     NAMESPACES,
@@ -14,15 +16,13 @@ from paceline.client.cluster import (
     Collection,
 )
 from paceline.errors import Missing
-from paceline.kinds.kind import GROUP, VERSION
-from paceline.node.hosts import StableName, natural_number
-from paceline.node.network import SHARED_NETWORK
-from paceline.objects.builtin.storage import BOUND_BY_CONTROLLER, FOLDERS, WAITING
-from paceline.objects.meta import Object, owned_by
+from paceline.kinds.kind_types import GROUP, VERSION
+from paceline.node.network.network import SHARED_NETWORK
+from paceline.node.network.pod_hosts import StableName, natural_number
 from paceline.store.limits import Limits
-from paceline.testing.lives import Life, Stage
-from paceline.testing.logs import Fault
-from paceline.testing.processes import Course
+from paceline.testing.sim.backend import Fault
+from paceline.testing.sim.processes import Course
+from paceline.testing.sim.scenario import Life, Stage
 from tests.crash.exposing import EXPOSE
 from tests.crash.fetching import FETCH
 from tests.crash.looking import LOOK_IN

@@ -4,11 +4,11 @@ A notebook that ends by itself, a paused job with a TensorBoard that waits, one 
 a TensorBoard and an application that an older version let in.
 """
 
-from paceline.client.cluster import Collection
-from paceline.kinds.kind import GROUP, OWN_GROUP, SERVICE_GROUP, VERSION
-from paceline.objects.meta import Object
-from paceline.testing.lives import Life, Stage
-from paceline.testing.processes import Course
+from paceline.apimachinery.meta import Object
+from paceline.client.interface import Collection
+from paceline.kinds.kind_types import GROUP, OWN_GROUP, SERVICE_GROUP, VERSION
+from paceline.testing.sim.processes import Course
+from paceline.testing.sim.scenario import Life, Stage
 from tests.crash.manifests import named, template
 from tests.crash.revising import APPS, app
 

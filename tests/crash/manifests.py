@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from paceline.objects.meta import Object
+from paceline.apimachinery.meta import Object
 
 
 def named(kind: str, name: str, **parts: Any) -> Object:

@@ -9,10 +9,10 @@ from functools import cache
 from pathlib import Path
 
 from paceline.errors import PacelineError
-from paceline.testing.crashes import Crash, Moment, Write
-from paceline.testing.lives import COMPONENTS, Outcome, Plan, differences, live
-from paceline.testing.oracle import Broken
-from paceline.testing.simloop import Stuck
+from paceline.testing.sim.crash_points import Crash, Moment, Write
+from paceline.testing.sim.invariants import Broken
+from paceline.testing.sim.loop import Stuck
+from paceline.testing.sim.scenario import COMPONENTS, Outcome, Plan, differences, live
 from tests.crash.lives import LIVES
 
 MAX_SHOWN = 5

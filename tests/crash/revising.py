@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from paceline.client.cluster import Collection
-from paceline.kinds.kind import OWN_API_VERSION, OWN_GROUP, VERSION
-from paceline.objects.meta import Object
-from paceline.testing.lives import Life, Stage
-from paceline.testing.processes import Course
+from paceline.apimachinery.meta import Object
+from paceline.client.interface import Collection
+from paceline.kinds.kind_types import OWN_API_VERSION, OWN_GROUP, VERSION
+from paceline.testing.sim.processes import Course
+from paceline.testing.sim.scenario import Life, Stage
 from tests.crash.manifests import named
 
 APPS = Collection(group=OWN_GROUP, version=VERSION, plural="trainingapps")

@@ -4,16 +4,16 @@ import asyncio
 import sys
 from pathlib import Path
 
-from paceline.api.app import make_app
-from paceline.api.gate import Gate, hashed
-from paceline.api.server import Server
-from paceline.assembly.controllers import make_basics
-from paceline.assembly.kinds import live_kinds
-from paceline.assembly.listen import loopback_socket, serve
-from paceline.assembly.machine import OneThread, real_world
-from paceline.assembly.mark import MarkedLog
-from paceline.assembly.settings import LOOPBACK
-from paceline.client.local import IN_PROCESS, LocalCluster
+from paceline.apiserver.app import make_app
+from paceline.apiserver.auth.authentication import Gate, hashed
+from paceline.apiserver.config import Server
+from paceline.client.in_process import IN_PROCESS, LocalCluster
+from paceline.cluster.crd_install import live_kinds
+from paceline.cluster.wiring import make_basics
+from paceline.host.asgi_server import loopback_socket, serve
+from paceline.host.effects import OneThread, real_world
+from paceline.settings import LOOPBACK
+from paceline.store.high_water_mark import MarkedLog
 from paceline.store.limits import Limits
 from paceline.store.sqlite import SqliteLog
 from paceline.store.store import Store

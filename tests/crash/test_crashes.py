@@ -6,7 +6,7 @@ job told twice; and all along the invariants of the simulation.
 
 import pytest
 
-from paceline.testing.lives import COMPONENTS
+from paceline.testing.sim.scenario import COMPONENTS
 from tests.crash.choices import (
     again,
     every_await,

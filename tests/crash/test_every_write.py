@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from paceline.testing.crashes import PACKAGES, SOURCE, Site
-from paceline.testing.lives import COMPONENTS
+from paceline.testing.sim.crash_points import PACKAGES, SOURCE, Site
+from paceline.testing.sim.scenario import COMPONENTS
 from tests.crash.choices import alone, every_await, every_state, writes_of
 from tests.crash.lives import LIVES
 
@@ -36,63 +36,63 @@ WRITES = {
 # Doors to the machine that no seam watches, and the files that have a reason to use them: where they are killed.
 DOORS = {"os", "shutil", "sqlite3", "subprocess", "tempfile", "open"}
 ELSEWHERE = {
-    "control/leader.py": "unit/control/test_leader.py",  # the embedded cluster's controllers need no lease
-    "node/cgroup.py": "e2e/test_limits.py",  # part of the shim
-    "node/clearing.py": "unit/node/test_history.py",  # lives are too short for anything to be cleared away
-    "node/enter.py": "e2e/test_exec.py",  # runs a command in a container, in a process of its own
-    "node/launch.py": "e2e/test_launch.py",  # stands in for ssh inside a job's pods
-    "node/nursery.py": "e2e/test_shim.py",  # the real parent of all shims
-    "node/output.py": "e2e/test_shim.py",  # part of the shim
-    "node/plain.py": "e2e/test_no_sandbox.py",  # runs a program without a sandbox, in a process of its own
-    "node/shim.py": "e2e/test_shim.py",  # runs beside a container, in a process of its own
-    "node/spawn.py": "e2e/test_shim.py",  # part of the shim
-    "store/copies.py": "e2e/test_backup.py",  # copies of the real file
-    "store/file.py": "crash/test_sqlite_images.py",  # the real disk
+    "controllers/leader_election.py": "unit/control/test_leader.py",  # the embedded cluster's controllers need no lease
+    "node/runtime/cgroup.py": "e2e/test_limits.py",  # part of the shim
+    "node/logs/garbage_collection.py": "unit/node/test_history.py",  # lives are too short for anything to be cleared away
+    "node/runtime/nsenter.py": "e2e/test_exec.py",  # runs a command in a container, in a process of its own
+    "podtools/ssh_shim.py": "e2e/test_launch.py",  # stands in for ssh inside a job's pods
+    "node/runtime/zygote.py": "e2e/test_shim.py",  # the real parent of all shims
+    "node/runtime/cri_log.py": "e2e/test_shim.py",  # part of the shim
+    "node/runtime/subreaper.py": "e2e/test_no_sandbox.py",  # runs a program without a sandbox, in a process of its own
+    "node/runtime/shim.py": "e2e/test_shim.py",  # runs beside a container, in a process of its own
+    "node/runtime/bwrap.py": "e2e/test_shim.py",  # part of the shim
+    "store/backup.py": "e2e/test_backup.py",  # copies of the real file
+    "store/sqlite_schema.py": "crash/test_sqlite_images.py",  # the real disk
     "store/sqlite.py": "crash/test_sqlite_images.py",  # the real disk
 }
 # What is told of a status that somebody else's hand has spoilt; it is told at every start, and nothing else is written.
 SPOILT = "flow/test_apps.py: a status that nobody can read"
 # Writes at which nobody is killed yet, and why.
 NOT_KILLED_AT = {
-    "control/apps.py reconcile self.recorder.record": SPOILT,
-    "control/jobs.py _say_unreadable self.recorder.record": SPOILT,
-    "control/services.py reconcile self.recorder.record": SPOILT,
-    "control/carry_out.py _make_launch hands.cluster.patch": "of a job that comes back in another size",
-    "control/carry_out.py _make_group hands.cluster.create": "only clusters with T9k's scheduler have PodGroups",
-    "control/carry_out.py _make_group hands.cluster.patch": "as above: flow/test_elastic.py",
-    "control/jobs.py _hinder self.recorder.record": "our own server has no policies: realflow/test_trouble.py",
+    "controllers/app/reconciler.py reconcile self.recorder.record": SPOILT,
+    "controllers/job/reconciler.py _say_unreadable self.recorder.record": SPOILT,
+    "controllers/interactive/reconciler.py reconcile self.recorder.record": SPOILT,
+    "controllers/job/apply_plan.py _make_launch hands.cluster.patch": "of a job that comes back in another size",
+    "controllers/job/apply_plan.py _make_group hands.cluster.create": "only clusters with T9k's scheduler have PodGroups",
+    "controllers/job/apply_plan.py _make_group hands.cluster.patch": "as above: flow/test_elastic.py",
+    "controllers/job/reconciler.py _hinder self.recorder.record": "our own server has no policies: realflow/test_trouble.py",
     "node/agent.py _start self.recorder.record": "nothing is built in a simulated world: e2e/test_images.py",
-    "control/carry_out.py _make_claims hands.cluster.create": "no life here has its output copied: "
+    "controllers/job/apply_plan.py _make_claims hands.cluster.create": "no life here has its output copied: "
     "flow/test_elastic.py, e2e/test_output_faults.py",
 }
 # Coroutines that no life waits in, and why.
 NOT_WAITED_IN = {
-    "control/carry_out.py _make_claims": "as NOT_KILLED_AT",
-    "control/carry_out.py _make_group": "as NOT_KILLED_AT",
-    "control/jobs.py Jobs._hinder": "as NOT_KILLED_AT",
-    "control/jobs.py Jobs._say_unreadable": "as NOT_KILLED_AT",
-    "control/leader.py": "as ELSEWHERE",
-    "control/listening.py": "asks when containers wrote last, of jobs that no life has; writes nothing",
+    "controllers/job/apply_plan.py _make_claims": "as NOT_KILLED_AT",
+    "controllers/job/apply_plan.py _make_group": "as NOT_KILLED_AT",
+    "controllers/job/reconciler.py Jobs._hinder": "as NOT_KILLED_AT",
+    "controllers/job/reconciler.py Jobs._say_unreadable": "as NOT_KILLED_AT",
+    "controllers/leader_election.py": "as ELSEWHERE",
+    "controllers/job/log_activity.py": "asks when containers wrote last, of jobs that no life has; writes nothing",
     "node/agent.py Agent._disconnect": "pods have no network of their own in a simulated world",
-    "node/asking.py Asking.ask": "as _connect",
-    "node/asking.py _connect": "there is no network in a simulated world; writes nothing",
-    "node/asking.py _get": "as _connect",
-    "node/channels.py": "a client's line to a command, which ends with it; writes nothing",
-    "node/doors.py": "passes requests on to pods; writes nothing",
-    "node/entrances.py Entrances.lead": "nobody calls in a simulated world; writes nothing",
-    "node/filling.py": "measures; writes nothing",
-    "node/inside.py": "nothing runs commands in a simulated container; writes nothing",
-    "node/logs.py": "follows the log of a container; reads only",
-    "node/serve.py": "the agent's socket; reads only",
-    "node/sessions.py": "opens lines to containers; writes nothing",
-    "node/start.py Starter.launch": "only for commands in containers, as inside.py and sessions.py; writes nothing",
-    "node/start.py Starter._mount": "nothing is mounted in a simulated world: e2e/test_network.py",
-    "node/start.py Starter._network": "pods have no network of their own in a simulated world",
-    "node/stats.py": "measures; writes nothing",
-    "store/feed.py Watch.__anext__": "the server takes all there is at once",
-    "store/feed.py Watch._wait": "the server takes all there is at once",
-    "store/writer.py Writer._keep_only_urgent": "a full disk gives its reserve up: e2e/test_disk.py",
-    "store/writer.py Writer._release_reserve": "as _keep_only_urgent",
+    "node/probes/prober.py Asking.ask": "as _connect",
+    "node/probes/prober.py _connect": "there is no network in a simulated world; writes nothing",
+    "node/probes/prober.py _get": "as _connect",
+    "node/server/remotecommand.py": "a client's line to a command, which ends with it; writes nothing",
+    "node/network/pod_ports.py": "passes requests on to pods; writes nothing",
+    "node/network/service_proxy.py Entrances.lead": "nobody calls in a simulated world; writes nothing",
+    "node/volumes/stats.py": "measures; writes nothing",
+    "node/probes/exec_action.py": "nothing runs commands in a simulated container; writes nothing",
+    "node/logs/logs.py": "follows the log of a container; reads only",
+    "node/server/api.py": "the agent's socket; reads only",
+    "node/server/streaming.py": "opens lines to containers; writes nothing",
+    "node/lifecycle/starter.py Starter.launch": "only for commands in containers, as inside.py and sessions.py; writes nothing",
+    "node/lifecycle/starter.py Starter._mount": "nothing is mounted in a simulated world: e2e/test_network.py",
+    "node/lifecycle/starter.py Starter._network": "pods have no network of their own in a simulated world",
+    "node/server/stats.py": "measures; writes nothing",
+    "store/watch_hub.py Watch.__anext__": "the server takes all there is at once",
+    "store/watch_hub.py Watch._wait": "the server takes all there is at once",
+    "store/group_commit.py Writer._keep_only_urgent": "a full disk gives its reserve up: e2e/test_disk.py",
+    "store/group_commit.py Writer._release_reserve": "as _keep_only_urgent",
     "store/store.py Store.close": "an orderly end is no crash",
 }
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from paceline.errors import PacelineError, Unavailable
-from paceline.store.log import Op, Record
+from paceline.store.backend import Op, Record
 from paceline.store.sqlite import SqliteLog
 from tests.crash.batches import batch
 

@@ -1,10 +1,10 @@
 """The life of a job and of a pod alone that give way to somebody more important; the job runs again after it."""
 
-from paceline.client.cluster import PODS, Collection
-from paceline.kinds.kind import GROUP, VERSION
-from paceline.objects.meta import Object
-from paceline.testing.lives import Life, Stage
-from paceline.testing.processes import Course
+from paceline.apimachinery.meta import Object
+from paceline.client.interface import PODS, Collection
+from paceline.kinds.kind_types import GROUP, VERSION
+from paceline.testing.sim.processes import Course
+from paceline.testing.sim.scenario import Life, Stage
 from tests.crash.manifests import named, template
 
 PYTORCH = Collection(group=GROUP, version=VERSION, plural="pytorchtrainingjobs")

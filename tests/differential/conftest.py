@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from paceline.testing.differ import Asker, Step, differences
+from paceline.testing.api_diff import Asker, Step, differences
 from tests.kubes import assets_or_skip
 
 AT_ONCE = 8

@@ -10,15 +10,15 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from paceline.api.paths import find_target, split_path
-from paceline.api.refusal import Refusal
-from paceline.assembly.keys import prepare_keys
-from paceline.assembly.kinds import full_scheme
-from paceline.assembly.machine import real_world
-from paceline.assembly.settings import Settings
+from paceline.apiserver.paths import find_target, split_path
+from paceline.apiserver.status_errors import Refusal
 from paceline.client.kubeconfig import load
-from paceline.testing.realkube import find_assets
-from paceline.testing.recorder import recorder
+from paceline.cluster.crd_install import full_scheme
+from paceline.cluster.pki import prepare_keys
+from paceline.host.effects import real_world
+from paceline.settings import Settings
+from paceline.testing.real.kube import find_assets
+from paceline.testing.traffic_recorder import recorder
 from tests.clients.scenario import job, pod
 from tests.differential.servers import the_real_one
 

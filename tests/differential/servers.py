@@ -6,22 +6,22 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from paceline.api.gate import Gate
-from paceline.assembly.controllers import default_class, make_basics
-from paceline.assembly.keys import prepare_keys
-from paceline.assembly.kinds import define_kinds
-from paceline.assembly.listen import loopback_socket, serve
-from paceline.assembly.machine import real_world
-from paceline.assembly.settings import LOOPBACK, Settings
-from paceline.client.cluster import STORAGE_CLASSES
-from paceline.client.direct import DirectCluster
-from paceline.client.http import HttpCluster
+from paceline.apiserver.auth.authentication import Gate
+from paceline.client.http.cluster import HttpCluster
+from paceline.client.interface import STORAGE_CLASSES
 from paceline.client.kubeconfig import load
+from paceline.client.sync import DirectCluster
+from paceline.cluster.crd_install import define_kinds
+from paceline.cluster.pki import prepare_keys
+from paceline.cluster.wiring import default_class, make_basics
+from paceline.host.asgi_server import loopback_socket, serve
+from paceline.host.effects import real_world
+from paceline.settings import LOOPBACK, Settings
 from paceline.store.limits import Limits
+from paceline.testing.api_diff import Place
 from paceline.testing.definitions import define_kinds as define_kinds_there
-from paceline.testing.differ import Place
-from paceline.testing.realkube import real_kube
-from paceline.testing.world import SimChance
+from paceline.testing.real.kube import real_kube
+from paceline.testing.sim.effects import SimChance
 from tests.contract.subjects import our_app
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from paceline.testing.differ import Step, steps_of
+from paceline.testing.api_diff import Step, steps_of
 
 HERE = Path(__file__).parent
 SCENARIOS = {path.stem: path for path in sorted((HERE / "cases").glob("*.yaml"))}

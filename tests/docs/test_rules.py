@@ -6,9 +6,9 @@ from pathlib import Path
 
 from tests.unit.objects.test_status import FULL
 
-from paceline.objects.status import ConditionType
-from paceline.plan.deadline import EXCEEDED, NOT_STARTED
-from paceline.plan.memory import REASON
+from paceline.model.job_status import ConditionType
+from paceline.plan.job.deadline import EXCEEDED, NOT_STARTED
+from paceline.plan.job.report.oom import REASON
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "concepts" / "rules.md").read_text()
@@ -29,8 +29,8 @@ def test_every_condition_is_named():
 def test_every_event_is_named():
     told = {
         each.value
-        for path in ("decide.py", "elastic.py", "news.py", "pause.py", "expiry.py", "resolve.py")
-        for node in ast.walk(ast.parse((PLAN / path).read_text()))
+        for path in ("decide.py", "elastic.py", "report/events.py", "suspend.py", "ttl.py", "git_revision.py")
+        for node in ast.walk(ast.parse((PLAN / "job" / path).read_text()))
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Tell"
         for key in node.keywords
         if key.arg == "reason" and isinstance(each := key.value, ast.Constant)
@@ -44,4 +44,4 @@ def test_every_file_of_a_rule_is_there():
     named = re.findall(r"`([a-z_]+\.py)` \|", PAGE)
 
     assert len(named) > 10
-    assert [name for name in named if not (PLAN / name).exists()] == []
+    assert [name for name in named if not any(PLAN.rglob(name))] == []

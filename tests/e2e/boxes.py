@@ -5,16 +5,16 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from paceline.assembly.host import find_sandbox, look_at_host
-from paceline.assembly.machine import real_world
-from paceline.node import limits, sandbox, shim
-from paceline.node.hosts import HEAD
-from paceline.node.images import Images
-from paceline.node.logs import LogQuery, read_log
-from paceline.node.records import read_ended, read_started
-from paceline.node.start import binds_of
-from paceline.node.workshop import NoWorkshop
-from paceline.world import World
+from paceline.cluster.host_facts import find_sandbox, look_at_host
+from paceline.effects import World
+from paceline.host.effects import real_world
+from paceline.node.images.builder import NoWorkshop
+from paceline.node.images.images import Images
+from paceline.node.lifecycle.starter import binds_of
+from paceline.node.logs.logs import LogQuery, read_log
+from paceline.node.network.pod_hosts import HEAD
+from paceline.node.runtime import cgroup_limits, sandbox, shim
+from paceline.node.runtime.state_files import read_ended, read_started
 
 SECONDS = 60
 HOST = look_at_host()
@@ -74,7 +74,7 @@ def launch_limits(held_to, folder):
     if not held_to:
         return None
     pod = {"metadata": {"uid": folder.parent.name}}
-    return limits.intent_of(HOST.cgroups, limits.Limits(**held_to), pod=pod, container="main", restarts=0)
+    return cgroup_limits.intent_of(HOST.cgroups, cgroup_limits.Limits(**held_to), pod=pod, container="main", restarts=0)
 
 
 def prepare(world, root, command, *, name="0", held_to=None, **launch):

@@ -15,8 +15,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Self
 
-from paceline.client.access import Access
 from paceline.client.kubeconfig import load
+from paceline.client.rest_config import Access
 from paceline.testing.embedded import Embedded, wait_until
 
 CLIENT = Path(__file__).parent / "jobs" / "normal_client.py"

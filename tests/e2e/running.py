@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from paceline.client.cluster import Collection
-from paceline.client.direct import DirectCluster
+from paceline.client.interface import Collection
 from paceline.client.kubeconfig import load
+from paceline.client.sync import DirectCluster
 from paceline.errors import PacelineError
 from paceline.testing.embedded import Embedded, wait_until
 from tests.e2e.manifests import text

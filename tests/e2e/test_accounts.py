@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.assembly.network import missing_rights
+from paceline.host.network.pod_bridge import missing_rights
 from paceline.testing.embedded import embedded, open_files, wait_until
 from tests.e2e.running import create, ended, make_pod, run_pod, shell, show
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from paceline.assembly.namespaces import RUN
-from paceline.assembly.network import bridge_name
+from paceline.host.network.netns import RUN
+from paceline.host.network.pod_bridge import bridge_name
 from paceline.testing.embedded import Embedded, arguments, embedded, leftovers, wait_until
 from tests.e2e.ledger import ON, Crowd, assert_counted, said_in, statuses, twice
 
@@ -232,7 +232,12 @@ def assert_read_back(crowd: Crowd, pods: dict[str, dict[str, Any]]) -> None:
 def strangers(cluster: Embedded) -> list[str]:
     """The processes beside our own; an agent that has started nothing yet has no nursery."""
     found = [words for pid in leftovers(cluster.home) if (words := " ".join(arguments(pid)))]
-    for known in ("paceline.assembly.supervise", "paceline.assembly.control", "paceline.assembly.agent", "nursery.py"):
+    for known in (
+        "paceline.cluster.supervisor",
+        "paceline.cluster.control_plane_main",
+        "paceline.cluster.node_agent",
+        "zygote.py",
+    ):
         mine = next((words for words in found if known in words), None)
         if mine is not None:
             found.remove(mine)

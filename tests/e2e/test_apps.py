@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from paceline.testing.embedded import Embedded, Ran, wait_until
-from paceline.testing.gitserver import git_server
+from paceline.testing.git_server import git_server
 from tests.e2e.fed import beside_pods
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from paceline.node.history import ABOUT, CONTAINERS
+from paceline.node.logs.archive import ABOUT, CONTAINERS
 from paceline.testing.embedded import Embedded, embedded, wait_until
 from tests.e2e.manifests import generic
 from tests.e2e.running import assert_no_bugs, create, make_pod, phase, run_pod, shell, show

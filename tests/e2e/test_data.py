@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from paceline.errors import Unavailable
-from paceline.objects.labels import OWNER_NAME
-from paceline.porter.bucket import Bucket, Where, open_bucket
+from paceline.model.well_known_labels import OWNER_NAME
+from paceline.podtools.object_store import Bucket, Where, open_bucket
 from paceline.testing.embedded import Embedded, wait_until
-from paceline.testing.s3server import KEY_ID, S3Server, s3_server
+from paceline.testing.s3_server import KEY_ID, S3Server, s3_server
 from tests.e2e.fed import beside_pods, ended, job, log, processes_that_show, secret, stages, status, submit
 
 # One that no other test uses: whoever shows it is one of ours.

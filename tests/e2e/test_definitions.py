@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from paceline.assembly.kinds import own_kinds
+from paceline.cluster.crd_install import own_kinds
 from paceline.testing.embedded import Embedded
 from tests.e2e.manifests import text
 

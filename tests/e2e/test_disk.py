@@ -359,7 +359,9 @@ def test_two_control_processes_never_share_a_folder(cluster: Embedded) -> None:
     control = cluster.control_pid
 
     # Past the command's own look: the process itself is refused, too.
-    second = cluster.command(sys.executable, "-m", "paceline.assembly.control", str(cluster.home), stdin="", seconds=60)
+    second = cluster.command(
+        sys.executable, "-m", "paceline.cluster.control_plane_main", str(cluster.home), stdin="", seconds=60
+    )
 
     assert second.code != 0
     assert f"pid {control}" in second.err

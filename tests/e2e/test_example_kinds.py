@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.kinds import catalog
+from paceline.kinds import registry
 from paceline.testing.embedded import Embedded
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -33,7 +33,7 @@ def test_an_example_is_taken(cluster: Embedded, empty: str, path: Path) -> None:
 
 def test_every_kind_has_an_example() -> None:
     """T-19"""
-    kinds = {kind.kind for kind in (*catalog.KINDS, *catalog.SERVICES) if not kind.alias_of}
+    kinds = {kind.kind for kind in (*registry.KINDS, *registry.SERVICES) if not kind.alias_of}
     shown = {found for path in FILES for found in re.findall(r"^kind: (\w+)$", path.read_text(), re.MULTILINE)}
 
     assert shown == kinds

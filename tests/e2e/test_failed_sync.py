@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.assembly.hold import is_ready
+from paceline.host.lockfile import is_ready
 from paceline.testing.embedded import Embedded, embedded, wait_until
 from tests.e2e.counting import Counting
 from tests.e2e.test_disk import create

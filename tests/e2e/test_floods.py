@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from paceline.node.output import FILE_BYTES, FILES
+from paceline.node.runtime.cri_log import FILE_BYTES, FILES
 from paceline.testing.embedded import Embedded, paceline_command, wait_until
 from tests.e2e.manifests import generic
 from tests.e2e.running import create, ended, make_pod, shell

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from paceline.kinds.templates.model_training import FRAMEWORKS
+from paceline.kinds.apps.templates.model_training import FRAMEWORKS
 from paceline.testing.embedded import Embedded, embedded
 from tests.e2e.running import run_pod, shell
 from tests.e2e.watching import environment

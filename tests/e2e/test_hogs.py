@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from paceline.client.cluster import CONFIG_MAPS
-from paceline.client.direct import DirectCluster
+from paceline.client.interface import CONFIG_MAPS
 from paceline.client.kubeconfig import load
+from paceline.client.sync import DirectCluster
 from paceline.testing.embedded import Embedded, folder_for_cluster, wait_until
 from tests.e2e.boxes import HOST
 from tests.e2e.running import ended, make_pod, phase, shell, show

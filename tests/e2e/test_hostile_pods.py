@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from paceline.assembly.namespaces import RUN, cables
-from paceline.assembly.netlink import Line
-from paceline.assembly.network import bridge_name
-from paceline.node.shim import start_ticks
+from paceline.host.network.netlink import Line
+from paceline.host.network.netns import RUN, cables
+from paceline.host.network.pod_bridge import bridge_name
+from paceline.node.runtime.shim import start_ticks
 from paceline.testing.embedded import Embedded, leftovers, wait_until
 from tests.e2e.boxes import HOST
 from tests.e2e.running import create

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.assembly.uv import cache_folder, find_uv
+from paceline.environments.uv import cache_folder, find_uv
 from paceline.testing.embedded import Embedded, embedded, paceline_command, wait_until
 from tests.e2e.running import make_pod, run_pod, shell, show, told, waits_for
 

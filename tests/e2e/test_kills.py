@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from paceline.assembly.hold import is_ready
+from paceline.host.lockfile import is_ready
 from paceline.testing.embedded import Embedded, embedded, paceline_command, processes_with, wait_until
 from tests.e2e.counting import MEMBERS, Counting, is_sandbox, told_about
 from tests.e2e.watching import folder_of

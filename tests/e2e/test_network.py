@@ -19,11 +19,11 @@ from typing import Any, cast
 
 import pytest
 
-from paceline.assembly import firewall
-from paceline.assembly.namespaces import RUN, Namespaces, cables, hardware, let_go
-from paceline.assembly.netlink import Line, attribute, delete_link, give_address, links, make_bridge, set_up
-from paceline.assembly.netlink import text as netlink_text
-from paceline.assembly.network import bridge_name, missing_rights
+from paceline.host.network import nftables
+from paceline.host.network.netlink import Line, attribute, delete_link, give_address, links, make_bridge, set_up
+from paceline.host.network.netlink import text as netlink_text
+from paceline.host.network.netns import RUN, Namespaces, cables, hardware, let_go
+from paceline.host.network.pod_bridge import bridge_name, missing_rights
 from paceline.testing.embedded import Embedded, embedded, folder_for_cluster, wait_until
 from tests.e2e.manifests import pod, pytorch, text
 
@@ -98,10 +98,10 @@ def networks() -> list[Path]:
 
 def has_rules(home: Path) -> bool:
     """Tell whether a cluster's table is in the packet filter, by taking it away."""
-    table = attribute(firewall.TABLE_NAME, netlink_text(bridge_name(home)))
-    with firewall.open_line() as rules:
+    table = attribute(nftables.TABLE_NAME, netlink_text(bridge_name(home)))
+    with nftables.open_line() as rules:
         try:
-            firewall._carry_out(rules, "a table", [(firewall.DELETE_TABLE, 0, table)])
+            nftables._carry_out(rules, "a table", [(nftables.DELETE_TABLE, 0, table)])
         except FileNotFoundError:
             return False
     return True

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from paceline.kinds import catalog
+from paceline.kinds import registry
 from paceline.testing.embedded import Embedded
 from tests.unit.kinds.manifests import beam
 from tests.unit.kinds.oldshapes import OLD, alias_tensorflow, g1_pytorch
@@ -18,7 +18,7 @@ def named(obj: dict[str, Any], name: str) -> dict[str, Any]:
 
 def where(obj: dict[str, Any]) -> str:
     """Plural and group: two kinds differ only by their capitals, which kubectl does not see."""
-    kind = catalog.kind_of(obj) or catalog.service_of(obj)
+    kind = registry.kind_of(obj) or registry.service_of(obj)
     assert kind is not None
     return f"{kind.plural}.{kind.group}"
 
@@ -33,7 +33,7 @@ def test_an_old_shape_is_kept_as_written(cluster: Embedded, number: int, make: C
     shown = cluster.kubectl("get", where(written), f"old-{number}", "-o", "json")
 
     assert first.out.endswith(" created\n"), first.err
-    assert first.err.splitlines() == [f"Warning: {each}" for each in catalog.warnings(written)]
+    assert first.err.splitlines() == [f"Warning: {each}" for each in registry.warnings(written)]
     assert again.out.endswith(" unchanged\n"), again.err
     assert json.loads(shown.out)["spec"] == written["spec"]
     assert json.loads(shown.out)["kind"] == written["kind"]

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from paceline.errors import Unavailable
-from paceline.porter.bucket import Where, open_bucket
+from paceline.podtools.object_store import Where, open_bucket
 from paceline.testing.embedded import Embedded, processes_with, wait_until
-from paceline.testing.s3server import KEY, KEY_ID, Front, in_front_of, s3_server
+from paceline.testing.s3_server import KEY, KEY_ID, Front, in_front_of, s3_server
 from tests.e2e.fed import beside_pods, ended, job, secret, submit
 
 SCRIPT = (Path(__file__).parent / "jobs" / "closing.py").read_text()

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from paceline.node import output, sandbox, shim
-from paceline.node.volumes import Mount, Volume
+from paceline.node.runtime import cri_log, sandbox, shim
+from paceline.node.volumes.volumes import Mount, Volume
 from paceline.testing.embedded import arguments, open_files
 from tests.e2e.boxes import HOST, SECONDS, python
 
@@ -154,7 +154,7 @@ async def test_every_byte_is_in_the_log_in_the_order_of_its_stream(container):
     for entry in entries:
         _stamp, stream, tag, content = entry.split(b" ", 3)
         streams[stream] += content + (b"\n" if tag == b"F" else b"")
-        assert len(content) <= output.LINE_LIMIT
+        assert len(content) <= cri_log.LINE_LIMIT
     expected = b"".join(b"out %d\n" % number for number in range(100_000))
     expected += b"x" * 65_536 + b"\n" + b"r" * 100 + b"\r" + b"no end"
     assert zlib.crc32(streams[b"stdout"]) == zlib.crc32(expected)
@@ -223,7 +223,7 @@ async def test_a_program_that_signals_its_group_does_not_reach_its_keeper(contai
 DIES = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from paceline.assembly.machine import real_world
+from paceline.host.effects import real_world
 
 async def main():
     await real_world().processes.start(Path(sys.argv[1]))

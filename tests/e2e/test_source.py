@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from paceline.testing.embedded import wait_until
-from paceline.testing.gitserver import GitServer, git_server
+from paceline.testing.git_server import GitServer, git_server
 from tests.e2e.fed import beside_pods, ended, job, log, processes_that_show, secret, stages, submit
 from tests.e2e.manifests import text
 from tests.e2e.test_images import wheel

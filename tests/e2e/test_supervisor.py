@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from paceline.assembly.hold import is_ready
-from paceline.client.access import from_json
-from paceline.client.tls import tls_context
+from paceline.client.http.tls import tls_context
+from paceline.client.rest_config import from_json
+from paceline.host.lockfile import is_ready
 from paceline.testing.embedded import Embedded, arguments, embedded, folder_for_cluster, leftovers, wait_until
 from tests.e2e.counting import Counting
 from tests.e2e.test_up_and_down import in_front
@@ -104,7 +104,7 @@ def test_a_supervisor_that_is_killed_comes_back_too_and_goes_on_with_the_same_co
 
 
 def controls(cluster: Embedded) -> list[int]:
-    return [pid for pid in leftovers(cluster.home) if "paceline.assembly.control" in arguments(pid)]
+    return [pid for pid in leftovers(cluster.home) if "paceline.cluster.control_plane_main" in arguments(pid)]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from paceline.errors import Unavailable
 from paceline.testing.embedded import Embedded, embedded, leftovers, wait_until
-from paceline.testing.s3server import KEY, KEY_ID, S3Server, s3_server
+from paceline.testing.s3_server import KEY, KEY_ID, S3Server, s3_server
 from tests.e2e.doors import Door
 from tests.e2e.fed import beside_pods, secret
 from tests.e2e.manifests import claim, pytorch

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from paceline.testing.embedded import Embedded, paceline_command
-from paceline.testing.gitserver import git_server
+from paceline.testing.git_server import git_server
 from paceline.trainers import parameter_server
 from tests.e2e.fed import beside_pods
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.assembly.hold import is_ready
+from paceline.host.lockfile import is_ready
 from paceline.testing.embedded import (
     Embedded,
     Ran,
@@ -261,7 +261,7 @@ def test_starts_at_once_make_one_cluster_and_all_wait_until_it_is_ready() -> Non
             _, said = each.communicate(timeout=60)
             assert each.returncode == 0, said
             assert is_ready(cluster.settings.lock)
-        controls = [pid for pid in leftovers(cluster.home) if "paceline.assembly.control" in arguments(pid)]
+        controls = [pid for pid in leftovers(cluster.home) if "paceline.cluster.control_plane_main" in arguments(pid)]
         assert controls == [cluster.control_pid]
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from paceline.assembly.mounts import places
-from paceline.node.volumes import Mount, Volume
+from paceline.host.mounts import places
+from paceline.node.volumes.volumes import Mount, Volume
 from paceline.testing.embedded import Embedded, wait_until
 from tests.e2e.running import create, make_pod, run_pod, shell, show
 from tests.racing import LOOP, SECONDS, exchanging, rounds

@@ -2,9 +2,9 @@
 
 import asyncio
 
-from paceline.client.cluster import Collection
-from paceline.objects.meta import Object
-from paceline.testing.simcluster import SimCluster
+from paceline.apimachinery.meta import Object
+from paceline.client.interface import Collection
+from paceline.testing.sim.cluster import SimCluster
 
 PATIENCE_SECONDS = 600
 

@@ -6,21 +6,21 @@ from typing import Any
 
 import pytest
 
-from paceline.api import write as write_verbs
-from paceline.assembly.steady import ClusterClock
-from paceline.client import queue
-from paceline.control import jobs as control_jobs
-from paceline.control import owners
-from paceline.control.ties import Item
+from paceline.apimachinery.meta import Object
+from paceline.apiserver.handlers import create_update as write_verbs
+from paceline.client import workqueue
+from paceline.controllers.gc import garbage_collector
+from paceline.controllers.gc.owner_graph import Item
+from paceline.controllers.job import reconciler as control_jobs
 from paceline.errors import Missing
+from paceline.host.cluster_clock import ClusterClock
+from paceline.model.job_status import Phase
 from paceline.node import agent
-from paceline.node import decide as node_decide
-from paceline.objects.meta import Object
-from paceline.objects.status import Phase
-from paceline.plan import decide as plan_decide
-from paceline.plan.ownership import Standing, standing_of
-from paceline.store import writer
-from paceline.testing.logs import SimLog
+from paceline.node.lifecycle import decide as node_decide
+from paceline.plan.garbage_collection import Standing, standing_of
+from paceline.plan.job import decide as plan_decide
+from paceline.store import group_commit
+from paceline.testing.sim.backend import SimLog
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -36,12 +36,12 @@ def the_disk_answers_before_it_has_synced(patch: pytest.MonkeyPatch) -> None:
 
 
 def nobody_checks_the_revision(patch: pytest.MonkeyPatch) -> None:
-    write = writer.Writer.write
+    write = group_commit.Writer.write
 
     async def unguarded(self: Any, op: Any, key: str, **more: Any) -> Any:
         return await write(self, op, key, **{**more, "expected": None})
 
-    patch.setattr(writer.Writer, "write", unguarded)
+    patch.setattr(group_commit.Writer, "write", unguarded)
     patch.setattr(write_verbs.Writes, "_check_guard", lambda *_: None)
 
 
@@ -59,14 +59,14 @@ def ports_are_chosen_without_looking_at_others(patch: pytest.MonkeyPatch) -> Non
 
 
 def owners_are_told_apart_by_name(patch: pytest.MonkeyPatch) -> None:
-    async def standing(self: owners.Owners, item: Item, owner: Object) -> Standing:
+    async def standing(self: garbage_collector.Owners, item: Item, owner: Object) -> Standing:
         where = self.following.served.by_kind[str(owner["apiVersion"]), str(owner["kind"])]
         try:
             return standing_of(await self.cluster.get(where, item.namespace, str(owner["name"])))
         except Missing:
             return Standing.GONE
 
-    patch.setattr(owners.Owners, "_standing", standing)
+    patch.setattr(garbage_collector.Owners, "_standing", standing)
 
 
 def a_failed_job_is_taken_up_again(patch: pytest.MonkeyPatch) -> None:
@@ -110,11 +110,11 @@ def a_commit_that_failed_is_not_looked_for(patch: pytest.MonkeyPatch) -> None:
         self._unsure = False
         batch.fail(error)
 
-    patch.setattr(writer.Writer, "_resolve_ambiguous", doubtless)
+    patch.setattr(group_commit.Writer, "_resolve_ambiguous", doubtless)
 
 
 def work_that_failed_is_not_tried_again(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(queue.WorkQueue, "failed", lambda self, key, _error: self.succeeded(key))
+    patch.setattr(workqueue.WorkQueue, "failed", lambda self, key, _error: self.succeeded(key))
 
 
 def a_pause_forgets_how_often_a_job_was_tried(patch: pytest.MonkeyPatch) -> None:
@@ -131,7 +131,7 @@ def nobody_clears_away_what_owners_leave(patch: pytest.MonkeyPatch) -> None:
     async def kept(_self: Any, _item: Any) -> None:
         return
 
-    patch.setattr(owners.Owners, "reconcile", kept)
+    patch.setattr(garbage_collector.Owners, "reconcile", kept)
 
 
 def an_ended_job_keeps_its_pods(patch: pytest.MonkeyPatch) -> None:

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from paceline.client.cluster import CLAIMS, CONFIG_MAPS, EVENTS, PODS, Collection, Select
+from paceline.apimachinery.meta import Object, name_of
+from paceline.client.interface import CLAIMS, CONFIG_MAPS, EVENTS, PODS, Collection, Select
 from paceline.errors import Invalid, Missing
-from paceline.kinds.kind import GROUP, OWN_GROUP, SERVICE_GROUP, VERSION
-from paceline.objects.meta import Object, name_of
-from paceline.testing.processes import Course, Intent
-from paceline.testing.simcluster import SimCluster
-from paceline.testing.simloop import run_simulated
+from paceline.kinds.kind_types import GROUP, OWN_GROUP, SERVICE_GROUP, VERSION
+from paceline.testing.sim.cluster import SimCluster
+from paceline.testing.sim.loop import run_simulated
+from paceline.testing.sim.processes import Course, Intent
 from tests.flow.life import ended, started
 
 APPS = Collection(group=OWN_GROUP, version=VERSION, plural="trainingapps")

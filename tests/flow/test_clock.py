@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from paceline.client.cluster import PODS
+from paceline.apimachinery.meta import name_of
+from paceline.apimachinery.timestamps import from_wire
+from paceline.client.interface import PODS
 from paceline.errors import Missing
-from paceline.objects.meta import name_of
-from paceline.objects.times import from_wire
-from paceline.testing.processes import Course
-from paceline.testing.simcluster import SimCluster
+from paceline.testing.sim.cluster import SimCluster
+from paceline.testing.sim.processes import Course
 from tests.flow.life import PATIENCE_SECONDS, phase_becomes
 from tests.flow.test_kinds import where
 from tests.flow.test_rules import live, pods_of, read, submit

@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from paceline.api.definitions_check import definition_faults
-from paceline.assembly.kinds import own_kinds
-from paceline.client.cluster import CRDS, Collection
+from paceline.apimachinery.crd.crd import Known
+from paceline.apimachinery.meta import Object, revision_of
+from paceline.apiserver.crd.schema_check import definition_faults
+from paceline.client.interface import CRDS, Collection
+from paceline.cluster.crd_install import own_kinds
 from paceline.errors import Invalid
-from paceline.kinds.kind import GROUP, VERSION
-from paceline.objects.definition import Known
-from paceline.objects.meta import Object, revision_of
-from paceline.testing.processes import Course
-from paceline.testing.simcluster import SimCluster
-from paceline.testing.simloop import run_simulated
+from paceline.kinds.kind_types import GROUP, VERSION
+from paceline.testing.sim.cluster import SimCluster
+from paceline.testing.sim.loop import run_simulated
+from paceline.testing.sim.processes import Course
 from tests.e2e.manifests import generic
 from tests.flow.life import PATIENCE_SECONDS, ended, phase_becomes
 

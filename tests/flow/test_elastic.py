@@ -3,11 +3,11 @@
 import asyncio
 from typing import Any
 
-from paceline.client.cluster import CRDS, POD_GROUPS
-from paceline.objects.meta import Object, uid_of
-from paceline.testing.processes import Course, Intent
-from paceline.testing.simcluster import SimCluster, run_well
-from paceline.testing.simloop import run_simulated
+from paceline.apimachinery.meta import Object, uid_of
+from paceline.client.interface import CRDS, POD_GROUPS
+from paceline.testing.sim.cluster import SimCluster, run_well
+from paceline.testing.sim.loop import run_simulated
+from paceline.testing.sim.processes import Course, Intent
 from tests.flow.life import PATIENCE_SECONDS, ended, phase_becomes
 from tests.flow.test_kinds import where
 from tests.flow.test_rules import (

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from paceline.client.cluster import PODS, Collection, Select
-from paceline.kinds import catalog
-from paceline.kinds.kind import GROUP, VERSION
-from paceline.objects.meta import Object
-from paceline.testing.processes import Course
-from paceline.testing.simcluster import SimCluster
-from paceline.testing.simloop import run_simulated
+from paceline.apimachinery.meta import Object
+from paceline.client.interface import PODS, Collection, Select
+from paceline.kinds import registry
+from paceline.kinds.kind_types import GROUP, VERSION
+from paceline.testing.sim.cluster import SimCluster
+from paceline.testing.sim.loop import run_simulated
+from paceline.testing.sim.processes import Course
 from tests.flow.life import ended, phase_becomes, started
 from tests.unit.kinds.manifests import colossalai, deepspeed, generic, mpi, pytorch, tensorflow, trainer, xgboost
 from tests.unit.kinds.oldshapes import OLD
@@ -23,7 +23,7 @@ def named(job: dict[str, Any], name: str = "demo") -> Object:
 
 
 def where(job: Object) -> Collection:
-    kind = catalog.kind_of(job)
+    kind = registry.kind_of(job)
     assert kind is not None
     return Collection(group=GROUP, version=VERSION, plural=kind.plural)
 
@@ -44,7 +44,7 @@ JOBS = {
     **{
         each["kind"]: each for each in (pytorch(), generic(), tensorflow(), xgboost(), mpi(), deepspeed(), colossalai())
     },
-    **{name: make() for name, make in OLD.items() if catalog.kind_of(make()) and "G1" not in name},
+    **{name: make() for name, make in OLD.items() if registry.kind_of(make()) and "G1" not in name},
 }
 
 

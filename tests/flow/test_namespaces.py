@@ -2,10 +2,10 @@
 
 import asyncio
 
-from paceline.client.cluster import ACCOUNTS, CONFIG_MAPS, ENDPOINTS, NAMESPACES, PODS, SERVICES, SLICES
+from paceline.client.interface import ACCOUNTS, CONFIG_MAPS, ENDPOINTS, NAMESPACES, PODS, SERVICES, SLICES
 from paceline.errors import Missing
-from paceline.testing.processes import Course
-from paceline.testing.simloop import run_simulated
+from paceline.testing.sim.loop import run_simulated
+from paceline.testing.sim.processes import Course
 from tests.flow.life import PATIENCE_SECONDS, ended, started
 
 

@@ -6,14 +6,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from paceline.assembly.kinds import full_scheme
-from paceline.client.cluster import Collection
+from paceline.client.interface import Collection
+from paceline.cluster.crd_install import full_scheme
 from paceline.errors import Fault, Invalid
-from paceline.kinds import catalog
-from paceline.kinds.kind import GROUP, VERSION, JobKind, Located
-from paceline.objects.gang import Gang, Member, Place, Site
-from paceline.testing.processes import Course
-from paceline.testing.simloop import run_simulated
+from paceline.kinds import registry
+from paceline.kinds.kind_types import GROUP, VERSION, JobKind, Located
+from paceline.model.gang import Gang, Member, Place, Site
+from paceline.testing.sim.loop import run_simulated
+from paceline.testing.sim.processes import Course
 from tests.flow.life import ended, phase_becomes, started
 
 # What a new file in kinds/ would hold.
@@ -63,7 +63,7 @@ JOBS = Collection(group=GROUP, version=VERSION, plural="echojobs")
 @pytest.fixture
 def one_more_line(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The line in the catalogue."""
-    monkeypatch.setattr(catalog, "KINDS", (*catalog.KINDS, ECHO))
+    monkeypatch.setattr(registry, "KINDS", (*registry.KINDS, ECHO))
     full_scheme.cache_clear()
     yield
     full_scheme.cache_clear()

@@ -1,8 +1,8 @@
 """A job travels the whole road on a simulated machine, in virtual time."""
 
-from paceline.client.cluster import PODS, Collection, Select
-from paceline.testing.processes import Course
-from paceline.testing.simloop import run_simulated
+from paceline.client.interface import PODS, Collection, Select
+from paceline.testing.sim.loop import run_simulated
+from paceline.testing.sim.processes import Course
 from tests.e2e.manifests import generic
 from tests.flow.life import ended, phase_becomes, started
 

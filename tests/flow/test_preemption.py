@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from paceline.client.cluster import EVENTS, PODS, PRIORITY_CLASSES, Select
-from paceline.objects.meta import Object, name_of, uid_of
-from paceline.testing.processes import Course, Intent
-from paceline.testing.simcluster import SimCluster
-from paceline.testing.simloop import run_simulated
+from paceline.apimachinery.meta import Object, name_of, uid_of
+from paceline.client.interface import EVENTS, PODS, PRIORITY_CLASSES, Select
+from paceline.testing.sim.cluster import SimCluster
+from paceline.testing.sim.loop import run_simulated
+from paceline.testing.sim.processes import Course, Intent
 from tests.flow.life import PATIENCE_SECONDS, ended, phase_becomes, started
 from tests.flow.test_kinds import where
 from tests.unit.kinds.manifests import generic, pytorch, replica, template

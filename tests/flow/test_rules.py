@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from paceline.client.cluster import CLAIMS, CRDS, EVENTS, POD_GROUPS, PODS, SECRETS, SERVICES, Select
+from paceline.apimachinery.meta import Object, name_of, uid_of
+from paceline.client.interface import CLAIMS, CRDS, EVENTS, POD_GROUPS, PODS, SECRETS, SERVICES, Select
 from paceline.errors import Invalid, Malformed, Missing
-from paceline.objects.meta import Object, name_of, uid_of
-from paceline.testing.processes import Course
-from paceline.testing.simcluster import SimCluster
-from paceline.testing.simloop import run_simulated
+from paceline.testing.sim.cluster import SimCluster
+from paceline.testing.sim.loop import run_simulated
+from paceline.testing.sim.processes import Course
 from tests.flow.life import PATIENCE_SECONDS, ended, phase_becomes, started
 from tests.flow.test_kinds import named, running, where
 from tests.unit.kinds.manifests import deepspeed, generic, pytorch, replica, template, tensorflow, trainer

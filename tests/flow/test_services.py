@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from paceline.client.cluster import CLAIMS, PODS, SECRETS, SERVICES, Collection, Select
-from paceline.kinds.kind import GROUP, SERVICE_GROUP, VERSION
-from paceline.objects.meta import Object, name_of, uid_of
-from paceline.testing.processes import Course
-from paceline.testing.simcluster import SimCluster
-from paceline.testing.simloop import run_simulated
+from paceline.apimachinery.meta import Object, name_of, uid_of
+from paceline.client.interface import CLAIMS, PODS, SECRETS, SERVICES, Collection, Select
+from paceline.kinds.kind_types import GROUP, SERVICE_GROUP, VERSION
+from paceline.testing.sim.cluster import SimCluster
+from paceline.testing.sim.loop import run_simulated
+from paceline.testing.sim.processes import Course
 from tests.e2e.manifests import claim, pytorch
 from tests.flow.life import ended, phase_becomes, started
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from paceline.testing.simrun import Failed, simulate
+from paceline.testing.sim.run import Failed, simulate
 from tests.flow.planted import PLANTS
 
 EVENTS = 10_000

@@ -1,7 +1,7 @@
 """What others wrote and nobody can read is said on its object, and what runs goes on."""
 
-from paceline.client.cluster import EVENTS, PODS, Select
-from paceline.testing.simcluster import SimCluster
+from paceline.client.interface import EVENTS, PODS, Select
+from paceline.testing.sim.cluster import SimCluster
 from tests.flow.life import phase_becomes
 from tests.flow.test_kinds import named, where
 from tests.flow.test_rules import live, submit, until

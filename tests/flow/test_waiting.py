@@ -2,9 +2,9 @@
 
 import pytest
 
-from paceline.client.cluster import PODS
-from paceline.objects.meta import Object, key_of
-from paceline.testing.simcluster import SimCluster
+from paceline.apimachinery.meta import Object, key_of
+from paceline.client.interface import PODS
+from paceline.testing.sim.cluster import SimCluster
 from tests.flow.life import phase_becomes
 from tests.flow.test_kinds import where
 from tests.flow.test_preemption import PYTORCH, crew, live, pods_of, submit, told_of, until, waits

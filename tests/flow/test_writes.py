@@ -5,11 +5,11 @@ from collections import Counter
 
 import pytest
 
-from paceline.client.cluster import Collection
-from paceline.store.log import Op
-from paceline.testing.processes import Course
-from paceline.testing.simcluster import SimCluster
-from paceline.testing.simloop import run_simulated
+from paceline.client.interface import Collection
+from paceline.store.backend import Op
+from paceline.testing.sim.cluster import SimCluster
+from paceline.testing.sim.loop import run_simulated
+from paceline.testing.sim.processes import Course
 from tests.flow.life import ended, phase_becomes, started
 from tests.unit.kinds.manifests import pytorch
 

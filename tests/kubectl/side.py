@@ -14,8 +14,8 @@ from typing import Any
 
 import yaml
 
-from paceline.kinds import catalog
-from paceline.objects.builtin.served import builtin_components
+from paceline.apimachinery.builtin.registry import builtin_components
+from paceline.kinds import registry
 from paceline.testing.embedded import wait_until
 from tests.kubectl.normal import normal
 from tests.kubectl.recordings import Said
@@ -43,9 +43,9 @@ class Side:
         self.must("kubectl create -f -", stdin=yaml.safe_dump_all(spaces))
         self.must("kubectl apply -f widgets.yaml")
         if self.is_real:
-            ours = catalog.crds(builtin_components())
+            ours = registry.crds(builtin_components())
             self.must("kubectl create -f -", stdin="".join(f"---\n{json.dumps(each)}\n" for each in ours))
-        kinds = ",".join(("widgets", *(kind.plural for kind in catalog.KINDS)))
+        kinds = ",".join(("widgets", *(kind.plural for kind in registry.KINDS)))
         wait_until("all kinds are served", partial(self._works, f"kubectl get {kinds}", "default"))
         if any(case.needs == "node" for case in cases):
             # Pods are refused before their namespace has its service account.

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from paceline.testing.embedded import embedded
-from paceline.testing.realkube import find_assets
+from paceline.testing.real.kube import find_assets
 from tests.kubectl.recordings import recordings
 from tests.kubectl.side import Side
 from tests.kubectl.table import Case, all_cases, difference_of, differences

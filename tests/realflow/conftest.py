@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from paceline.client.kubeconfig import load
-from paceline.testing.realkube import ALONE, RealKube
+from paceline.testing.real.kube import ALONE, RealKube
 from tests.kubes import kube_with_kinds
 from tests.realflow.stage import OpenTransport, embedded_transport, real_transport
 

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from paceline.client.cluster import EVENTS, PODS, SECRETS, SERVICES
-from paceline.client.transport import Transport
-from paceline.objects.meta import Object, name_of, uid_of
-from paceline.testing.grip import Killed
+from paceline.apimachinery.meta import Object, name_of, uid_of
+from paceline.client.http.transport import Transport
+from paceline.client.interface import EVENTS, PODS, SECRETS, SERVICES
+from paceline.testing.sim.killable import Killed
 from tests.realflow.player import attempt_of, place_of
 from tests.realflow.stage import Stage, Tap, staged
 from tests.unit.kinds.manifests import generic, mpi, pytorch, replica

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from paceline.client.cluster import PODS, Cluster, Select
+from paceline.apimachinery.meta import Key, Object, is_deleting, key_of, labels_of, name_of, uid_of
+from paceline.apimachinery.timestamps import to_wire
 from paceline.client.informer import Informer
-from paceline.client.queue import WorkQueue, run
+from paceline.client.interface import PODS, Cluster, Select
+from paceline.client.workqueue import WorkQueue, run
+from paceline.effects import Chance, Clock
 from paceline.errors import Conflict, Missing
-from paceline.objects import labels
-from paceline.objects.meta import Key, Object, is_deleting, key_of, labels_of, name_of, uid_of
-from paceline.objects.times import to_wire
-from paceline.world import Chance, Clock
+from paceline.model import well_known_labels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,11 +146,11 @@ class Player:
 
 def place_of(pod: Object) -> str:
     told = labels_of(pod)
-    return f"{told.get(labels.REPLICA_TYPE, '')}-{told.get(labels.REPLICA_INDEX, '')}"
+    return f"{told.get(well_known_labels.REPLICA_TYPE, '')}-{told.get(well_known_labels.REPLICA_INDEX, '')}"
 
 
 def attempt_of(pod: Object) -> int:
-    return int(labels_of(pod).get(labels.ATTEMPT, "0"))
+    return int(labels_of(pod).get(well_known_labels.ATTEMPT, "0"))
 
 
 def _phase(pod: Object) -> str:

@@ -12,9 +12,9 @@ from pathlib import Path
 import yaml
 
 from paceline.errors import Unavailable
-from paceline.testing.pythonimage import write_python_archive
-from paceline.testing.realkube import find_assets
-from paceline.testing.realnode import RealNode, real_node
+from paceline.testing.real.kube import find_assets
+from paceline.testing.real.node import RealNode, real_node
+from paceline.testing.real.python_image import write_python_archive
 
 IMAGE = "docker.io/library/python:3.11"
 PROGRAM = Path(__file__).parents[1] / "e2e" / "jobs" / "sum_by_name.py"

@@ -9,25 +9,25 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from paceline.api.gate import Gate, hashed
-from paceline.assembly.controller import ANY_CLUSTER
-from paceline.assembly.controllers import own_controllers, start
-from paceline.client.access import Access
-from paceline.client.cluster import CLAIMS, EVENTS, NAMESPACES, PODS, Collection, Select
-from paceline.client.http import HttpTransport
-from paceline.client.local import IN_PROCESS, LocalTransport
+from paceline.apimachinery.meta import Object, name_of
+from paceline.apiserver.auth.authentication import Gate, hashed
+from paceline.client.http.cluster import HttpTransport
+from paceline.client.http.transport import Transport, Unreached
+from paceline.client.in_process import IN_PROCESS, LocalTransport
+from paceline.client.interface import CLAIMS, EVENTS, NAMESPACES, PODS, Collection, Select
 from paceline.client.requests import Request, Response
 from paceline.client.responses import error_of
-from paceline.client.transport import Transport, Unreached
-from paceline.client.verbs import Verbs
+from paceline.client.rest import Verbs
+from paceline.client.rest_config import Access
+from paceline.cluster.external_controllers import ANY_CLUSTER
+from paceline.cluster.wiring import own_controllers, start
+from paceline.effects import World
 from paceline.errors import Expired, Missing, PacelineError
-from paceline.kinds import catalog
-from paceline.kinds.kind import VERSION
-from paceline.objects.meta import Object, name_of
+from paceline.kinds import registry
+from paceline.kinds.kind_types import VERSION
 from paceline.store.limits import Limits
-from paceline.testing.jumploop import JumpLoop, running_loop
-from paceline.testing.world import SimChance, SimClock, sim_world
-from paceline.world import World
+from paceline.testing.sim.effects import SimChance, SimClock, sim_world
+from paceline.testing.sim.time_warp_loop import JumpLoop, running_loop
 from tests.contract.subjects import our_app
 from tests.e2e.manifests import claim
 from tests.realflow.player import Player, Script
@@ -315,7 +315,7 @@ def spelled(resource: str, group: str) -> str:
 
 
 def where_of(obj: Object) -> Collection:
-    kind = catalog.kind_of(obj) or catalog.service_of(obj)
+    kind = registry.kind_of(obj) or registry.service_of(obj)
     assert kind is not None
     return Collection(group=str(obj["apiVersion"]).partition("/")[0], version=VERSION, plural=kind.plural)
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from paceline.client.cluster import CLAIMS, CONFIG_MAPS, Collection
-from paceline.kinds.kind import GROUP, OWN_API_VERSION, OWN_GROUP, VERSION
-from paceline.objects.meta import name_of
+from paceline.apimachinery.meta import name_of
+from paceline.client.interface import CLAIMS, CONFIG_MAPS, Collection
+from paceline.kinds.kind_types import GROUP, OWN_API_VERSION, OWN_GROUP, VERSION
 from tests.realflow.player import ends_well
 from tests.realflow.stage import OpenTransport, Stage, live
 

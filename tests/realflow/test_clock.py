@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from paceline.objects.times import from_wire
+from paceline.apimachinery.timestamps import from_wire
 from paceline.testing.embedded import wait_until
-from paceline.testing.realkube import RealKube
+from paceline.testing.real.kube import RealKube
 from tests.e2e.manifests import generic, text
 from tests.e2e.shifting import build_shift
 from tests.kubes import kube_with_kinds

@@ -15,10 +15,10 @@ from types import MappingProxyType
 
 import pytest
 
-from paceline.client.cluster import CRDS, LEASES, NAMESPACES
-from paceline.client.direct import DirectCluster
+from paceline.client.interface import CRDS, LEASES, NAMESPACES
 from paceline.client.kubeconfig import load
-from paceline.testing.realkube import ALONE, RealKube, find_assets, real_kube
+from paceline.client.sync import DirectCluster
+from paceline.testing.real.kube import ALONE, RealKube, find_assets, real_kube
 from tests.kubes import assets_or_skip
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(180)]

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from paceline.client.cluster import SERVICES
-from paceline.objects.meta import name_of
+from paceline.apimachinery.meta import name_of
+from paceline.client.interface import SERVICES
 from tests.realflow.player import ends_well
 from tests.realflow.stage import OpenTransport, Stage, live
 from tests.unit.kinds.manifests import colossalai, deepspeed, generic, mpi, pytorch, tensorflow, xgboost

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from paceline.client.cluster import NAMESPACES, Collection
-from paceline.client.direct import DirectCluster
+from paceline.client.interface import NAMESPACES, Collection
 from paceline.client.kubeconfig import load
-from paceline.testing.realkube import RealKube
+from paceline.client.sync import DirectCluster
+from paceline.testing.real.kube import RealKube
 from tests.realflow.test_command import paceline
 from tests.realflow.test_rights import ACCOUNTS, WHERE
 from tests.unit.kinds.manifests import pytorch

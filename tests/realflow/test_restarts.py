@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from paceline.client.transport import Transport
+from paceline.client.http.transport import Transport
 from tests.realflow.lives import LIVES, Kill, Life, Outcome, differences, lived
 from tests.realflow.stage import OpenTransport, embedded_transport, run
 

@@ -6,22 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from paceline.assembly.controller import HOME, Choice, check, look_after
-from paceline.assembly.controllers import Following
-from paceline.assembly.installation import ACCOUNT, controller_manifests
-from paceline.assembly.rights import lease_rights, rights
-from paceline.client.access import Access
-from paceline.client.cluster import ACCOUNTS, PODS, Collection
-from paceline.client.direct import DirectCluster
+from paceline.apimachinery.meta import Object, name_of
 from paceline.client.informer import Informer
+from paceline.client.interface import ACCOUNTS, PODS, Collection
 from paceline.client.kubeconfig import load
-from paceline.client.verbs import Verbs
-from paceline.control.endpoints import Endpoints
+from paceline.client.rest import Verbs
+from paceline.client.rest_config import Access
+from paceline.client.sync import DirectCluster
+from paceline.cluster.external_controllers import HOME, Choice, check, look_after
+from paceline.cluster.install_manifests import ACCOUNT, controller_manifests
+from paceline.cluster.rbac import lease_rights, rights
+from paceline.cluster.wiring import Following
+from paceline.controllers.endpoints import Endpoints
 from paceline.errors import Exists, Forbidden, Unavailable
-from paceline.kinds import catalog
-from paceline.kinds.kind import GROUP, OWN_GROUP, SERVICE_GROUP
-from paceline.objects.meta import Object, name_of
-from paceline.testing.realkube import RealKube
+from paceline.kinds import registry
+from paceline.kinds.kind_types import GROUP, OWN_GROUP, SERVICE_GROUP
+from paceline.testing.real.kube import RealKube
 from tests.realflow.player import ends_well
 from tests.realflow.stage import Stage, Tap, beside, real_transport, run, spelled, staged
 from tests.unit.kinds.manifests import (
@@ -63,13 +63,13 @@ RARE = {
 }
 # What only the controller of applications does: their jobs, records, claims and trainers.
 OF_APPS = {
-    *((verb, spelled(kind.plural, GROUP)) for verb in ("create", "get", "patch") for kind in catalog.KINDS),
+    *((verb, spelled(kind.plural, GROUP)) for verb in ("create", "get", "patch") for kind in registry.KINDS),
     *((verb, f"tensorboards.{SERVICE_GROUP}") for verb in ("get", "update")),
     *((verb, f"jobrecords.{OWN_GROUP}") for verb in ("create", "get")),
     *(("update", f"{kind}/status.{OWN_GROUP}") for kind in ("jobrecords", "trainingapps")),
     *((verb, kind) for verb in ("create", "get") for kind in ("configmaps", "persistentvolumeclaims")),
     # Who has no TensorBoard is never said anything about it.
-    *(("patch", spelled(f"{kind.plural}/status", GROUP)) for kind in catalog.KINDS),
+    *(("patch", spelled(f"{kind.plural}/status", GROUP)) for kind in registry.KINDS),
 }
 JOBS = {
     each["kind"]: each

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from paceline.assembly.controllers import Following
-from paceline.client.cluster import PODS, SECRETS, SERVICES
+from paceline.apimachinery.meta import Object, name_of, uid_of
 from paceline.client.informer import Informer
-from paceline.control.endpoints import Endpoints
-from paceline.objects.meta import Object, name_of, uid_of
+from paceline.client.interface import PODS, SECRETS, SERVICES
+from paceline.cluster.wiring import Following
+from paceline.controllers.endpoints import Endpoints
 from tests.realflow.player import Exit, attempt_of, ends_well, place_of, runs_on
 from tests.realflow.stage import OpenTransport, Stage, beside, live, skip
 from tests.unit.kinds.manifests import (

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from paceline.assembly.controller import Choice, look_after
-from paceline.client.access import Access
-from paceline.client.cluster import LEASES, NAMESPACES
+from paceline.apimachinery.meta import Object, name_of
+from paceline.client.http.transport import Transport
+from paceline.client.interface import LEASES, NAMESPACES
 from paceline.client.kubeconfig import load
-from paceline.client.transport import Transport
+from paceline.client.rest_config import Access
+from paceline.cluster.external_controllers import Choice, look_after
 from paceline.errors import Conflict, Exists, Expired
-from paceline.objects.meta import Object, name_of
-from paceline.plan.leading import LEASE_SECONDS
-from paceline.testing.realkube import RealKube
+from paceline.plan.leader_election import LEASE_SECONDS
+from paceline.testing.real.kube import RealKube
 from tests.kubes import kube_with_kinds
 from tests.realflow.conftest import FLAGS
 from tests.realflow.player import attempt_of, ends_well

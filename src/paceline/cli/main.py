@@ -7,47 +7,47 @@ from importlib import import_module
 
 import click
 
-from paceline.cli import failures
-from paceline.cli.output import say_error, say_hint
+from paceline.cli import exit_codes
+from paceline.cli.output.console import say_error, say_hint
 from paceline.errors import PacelineError
 
-# Command → its file below cli/verbs/ and what it does; the help of all of them is printed without loading one.
+# Command → its module below cli/commands/ and what it does; the help of all of them is printed without loading one.
 VERBS = {
-    "up": ("up", "Start the embedded cluster."),
-    "down": ("down", "Stop the embedded cluster."),
-    "run": ("run", "Create what YAML files describe, and follow the job to its end."),
-    "submit": ("submit", "Create what YAML files describe, and return."),
-    "get": ("get", "List jobs, or objects of any kind."),
-    "describe": ("describe", "Show one job in full: replicas, conditions, events, failure."),
-    "logs": ("logs", "Print or follow the log of a job."),
-    "results": ("results", "List the files that a job has left in its output."),
-    "tensorboard": ("tensorboard", "Show the curves of a job or application in your browser."),
-    "notebook": ("notebook", "Open a Notebook in your browser."),
-    "exec": ("exec", "Run a command in a job's container, and end as it ends."),
-    "top": ("top", "Show what jobs, pods or nodes use right now."),
-    "pause": ("pause", "Stop a job's processes and keep the job."),
-    "resume": ("resume", "Let a paused job run on."),
-    "stop": ("stop", "End the processes of a job or application, and keep it."),
-    "restart": ("restart", "Start the processes of a running or stopped job anew."),
-    "rerun": ("rerun", "Run a job once more, as a new job with the same spec."),
-    "delete": ("delete", "Delete jobs or other objects."),
-    "controller": ("controller", "Look after the jobs of a Kubernetes cluster."),
-    "crds": ("crds", "Print what a Kubernetes cluster must know of our kinds."),
-    "train": ("train", "Train with your own code, from a repository or from here."),
-    "code": ("code", "Create, list and delete code by name: repositories and revisions."),
-    "volume": ("volume", "Create, list and delete volumes by name: folders, claims, buckets."),
-    "install": ("install", "Make an application of a template and values, and run it."),
-    "upgrade": ("upgrade", "Change values of an application; the next revision runs."),
-    "list": ("list", "List applications."),
-    "status": ("status", "Show an application and everything that belongs to it."),
-    "history": ("history", "List the revisions of an application, with what came of each."),
-    "diff": ("diff", "Put two revisions of an application side by side."),
-    "uninstall": ("uninstall", "Remove applications and everything that is their own."),
-    "template": ("template", "Show templates, their values, and what comes of them."),
-    "image": ("image", "Show which environment an image becomes; build and remove environments."),
-    "backup": ("backup", "Copy the objects of the embedded cluster into one file."),
-    "restore": ("restore", "Put a backup in place of the objects of the embedded cluster."),
-    "check": ("check", "Check that the stored objects, or those of a backup, are whole."),
+    "up": ("cluster.up", "Start the embedded cluster."),
+    "down": ("cluster.down", "Stop the embedded cluster."),
+    "run": ("jobs.run", "Create what YAML files describe, and follow the job to its end."),
+    "submit": ("jobs.submit", "Create what YAML files describe, and return."),
+    "get": ("jobs.get", "List jobs, or objects of any kind."),
+    "describe": ("jobs.describe", "Show one job in full: replicas, conditions, events, failure."),
+    "logs": ("jobs.logs", "Print or follow the log of a job."),
+    "results": ("jobs.results", "List the files that a job has left in its output."),
+    "tensorboard": ("jobs.tensorboard", "Show the curves of a job or application in your browser."),
+    "notebook": ("jobs.notebook", "Open a Notebook in your browser."),
+    "exec": ("jobs.exec", "Run a command in a job's container, and end as it ends."),
+    "top": ("jobs.top", "Show what jobs, pods or nodes use right now."),
+    "pause": ("jobs.pause", "Stop a job's processes and keep the job."),
+    "resume": ("jobs.resume", "Let a paused job run on."),
+    "stop": ("jobs.stop", "End the processes of a job or application, and keep it."),
+    "restart": ("jobs.restart", "Start the processes of a running or stopped job anew."),
+    "rerun": ("jobs.rerun", "Run a job once more, as a new job with the same spec."),
+    "delete": ("jobs.delete", "Delete jobs or other objects."),
+    "controller": ("cluster.controller", "Look after the jobs of a Kubernetes cluster."),
+    "crds": ("cluster.crds", "Print what a Kubernetes cluster must know of our kinds."),
+    "train": ("apps.train", "Train with your own code, from a repository or from here."),
+    "code": ("apps.code", "Create, list and delete code by name: repositories and revisions."),
+    "volume": ("apps.volume", "Create, list and delete volumes by name: folders, claims, buckets."),
+    "install": ("apps.install", "Make an application of a template and values, and run it."),
+    "upgrade": ("apps.upgrade", "Change values of an application; the next revision runs."),
+    "list": ("apps.list", "List applications."),
+    "status": ("apps.status", "Show an application and everything that belongs to it."),
+    "history": ("apps.history", "List the revisions of an application, with what came of each."),
+    "diff": ("apps.diff", "Put two revisions of an application side by side."),
+    "uninstall": ("apps.uninstall", "Remove applications and everything that is their own."),
+    "template": ("apps.template", "Show templates, their values, and what comes of them."),
+    "image": ("cluster.image", "Show which environment an image becomes; build and remove environments."),
+    "backup": ("cluster.backup", "Copy the objects of the embedded cluster into one file."),
+    "restore": ("cluster.restore", "Put a backup in place of the objects of the embedded cluster."),
+    "check": ("cluster.check", "Check that the stored objects, or those of a backup, are whole."),
     "completion": ("completion", "Print the script that completes words in your shell."),
     "version": ("version", "Print the versions of this command and of the cluster."),
 }
@@ -65,7 +65,7 @@ class Verbs(click.Group):
         if cmd_name not in VERBS:
             return None
         module, _ = VERBS[cmd_name]
-        command: click.Command = import_module(f"paceline.cli.verbs.{module}").command
+        command: click.Command = import_module(f"paceline.cli.commands.{module}").command
         # What keeps examples on lines of their own is a control character to click, and two plain ones in our source.
         for each in (command, *getattr(command, "commands", {}).values()):
             each.help = (each.help or "").replace("\\b\n", "\b\n")
@@ -97,13 +97,13 @@ def main(args: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # Whoever read our output has gone; Python would complain about it once more at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return failures.BROKEN_PIPE
+        return exit_codes.BROKEN_PIPE
     except Exception as error:
         if os.environ.get("PACELINE_DEBUG"):
             raise
         say_error(f"this is a bug in Paceline: {type(error).__name__}: {error}")
         say_hint("PACELINE_DEBUG=1 shows where; please report it")
-        return failures.FAILED
+        return exit_codes.FAILED
 
 
 def _run(args: Sequence[str] | None) -> int:
@@ -113,14 +113,14 @@ def _run(args: Sequence[str] | None) -> int:
         say_error(error.format_message())
         if error.ctx is not None:
             say_hint(f"{error.ctx.command_path} --help")
-        return failures.BAD_INPUT
+        return exit_codes.BAD_INPUT
     except click.ClickException as error:
         say_error(error.format_message())
-        return failures.BAD_INPUT
+        return exit_codes.BAD_INPUT
     except (click.Abort, KeyboardInterrupt):
-        return failures.INTERRUPTED
+        return exit_codes.INTERRUPTED
     except PacelineError as error:
-        for message in failures.messages(error):
+        for message in exit_codes.messages(error):
             say_error(message)
-        return failures.exit_code(error)
-    return code if isinstance(code, int) else failures.OK
+        return exit_codes.exit_code(error)
+    return code if isinstance(code, int) else exit_codes.OK

@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from paceline.cli.output import err
+from paceline.cli.output.console import err
 
 
 def can_ask() -> bool:

@@ -3,8 +3,8 @@
 import contextlib
 from collections.abc import Iterator
 
-from paceline.cli.reach import Reach, settings
-from paceline.sdk.session import Session
+from paceline.cli.cluster_options import Reach, settings
+from paceline.sdk.client import Session
 
 
 @contextlib.contextmanager
@@ -20,7 +20,7 @@ def session_started(reach: Reach) -> Iterator[Session]:
     """Connect for the length of a block; the embedded cluster, if that is meant, is started when it does not run."""
     if reach.is_embedded:
         # Only here: commands that start nothing need not load it.
-        from paceline.cli.start import ensure_running
+        from paceline.cli.ensure_cluster import ensure_running
 
         ensure_running(settings())
     with session(reach) as opened:

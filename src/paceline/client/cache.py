@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 
-from paceline.client.cluster import Change
-from paceline.objects.meta import Key, Object, controller_of, key_of, revision_of, uid_of
+from paceline.apimachinery.meta import Key, Object, controller_of, key_of, revision_of, uid_of
+from paceline.client.interface import Change
 
 # Told (change, old, new): `old` is None for ADDED, `new` is None for DELETED. Must not block or change either.
 Handler = Callable[[Change, Object | None, Object | None], None]

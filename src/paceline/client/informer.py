@@ -4,13 +4,13 @@ import asyncio
 import logging
 from contextlib import aclosing
 
+from paceline.apimachinery.meta import Key, Object, key_of, labels_of, namespace_of, revision_of, uid_of
+from paceline.apimachinery.selector import matches, parse_fields, parse_labels
+from paceline.client.backoff import Backoff
 from paceline.client.cache import Cache, Handler, is_later
-from paceline.client.cluster import Change, Cluster, Collection, Happened, Select
-from paceline.client.retry import Backoff
+from paceline.client.interface import Change, Cluster, Collection, Happened, Select
+from paceline.effects import Chance
 from paceline.errors import Expired, PacelineError
-from paceline.objects.meta import Key, Object, key_of, labels_of, namespace_of, revision_of, uid_of
-from paceline.objects.selector import matches, parse_fields, parse_labels
-from paceline.world import Chance
 
 log = logging.getLogger(__name__)
 

@@ -6,15 +6,7 @@ from typing import Any
 
 import yaml
 
-from paceline.client.access import (
-    Access,
-    Read,
-    choose,
-    located,
-    parse_json,
-    read_file,
-    unreadable,
-)
+from paceline.client.rest_config import Access, Read, choose, located, parse_json, read_file, unreadable
 from paceline.errors import Unavailable
 
 _POD_FILES = Path("/var/run/secrets/kubernetes.io/serviceaccount")

@@ -9,9 +9,9 @@ from urllib.parse import quote, urlencode
 
 import orjson
 
-from paceline.client.cluster import Collection, PatchType, Select
+from paceline.apimachinery.meta import Object, name_of, namespace_of
+from paceline.client.interface import Collection, PatchType, Select
 from paceline.errors import Malformed
-from paceline.objects.meta import Object, name_of, namespace_of
 
 Pairs = tuple[tuple[str, str], ...]
 

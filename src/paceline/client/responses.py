@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 import orjson
 
-from paceline.client.cluster import Change, Happened, Page
+from paceline.apimachinery.meta import Object, ties_of
+from paceline.client.interface import Change, Happened, Page
 from paceline.client.requests import Response
 from paceline.errors import (
     BY_REASON,
@@ -27,7 +28,6 @@ from paceline.errors import (
     Unknown,
     Unreadable,
 )
-from paceline.objects.meta import Object, ties_of
 
 Told = TypeVar("Told", Page, Happened)
 

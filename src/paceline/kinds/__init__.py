@@ -1,6 +1,6 @@
-"""Stop 1 of 8: the specs that users write, one file per kind.
+"""What a person may write: typed specs, defaults, validation, expansion.
 
-In     the spec of one object, as its author wrote it.
-Out    all its faults; or a Gang: members with pod templates, commands and environment, independent of the framework.
-Never  reads a pod, a clock, a cluster, or another kind.
+In     the spec of one object, as written.
+Out    every fault in it; or a Gang: replicas with templates, commands and environment.
+Never  reads a pod, a clock or a cluster.
 """

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from paceline.kinds.kind import VERSION, Kind
+from paceline.apimachinery.meta import Object
+from paceline.apimachinery.scheme import Column
+from paceline.kinds.kind_types import VERSION, Kind
 from paceline.kinds.schema import Schema, object_schema, structural
-from paceline.objects.meta import Object
-from paceline.objects.scheme import Column
 
 OPEN: Mapping[str, Any] = {"type": "object"}
 

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import inspect
 
+from paceline.apimachinery.field_errors import FieldFault, Problem, did_you_mean, invalid, required, unsupported
 from paceline.errors import Fault
-from paceline.objects.faults import FieldFault, Problem, did_you_mean, invalid, required, unsupported
 
 T = TypeVar("T", bound=msgspec.Struct)
 

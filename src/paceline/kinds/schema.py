@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from paceline.kinds.draft import Path
-from paceline.kinds.kind import VERSION, Kind
-from paceline.kinds.normalise import CLEAN_UP, SWITCHED
+from paceline.kinds.compat.migration import Path
+from paceline.kinds.compat.normalize import CLEAN_UP, SWITCHED
+from paceline.kinds.kind_types import VERSION, Kind
 
 Schema = dict[str, Any]
 

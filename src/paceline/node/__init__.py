@@ -1,6 +1,6 @@
-"""Stop 6 of 8: a kubelet for processes.
+"""A kubelet for processes.
 
-In     the pods bound to this machine, the claims they mount, and the folders their containers left.
+In     the pods bound to this machine, the claims they mount, and the state files of their containers.
 Out    sandboxed processes, their logs and exit records, and pod statuses as a kubelet words them.
-Never  decides about jobs, imports control, remembers what only its own memory holds, or ends with its pods.
+Never  decides about jobs, imports controllers, keeps state only in memory, or ends with its pods.
 """

@@ -11,44 +11,44 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from paceline.client.cluster import CLAIMS, PODS, VOLUMES, Change, Cluster
-from paceline.client.events import Recorder
+from paceline.apimachinery.meta import Key, Object, is_deleting, key_of, revision_of, uid_of
+from paceline.client.event_recorder import Recorder
 from paceline.client.informer import Informer
-from paceline.client.queue import WorkQueue, run
+from paceline.client.interface import CLAIMS, PODS, VOLUMES, Change, Cluster
+from paceline.client.workqueue import WorkQueue, run
+from paceline.effects import Blocking, Identity, World
 from paceline.errors import Busy, Conflict, Missing
-from paceline.node.asking import Asking
-from paceline.node.checks import Checks
-from paceline.node.clearing import Clearing
-from paceline.node.decide import MOMENT, decide
 from paceline.node.devices import Devices
-from paceline.node.ending import held_tries
-from paceline.node.env import CONFIG_ERROR
-from paceline.node.eviction import Evictions, in_haste
-from paceline.node.execute import Run
-from paceline.node.greeting import is_greeted
-from paceline.node.history import History, Policy
-from paceline.node.hooks import Hooks
-from paceline.node.host import Blocked, Folders, Host
-from paceline.node.hosts import Hosts
-from paceline.node.images import Images, Row, backed_off
-from paceline.node.inside import RunInside
-from paceline.node.leaving import Leaving
-from paceline.node.look import containers_of, look, tries_of
-from paceline.node.mounting import Mounts
-from paceline.node.network import SHARED_NETWORK, Networks, PodNetwork
-from paceline.node.reclaim import Reclaim
-from paceline.node.records import read_started, write_ended, write_hooked
-from paceline.node.refresh import Refresh
-from paceline.node.register import Registration
-from paceline.node.report import FINAL
-from paceline.node.seen import Plan, Problem, Seen, Try
-from paceline.node.sources import Sources
-from paceline.node.start import Starter
-from paceline.node.stories import Story, part_of, pulled, stories
-from paceline.node.tokens import Tokens
-from paceline.node.workshop import NOT_PULLED, NOT_RENEWED, NoWorkshop, Workshop
-from paceline.objects.meta import Key, Object, is_deleting, key_of, revision_of, uid_of
-from paceline.world import Blocking, Identity, World
+from paceline.node.host_info import Blocked, Folders, Host
+from paceline.node.images.builder import NOT_PULLED, NOT_RENEWED, NoWorkshop, Workshop
+from paceline.node.images.images import Images, Row, backed_off
+from paceline.node.lifecycle.decide import MOMENT, decide
+from paceline.node.lifecycle.events import Story, part_of, pulled, stories
+from paceline.node.lifecycle.eviction import Evictions, in_haste
+from paceline.node.lifecycle.hooks import Hooks
+from paceline.node.lifecycle.hooks_spec import is_greeted
+from paceline.node.lifecycle.killer import Leaving
+from paceline.node.lifecycle.pod_status import FINAL
+from paceline.node.lifecycle.snapshot import containers_of, look, tries_of
+from paceline.node.lifecycle.starter import Starter
+from paceline.node.lifecycle.termination import held_tries
+from paceline.node.lifecycle.view import Plan, Problem, Seen, Try
+from paceline.node.logs.archive import History, Policy
+from paceline.node.logs.garbage_collection import Clearing
+from paceline.node.network.network import SHARED_NETWORK, Networks, PodNetwork
+from paceline.node.network.pod_hosts import Hosts
+from paceline.node.probes.exec_action import RunInside
+from paceline.node.probes.prober import Asking
+from paceline.node.probes.workers import Checks
+from paceline.node.registration import Registration
+from paceline.node.runtime.env import CONFIG_ERROR
+from paceline.node.runtime.exec_types import Run
+from paceline.node.runtime.state_files import read_started, write_ended, write_hooked
+from paceline.node.volumes.mounter import Mounts
+from paceline.node.volumes.reclaim import Reclaim
+from paceline.node.volumes.references import Sources
+from paceline.node.volumes.refresh import Refresh
+from paceline.node.volumes.token_cache import Tokens
 
 log = logging.getLogger(__name__)
 

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from paceline.node.host import Blocked, Device, Folders, Supply
-from paceline.objects.builtin.resources import is_extended
-from paceline.objects.meta import Object, uid_of
-from paceline.objects.quantity import whole
-from paceline.world import Files
+from paceline.apimachinery.builtin.qos import is_extended
+from paceline.apimachinery.meta import Object, uid_of
+from paceline.apimachinery.quantity import whole
+from paceline.effects import Files
+from paceline.node.host_info import Blocked, Device, Folders, Supply
 
 GPUS = "nvidia.com/gpu"
 # Variables that programs for GPUs of one maker read; the first hides all others from CUDA, also when it is empty.

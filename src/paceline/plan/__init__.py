@@ -1,6 +1,6 @@
-"""Stop 4 of 8: decide what should happen to a job.
+"""Pure decisions: a view of the cluster and the time in, a plan out.
 
-In     `Seen`: the gang, its pods, the last status, all read before the call.
-Out    `Plan`: the status to write, pods to delete and create, events to tell, when to look again.
+In     snapshots, all read before the call.
+Out    plans: the status to write, objects to delete and create, events, when to look again.
 Never  awaits, logs, reads a clock, or knows that a server exists.
 """

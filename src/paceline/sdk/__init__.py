@@ -1,4 +1,4 @@
-"""Stop 8 of 8: a typed, synchronous face for people's programs, and what the CLI stands on.
+"""A typed, synchronous interface for people's programs, and what the CLI stands on.
 
 In     manifests as YAML, files or dicts, and the way to a cluster.
 Out    jobs as values: submitted, followed, waited for, read and deleted; errors by who must act.

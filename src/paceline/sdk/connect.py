@@ -4,10 +4,10 @@ import os
 from pathlib import Path
 
 from paceline.client import kubeconfig as files
-from paceline.client.direct import DirectCluster, ignore_warning
-from paceline.sdk.dial import Number, OnWarning, kubeconfig_in
-from paceline.sdk.manifest import read_file
-from paceline.sdk.session import Session
+from paceline.client.sync import DirectCluster, ignore_warning
+from paceline.sdk.client import Session
+from paceline.sdk.connection import Number, OnWarning, kubeconfig_in
+from paceline.sdk.submission.manifest import read_file
 
 
 def connect(

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from paceline.client.cluster import Collection
+from paceline.apimachinery.field_errors import nearest
+from paceline.apimachinery.meta import Object
+from paceline.client.interface import Collection
 from paceline.errors import Fault, Invalid, Missing
-from paceline.objects.faults import nearest
-from paceline.objects.meta import Object
-from paceline.objects.window import SHORT
+from paceline.model.interactive import SHORT
 
 # The group of the job kinds. It stands in kinds/ too, which this package does not import: reading types costs
 # a command its quick start, and the cluster knows its kinds best.

@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from paceline.client.cluster import PODS, Collection, Select
-from paceline.objects import labels
-from paceline.objects.gang import Place
-from paceline.objects.meta import Object, controller_of, key_of, name_of, uid_of
-from paceline.sdk.facts import phase_of
-from paceline.sdk.feed import Feed, Line
-from paceline.sdk.members import MemberPod, leader_place, member_pods
-from paceline.sdk.sources import Changed, Listed, LogAsk, LogTry, Lost, Read, Said, apply_news, reading, watching
+from paceline.apimachinery.meta import Object, controller_of, key_of, name_of, uid_of
+from paceline.client.interface import PODS, Collection, Select
+from paceline.model import well_known_labels
+from paceline.model.gang import Place
+from paceline.sdk.job_summary import phase_of
+from paceline.sdk.logs.event_mux import Feed, Line
+from paceline.sdk.logs.sources import Changed, Listed, LogAsk, LogTry, Lost, Read, Said, apply_news, reading, watching
+from paceline.sdk.replica_pods import MemberPod, leader_place, member_pods
 
 # How long the next of the last lines may take once the job has ended.
 LAST_LINES_SECONDS = 10.0
@@ -199,7 +199,7 @@ class Follower:
         line.put(LastPods(items=page.items))
 
     def _select_pods(self) -> Select:
-        return Select(namespace=self._namespace, labels=f"{labels.OWNER_NAME}={self._name}")
+        return Select(namespace=self._namespace, labels=f"{well_known_labels.OWNER_NAME}={self._name}")
 
 
 class Reads:

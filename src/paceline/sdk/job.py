@@ -4,22 +4,22 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 
-from paceline.client.cluster import EVENTS, PODS, Select
-from paceline.client.direct import DirectCluster
+from paceline.apimachinery.meta import Object, controller_of, key_of, revision_of, uid_of
+from paceline.client.interface import EVENTS, PODS, Select
+from paceline.client.sync import DirectCluster
 from paceline.errors import Missing, NotOffered, Unavailable
-from paceline.objects import labels
-from paceline.objects.meta import Object, controller_of, key_of, revision_of, uid_of
-from paceline.objects.status import JobStatus, Phase
-from paceline.sdk.dial import Dial
+from paceline.model import well_known_labels
+from paceline.model.job_status import JobStatus, Phase
+from paceline.sdk.connection import Dial
 from paceline.sdk.discovery import Kind
-from paceline.sdk.facts import is_refused, phase_of, status_of
-from paceline.sdk.feed import Feed
 from paceline.sdk.follow import Choice, Ended, Event, Follower, JobChanged, Logged, PodsChanged, Wish
-from paceline.sdk.lines import whole_lines
-from paceline.sdk.members import MemberPod, last_tries, leader_place, member_pods, no_log, previous_tries
-from paceline.sdk.merging import within
-from paceline.sdk.sources import LogAsk
-from paceline.sdk.stopping import MARGIN_SECONDS, has_processes, is_ours, seconds_to_stop
+from paceline.sdk.job_summary import is_refused, phase_of, status_of
+from paceline.sdk.logs.event_mux import Feed
+from paceline.sdk.logs.lines import whole_lines
+from paceline.sdk.logs.merge import within
+from paceline.sdk.logs.sources import LogAsk
+from paceline.sdk.replica_pods import MemberPod, last_tries, leader_place, member_pods, no_log, previous_tries
+from paceline.sdk.stop_signals import MARGIN_SECONDS, has_processes, is_ours, seconds_to_stop
 
 # What the controller says of a job that it leaves alone, since nobody can read it.
 UNREADABLE = "Unreadable"
@@ -55,14 +55,14 @@ class JobRef:
         return member_pods(self._own_pods())
 
     def _own_pods(self) -> tuple[Object, ...]:
-        select = Select(namespace=self.namespace, labels=f"{labels.OWNER_NAME}={self.name}")
+        select = Select(namespace=self.namespace, labels=f"{well_known_labels.OWNER_NAME}={self.name}")
         found = self.cluster.list(PODS, select).items
         return tuple(pod for pod in found if (controller_of(pod) or {}).get("uid") == self.uid)
 
     def happenings(self) -> tuple[Object, ...]:
         """Read the events recorded on the job and on its pods, oldest first."""
         mine = {self.uid}
-        select = Select(namespace=self.namespace, labels=f"{labels.OWNER_NAME}={self.name}")
+        select = Select(namespace=self.namespace, labels=f"{well_known_labels.OWNER_NAME}={self.name}")
         mine.update(uid_of(pod) for pod in self.cluster.list(PODS, select).items)
         recorded = self.cluster.list(EVENTS, Select(namespace=self.namespace)).items
         own = [event for event in recorded if (event.get("involvedObject") or {}).get("uid") in mine]
@@ -171,14 +171,14 @@ class JobRef:
 
         NotOffered where another kubelet than ours runs them: it knows only the signal of the image or the container.
         """
-        select = Select(namespace=self.namespace, labels=f"{labels.OWNER_NAME}={self.name}")
+        select = Select(namespace=self.namespace, labels=f"{well_known_labels.OWNER_NAME}={self.name}")
         pods = [pod for pod in self.cluster.list(PODS, select).items if has_processes(pod)]
         if any(not is_ours(pod) for pod in pods):
             raise NotOffered(
                 f"the pods of {self} are run by another kubelet, which stops containers by their own signal only; set "
                 "lifecycle.stopSignal in the job's template, or leave --signal out"
             )
-        change = {"metadata": {"annotations": {labels.STOP_SIGNAL: word}}}
+        change = {"metadata": {"annotations": {well_known_labels.STOP_SIGNAL: word}}}
         for pod in pods:
             self.cluster.patch(PODS, key_of(pod), change)
 
@@ -194,7 +194,7 @@ class JobRef:
                 f"{self} has ended ({phase.value}); `paceline rerun {self.name}` runs it again as a new job"
             )
         # The revision makes the wish a new one, and the same one when it is sent twice.
-        change: Object = {"metadata": {"annotations": {labels.RESTART: f"after-{revision_of(job)}"}}}
+        change: Object = {"metadata": {"annotations": {well_known_labels.RESTART: f"after-{revision_of(job)}"}}}
         if phase is Phase.PAUSED:
             change["spec"] = {"runMode": {"pause": {"enabled": False}}}
         self.cluster.patch(self.kind.where, (self.namespace, self.name), change)

@@ -3,11 +3,11 @@
 from types import TracebackType
 from typing import Self
 
+from paceline.apimachinery.meta import Object
 from paceline.client import requests, responses
-from paceline.client.cluster import Page, Select
-from paceline.client.direct import DirectCluster
-from paceline.objects.meta import Object
-from paceline.sdk.dial import Dial
+from paceline.client.interface import Page, Select
+from paceline.client.sync import DirectCluster
+from paceline.sdk.connection import Dial
 from paceline.sdk.discovery import Kind, Kinds
 
 # A server that cannot print tables answers with the list itself.

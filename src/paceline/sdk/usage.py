@@ -4,13 +4,13 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from paceline.client.cluster import NODES as CLUSTER_NODES
-from paceline.client.cluster import Collection, Page, Select
-from paceline.client.direct import DirectCluster
+from paceline.apimachinery.meta import Object, labels_of, name_of, namespace_of
+from paceline.apimachinery.quantity import milli, whole
+from paceline.client.interface import NODES as CLUSTER_NODES
+from paceline.client.interface import Collection, Page, Select
+from paceline.client.sync import DirectCluster
 from paceline.errors import Missing, NotOffered
-from paceline.objects import labels
-from paceline.objects.meta import Object, labels_of, name_of, namespace_of
-from paceline.objects.quantity import milli, whole
+from paceline.model import well_known_labels
 
 PODS = Collection(group="metrics.k8s.io", version="v1beta1", plural="pods")
 NODES = Collection(group="metrics.k8s.io", version="v1beta1", plural="nodes", namespaced=False)
@@ -68,8 +68,8 @@ def used_by_jobs(cluster: DirectCluster, namespace: str) -> tuple[Used, ...]:
     by_job: dict[tuple[str, str, str], list[Object]] = {}
     for pod in _read(cluster, PODS, namespace).items:
         told = labels_of(pod)
-        if owner := told.get(labels.OWNER_NAME):
-            by_job.setdefault((namespace_of(pod), owner, told.get(labels.OWNER_KIND, "")), []).append(pod)
+        if owner := told.get(well_known_labels.OWNER_NAME):
+            by_job.setdefault((namespace_of(pod), owner, told.get(well_known_labels.OWNER_KIND, "")), []).append(pod)
     return tuple(
         _sum(where, name, (usage for pod in pods for usage in _usages(pod)), pods=len(pods))
         for (where, name, _), pods in sorted(by_job.items())

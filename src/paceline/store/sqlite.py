@@ -9,9 +9,9 @@ from itertools import chain as joined
 from pathlib import Path
 
 from paceline.errors import Busy, PacelineError, Unavailable
-from paceline.store import file
-from paceline.store.chain import Head, Total, chained, link, sum_of, sum_of_head
-from paceline.store.log import Op, Record
+from paceline.store import sqlite_schema
+from paceline.store.backend import Op, Record
+from paceline.store.checksums import Head, Total, chained, link, sum_of, sum_of_head
 
 READ_CURRENT = "SELECT revision, key, op, created, value, sum FROM current ORDER BY revision"
 READ_LOG = "SELECT revision, key, op, created, value, sum, chain, total FROM log WHERE revision > ? ORDER BY revision"
@@ -64,12 +64,12 @@ class SqliteLog:
             raise Unavailable(f"{self._path}: the log is already open; close it first")
         with ExitStack() as undo:
             try:
-                file.lock(self._path, undo)
+                sqlite_schema.lock(self._path, undo)
                 # A clean shutdown leaves no write-ahead log.
                 self._is_checkpointed = not self._path.with_name(f"{self._path.name}-wal").exists()
-                file.create(self._path)
-                with file.translate_errors(self._path):
-                    db = file.connect(self._path, undo)
+                sqlite_schema.create(self._path)
+                with sqlite_schema.translate_errors(self._path):
+                    db = sqlite_schema.connect(self._path, undo)
                     head = self._head_at(db, NEWEST)
             except OSError as error:
                 raise Unavailable(f"{self._path}: {error.strerror}; make it writable, then start again") from error
@@ -83,8 +83,8 @@ class SqliteLog:
     def look(self) -> int:
         """Open the file for reading, also while another process uses it; all reads see the state at this call."""
         with ExitStack() as undo:
-            with file.translate_errors(self._path):
-                self._db = file.look(self._path, undo)
+            with sqlite_schema.translate_errors(self._path):
+                self._db = sqlite_schema.look(self._path, undo)
                 head = self._head_at(self._db, NEWEST)
             self._release = undo.pop_all()
         return head.revision
@@ -97,7 +97,7 @@ class SqliteLog:
         records = tuple(_record(row, self._path) for row in rows)
         total = Total().change(gone=(), come=(row[5] for row in rows if isinstance(row[5], bytes)))
         if total != head.total:
-            raise file.damaged(
+            raise sqlite_schema.damaged(
                 self._path, f"the current objects at revision {head.revision} are not those that were written"
             )
         return records
@@ -119,7 +119,7 @@ class SqliteLog:
             if total is not None:
                 chain = link(chain, _bytes(total))
             if chain != written:
-                raise file.damaged(self._path, f"its log is broken before or at revision {revision}")
+                raise sqlite_schema.damaged(self._path, f"its log is broken before or at revision {revision}")
 
     def compacted(self) -> int:
         """Return the revision up to which the history is compacted."""
@@ -174,7 +174,7 @@ class SqliteLog:
         with self._transaction() as db:
             head, base = self._head_at(db, revision), self._base(db)
             if revision > base.revision:
-                file.write_base(db, replace(head, revision=revision))
+                sqlite_schema.write_base(db, replace(head, revision=revision))
             db.execute("DELETE FROM log WHERE revision <= ?", (revision,))
             self._head = None
 
@@ -183,7 +183,7 @@ class SqliteLog:
         with self._transaction() as db:
             head = self._head_at(db, NEWEST)
             chain = link(head.chain, repr(revision).encode())
-            file.write_base(db, Head(revision=revision, chain=chain, total=head.total))
+            sqlite_schema.write_base(db, Head(revision=revision, chain=chain, total=head.total))
             db.execute("DELETE FROM log")
             self._head = None
 
@@ -225,7 +225,7 @@ class SqliteLog:
     def close(self) -> None:
         """Close the file and release its lock; closing it again has no effect."""
         self._db = self._head = None
-        with file.translate_errors(self._path):
+        with sqlite_schema.translate_errors(self._path):
             self._release.close()
 
     def _head_at(self, db: sqlite3.Connection, revision: int) -> Head:
@@ -243,7 +243,7 @@ class SqliteLog:
             base = Head(revision=revision, chain=chain, total=Total.of(total) if total else None)
             if sum_of_head(base) == row[3]:
                 return base
-        raise file.damaged(self._path, "the row that stores where the log begins is damaged")
+        raise sqlite_schema.damaged(self._path, "the row that stores where the log begins is damaged")
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -261,7 +261,7 @@ class SqliteLog:
     def _using(self) -> Iterator[sqlite3.Connection]:
         if self._db is None:
             raise Unavailable(f"{self._path}: the log is not open")
-        with file.translate_errors(self._path):
+        with sqlite_schema.translate_errors(self._path):
             yield self._db
 
 
@@ -277,7 +277,7 @@ def _total_after(db: sqlite3.Connection, head: Head, batch: Iterable[tuple[Recor
 def _record(row: Row, path: Path) -> Record:
     revision, key, op, created, value, checksum = row
     if not isinstance(value, bytes) or sum_of((revision, key, op, created), value) != checksum:
-        raise file.damaged(path, f"{key} at revision {revision} is damaged")
+        raise sqlite_schema.damaged(path, f"{key} at revision {revision} is damaged")
     return Record(revision=revision, key=key, op=Op(op), value=value, created=created)
 
 

@@ -3,13 +3,13 @@
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+from paceline.effects import Blocking
 from paceline.errors import Unavailable
-from paceline.store.feed import Feed, Watch
+from paceline.store.backend import Log, Op, Record
+from paceline.store.group_commit import Render, Writer
+from paceline.store.index import State, Stored
 from paceline.store.limits import DEFAULTS, Limits
-from paceline.store.log import Log, Op, Record
-from paceline.store.state import State, Stored
-from paceline.store.writer import Render, Writer
-from paceline.world import Blocking
+from paceline.store.watch_hub import Feed, Watch
 
 __all__ = ["Render", "Store", "Stored"]
 

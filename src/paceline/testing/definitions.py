@@ -2,12 +2,12 @@
 
 import time
 
-from paceline.client.cluster import CRDS, Collection
-from paceline.client.direct import DirectCluster
+from paceline.apimachinery.builtin.registry import builtin_components
+from paceline.client.interface import CRDS, Collection
+from paceline.client.sync import DirectCluster
 from paceline.errors import Busy, Missing, Unavailable
-from paceline.kinds import catalog
-from paceline.kinds.kind import VERSION
-from paceline.objects.builtin.served import builtin_components
+from paceline.kinds import registry
+from paceline.kinds.kind_types import VERSION
 
 _SERVED_SECONDS = 30.0
 _POLL_SECONDS = 0.05
@@ -15,7 +15,7 @@ _POLL_SECONDS = 0.05
 
 def define_kinds(cluster: DirectCluster) -> None:
     """Store the definition of every kind and return once all of them are served."""
-    definitions = catalog.crds(builtin_components())
+    definitions = registry.crds(builtin_components())
     for definition in definitions:
         cluster.create(CRDS, definition)
     deadline = time.monotonic() + _SERVED_SECONDS

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from paceline.assembly.hold import holder
-from paceline.assembly.network import close
-from paceline.assembly.settings import Settings
 from paceline.errors import Unavailable
-from paceline.node.shim import start_ticks
+from paceline.host.lockfile import holder
+from paceline.host.network.pod_bridge import close
+from paceline.node.runtime.shim import start_ticks
+from paceline.settings import Settings
 
 COMMAND_SECONDS = 120.0
 WAIT_SECONDS = 120.0

@@ -4,18 +4,18 @@ import asyncio
 
 import pytest
 
-from paceline.api.app import make_app
-from paceline.api.definitions import LiveKinds
-from paceline.api.gate import Gate, hashed
-from paceline.api.server import Server
-from paceline.api.visits import Visits
-from paceline.objects.builtin.served import builtin_components, builtin_resources
-from paceline.objects.faults import not_found
-from paceline.objects.scheme import Column, Resource, Scheme
+from paceline.apimachinery.builtin.registry import builtin_components, builtin_resources
+from paceline.apimachinery.field_errors import not_found
+from paceline.apimachinery.scheme import Column, Resource, Scheme
+from paceline.apiserver.activity import Visits
+from paceline.apiserver.app import make_app
+from paceline.apiserver.auth.authentication import Gate, hashed
+from paceline.apiserver.config import Server
+from paceline.apiserver.crd.registry import LiveKinds
 from paceline.store.limits import Limits
-from paceline.store.memory import MemoryLog
 from paceline.store.store import Store
-from paceline.testing.world import SimBlocking, sim_world
+from paceline.testing.memory_backend import MemoryLog
+from paceline.testing.sim.effects import SimBlocking, sim_world
 from tests.unit.api.client import HOST, TOKEN, Client
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.api.body import duplicates
-from paceline.api.json_words import what_is_wrong
+from paceline.apiserver.encoding.json_errors import what_is_wrong
+from paceline.apiserver.encoding.request_body import duplicates
 from tests.unit.api.client import CONFIG_MAPS, config_map
 
 YAML = "application/yaml"

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from paceline.api.sharing import ADDRESSES, NODE_PORTS, Shares
+from paceline.apiserver.admission.service_allocator import ADDRESSES, NODE_PORTS, Shares
 from tests.unit.api.client import CONFIG_MAPS, NAMESPACE, PODS, TABLE, pod
 
 SERVICES = f"{NAMESPACE}/services"

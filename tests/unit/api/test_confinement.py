@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from paceline.api.app import make_app
-from paceline.api.confinement import lifted
-from paceline.api.definitions import LiveKinds
-from paceline.api.gate import Gate, hashed
-from paceline.api.server import Server
-from paceline.api.tokens import AccountTokens
-from paceline.objects.builtin.served import builtin_components, builtin_resources
-from paceline.objects.scheme import Scheme
+from paceline.apimachinery.builtin.registry import builtin_components, builtin_resources
+from paceline.apimachinery.scheme import Scheme
+from paceline.apiserver.admission.confinement import lifted
+from paceline.apiserver.app import make_app
+from paceline.apiserver.auth.authentication import Gate, hashed
+from paceline.apiserver.auth.service_account_tokens import AccountTokens
+from paceline.apiserver.config import Server
+from paceline.apiserver.crd.registry import LiveKinds
 from tests.unit.api.client import HOST, PODS, TOKEN, WIDGETS, Client
 from tests.unit.api.conftest import WIDGET
 from tests.unit.api.test_tokens import ACCOUNTS, token_of

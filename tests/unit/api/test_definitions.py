@@ -2,12 +2,12 @@
 
 import pytest
 
-from paceline.api.app import make_app
-from paceline.api.definitions import LiveKinds
-from paceline.api.gate import Gate, hashed
-from paceline.api.server import Server
-from paceline.objects.builtin.served import builtin_components, builtin_resources
-from paceline.objects.scheme import Scheme
+from paceline.apimachinery.builtin.registry import builtin_components, builtin_resources
+from paceline.apimachinery.scheme import Scheme
+from paceline.apiserver.app import make_app
+from paceline.apiserver.auth.authentication import Gate, hashed
+from paceline.apiserver.config import Server
+from paceline.apiserver.crd.registry import LiveKinds
 from tests.unit.api.client import HOST, MERGE, TABLE, TOKEN, Client
 from tests.unit.api.definitions import CRDS, LAMPS, conditions, definition, lamp, version
 

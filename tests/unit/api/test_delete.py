@@ -2,7 +2,7 @@
 
 import pytest
 
-from paceline.api.delete import TOGETHER
+from paceline.apiserver.handlers.delete import TOGETHER
 from tests.unit.api.client import CONFIG_MAPS, NAMESPACE, PODS, WIDGETS, config_map, pod, widget
 
 

@@ -2,7 +2,7 @@
 
 import json
 
-from paceline.objects.builtin.served import kubernetes_version
+from paceline.apimachinery.builtin.registry import kubernetes_version
 
 ALL = (
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from paceline.api import welcome
-from paceline.api.exchange import Account, Caller
-from paceline.api.fairness import POD_UID, Fairness, Shares
-from paceline.api.refusal import Refusal
+from paceline.apiserver.auth import stream_expiry
+from paceline.apiserver.fairness import POD_UID, Fairness, Shares
+from paceline.apiserver.http_types import Account, Caller
+from paceline.apiserver.status_errors import Refusal
 from tests.unit.api.client import CONFIG_MAPS, PODS, Following, scope_of
 from tests.unit.api.test_tokens import ACCOUNTS, bound_to, make_pod, token_of
 from tests.unit.api.test_tokens import client as account_client
@@ -125,7 +125,7 @@ class Stream:
 @pytest.fixture
 def quick(monkeypatch):
     """Streams ask very often whether they may go on."""
-    monkeypatch.setattr(welcome, "AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(stream_expiry, "AGAIN_SECONDS", 0.01)
 
 
 @pytest.mark.usefixtures("quick")
@@ -163,7 +163,7 @@ async def test_a_watch_ends_when_its_token_runs_out(client, world):
 
 
 def test_streams_end_within_five_seconds():
-    assert welcome.AGAIN_SECONDS < 5
+    assert stream_expiry.AGAIN_SECONDS < 5
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"])

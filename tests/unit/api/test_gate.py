@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from paceline.api.gate import MAX_BODY_BYTES, USE_INSTEAD
+from paceline.apiserver.auth.authentication import MAX_BODY_BYTES, USE_INSTEAD
 from tests.unit.api.client import CONFIG_MAPS, HOST, PODS, TOKEN, config_map, scope_of
 
 REFUSED = {

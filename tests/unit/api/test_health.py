@@ -3,7 +3,7 @@
 import pytest
 
 from paceline.errors import Unavailable
-from paceline.store.memory import MemoryLog
+from paceline.testing.memory_backend import MemoryLog
 from tests.unit.api.client import CONFIG_MAPS, config_map
 
 NO_TOKEN = {"authorization": None}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from paceline.api.body import MAX_DEPTH
+from paceline.apiserver.encoding.request_body import MAX_DEPTH
 from tests.unit.api.client import CONFIG_MAPS, JSON_PATCH, MERGE, PODS, STRATEGIC, WIDGETS, config_map, pod, widget
 
 DOCUMENTS = {

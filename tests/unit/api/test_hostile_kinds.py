@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from paceline.api.app import make_app
-from paceline.api.gate import Gate, hashed
-from paceline.api.server import Server
-from paceline.assembly.kinds import fixed_kinds, full_scheme
+from paceline.apiserver.app import make_app
+from paceline.apiserver.auth.authentication import Gate, hashed
+from paceline.apiserver.config import Server
+from paceline.cluster.crd_install import fixed_kinds, full_scheme
 from paceline.errors import Invalid
-from paceline.kinds import catalog
+from paceline.kinds import registry
 from tests.unit.api.client import HOST, MERGE, TOKEN, Client
 from tests.unit.api.test_hostile import mutated, places
 
@@ -91,17 +91,17 @@ def collection(kind):
 
 def carried_on(obj):
     """Do with a job that was taken what the job controller does first."""
-    if catalog.kind_of(obj) is None:
+    if registry.kind_of(obj) is None:
         return
     try:
-        if not catalog.faults(obj):
-            catalog.expand(obj, {})
+        if not registry.faults(obj):
+            registry.expand(obj, {})
     except (Invalid, KeyError):
         return  # A port that nobody gave it is the controller's business.
 
 
 def test_there_is_an_example_of_every_kind():
-    kinds = {kind.kind for kind in catalog.KINDS if not kind.alias_of}
+    kinds = {kind.kind for kind in registry.KINDS if not kind.alias_of}
     assert kinds <= EXAMPLES.keys()
 
 

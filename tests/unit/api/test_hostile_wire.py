@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from paceline.api.gate import read_body
-from paceline.api.refusal import Refusal
+from paceline.apiserver.auth.authentication import read_body
+from paceline.apiserver.status_errors import Refusal
 from tests.differential.servers import ours
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from paceline.api.gate import Gate, hashed
+from paceline.apiserver.auth.authentication import Gate, hashed
 from paceline.store.limits import Limits
 from tests.contract.subjects import our_app
 from tests.unit.api.client import HOST, JSON_PATCH, MERGE, STRATEGIC, TOKEN, Client

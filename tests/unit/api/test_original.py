@@ -5,8 +5,8 @@ import json
 import pytest
 import yaml
 
-from paceline.api.yaml_answers import MAX_BYTES
-from paceline.objects.yaml_tree import read_trees
+from paceline.apimachinery.yaml_reader import read_trees
+from paceline.apiserver.encoding.yaml_response import MAX_BYTES
 from tests.unit.api.client import CONFIG_MAPS, NAMESPACE, PODS, WIDGETS
 
 YAML = "application/yaml"

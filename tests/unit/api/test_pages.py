@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from paceline.api.visits import MAX_SERVICES
+from paceline.apiserver.activity import MAX_SERVICES
 from tests.unit.api.client import HOST, NAMESPACE, PODS, pod
 from tests.unit.api.test_exec import meet
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from paceline.api.protobuf import MAGIC, PROTOBUF, decode
+from paceline.apiserver.encoding.protobuf import MAGIC, PROTOBUF, decode
 from paceline.errors import Malformed
 from tests.unit.api.client import CONFIG_MAPS, NAMESPACE
 

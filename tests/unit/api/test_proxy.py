@@ -2,7 +2,7 @@
 
 import pytest
 
-from paceline.api.gate import MAX_BODY_BYTES
+from paceline.apiserver.auth.authentication import MAX_BODY_BYTES
 from paceline.errors import Busy
 from tests.unit.api.client import HOST, NAMESPACE, PODS, TOKEN, pod
 from tests.unit.api.test_exec import meet

@@ -6,8 +6,8 @@ import orjson
 import pytest
 import yaml
 
-from paceline.api import app
-from paceline.api.render import SOME
+from paceline.apiserver import app
+from paceline.apiserver.encoding.negotiation import SOME
 from tests.unit.api.client import CONFIG_MAPS, NAMESPACE, PODS, TABLE, WIDGETS, config_map, pod, scope_of, widget
 
 # As many revisions does the store of these tests keep.

@@ -2,10 +2,10 @@
 
 import pytest
 
-from paceline.api.exchange import Caller
-from paceline.api.gate import ANYONE, PUBLIC, Gate
-from paceline.api.routes import ABOUT, CALLERS, COLLECTION, HEALTH, OBJECT, VERBS, Callers
-from paceline.assembly.kinds import full_scheme
+from paceline.apiserver.auth.authentication import ANYONE, PUBLIC, Gate
+from paceline.apiserver.http_types import Caller
+from paceline.apiserver.routes import ABOUT, CALLERS, COLLECTION, HEALTH, OBJECT, VERBS, Callers
+from paceline.cluster.crd_install import full_scheme
 from tests.unit.api.client import NAMESPACE, PODS
 from tests.unit.api.test_exec import meet
 

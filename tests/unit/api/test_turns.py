@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from paceline.api.app import make_app
-from paceline.api.aside import LARGE_BYTES
-from paceline.api.definitions import LiveKinds
-from paceline.api.gate import Gate, hashed
-from paceline.api.server import Server
-from paceline.assembly.machine import OneThread
-from paceline.objects.builtin.served import builtin_components, builtin_resources
-from paceline.objects.scheme import Scheme
+from paceline.apimachinery.builtin.registry import builtin_components, builtin_resources
+from paceline.apimachinery.scheme import Scheme
+from paceline.apiserver.app import make_app
+from paceline.apiserver.auth.authentication import Gate, hashed
+from paceline.apiserver.config import Server
+from paceline.apiserver.crd.registry import LiveKinds
+from paceline.apiserver.slicing import LARGE_BYTES
+from paceline.host.effects import OneThread
 from tests.unit.api.client import CONFIG_MAPS, HOST, TABLE, TOKEN, Client
 from tests.unit.api.test_linear import owner
 

@@ -6,13 +6,13 @@ import itertools
 import orjson
 import pytest
 
-from paceline.api import watch
-from paceline.api.render import Form
-from paceline.api.select import Selection
-from paceline.assembly.kinds import full_scheme
-from paceline.objects.selector import parse_labels
-from paceline.store.feed import Feed
-from paceline.store.log import Op, Record
+from paceline.apimachinery.selector import parse_labels
+from paceline.apiserver.encoding.negotiation import Form
+from paceline.apiserver.handlers import watch
+from paceline.apiserver.handlers.selection import Selection
+from paceline.cluster.crd_install import full_scheme
+from paceline.store.backend import Op, Record
+from paceline.store.watch_hub import Feed
 from tests.unit.api.client import CONFIG_MAPS, PODS, TABLE, config_map, pod, scope_of
 
 LISTEN = {"watch": "1"}

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from paceline.api.change import is_same
+from paceline.apiserver.object_strategy import is_same
 from tests.unit.api.client import CONFIG_MAPS, JSON_PATCH, NAMESPACE, PODS, STRATEGIC, WIDGETS, config_map, pod, widget
 
 

@@ -1,7 +1,7 @@
 """What earlier runs left in the kernel's tree is swept, and nothing that is only just being made."""
 
-from paceline.assembly.cgroups import YOUNG_SECONDS, sweep
-from paceline.node.limits import Cgroups
+from paceline.host.cgroups import YOUNG_SECONDS, sweep
+from paceline.node.runtime.cgroup_limits import Cgroups
 
 
 def test_a_group_that_a_container_is_about_to_enter_is_not_swept(tmp_path):

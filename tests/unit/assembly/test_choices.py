@@ -2,9 +2,9 @@
 
 import pytest
 
-from paceline.assembly.mapped import chosen_images
-from paceline.assembly.settings import Settings
+from paceline.cluster.config.image_map import chosen_images
 from paceline.errors import Invalid, Malformed
+from paceline.settings import Settings
 
 
 def rows(home, text=None, *typed):

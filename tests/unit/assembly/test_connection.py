@@ -7,9 +7,9 @@ import logging
 
 import pytest
 
-from paceline.assembly import connection as subject
-from paceline.assembly.front import HEAD_BYTES, HEAD_FIELDS, Bounds, Front
-from paceline.assembly.listen import loopback_socket, serve
+from paceline.host import http_connection as subject
+from paceline.host.asgi_server import loopback_socket, serve
+from paceline.host.connection_limits import HEAD_BYTES, HEAD_FIELDS, Bounds, Front
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n"
 

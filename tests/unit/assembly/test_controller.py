@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 from tests.contract.subjects import our_app
 
-from paceline.api.gate import Gate, hashed
-from paceline.assembly.controller import TOKEN_SECONDS, Choice, check, find_access, pod_token
-from paceline.client.access import Access
-from paceline.client.local import IN_PROCESS, LocalCluster
+from paceline.apiserver.auth.authentication import Gate, hashed
+from paceline.client.in_process import IN_PROCESS, LocalCluster
+from paceline.client.rest_config import Access
+from paceline.cluster.external_controllers import TOKEN_SECONDS, Choice, check, find_access, pod_token
 from paceline.errors import Unavailable
-from paceline.testing.world import SimClock
+from paceline.testing.sim.effects import SimClock
 
 
 def test_a_token_that_is_replaced_is_read_again_in_time():

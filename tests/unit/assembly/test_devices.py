@@ -8,11 +8,11 @@ import subprocess
 
 import pytest
 
-from paceline.assembly.declared import chosen_devices, device_row
-from paceline.assembly.devices import find_supplies
-from paceline.assembly.settings import Settings
+from paceline.cluster.config.devices import chosen_devices, device_row
 from paceline.errors import Invalid
-from paceline.node.host import Device, Supply
+from paceline.host.device_discovery import find_supplies
+from paceline.node.host_info import Device, Supply
+from paceline.settings import Settings
 
 # As much of the library as counting takes: two GPUs, the second of which does not answer when `broken` is set.
 LIBRARY = """

@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from paceline.assembly import entry
-from paceline.assembly.entry import OpenPorts
-from paceline.client.wire import Place
+from paceline.client.http.http1 import Place
 from paceline.errors import Unavailable
+from paceline.host.network import tcp_proxy
+from paceline.host.network.tcp_proxy import OpenPorts
 
 HERE = "127.0.0.9"
 SECONDS = 15
@@ -117,7 +117,7 @@ async def test_a_pod_that_does_not_listen_is_not_waited_for(port):
 
 
 async def test_no_more_callers_than_may_be_are_let_in_and_the_next_one_waits(port, monkeypatch):
-    monkeypatch.setattr(entry, "MOST_CALLERS", 1)
+    monkeypatch.setattr(tcp_proxy, "MOST_CALLERS", 1)
     came = []
 
     async def greet(reader, writer):
@@ -168,4 +168,4 @@ async def test_a_port_that_somebody_has_is_told_to_be(port):
 
 async def test_an_address_that_the_machine_does_not_have_is_told_to_be_none():
     with pytest.raises(Unavailable, match="`paceline up --external-address` chooses another"):
-        entry.listening("192.0.2.1", 0)
+        tcp_proxy.listening("192.0.2.1", 0)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from paceline.assembly.external import is_from_here_only, own_address
+from paceline.cluster.config.external_address import is_from_here_only, own_address
 from paceline.errors import Invalid
 
 

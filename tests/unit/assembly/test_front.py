@@ -4,7 +4,7 @@ import resource
 
 import pytest
 
-from paceline.assembly.front import LOCAL, Bounds, Front, peer_of
+from paceline.host.connection_limits import LOCAL, Bounds, Front, peer_of
 
 BOUNDS = Bounds(all=8, local=5, peer=3)
 

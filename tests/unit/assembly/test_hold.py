@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from paceline.assembly.hold import TRIES, hold, holder, is_ready, say_ready
 from paceline.errors import Unavailable
+from paceline.host.lockfile import TRIES, hold, holder, is_ready, say_ready
 
 
 def test_the_holder_is_named_while_it_holds(tmp_path):

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from paceline.assembly.controller import HOME
-from paceline.assembly.installation import ACCOUNT, controller_manifests, definitions
+from paceline.cluster.external_controllers import HOME
+from paceline.cluster.install_manifests import ACCOUNT, controller_manifests, definitions
 
 # What all annotations of an object may hold together; `kubectl apply` keeps the whole object in one.
 MOST_BYTES = 256 * 1024

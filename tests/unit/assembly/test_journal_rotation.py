@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from paceline.assembly.journal import OLD_LOGS, follow_log, open_log
+from paceline.cluster.logs import OLD_LOGS, follow_log, open_log
 
 # Logs lines of its own through one handler, as control, agent and supervisor do, into a file of a few kilobytes.
 PROGRAM = """

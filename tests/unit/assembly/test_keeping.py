@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from paceline.assembly.keeping import chosen_policy
-from paceline.assembly.settings import Settings
+from paceline.cluster.config.log_retention import chosen_policy
 from paceline.errors import Invalid
-from paceline.node.history import Policy
+from paceline.node.logs.archive import Policy
+from paceline.settings import Settings
 
 
 def policy(home, text):

@@ -12,11 +12,11 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from paceline.assembly.certificates import make_certificates
-from paceline.assembly.keys import Keys, prepare_keys
-from paceline.assembly.machine import real_world
-from paceline.assembly.settings import Settings
-from paceline.world import World
+from paceline.cluster.certificates import make_certificates
+from paceline.cluster.pki import Keys, prepare_keys
+from paceline.effects import World
+from paceline.host.effects import real_world
+from paceline.settings import Settings
 
 
 @pytest.fixture

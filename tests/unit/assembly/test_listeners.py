@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from paceline.assembly.listeners import is_theirs, sockets_at
-from paceline.node.shim import boot_id, start_ticks
-from paceline.world import Identity
+from paceline.effects import Identity
+from paceline.host.network.listening_sockets import is_theirs, sockets_at
+from paceline.node.runtime.shim import boot_id, start_ticks
 
 LISTENS = """
 import socket, sys

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from paceline.assembly.host import look_at_host, node_name
-from paceline.assembly.machine import OneThread, RealFiles, RealIds, real_world
-from paceline.node import shim
-from paceline.testing.world import SimClock, SimFiles, SimIds, sim_world
-from paceline.world import Identity
+from paceline.cluster.host_facts import look_at_host, node_name
+from paceline.effects import Identity
+from paceline.host.effects import OneThread, RealFiles, RealIds, real_world
+from paceline.node.runtime import shim
+from paceline.testing.sim.effects import SimClock, SimFiles, SimIds, sim_world
 
 
 @pytest.fixture(params=["real", "simulated"])

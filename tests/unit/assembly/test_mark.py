@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from paceline.assembly.mark import MarkedLog, read_mark
 from paceline.errors import Unavailable
-from paceline.store.log import Op, Record
+from paceline.store.backend import Op, Record
+from paceline.store.high_water_mark import MarkedLog, read_mark
 from paceline.store.sqlite import SqliteLog
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from paceline.assembly.host import may_mount
-from paceline.assembly.mounts import RealMounts, places
-from paceline.node.host import Blocked
-from paceline.node.mounting import Mounted
+from paceline.cluster.host_facts import may_mount
+from paceline.host.mounts import RealMounts, places
+from paceline.node.host_info import Blocked
+from paceline.node.volumes.mounter import Mounted
 
 pytestmark = pytest.mark.skipif(not may_mount(), reason="needs the right to mount")
 MEMORY = Mounted(kind="tmpfs", source="tmpfs", options=("size=65536",))

@@ -7,8 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.assembly.netlink import Line, attribute, attributes, find_link, links, message, messages, nested, routed
-from paceline.assembly.network import missing_rights
+from paceline.host.network.netlink import (
+    Line,
+    attribute,
+    attributes,
+    find_link,
+    links,
+    message,
+    messages,
+    nested,
+    routed,
+)
+from paceline.host.network.pod_bridge import missing_rights
 
 
 @given(st.dictionaries(st.integers(1, 0x3FFF), st.binary(max_size=50), max_size=8))

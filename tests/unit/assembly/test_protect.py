@@ -5,9 +5,9 @@ import stat
 
 import pytest
 
-from paceline.assembly.protect import close_home, private_folders, sweep_memory
-from paceline.assembly.settings import Settings
 from paceline.errors import Unavailable
+from paceline.host.home_protection import close_home, private_folders, sweep_memory
+from paceline.settings import Settings
 
 
 def mode(path):

@@ -5,14 +5,14 @@ from contextlib import closing
 
 import pytest
 
-from paceline.assembly.clock import RealClock
-from paceline.assembly.hold import hold
-from paceline.assembly.mark import MarkedLog, read_mark
-from paceline.assembly.recovery import LEAP, accept_loss, back_up, check_store, restore
-from paceline.assembly.settings import Settings
+from paceline.cluster.backup import LEAP, accept_loss, back_up, check_store, restore
 from paceline.errors import Unavailable
-from paceline.store.copies import Contents
-from paceline.store.log import Op, Record
+from paceline.host.clock import RealClock
+from paceline.host.lockfile import hold
+from paceline.settings import Settings
+from paceline.store.backend import Op, Record
+from paceline.store.backup import Contents
+from paceline.store.high_water_mark import MarkedLog, read_mark
 from paceline.store.sqlite import SqliteLog
 
 CLOCK = RealClock()

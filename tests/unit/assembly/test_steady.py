@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from paceline.assembly.clock import RealClock
-from paceline.assembly.steady import RECORD_SECONDS, ClockKeeper, ClusterClock, open_clock, start_clock, uptime
-from paceline.testing.simloop import run_simulated
-from paceline.testing.world import START, SimBlocking, SimWorld, sim_world
+from paceline.host.clock import RealClock
+from paceline.host.cluster_clock import RECORD_SECONDS, ClockKeeper, ClusterClock, open_clock, start_clock, uptime
+from paceline.testing.sim.effects import START, SimBlocking, SimWorld, sim_world
+from paceline.testing.sim.loop import run_simulated
 
 PLACE = Path("/home/clock.json")
 JUMPS = {

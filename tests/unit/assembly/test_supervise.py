@@ -2,7 +2,7 @@
 
 import pytest
 
-from paceline.assembly.supervise import MOST_PAUSE_SECONDS, Exit, pause_after
+from paceline.cluster.supervisor import MOST_PAUSE_SECONDS, Exit, pause_after
 
 
 def test_pauses_grow_to_a_bound():

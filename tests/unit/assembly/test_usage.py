@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from paceline.assembly.usage import below, children_in, measure, processes
-from paceline.node.shim import boot_id, start_ticks
-from paceline.world import Identity
+from paceline.effects import Identity
+from paceline.host.proc_stats import below, children_in, measure, processes
+from paceline.node.runtime.shim import boot_id, start_ticks
 
 MIB = 2**20
 # Works and holds memory in a child, so that only the whole family shows it.

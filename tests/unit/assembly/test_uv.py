@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from paceline.assembly.uv import cache_folder, find_uv, variables
+from paceline.environments.uv import cache_folder, find_uv, variables
 
 
 def told(tmp_path, **env):

@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from paceline.assembly.environments import Environments
-from paceline.assembly.recipes import Recipes
-from paceline.assembly.workshop import FIRST_SECONDS, FRESH_SECONDS, RealWorkshop
-from paceline.node.host import Blocked
-from paceline.testing.world import SimClock
+from paceline.environments.build_queue import FIRST_SECONDS, FRESH_SECONDS, RealWorkshop
+from paceline.environments.builder import Environments
+from paceline.environments.specs import Recipes
+from paceline.node.host_info import Blocked
+from paceline.testing.sim.effects import SimClock
 
 SECONDS = 15
 
@@ -186,7 +186,7 @@ async def test_how_far_a_build_is_can_be_read(tmp_path):
 
 async def test_no_uv_is_said_and_looked_for_again_soon(tmp_path, monkeypatch):
     place = Place(tmp_path, WORKS)
-    monkeypatch.setattr("paceline.assembly.environments.find_uv", lambda *_: None)
+    monkeypatch.setattr("paceline.environments.builder.find_uv", lambda *_: None)
     async with place.running():
         place.blocked()
         await place.changed()

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from paceline.cli.applications import member_rows
+from paceline.cli.output.applications import member_rows
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 

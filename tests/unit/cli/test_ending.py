@@ -1,7 +1,7 @@
 """What is said when a job has failed is the cause, also when its command never began."""
 
-from paceline.cli.ending import stage_failure
-from paceline.objects.status import Failure
+from paceline.cli.output.job_outcome import stage_failure
+from paceline.model.job_status import Failure
 
 
 def test_a_stage_that_failed_is_named_with_its_tools_own_words():

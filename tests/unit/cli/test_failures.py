@@ -3,8 +3,8 @@
 import pytest
 
 from paceline import errors
-from paceline.cli.failures import exit_code, messages
-from paceline.client.transport import Unreached
+from paceline.cli.exit_codes import exit_code, messages
+from paceline.client.http.transport import Unreached
 
 CODES = {
     errors.Malformed: 2,

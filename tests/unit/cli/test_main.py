@@ -52,13 +52,13 @@ def test_help_loads_nothing_heavy(tmp_path):
     loaded = modules_after("from paceline.cli.main import main; main(['--help'])", tmp_path)
 
     assert sorted(loaded.intersection(HEAVY)) == []
-    assert not any(name.startswith("paceline.cli.verbs") for name in loaded)
+    assert not any(name.startswith("paceline.cli.commands") for name in loaded)
 
 
 def test_get_loads_nothing_heavy(tmp_path):
     loaded = modules_after("from paceline.cli.main import main; main(['get'])", tmp_path)
 
-    assert "paceline.cli.verbs.get" in loaded
+    assert "paceline.cli.commands.jobs.get" in loaded
     assert sorted(loaded.intersection(HEAVY_FOR_GET)) == []
 
 

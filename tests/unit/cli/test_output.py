@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from paceline.cli.output import Output
+from paceline.cli.output.console import Output
 
 
 class Terminal(io.TextIOWrapper):

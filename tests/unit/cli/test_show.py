@@ -8,14 +8,14 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.cli import show
-from paceline.cli.describing import events_table, job_facts, replicas_table
-from paceline.cli.safe import ODD
-from paceline.cli.verbs.down import ask
-from paceline.objects.gang import Place
-from paceline.sdk.facts import status_of
+from paceline.cli.commands.cluster.down import ask
+from paceline.cli.output import formats
+from paceline.cli.output.describe import events_table, job_facts, replicas_table
+from paceline.cli.output.sanitize import ODD
+from paceline.model.gang import Place
 from paceline.sdk.job import in_order
-from paceline.sdk.members import MemberPod
+from paceline.sdk.job_summary import status_of
+from paceline.sdk.replica_pods import MemberPod
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
@@ -31,7 +31,7 @@ def job(phase="Running", **status):
 
 
 def test_a_job_in_a_row():
-    assert show.job_row(job(waiting="for worker-1"), NOON) == (
+    assert formats.job_row(job(waiting="for worker-1"), NOON) == (
         "digits",
         "PyTorchTrainingJob",
         "Running",
@@ -42,9 +42,9 @@ def test_a_job_in_a_row():
 
 
 def test_a_wide_row_tells_restarts_and_duration():
-    row = show.job_row(job(startTime="2030-01-01T11:59:30Z", attempt=2), NOON, is_wide=True)
+    row = formats.job_row(job(startTime="2030-01-01T11:59:30Z", attempt=2), NOON, is_wide=True)
 
-    assert len(row) == len(show.WIDE_JOB_HEADER)
+    assert len(row) == len(formats.WIDE_JOB_HEADER)
     assert row[4:6] == ("2", "30s")
 
 
@@ -52,7 +52,7 @@ def test_a_job_that_goes_says_so():
     going = job()
     going["metadata"]["deletionTimestamp"] = "2030-01-01T12:00:00Z"
 
-    assert show.job_row(going, NOON)[2] == "Deleting"
+    assert formats.job_row(going, NOON)[2] == "Deleting"
 
 
 TABLE = {
@@ -71,23 +71,23 @@ TABLES = {
 def test_tables_of_the_server(asked, header, rows):
     is_wide, has_namespace = asked
 
-    assert show.table_rows(TABLE, NOON, is_wide=is_wide, has_namespace=has_namespace) == (header, rows)
+    assert formats.table_rows(TABLE, NOON, is_wide=is_wide, has_namespace=has_namespace) == (header, rows)
 
 
 def test_a_server_without_tables_gives_names_and_ages():
     thing = {"metadata": {"name": "a", "creationTimestamp": "2030-01-01T11:00:00Z"}}
 
     for answer in ({"items": [thing]}, thing):
-        assert show.table_rows(answer, NOON, is_wide=False, has_namespace=False) == (("NAME", "AGE"), [("a", "60m")])
+        assert formats.table_rows(answer, NOON, is_wide=False, has_namespace=False) == (("NAME", "AGE"), [("a", "60m")])
 
 
 def test_one_object_is_shown_bare_and_several_as_a_list():
-    assert show.listed([{"a": 1}], is_one=True) == {"a": 1}
-    assert show.listed([{"a": 1}], is_one=False)["items"] == [{"a": 1}]
+    assert formats.listed([{"a": 1}], is_one=True) == {"a": 1}
+    assert formats.listed([{"a": 1}], is_one=False)["items"] == [{"a": 1}]
 
 
 def test_yaml_keeps_order_and_writes_scripts_as_blocks():
-    text = show.as_yaml({"z": 1, "a": "one\ntwo\n", "list": [{"b": "训练"}]})
+    text = formats.as_yaml({"z": 1, "a": "one\ntwo\n", "list": [{"b": "训练"}]})
 
     assert text == "z: 1\na: |\n  one\n  two\nlist:\n- b: 训练\n"
 
@@ -109,19 +109,19 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-@pytest.mark.parametrize("write", [show.as_json, show.as_yaml])
+@pytest.mark.parametrize("write", [formats.as_json, formats.as_yaml])
 def test_documents_cannot_order_a_terminal_about_and_mean_the_same(write, text):
     objects = {"a": text, text: ["训练", {"b": text}]}
     written = write(objects)
 
     assert not ODD.search(written)
     assert "训练" in written
-    assert (json.loads if write is show.as_json else yaml.safe_load)(written) == objects
+    assert (json.loads if write is formats.as_json else yaml.safe_load)(written) == objects
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_whatever_a_document_holds_it_means_the_same(text):
-    for written, read in ((show.as_json({"a": text}), json.loads), (show.as_yaml({"a": text}), yaml.safe_load)):
+    for written, read in ((formats.as_json({"a": text}), json.loads), (formats.as_yaml({"a": text}), yaml.safe_load)):
         assert not ODD.search(written)
         assert read(written) == {"a": text}
 

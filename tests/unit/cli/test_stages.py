@@ -1,7 +1,7 @@
 """Stages as people see them: one line each, with its state and the beginning of what it said."""
 
-from paceline.cli.stages import stages_table, values_of
-from paceline.objects.status import JobStatus
+from paceline.cli.output.stages import stages_table, values_of
+from paceline.model.job_status import JobStatus
 
 
 def told(*stages):

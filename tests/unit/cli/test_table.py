@@ -2,7 +2,7 @@
 
 import pytest
 
-from paceline.cli.table import columns, cut, pairs, table
+from paceline.cli.output.table import columns, cut, pairs, table
 
 
 def test_columns_are_aligned_and_lines_have_no_blanks_at_the_end():

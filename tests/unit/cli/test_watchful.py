@@ -4,13 +4,13 @@ import io
 
 import pytest
 
-from paceline.cli.output import Output
-from paceline.cli.screen import CLEAR, Screen
-from paceline.cli.watchful import Watcher, prefixed
-from paceline.objects.gang import Place
+from paceline.cli.output.console import Output
+from paceline.cli.output.follow import Watcher, prefixed
+from paceline.cli.output.live_display import CLEAR, Screen
+from paceline.model.gang import Place
 from paceline.sdk.follow import Ended, JobChanged, Logged, PodsChanged, Tick
-from paceline.sdk.members import MemberPod
-from paceline.sdk.sources import Lost
+from paceline.sdk.logs.sources import Lost
+from paceline.sdk.replica_pods import MemberPod
 
 
 class Clock:

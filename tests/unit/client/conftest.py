@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from paceline.client.access import Access
-from paceline.client.local import LocalCluster
-from paceline.testing.simloop import SimLoop
+from paceline.client.in_process import LocalCluster
+from paceline.client.rest_config import Access
+from paceline.testing.sim.loop import SimLoop
 from tests.unit.client.identities import make_identities
 from tests.unit.client.wire import Wire
 

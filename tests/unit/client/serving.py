@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 
-from paceline.client.wire import Place
+from paceline.client.http.http1 import Place
 
 
 @contextlib.asynccontextmanager

@@ -7,7 +7,7 @@ from contextlib import aclosing
 import orjson
 import pytest
 
-from paceline.client.agent import AgentSocket
+from paceline.client.kubelet import AgentSocket
 from paceline.errors import Busy, Malformed, Missing
 from tests.unit.client.wire import Stays, answer, chunked
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.client.cache import Cache
-from paceline.client.cluster import Change
+from paceline.client.interface import Change
 
 
 def test_what_is_newer_stays(pod):

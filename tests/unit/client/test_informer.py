@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from paceline.client.cluster import PODS, Change, Select
 from paceline.client.informer import Informer
+from paceline.client.interface import PODS, Change, Select
 
 
 def event(change, obj):

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from paceline.client.access import Access, from_json
 from paceline.client.kubeconfig import discover, in_cluster, load
+from paceline.client.rest_config import Access, from_json
 from paceline.errors import Unavailable
 
 HOME = Path("/home/ann")
@@ -207,7 +207,7 @@ def test_a_command_that_has_its_access_starts_quickly():
     """What a cold start cannot afford is not imported."""
     heavy = ("httptools", "asyncio", "yaml", "msgspec", "jsonschema_rs", "cryptography", "logging")
     program = (
-        "import sys, paceline.client.direct, paceline.client.access;"
+        "import sys, paceline.client.sync, paceline.client.rest_config;"
         f"print([name for name in {heavy} if name in sys.modules])"
     )
 

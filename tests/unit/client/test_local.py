@@ -5,8 +5,8 @@ from contextlib import aclosing
 
 import pytest
 
-from paceline.client.cluster import PODS, Select
-from paceline.client.local import MAX_CHUNKS, LocalCluster
+from paceline.client.in_process import MAX_CHUNKS, LocalCluster
+from paceline.client.interface import PODS, Select
 from paceline.errors import Missing
 
 NOT_FOUND = {"kind": "Status", "code": 404, "reason": "NotFound", "message": 'pods "a" not found'}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from paceline.client.queue import WorkQueue, run
+from paceline.client.workqueue import WorkQueue, run
 from paceline.errors import Busy, Conflict, Missing
 
 

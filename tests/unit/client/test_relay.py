@@ -7,9 +7,9 @@ import ssl
 import pytest
 from websockets.asyncio.server import serve
 
-from paceline.client.relay import Passing, join, kept, pass_on
-from paceline.client.transport import Unreached
-from paceline.client.wire import Place
+from paceline.client.http.http1 import Place
+from paceline.client.http.reverse_proxy import Passing, join, kept, pass_on
+from paceline.client.http.transport import Unreached
 from tests.unit.client.serving import server
 
 HOST = ("Host", "cluster.test")

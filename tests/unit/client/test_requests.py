@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.client import requests
-from paceline.client.cluster import NODES, PODS, Collection, PatchType, Select
+from paceline.client.interface import NODES, PODS, Collection, PatchType, Select
 from paceline.errors import Malformed
 
 JOBS = Collection(group="batch.tensorstack.dev", version="v1beta1", plural="genericjobs")

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.client.cluster import Change
+from paceline.client.interface import Change
 from paceline.client.requests import Response
 from paceline.client.responses import Lines, error_of, read_event, read_object, read_page, warnings_of
 from paceline.errors import (

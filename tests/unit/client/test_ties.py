@@ -1,6 +1,6 @@
 """Whoever follows very many objects gets of each only which one it is, whom it belongs to and what holds it."""
 
-from paceline.client.cluster import PODS, Change, Select
+from paceline.client.interface import PODS, Change, Select
 
 TIES = Select(only_ties=True)
 

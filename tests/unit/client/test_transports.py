@@ -10,11 +10,11 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from paceline.client.access import Access
-from paceline.client.cluster import PODS, Select
-from paceline.client.direct import DirectCluster
-from paceline.client.http import HttpCluster
-from paceline.client.transport import Unreached
+from paceline.client.http.cluster import HttpCluster
+from paceline.client.http.transport import Unreached
+from paceline.client.interface import PODS, Select
+from paceline.client.rest_config import Access
+from paceline.client.sync import DirectCluster
 from paceline.errors import Exists, Unavailable
 from tests.unit.client.wire import DROP, OK, Closes, Ignores, Stays, answer, chunked
 

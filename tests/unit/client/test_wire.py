@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import pytest
 import uvloop
 
-from paceline.client.access import Access
-from paceline.client.cluster import PODS
-from paceline.client.http import HttpCluster
-from paceline.client.pool import Pool
-from paceline.client.transport import Unreached
-from paceline.client.wire import MAX_HEAD_BYTES, MAX_HELD_BYTES, Broken, dial, head_of
+from paceline.client.http.cluster import HttpCluster
+from paceline.client.http.connection_pool import Pool
+from paceline.client.http.http1 import MAX_HEAD_BYTES, MAX_HELD_BYTES, Broken, dial, head_of
+from paceline.client.http.transport import Unreached
+from paceline.client.interface import PODS
+from paceline.client.rest_config import Access
 from paceline.errors import Malformed, Unavailable
 from tests.unit.client.serving import server
 
@@ -220,7 +220,7 @@ def test_what_nobody_asked_for_does_not_become_the_next_answer(run, method, said
 
 
 def test_what_comes_while_nobody_asks_ends_the_connection(run, monkeypatch):
-    monkeypatch.setattr("paceline.client.pool.KEEP_SECONDS", 1000.0)
+    monkeypatch.setattr("paceline.client.http.connection_pool.KEEP_SECONDS", 1000.0)
     is_answered, over, connections = asyncio.Event(), asyncio.Event(), []
 
     async def talks_on(reader, writer):
@@ -341,7 +341,7 @@ def test_a_request_that_nobody_takes_waits_too(run):
 
 
 def test_a_connection_that_nobody_asks_is_hung_up(run, monkeypatch):
-    monkeypatch.setattr("paceline.client.pool.KEEP_SECONDS", 0.05)
+    monkeypatch.setattr("paceline.client.http.connection_pool.KEEP_SECONDS", 0.05)
 
     async def waits(reader, writer):
         await reader.readuntil(b"\r\n\r\n")
@@ -359,7 +359,7 @@ def test_a_connection_that_nobody_asks_is_hung_up(run, monkeypatch):
 
 
 def test_more_than_the_bound_wait_for_each_other(run, monkeypatch):
-    monkeypatch.setattr("paceline.client.pool.MAX_CONNECTIONS", 2)
+    monkeypatch.setattr("paceline.client.http.connection_pool.MAX_CONNECTIONS", 2)
     script = Script(*[OK] * 10)
 
     async def main():
@@ -414,8 +414,8 @@ def test_closing_hangs_up_on_whoever_still_waits(run):
 
 
 def test_a_server_that_never_answers_is_said_so_and_hung_up_on(run, chance, monkeypatch):
-    monkeypatch.setattr("paceline.client.http.ANSWER_SECONDS", 0.05)
-    monkeypatch.setattr("paceline.client.http.MAX_TRIES", 1)
+    monkeypatch.setattr("paceline.client.http.cluster.ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr("paceline.client.http.cluster.MAX_TRIES", 1)
 
     async def never(reader, _writer):
         await reader.readuntil(b"\r\n\r\n")

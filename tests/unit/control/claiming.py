@@ -5,21 +5,21 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from paceline.api.app import make_app
-from paceline.api.gate import Gate, hashed
-from paceline.api.server import Server
-from paceline.assembly.kinds import fixed_kinds
-from paceline.client.cluster import CLAIMS, EVENTS, NAMESPACES, PODS, STORAGE_CLASSES, VOLUMES, Cluster, Select
-from paceline.client.events import Recorder
+from paceline.apimachinery.builtin.storage_annotations import FOLDERS
+from paceline.apiserver.app import make_app
+from paceline.apiserver.auth.authentication import Gate, hashed
+from paceline.apiserver.config import Server
+from paceline.client.event_recorder import Recorder
+from paceline.client.in_process import IN_PROCESS, LocalCluster
 from paceline.client.informer import Informer
-from paceline.client.local import IN_PROCESS, LocalCluster
-from paceline.control.claims import Claims
+from paceline.client.interface import CLAIMS, EVENTS, NAMESPACES, PODS, STORAGE_CLASSES, VOLUMES, Cluster, Select
+from paceline.cluster.crd_install import fixed_kinds
+from paceline.controllers.volume.binder import Claims
 from paceline.errors import Missing
-from paceline.objects.builtin.storage import FOLDERS
-from paceline.store.memory import MemoryLog
 from paceline.store.store import Store
-from paceline.testing.simloop import SimLoop
-from paceline.testing.world import SimBlocking, sim_world
+from paceline.testing.memory_backend import MemoryLog
+from paceline.testing.sim.effects import SimBlocking, sim_world
+from paceline.testing.sim.loop import SimLoop
 
 SECONDS = 1_000.0
 

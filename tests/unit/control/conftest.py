@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from paceline.kinds import catalog
+from paceline.kinds import registry
 
 
 @pytest.fixture(params=[KeyError("master"), TypeError("no"), AttributeError("x"), ValueError("y")], ids=repr)
@@ -14,6 +14,6 @@ def bug(request, monkeypatch):
     def expand(_spec, _site):
         raise request.param
 
-    kinds = [dataclasses.replace(each, expand=expand) for each in catalog.KINDS if each.kind == "GenericJob"]
-    monkeypatch.setattr(catalog, "KINDS", tuple(kinds))
+    kinds = [dataclasses.replace(each, expand=expand) for each in registry.KINDS if each.kind == "GenericJob"]
+    monkeypatch.setattr(registry, "KINDS", tuple(kinds))
     return request.param

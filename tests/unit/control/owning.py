@@ -3,22 +3,22 @@
 import asyncio
 from dataclasses import dataclass
 
-from paceline.api.app import make_app
-from paceline.api.definitions import LiveKinds
-from paceline.api.gate import Gate, hashed
-from paceline.api.server import Server
-from paceline.assembly.kinds import builtin_scheme
-from paceline.client.cluster import CONFIG_MAPS, CRDS, EVENTS, NAMESPACES, PODS, Cluster, Collection
-from paceline.client.events import Recorder
-from paceline.client.local import IN_PROCESS, LocalCluster
-from paceline.control.owners import Owners
+from paceline.apimachinery.meta import key_of
+from paceline.apiserver.app import make_app
+from paceline.apiserver.auth.authentication import Gate, hashed
+from paceline.apiserver.config import Server
+from paceline.apiserver.crd.registry import LiveKinds
+from paceline.client.event_recorder import Recorder
+from paceline.client.in_process import IN_PROCESS, LocalCluster
+from paceline.client.interface import CONFIG_MAPS, CRDS, EVENTS, NAMESPACES, PODS, Cluster, Collection
+from paceline.cluster.crd_install import builtin_scheme
+from paceline.controllers.gc.garbage_collector import Owners
 from paceline.errors import Missing
-from paceline.objects.meta import key_of
-from paceline.store.memory import MemoryLog
 from paceline.store.store import Store
-from paceline.testing.simcluster import NoLogs
-from paceline.testing.simloop import SimLoop
-from paceline.testing.world import SimBlocking, sim_world
+from paceline.testing.memory_backend import MemoryLog
+from paceline.testing.sim.cluster import NoLogs
+from paceline.testing.sim.effects import SimBlocking, sim_world
+from paceline.testing.sim.loop import SimLoop
 
 TOKEN = "simulated"
 LAMPS = Collection(group="home.example.com", version="v1", plural="lamps")

@@ -3,17 +3,17 @@
 import asyncio
 from contextlib import asynccontextmanager
 
-from paceline.api.app import make_app
-from paceline.api.gate import Gate, hashed
-from paceline.api.server import Server
-from paceline.assembly.kinds import fixed_kinds
-from paceline.client.cluster import NAMESPACES, PODS
-from paceline.client.local import IN_PROCESS, LocalCluster
-from paceline.plan.plan import LogWish
-from paceline.store.memory import MemoryLog
+from paceline.apiserver.app import make_app
+from paceline.apiserver.auth.authentication import Gate, hashed
+from paceline.apiserver.config import Server
+from paceline.client.in_process import IN_PROCESS, LocalCluster
+from paceline.client.interface import NAMESPACES, PODS
+from paceline.cluster.crd_install import fixed_kinds
+from paceline.plan.job.plan import LogWish
 from paceline.store.store import Store
-from paceline.testing.simloop import SimLoop
-from paceline.testing.world import SimBlocking, sim_world
+from paceline.testing.memory_backend import MemoryLog
+from paceline.testing.sim.effects import SimBlocking, sim_world
+from paceline.testing.sim.loop import SimLoop
 
 WISH = LogWish(pod="demo-0", container="main")
 JOB = ("genericjobs", "default", "demo")

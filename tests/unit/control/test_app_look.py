@@ -2,10 +2,10 @@
 
 import pytest
 
-from paceline.control.app_look import look
+from paceline.controllers.app.snapshot import look
 from paceline.errors import Malformed
-from paceline.kinds import catalog
-from paceline.objects.status import Phase
+from paceline.kinds import registry
+from paceline.model.job_status import Phase
 from tests.unit.kinds.manifests import generic, replica, tensorflow
 
 APP = {
@@ -54,7 +54,7 @@ def test_a_bug_in_a_kind_is_blamed_on_nobody_else(bug):
 
 def test_what_members_are_told_of_each_other_is_read_while_the_job_runs():
     made = tensorflow()
-    ports = dict.fromkeys(catalog.ports_of(job(made)), 4001)
+    ports = dict.fromkeys(registry.ports_of(job(made)), 4001)
 
     assert "4001" in looked(jobs=[job(made, phase="Running", ports=ports)]).jobs[0].cluster
     assert looked(jobs=[job(made, phase="Succeeded", ports=ports)]).jobs[0].cluster == ""
@@ -65,5 +65,5 @@ def test_a_job_with_faults_has_nobody_to_tell_and_is_no_bug():
     unnamed = tensorflow(replica("worker", 1))
     (seen,) = looked(jobs=[job(unnamed, phase="Pending", ports={"worker-0": 4001})]).jobs
 
-    assert catalog.faults(job(unnamed))
+    assert registry.faults(job(unnamed))
     assert (seen.cluster, seen.status.phase) == ("", Phase.PENDING)

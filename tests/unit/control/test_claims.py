@@ -2,10 +2,10 @@
 
 import pytest
 
-from paceline.client.cluster import CLAIMS, PODS, VOLUMES
+from paceline.apimachinery.builtin.storage_annotations import BIND_COMPLETED, PROTECTION, VOLUME_PROTECTION, WAITING
+from paceline.apimachinery.meta import annotations_of, name_of, uid_of
+from paceline.client.interface import CLAIMS, PODS, VOLUMES
 from paceline.errors import Forbidden
-from paceline.objects.builtin.storage import BIND_COMPLETED, PROTECTION, VOLUME_PROTECTION, WAITING
-from paceline.objects.meta import annotations_of, name_of, uid_of
 from tests.unit.control.claiming import play
 
 

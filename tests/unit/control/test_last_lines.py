@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from paceline.control.last_lines import LINE_CHARACTERS, LastLines, last_lines
+from paceline.controllers.job.failure_logs import LINE_CHARACTERS, LastLines, last_lines
 from paceline.errors import Busy
-from paceline.plan.plan import LogWish
+from paceline.plan.job.plan import LogWish
 from tests.unit.control.reading import JOB, WISH, Node, beside
 
 

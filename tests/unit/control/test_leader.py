@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from paceline.client.cluster import CONFIG_MAPS, LEASES
-from paceline.client.fence import Fence
+from paceline.client.interface import CONFIG_MAPS, LEASES
+from paceline.client.leader_guard import Fence
 from paceline.client.requests import Request
-from paceline.client.verbs import Verbs
-from paceline.control.leader import Leader
+from paceline.client.rest import Verbs
+from paceline.controllers.leader_election import Leader
 from paceline.errors import Busy
-from paceline.plan.leading import ACT_SECONDS, LEASE_SECONDS
-from paceline.testing.grip import Grip, Killed
-from paceline.testing.simcluster import TOKEN, SimCluster
-from paceline.testing.simloop import run_simulated
-from paceline.testing.wire import Network, Wire
-from paceline.testing.world import SimClock
+from paceline.plan.leader_election import ACT_SECONDS, LEASE_SECONDS
+from paceline.testing.sim.cluster import TOKEN, SimCluster
+from paceline.testing.sim.effects import SimClock
+from paceline.testing.sim.killable import Grip, Killed
+from paceline.testing.sim.loop import run_simulated
+from paceline.testing.sim.network import Network, Wire
 
 KEY = ("default", "controller")
 PATIENCE_SECONDS = 600

@@ -3,10 +3,10 @@
 import asyncio
 from datetime import timedelta
 
-from paceline.control.listening import LAST, Listening
+from paceline.apimachinery.timestamps import from_wire
+from paceline.controllers.job.log_activity import LAST, Listening
 from paceline.errors import Busy
-from paceline.objects.times import from_wire
-from paceline.testing.world import START
+from paceline.testing.sim.effects import START
 from tests.unit.control.reading import JOB, WISH, Node, beside
 
 LINE = b"2029-12-31T23:59:58.123456789Z epoch 3\n"

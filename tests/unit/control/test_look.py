@@ -2,10 +2,10 @@
 
 import pytest
 
-from paceline.control.look import LogsRead, Reading, errand_seen, look, pod_seen
+from paceline.controllers.job.snapshot import LogsRead, Reading, errand_seen, look, pod_seen
 from paceline.errors import Malformed
-from paceline.objects import labels
-from paceline.plan.seen import PodPhase
+from paceline.model import well_known_labels
+from paceline.plan.job.view import PodPhase
 from tests.unit.kinds.manifests import generic
 
 OUTPUT = {"name": "paceline-output", "image": "i", "restartPolicy": "Always"}
@@ -13,7 +13,7 @@ CLONE = {"name": "paceline-clone", "image": "i"}
 
 
 def pod(*inits, told=None, **status):
-    who = {labels.REPLICA_TYPE: "worker", labels.REPLICA_INDEX: "0"}
+    who = {well_known_labels.REPLICA_TYPE: "worker", well_known_labels.REPLICA_INDEX: "0"}
     return {
         "metadata": {"name": "p", "namespace": "d", "uid": "u", "labels": who if told is None else told},
         "spec": {"containers": [], "initContainers": [CLONE, OUTPUT]},
@@ -66,7 +66,7 @@ def test_h47_an_image_that_is_not_to_be_had_is_what_a_pod_waits_for():
 
 
 def errand(**status):
-    return pod(told={labels.ERRAND: "resolve", labels.ATTEMPT: "2"}, **status)
+    return pod(told={well_known_labels.ERRAND: "resolve", well_known_labels.ATTEMPT: "2"}, **status)
 
 
 def test_an_errand_says_how_it_ended():
@@ -99,7 +99,9 @@ SPOILT = {
     "a status": lambda: looked(attempt="many"),
     "a pod's phase": lambda: looked(pod(phase="Dreaming")),
     "when a pod goes": lambda: looked(_leaving(pod())),
-    "an errand's end": lambda: looked(pod(told={labels.ERRAND: "flush-worker-0"}, containerStatuses=["over"])),
+    "an errand's end": lambda: looked(
+        pod(told={well_known_labels.ERRAND: "flush-worker-0"}, containerStatuses=["over"])
+    ),
 }
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from paceline.client.cluster import CONFIG_MAPS, CRDS, NODES, PODS, Collection
-from paceline.objects.meta import key_of
+from paceline.apimachinery.meta import key_of
+from paceline.client.interface import CONFIG_MAPS, CRDS, NODES, PODS, Collection
 from tests.unit.control.owning import LAMPS, ROOMS, refers_to, run_beside
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from paceline.host import handles
-from paceline.host.handles import PATH, closed, link_to, make_beneath, open_beneath, walk_beneath
+from paceline.filesystem import handles
+from paceline.filesystem.handles import PATH, closed, link_to, make_beneath, open_beneath, walk_beneath
 
 
 @pytest.fixture(params=["openat2", "step by step"])

@@ -9,17 +9,17 @@ import stat
 
 import pytest
 
-from paceline.assembly.machine import RealChance, RealFiles
-from paceline.client.events import Recorder
-from paceline.node import output
-from paceline.node.pages import Pages
-from paceline.node.reclaim import Reclaim
-from paceline.objects.builtin.storage import FOLDERS, PROVISIONED_BY
-from paceline.porter.bucket import Where, open_bucket
-from paceline.porter.sync import MANIFEST, Sync, bring
-from paceline.porter.tree import look_at
-from paceline.porter.words import Stopped
-from paceline.testing.world import SimBlocking
+from paceline.apimachinery.builtin.storage_annotations import FOLDERS, PROVISIONED_BY
+from paceline.client.event_recorder import Recorder
+from paceline.host.effects import RealChance, RealFiles
+from paceline.node.logs.rotated_log import Pages
+from paceline.node.runtime import cri_log
+from paceline.node.volumes.reclaim import Reclaim
+from paceline.podtools.object_store import Where, open_bucket
+from paceline.podtools.output_tree import look_at
+from paceline.podtools.reporting import Stopped
+from paceline.podtools.uploader import MANIFEST, Sync, bring
+from paceline.testing.sim.effects import SimBlocking
 from tests.racing import SECONDS, exchanging, rounds
 
 FILES = RealFiles()
@@ -204,7 +204,7 @@ def test_what_comes_back_from_a_bucket_is_written_to_its_folder(volume, outside,
 
 @pytest.mark.parametrize("seconds", SECONDS)
 def test_a_log_goes_on_beside_its_first_file_and_nowhere_else(volume, outside, seconds, monkeypatch):
-    monkeypatch.setattr(output, "FILE_BYTES", 64)
+    monkeypatch.setattr(cri_log, "FILE_BYTES", 64)
     before = is_untouched(outside)
     os.chdir(volume)
     # The name of the next file is known to whoever counts bytes.
@@ -214,7 +214,7 @@ def test_a_log_goes_on_beside_its_first_file_and_nowhere_else(volume, outside, s
     with exchanging(second, volume / "other"):
         for _ in rounds(seconds):
             (volume / "log").unlink(missing_ok=True)
-            log = output.Log("log")
+            log = cri_log.Log("log")
             for _ in range(3):
                 log.write(b"x" * 63 + b"\n")
             os.close(log._fd)

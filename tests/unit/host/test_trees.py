@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from paceline.assembly.host import may_mount
-from paceline.assembly.machine import RealFiles
-from paceline.host import trees
-from paceline.host.handles import FOLDER, closed
+from paceline.cluster.host_facts import may_mount
+from paceline.filesystem import trees
+from paceline.filesystem.handles import FOLDER, closed
+from paceline.host.effects import RealFiles
 
 FILES = RealFiles()
 DEPTH = 3000

@@ -2,8 +2,8 @@
 
 from copy import deepcopy
 
-from paceline.kinds import catalog
-from paceline.objects.gang import Place
+from paceline.kinds import registry
+from paceline.model.gang import Place
 
 UID = "11111111-2222-3333-4444-555555555555"
 PORTS = {"master": 29500}
@@ -85,7 +85,7 @@ def job(kind, name, spec):
 
 def gang_of(obj, *, ports=None, **more):
     """The gang of a faultless job, with the usual ports, unless others are handed out."""
-    return catalog.expand(obj, ports or catalog.ports_of(obj), **more)[1]
+    return registry.expand(obj, ports or registry.ports_of(obj), **more)[1]
 
 
 def container_of(obj, place="worker-0", **more):
@@ -103,5 +103,5 @@ def said(faults):
 
 def one_fault(obj):
     """The only fault of an object, as its author reads it."""
-    (fault,) = catalog.faults(obj)
+    (fault,) = registry.faults(obj)
     return str(fault)

@@ -3,17 +3,17 @@
 import pytest
 
 from paceline.errors import Invalid
-from paceline.kinds import catalog
+from paceline.kinds import registry
 from tests.unit.kinds.manifests import beam, one_fault
 
 
 def test_a_pipeline_is_kept():
-    assert catalog.faults(beam(runPolicy={"cleanUpCluster": True})) == ()
+    assert registry.faults(beam(runPolicy={"cleanUpCluster": True})) == ()
 
 
 def test_a_pipeline_is_not_run_and_its_author_hears_why():
     with pytest.raises(Invalid, match=r"^Flink is not supported.*GenericJob with Beam's DirectRunner"):
-        catalog.expand(beam(), {})
+        registry.expand(beam(), {})
 
 
 FAULTS = {

@@ -3,18 +3,18 @@
 import pytest
 
 from paceline.errors import Invalid
-from paceline.kinds import catalog
-from paceline.kinds.kind import OWN_GROUP
-from paceline.objects.gang import Place
+from paceline.kinds import registry
+from paceline.kinds.kind_types import OWN_GROUP
+from paceline.model.gang import Place
 from tests.unit.kinds.manifests import PORTS, generic, one_fault, pytorch, replica, said, template
 
 DATA = {"name": "data", "persistentVolumeClaim": {"claimName": "digits"}}
 SCRATCH = {"name": "scratch", "emptyDir": {}}
-KINDS = {kind.kind: kind for kind in catalog.KINDS}
+KINDS = {kind.kind: kind for kind in registry.KINDS}
 
 
 def test_names_are_t9ks():
-    names = {kind.kind: (kind.plural, kind.short_names) for kind in catalog.KINDS}
+    names = {kind.kind: (kind.plural, kind.short_names) for kind in registry.KINDS}
 
     assert names == {
         "PyTorchTrainingJob": ("pytorchtrainingjobs", ("pj",)),
@@ -32,15 +32,15 @@ def test_names_are_t9ks():
 
 def test_no_two_kinds_share_a_name():
     """A real server accepts the second of two definitions that do, and never serves it."""
-    named = [{kind.plural, kind.singular or kind.kind.lower(), *kind.short_names} for kind in catalog.KINDS]
+    named = [{kind.plural, kind.singular or kind.kind.lower(), *kind.short_names} for kind in registry.KINDS]
 
     assert len(set().union(*named)) == sum(map(len, named))
 
 
 def test_an_object_is_of_its_kind():
-    assert catalog.kind_of(pytorch()) is KINDS["PyTorchTrainingJob"]
-    assert catalog.kind_of({"apiVersion": "v1", "kind": "Pod"}) is None
-    assert catalog.kind_of({**pytorch(), "kind": "PyTorchJob"}) is None
+    assert registry.kind_of(pytorch()) is KINDS["PyTorchTrainingJob"]
+    assert registry.kind_of({"apiVersion": "v1", "kind": "Pod"}) is None
+    assert registry.kind_of({**pytorch(), "kind": "PyTorchJob"}) is None
 
 
 def test_a_kind_nobody_knows_is_answered_with_the_nearest():
@@ -55,7 +55,7 @@ def test_an_object_of_another_group_is_no_job():
 
 def test_reading_a_spec_that_does_not_fit_names_every_misfit():
     with pytest.raises(Invalid) as refused:
-        catalog.read(pytorch(replica(replicas=0), zz=1))
+        registry.read(pytorch(replica(replicas=0), zz=1))
 
     assert [fault.path for fault in refused.value.faults] == ["spec.zz", "spec.replicaSpecs[0].replicas"]
 
@@ -64,11 +64,11 @@ def test_the_stem_is_the_name_and_five_digits_of_the_incarnation():
     """T9k: all replicas of one incarnation share it, the next one of the same name has another."""
     first, second = pytorch(), pytorch()
     second["metadata"]["uid"] = "another"
-    site, gang = catalog.expand(first, PORTS)
+    site, gang = registry.expand(first, PORTS)
 
     assert site.stem == "demo-666ff"
     assert [site.pod(member.place) for member in gang.members] == ["demo-666ff-worker-0", "demo-666ff-worker-1"]
-    assert catalog.stem_of(second) != site.stem
+    assert registry.stem_of(second) != site.stem
     assert (site.job, site.namespace) == ("demo", "default")
 
 
@@ -93,14 +93,14 @@ def test_a_name_is_refused_for(name, hint):
 def test_the_longest_name_leaves_room_for_every_pod_and_attempt():
     job = pytorch(replica(replicas=2), name="j" * 43)
 
-    assert catalog.faults(job) == ()
-    assert len(catalog.expand(job, PORTS)[0].pod(Place("worker", 1), 999)) == 63
-    assert catalog.faults(pytorch(replica(replicas=11), name="j" * 43)) != ()
+    assert registry.faults(job) == ()
+    assert len(registry.expand(job, PORTS)[0].pod(Place("worker", 1), 999)) == 63
+    assert registry.faults(pytorch(replica(replicas=11), name="j" * 43)) != ()
 
 
 def test_a_bad_name_and_a_bad_spec_are_named_together():
-    assert [fault.path for fault in catalog.faults(pytorch(name="My_Job", zz=1))] == ["spec.zz", "metadata.name"]
-    assert [fault.path for fault in catalog.faults(pytorch(replica(), replica(), name="My_Job"))] == [
+    assert [fault.path for fault in registry.faults(pytorch(name="My_Job", zz=1))] == ["spec.zz", "metadata.name"]
+    assert [fault.path for fault in registry.faults(pytorch(replica(), replica(), name="My_Job"))] == [
         "spec.replicaSpecs[1].type",
         "metadata.name",
     ]
@@ -109,13 +109,13 @@ def test_a_bad_name_and_a_bad_spec_are_named_together():
 def test_claims_are_found_where_they_are_mounted():
     job = generic(replica(template=template(volumes=[SCRATCH, DATA])), replica("ps"))
 
-    assert catalog.claims_of(job) == (
+    assert registry.claims_of(job) == (
         ("spec.replicaSpecs[0].template.spec.volumes[1].persistentVolumeClaim.claimName", "digits"),
     )
 
 
 def checked(job, *claims):
-    (resource,) = [each for each in catalog.resources({}) if each.kind == job["kind"]]
+    (resource,) = [each for each in registry.resources({}) if each.kind == job["kind"]]
     asked = []
 
     def lookup(plural, namespace):
@@ -157,7 +157,7 @@ def test_the_server_hears_of_every_fault():
     assert faults == ["spec.replicaSpecs[0].replicas: 0 is not allowed; must be at least 1"]
 
 
-SERVED = catalog.resources({})
+SERVED = registry.resources({})
 
 
 @pytest.mark.parametrize("resource", [each for each in SERVED if each.group == OWN_GROUP], ids=lambda each: each.kind)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from paceline.kinds import catalog
-from paceline.objects.gang import Place
+from paceline.kinds import registry
+from paceline.model.gang import Place
 from tests.unit.kinds.manifests import colossalai, container_of, gang_of, one_fault, template, trainer
 
 STEM = "demo-666ff"
@@ -57,7 +57,7 @@ def test_workers_wait_to_be_reached():
         f"--bind={STEM}-worker-0",
     ]
     assert gang_of(colossalai()).launch.files["hostfile"] == f"{HOSTS[0]} slots=2\n{HOSTS[1]} slots=2\n"
-    assert catalog.ports_of(colossalai()) == {"master": 29500, "worker-0": 2222, "worker-1": 2222}
+    assert registry.ports_of(colossalai()) == {"master": 29500, "worker-0": 2222, "worker-1": 2222}
 
 
 def test_the_launcher_decides():

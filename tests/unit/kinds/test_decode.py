@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Meta
 
-from paceline.kinds import catalog
+from paceline.kinds import registry
 from paceline.kinds.decode import decode, misfits
-from paceline.kinds.fields import DNS_LABEL, Part, Positive, about
+from paceline.kinds.spec.fields import DNS_LABEL, Part, Positive, about
 from tests.unit.kinds.manifests import (
     colossalai,
     deepspeed,
@@ -214,7 +214,7 @@ EXAMPLES = (
 )
 
 
-OLD_JOBS = tuple(make() for make in OLD.values() if catalog.kind_of(make()))
+OLD_JOBS = tuple(make() for make in OLD.values() if registry.kind_of(make()))
 
 
 @given(st.data())
@@ -223,10 +223,10 @@ def test_whatever_is_put_anywhere_is_refused_or_read_and_never_crashes(data):
     example = data.draw(st.sampled_from((*EXAMPLES, *OLD_JOBS)))
     path = data.draw(st.sampled_from([each for each in leaves(example) if each]))
     changed = put(example, path, data.draw(JUNK))
-    faults = catalog.faults(changed)
+    faults = registry.faults(changed)
 
     if not faults:
-        site, gang = catalog.expand(changed, catalog.ports_of(changed))
+        site, gang = registry.expand(changed, registry.ports_of(changed))
         assert gang.members
         assert len(site.pod(gang.members[-1].place, 999)) <= 63
 
@@ -243,7 +243,7 @@ def put(value, path, new):
 def test_what_fits_is_what_msgspec_reads():
     """Our list of misfits and msgspec's own check agree on every example."""
     for example in EXAMPLES:
-        kind = catalog.kind_of(example)
+        kind = registry.kind_of(example)
         assert misfits(example["spec"], kind.spec, "spec") == ()
         assert isinstance(msgspec.convert(example["spec"], kind.spec), kind.spec)
 
@@ -252,7 +252,7 @@ def test_what_fits_is_what_msgspec_reads():
 def test_nothing_that_msgspec_refuses_goes_unnamed(data):
     """A spec is only looked through for misfits when it cannot be read: then there has to be one."""
     example = data.draw(st.sampled_from(EXAMPLES))["spec"]
-    kind = catalog.kind_of(next(each for each in EXAMPLES if each["spec"] is example)).spec
+    kind = registry.kind_of(next(each for each in EXAMPLES if each["spec"] is example)).spec
     changed = put(example, data.draw(st.sampled_from(list(leaves(example)))), data.draw(JUNK))
     try:
         decode(changed, kind)

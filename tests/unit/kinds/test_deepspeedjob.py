@@ -2,8 +2,8 @@
 
 import pytest
 
-from paceline.kinds import catalog
-from paceline.objects.gang import CleanUp, Place, RestartPolicy, RestartScope
+from paceline.kinds import registry
+from paceline.model.gang import CleanUp, Place, RestartPolicy, RestartScope
 from tests.unit.kinds.manifests import container_of, deepspeed, env_of, gang_of, one_fault, template
 
 STEM = "demo-666ff"
@@ -109,7 +109,7 @@ def test_every_worker_is_told_who_is_first():
 
 
 def test_ports_are_asked_for_the_agents_and_the_store():
-    assert catalog.ports_of(deepspeed()) == {"master": 29500, "worker-0": 2222, "worker-1": 2222}
+    assert registry.ports_of(deepspeed()) == {"master": 29500, "worker-0": 2222, "worker-1": 2222}
 
 
 def test_the_first_worker_decides():
@@ -124,7 +124,7 @@ def test_in_debug_mode_all_can_be_reached_and_nothing_is_started():
     """Vector 11: what stands in for sshd."""
     job = deepspeed(config={"run": {"python": []}}, runMode={"debug": {"enabled": True}})
 
-    assert catalog.faults(job) == ()
+    assert registry.faults(job) == ()
     assert container_of(job)["command"] == SERVE
 
 
@@ -166,7 +166,7 @@ def test_an_empty_command_of_ones_own_is_none():
 
 
 def test_beside_a_command_of_ones_own_the_other_settings_are_not_looked_at():
-    assert catalog.faults(config(customCommand="deepspeed train.py", otherArgs=["--module"])) == ()
+    assert registry.faults(config(customCommand="deepspeed train.py", otherArgs=["--module"])) == ()
 
 
 FAULTS = {

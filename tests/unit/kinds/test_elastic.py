@@ -2,8 +2,8 @@
 
 import pytest
 
-from paceline.kinds import catalog
-from paceline.kinds.elastic import Elastic, sizes
+from paceline.kinds import registry
+from paceline.kinds.spec.elastic import Elastic, sizes
 from tests.unit.kinds.manifests import container_of, env_of, gang_of, pytorch, replica
 
 TORCHRUN = {"torchrunConfig": {"enabled": True}}
@@ -88,13 +88,13 @@ def test_a_number_outside_of_the_bounds_is_refused():
     """Vector 13: 11 of at most 10."""
     job = pytorch(**elastic(minReplicas=4, maxReplicas=10, expectedReplicas=11), **TORCHRUN)
 
-    assert [fault.path for fault in catalog.faults(job)] == ["spec.elastic.expectedReplicas"]
+    assert [fault.path for fault in registry.faults(job)] == ["spec.elastic.expectedReplicas"]
 
 
 def test_a_number_below_the_only_bound_is_refused_with_that_bound():
     job = pytorch(**elastic(minReplicas=4, expectedReplicas=2), **TORCHRUN)
 
-    assert [fault.hint for fault in catalog.faults(job)] == ["must be at least 4"]
+    assert [fault.hint for fault in registry.faults(job)] == ["must be at least 4"]
 
 
 def test_without_a_most_replicas_that_come_later_are_let_in():
@@ -110,14 +110,14 @@ def test_no_number_is_larger_than_that_of_replicas_may_be(field):
     """Every replica is spelled out: a slip of the finger must not fill the memory."""
     job = pytorch(**elastic(**{field: 100_000}), **TORCHRUN)
 
-    assert [(fault.path, fault.hint) for fault in catalog.faults(job)] == [
+    assert [(fault.path, fault.hint) for fault in registry.faults(job)] == [
         (f"spec.elastic.{field}", "must be at most 4096")
     ]
 
 
 def test_only_the_wanted_number_may_change():
     """Vector 13: the bounds are fixed."""
-    kinds = {kind.kind: kind.mutable for kind in catalog.KINDS}
+    kinds = {kind.kind: kind.mutable for kind in registry.KINDS}
 
     for kind in ("PyTorchTrainingJob", "DeepSpeedJob"):
         assert [path for path in kinds[kind] if path.startswith("elastic")] == ["elastic.expectedReplicas"]

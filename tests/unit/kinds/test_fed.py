@@ -4,9 +4,9 @@ import subprocess
 
 import pytest
 
-from paceline.kinds import catalog
-from paceline.kinds.feed import FIND_REQUIREMENTS
-from paceline.objects.gang import Place
+from paceline.kinds import registry
+from paceline.kinds.pod_injection import FIND_REQUIREMENTS
+from paceline.model.gang import Place
 from tests.unit.kinds.manifests import (
     colossalai,
     deepspeed,
@@ -132,7 +132,7 @@ def test_a_mount_in_the_way_is_named():
 def test_claims_that_a_job_needs_are_looked_for():
     job = generic(source={**GIT, "cache": "cached"}, input={"claim": "data"}, output={"claim": "results", "path": "a"})
 
-    assert dict(catalog.claims_of(job)) == {
+    assert dict(registry.claims_of(job)) == {
         "spec.source.cache": "cached",
         "spec.input.claim": "data",
         "spec.output.claim": "results",
@@ -143,7 +143,7 @@ def test_claims_that_a_job_needs_are_looked_for():
 def test_every_kind_may_be_fed(kind):
     job = kind(source=GIT, input={"claim": "d"}, output={"bucket": BUCKET}, hyperparameters={"values": {"lr": 0.001}})
 
-    assert said(catalog.faults(job)) == []
+    assert said(registry.faults(job)) == []
     for member in gang_of(job, commit=COMMIT).members:
         spec = member.template["spec"]
         names = [each["name"] for each in spec["initContainers"]]

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from paceline.kinds import catalog
-from paceline.objects.gang import CleanUp, Place, RestartPolicy, RestartScope
+from paceline.kinds import registry
+from paceline.model.gang import CleanUp, Place, RestartPolicy, RestartScope
 from tests.unit.kinds.manifests import container_of, gang_of, generic, one_fault, replica, template
 
 STEM = "demo-666ff"
@@ -60,7 +60,7 @@ def test_every_variable_is_filled_in():
         **SERVICE,
     )
 
-    assert catalog.faults(job) == ()
+    assert registry.faults(job) == ()
     assert container_of(job, "worker-1")["args"] == [
         "worker-1",
         "of 2",
@@ -84,7 +84,7 @@ def test_variables_are_filled_in_commands_and_environment_of_all_containers():
 def test_what_is_no_variable_of_ours_stays_as_it_is(text):
     job = generic(written(text))
 
-    assert catalog.faults(job) == ()
+    assert registry.faults(job) == ()
     assert container_of(job)["args"] == [text]
 
 
@@ -95,7 +95,7 @@ def test_a_whole_tf_config_can_be_built():
     one = template(env=[{"name": "TF_CONFIG", "value": text}])
     job = generic(replica(replicas=4, template=one), **SERVICE)
 
-    assert catalog.faults(job) == ()
+    assert registry.faults(job) == ()
     assert json.loads(container_of(job, "worker-2")["env"][0]["value"]) == {
         "cluster": {"worker": [f"{STEM}-worker-{rank}.{STEM}:2222" for rank in range(4)]},
         "task": {"type": "worker", "index": 2},
@@ -216,8 +216,8 @@ def test_rules_are_required():
     job = generic()
     del job["spec"]["successRules"], job["spec"]["failureRules"]
 
-    assert [fault.path for fault in catalog.faults(job)] == ["spec.successRules", "spec.failureRules"]
+    assert [fault.path for fault in registry.faults(job)] == ["spec.successRules", "spec.failureRules"]
 
 
 def test_a_port_may_lead_to_itself():
-    assert catalog.faults(generic(service={"ports": [{"port": 80, "targetPort": "80"}]})) == ()
+    assert registry.faults(generic(service={"ports": [{"port": 80, "targetPort": "80"}]})) == ()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.kinds.hyperparameters import (
+from paceline.kinds.spec.hyperparameters import (
     Hyperparameters,
     check_hyperparameters,
     flags_of,

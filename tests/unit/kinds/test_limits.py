@@ -2,7 +2,7 @@
 
 import pytest
 
-from paceline.kinds import catalog
+from paceline.kinds import registry
 from tests.unit.kinds.manifests import (
     colossalai,
     deepspeed,
@@ -54,15 +54,15 @@ def test_a_limit_that_makes_no_sense_is_refused(make):
 
 @every_job
 def test_who_is_suspended_says_so(make):
-    assert catalog.is_suspended(make(suspend=True))
-    assert not catalog.is_suspended(make(suspend=False))
-    assert not catalog.is_suspended(make())
-    assert catalog.faults(make(suspend=True)) == ()
+    assert registry.is_suspended(make(suspend=True))
+    assert not registry.is_suspended(make(suspend=False))
+    assert not registry.is_suspended(make())
+    assert registry.faults(make(suspend=True)) == ()
 
 
 @every_job
 def test_suspension_and_time_to_stay_may_change(make):
-    kind = catalog.kind_of(make())
+    kind = registry.kind_of(make())
 
     assert {"suspend", "runPolicy.ttlSecondsAfterFinished"} <= set(kind.mutable)
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from paceline.kinds import catalog
-from paceline.objects.gang import CleanUp, Place, RestartPolicy, RestartScope
+from paceline.kinds import registry
+from paceline.model.gang import CleanUp, Place, RestartPolicy, RestartScope
 from tests.unit.kinds.manifests import container_of, env_of, gang_of, mpi, one_fault, template, trainer
 
 STEM = "demo-666ff"
@@ -240,11 +240,11 @@ def test_a_job_is_refused_for(job, fault):
 
 
 def test_nothing_to_run_is_fine_in_debug_mode():
-    assert catalog.faults(mpi(mpiConfig={}, **DEBUG)) == ()
+    assert registry.faults(mpi(mpiConfig={}, **DEBUG)) == ()
 
 
 def test_a_claim_that_both_mount_is_asked_for_once():
     data = {"name": "data", "persistentVolumeClaim": {"claimName": "digits"}}
     job = mpi(trainer("worker", template=template(name="worker", volumes=[data])))
 
-    assert [name for _, name in catalog.claims_of(job)] == ["digits"]
+    assert [name for _, name in registry.claims_of(job)] == ["digits"]

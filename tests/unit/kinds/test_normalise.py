@@ -5,10 +5,10 @@ from copy import deepcopy
 import jsonschema_rs
 import pytest
 
-from paceline.kinds import catalog
-from paceline.kinds.draft import Draft, Move, Today
-from paceline.objects.builtin.served import builtin_components
-from paceline.objects.gang import CleanUp, Place, RestartPolicy
+from paceline.apimachinery.builtin.registry import builtin_components
+from paceline.kinds import registry
+from paceline.kinds.compat.migration import Draft, Move, Today
+from paceline.model.gang import CleanUp, Place, RestartPolicy
 from tests.unit.kinds.manifests import container_of, gang_of, generic, mpi, pytorch, replica, template, tensorflow
 from tests.unit.kinds.oldshapes import (
     OLD,
@@ -21,18 +21,18 @@ from tests.unit.kinds.oldshapes import (
     text_generic,
 )
 
-CRDS = {each["spec"]["names"]["kind"]: each for each in catalog.crds(builtin_components())}
+CRDS = {each["spec"]["names"]["kind"]: each for each in registry.crds(builtin_components())}
 
 
 def faults(obj):
-    return catalog.service_faults(obj) if catalog.service_of(obj) else catalog.faults(obj)
+    return registry.service_faults(obj) if registry.service_of(obj) else registry.faults(obj)
 
 
 @pytest.mark.parametrize("make", OLD.values(), ids=OLD)
 def test_an_old_shape_has_no_faults_and_is_told_of(make):
     """T-20"""
     assert faults(make()) == ()
-    assert catalog.warnings(make())
+    assert registry.warnings(make())
 
 
 @pytest.mark.parametrize("make", OLD.values(), ids=OLD)
@@ -62,7 +62,7 @@ def unknown(value, schema, path):
 @pytest.mark.parametrize("make", OLD.values(), ids=OLD)
 def test_an_old_shape_is_not_changed_where_it_is_kept(make):
     written = make()
-    now = catalog.today(written).obj
+    now = registry.today(written).obj
 
     assert written == make()
     assert now["metadata"] == written["metadata"]
@@ -71,15 +71,15 @@ def test_an_old_shape_is_not_changed_where_it_is_kept(make):
 @pytest.mark.parametrize("make", OLD.values(), ids=OLD)
 def test_todays_shape_is_read_as_it_is(make):
     """Vector 15: turning it a second time changes nothing."""
-    now = catalog.today(make()).obj
-    again = catalog.today(now)
+    now = registry.today(make()).obj
+    again = registry.today(now)
 
     assert again.obj == now
     assert not [each for each in again.warnings if "no effect" not in each]
 
 
 def test_the_second_generation_of_mpi_jobs_becomes_the_third():
-    now = catalog.today(g2_mpi())
+    now = registry.today(g2_mpi())
 
     assert now.obj["spec"] == {
         "replicaSpecs": [{"type": "worker", "replicas": 4, "template": template(name="worker")}],
@@ -105,7 +105,7 @@ def test_the_second_generation_of_mpi_jobs_becomes_the_third():
 
 
 def test_the_oldest_mpi_jobs_become_the_third_generation():
-    now = catalog.today(g0_mpi()).obj["spec"]
+    now = registry.today(g0_mpi()).obj["spec"]
 
     assert now["mpiConfig"]["extraArgs"] == ["-N", "2", "--enable-recovery", "--max-restarts", "100"]
     assert now["replicaSpecs"] == [{"type": "worker", "replicas": 4, "template": template(name="worker")}]
@@ -116,13 +116,13 @@ def test_recovery_that_was_switched_off_stays_off():
     job = g0_mpi()
     job["spec"]["worker"]["processRecovery"]["enable"] = False
 
-    assert catalog.today(job).obj["spec"]["mpiConfig"]["extraArgs"] == ["-N", "2"]
+    assert registry.today(job).obj["spec"]["mpiConfig"]["extraArgs"] == ["-N", "2"]
 
 
 def test_the_second_generation_of_colossalai_jobs_becomes_the_third():
     launcher = g2_colossalai()["spec"]["launcher"]
 
-    assert catalog.today(g2_colossalai()).obj["spec"] == {
+    assert registry.today(g2_colossalai()).obj["spec"] == {
         "replicaSpecs": [
             {"type": "worker", "replicas": 2, "template": template(name="worker")},
             {"type": "launcher", "template": {"spec": {"containers": [{"name": "launcher", **launcher}]}}},
@@ -140,11 +140,11 @@ def test_switches_of_2023_work():
     """G1: `enable` became `enabled`."""
     job = g1_pytorch()
 
-    assert catalog.is_paused(job)
+    assert registry.is_paused(job)
     assert container_of(job, "node-0")["command"] == ["torchrun"]
     assert gang_of(job).clean_up is CleanUp.ALL
     assert len(gang_of(job).members) == 2
-    assert catalog.warnings(job)[:2] == (
+    assert registry.warnings(job)[:2] == (
         "spec.torchrunConfig.minNodes is an old field and has no effect; use spec.elastic.minReplicas",
         (
             "spec.replicaSpecs[0].restartPolicy is an object, which is the form of GenericJob; "
@@ -155,21 +155,21 @@ def test_switches_of_2023_work():
 
 @pytest.mark.parametrize("written", [{}, {"runMode": {}}, {"runMode": {"pause": {}}}, {"runMode": None}])
 def test_a_job_is_not_paused_by_saying_nothing(written):
-    assert not catalog.is_paused(pytorch(**written))
+    assert not registry.is_paused(pytorch(**written))
 
 
 def test_an_old_switch_beside_todays_does_not_count():
     job = pytorch(runMode={"pause": {"enable": True, "enabled": False}})
 
-    assert not catalog.is_paused(job)
-    assert catalog.warnings(job) == (
+    assert not registry.is_paused(job)
+    assert registry.warnings(job) == (
         "spec.runMode.pause.enable is ignored: it is the old form of spec.runMode.pause.enabled, which is also set",
     )
 
 
 def test_text_where_generic_jobs_have_an_object():
     assert gang_of(text_generic()).role_limits == {"worker": 0}
-    assert catalog.warnings(text_generic()) == (
+    assert registry.warnings(text_generic()) == (
         (
             'spec.replicaSpecs[0].restartPolicy "OnFailure" is the form of training jobs; '
             "in a GenericJob write {policy: OnFailure, limit: 0}"
@@ -182,12 +182,12 @@ def test_an_object_where_training_jobs_have_text():
 
     assert gang_of(job).members[0].restart is RestartPolicy.ON_FAILURE
     assert gang_of(job).role_limits == {"worker": 1}
-    assert len(catalog.warnings(job)) == 1
+    assert len(registry.warnings(job)) == 1
 
 
 def test_text_where_deepspeed_jobs_have_a_list():
     assert container_of(text_deepspeed())["command"][-1] == "/t9k/mnt/train.py"
-    assert catalog.warnings(text_deepspeed()) == (
+    assert registry.warnings(text_deepspeed()) == (
         "kind DeepspeedJob is an old name for DeepSpeedJob",
         "spec.config.run.python is a string; write the list [/t9k/mnt/train.py]",
     )
@@ -197,10 +197,10 @@ def test_an_old_name_of_a_kind_is_that_kind():
     """Vector 1, the kind's half: four workers, the first of which is the master."""
     gang = gang_of(alias_tensorflow())
 
-    assert catalog.today(alias_tensorflow()).obj["kind"] == "TensorFlowTrainingJob"
+    assert registry.today(alias_tensorflow()).obj["kind"] == "TensorFlowTrainingJob"
     assert [str(member.place) for member in gang.members] == [f"worker-{index}" for index in range(4)]
     assert gang.leader == Place("worker", 0)
-    assert catalog.warnings(alias_tensorflow()) == (
+    assert registry.warnings(alias_tensorflow()) == (
         "kind TensorFlowJob is an old name for TensorFlowTrainingJob",
         (
             "spec.replicaSpecs[0].template.spec.restartPolicy has no effect: containers are not restarted in place; "
@@ -214,9 +214,9 @@ def test_a_fault_is_named_where_its_author_wrote_it():
     job["spec"]["worker"]["template"]["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "much"}}
     job["spec"]["worker"]["replicas"] = 0
 
-    assert [fault.path for fault in catalog.faults(job)] == ["spec.worker.replicas"]
+    assert [fault.path for fault in registry.faults(job)] == ["spec.worker.replicas"]
     job["spec"]["worker"]["replicas"] = 1
-    assert [fault.path for fault in catalog.faults(job)] == [
+    assert [fault.path for fault in registry.faults(job)] == [
         "spec.worker.template.spec.containers[0].resources.limits.cpu"
     ]
 
@@ -226,15 +226,15 @@ def test_a_claim_is_named_where_its_author_wrote_it():
     volume = {"name": "data", "persistentVolumeClaim": {"claimName": "digits"}}
     job["spec"]["worker"]["template"]["spec"]["volumes"] = [volume]
 
-    assert catalog.claims_of(job) == (
+    assert registry.claims_of(job) == (
         ("spec.worker.template.spec.volumes[0].persistentVolumeClaim.claimName", "digits"),
     )
 
 
 @pytest.mark.parametrize("spec", [None, [], "x", {"worker": "x"}, {"worker": {"template": []}}, {"mpiConfig": "x"}])
 def test_a_broken_old_shape_is_refused_and_never_crashes(spec):
-    assert catalog.faults({**mpi(), "spec": spec})
-    assert catalog.faults({**g2_colossalai(), "spec": spec})
+    assert registry.faults({**mpi(), "spec": spec})
+    assert registry.faults({**g2_colossalai(), "spec": spec})
 
 
 NEW = {"GenericJob": generic(), "PyTorchTrainingJob": pytorch(replica(restartPolicy="ExitCode")), "MPIJob": mpi()}
@@ -242,7 +242,7 @@ NEW = {"GenericJob": generic(), "PyTorchTrainingJob": pytorch(replica(restartPol
 
 @pytest.mark.parametrize("job", NEW.values(), ids=NEW)
 def test_todays_shape_is_told_nothing(job):
-    now = catalog.today(job)
+    now = registry.today(job)
 
     assert now == Today(obj=job)
     assert now.obj is job

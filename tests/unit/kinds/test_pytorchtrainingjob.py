@@ -2,8 +2,8 @@
 
 import pytest
 
-from paceline.kinds import catalog
-from paceline.objects.gang import CleanUp, Place, RestartPolicy, RestartScope
+from paceline.kinds import registry
+from paceline.model.gang import CleanUp, Place, RestartPolicy, RestartScope
 from tests.unit.kinds.manifests import container_of, env_of, gang_of, one_fault, pytorch, replica, template
 
 STEM = "demo-666ff"
@@ -346,7 +346,7 @@ FINE = {
 
 @pytest.mark.parametrize("job", FINE.values(), ids=FINE)
 def test_a_job_may_have(job):
-    assert catalog.faults(job) == ()
+    assert registry.faults(job) == ()
 
 
 EFFECTS = {
@@ -359,6 +359,6 @@ EFFECTS = {
 
 @pytest.mark.parametrize(("elastic", "torchrun", "is_told"), EFFECTS.values(), ids=EFFECTS)
 def test_that_elastic_has_no_effect_is_told(elastic, torchrun, is_told):
-    said = [each for each in catalog.warnings(pytorch(elastic=elastic, torchrunConfig=torchrun)) if "effect" in each]
+    said = [each for each in registry.warnings(pytorch(elastic=elastic, torchrunConfig=torchrun)) if "effect" in each]
 
     assert said == (["spec.elastic has no effect without torchrun: set spec.torchrunConfig.enabled"] if is_told else [])

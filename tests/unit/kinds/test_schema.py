@@ -7,15 +7,15 @@ import jsonschema_rs
 import msgspec
 import pytest
 
-from paceline.kinds import catalog
-from paceline.kinds.fields import POD_TEMPLATE
+from paceline.apimachinery.builtin.registry import builtin_components
+from paceline.kinds import registry
 from paceline.kinds.schema import object_schema, spec_schema, structural
-from paceline.objects.builtin.served import builtin_components
+from paceline.kinds.spec.fields import POD_TEMPLATE
 from tests.unit.kinds.manifests import generic, pytorch, replica
 from tests.unit.kinds.test_decode import EXAMPLES
 
 COMPONENTS = builtin_components()
-KINDS = {kind.kind: kind for kind in catalog.KINDS}
+KINDS = {kind.kind: kind for kind in registry.KINDS}
 SPECS = {name: spec_schema(kind.spec) for name, kind in KINDS.items()}
 
 
@@ -97,7 +97,7 @@ def test_the_published_object_says_which_kind_it_is(kind):
 
 
 def crd_schema(kind) -> dict[str, Any]:
-    (found,) = [each for each in catalog.crds(COMPONENTS) if each["spec"]["names"]["kind"] == kind]
+    (found,) = [each for each in registry.crds(COMPONENTS) if each["spec"]["names"]["kind"] == kind]
     schema: dict[str, Any] = found["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     return schema
 
@@ -115,14 +115,14 @@ def test_a_crd_has_a_structural_schema(kind):
 @pytest.mark.parametrize("kind", SPECS)
 def test_a_crd_is_small_enough_to_be_applied(kind):
     """kubectl apply keeps the whole object in an annotation of at most 256 KiB."""
-    (found,) = [each for each in catalog.crds(COMPONENTS) if each["spec"]["names"]["kind"] == kind]
+    (found,) = [each for each in registry.crds(COMPONENTS) if each["spec"]["names"]["kind"] == kind]
 
     assert len(json.dumps(found)) < 200_000
 
 
 def test_a_crd_shows_the_same_columns_as_the_embedded_server():
-    (found, *_) = catalog.crds(COMPONENTS)
-    (resource, *_) = catalog.resources(COMPONENTS)
+    (found, *_) = registry.crds(COMPONENTS)
+    (resource, *_) = registry.resources(COMPONENTS)
     columns = found["spec"]["versions"][0]["additionalPrinterColumns"]
 
     assert [(each["name"], each["jsonPath"], each.get("priority", 0)) for each in columns] == [
@@ -164,7 +164,7 @@ def test_the_schema_refuses_what_the_types_refuse(job):
     validator = jsonschema_rs.validator_for(crd_schema(job["kind"]))
 
     assert not validator.is_valid(job)
-    assert catalog.faults(job)
+    assert registry.faults(job)
 
 
 @pytest.mark.parametrize("job", EXAMPLES, ids=lambda each: each["kind"])
@@ -172,4 +172,4 @@ def test_the_schema_takes_what_the_types_take(job):
     validator = jsonschema_rs.validator_for(crd_schema(job["kind"]))
 
     assert [error.message for error in validator.iter_errors(job)] == []
-    assert catalog.faults(job) == ()
+    assert registry.faults(job) == ()

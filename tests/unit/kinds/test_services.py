@@ -3,8 +3,8 @@
 import pytest
 
 from paceline.errors import Invalid
-from paceline.kinds import catalog
-from paceline.kinds.tensorboardspec import LogSet, read_uri
+from paceline.kinds import registry
+from paceline.kinds.interactive.tensorboard_spec import LogSet, read_uri
 from tests.unit.kinds.manifests import notebook, pytorch, said, template, tensorboard
 
 URIS = {
@@ -44,9 +44,9 @@ FINE = {
 
 @pytest.mark.parametrize("obj", FINE.values(), ids=FINE)
 def test_there_may_be(obj):
-    assert catalog.service_faults(obj) == ()
-    assert catalog.warnings(obj) == ()
-    assert isinstance(catalog.read_service(obj)[1], catalog.service_of(obj).spec)
+    assert registry.service_faults(obj) == ()
+    assert registry.warnings(obj) == ()
+    assert isinstance(registry.read_service(obj)[1], registry.service_of(obj).spec)
 
 
 FAULTS = {
@@ -83,22 +83,22 @@ FAULTS = {
 
 @pytest.mark.parametrize(("obj", "fault"), FAULTS.values(), ids=FAULTS)
 def test_a_service_is_refused_for(obj, fault):
-    (found,) = catalog.service_faults(obj)
+    (found,) = registry.service_faults(obj)
 
     assert str(found).startswith(fault)
 
 
 def test_a_job_is_no_service_and_a_service_is_no_job():
     with pytest.raises(Invalid):
-        catalog.read_service(pytorch())
+        registry.read_service(pytorch())
     with pytest.raises(Invalid):
-        catalog.read(notebook())
+        registry.read(notebook())
     with pytest.raises(Invalid):
-        catalog.today({"apiVersion": "v1", "kind": "Pod"})
+        registry.today({"apiVersion": "v1", "kind": "Pod"})
 
 
 def checked(obj, *claims):
-    (resource,) = [each for each in catalog.resources({}) if each.kind == obj["kind"]]
+    (resource,) = [each for each in registry.resources({}) if each.kind == obj["kind"]]
     return said(resource.check(obj, lambda _plural, _namespace: claims))
 
 
@@ -115,4 +115,4 @@ def test_claims_must_be_there():
 
 
 def test_everything_about_a_service_may_change():
-    assert [kind.mutable for kind in catalog.SERVICES] == [None, None]
+    assert [kind.mutable for kind in registry.SERVICES] == [None, None]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from paceline.kinds import catalog
-from paceline.kinds.template import check_template
+from paceline.kinds import registry
+from paceline.kinds.spec.pod_template import check_template
 from tests.unit.kinds.manifests import pytorch, replica, said, template
 
 DATA = {"name": "data", "persistentVolumeClaim": {"claimName": "digits"}}
@@ -130,4 +130,4 @@ def test_an_amount_that_is_none_is_said_once():
 def test_the_path_is_that_of_the_whole_object():
     job = pytorch(replica(), replica("ps", template={"spec": {"containers": []}}))
 
-    assert [fault.path for fault in catalog.faults(job)] == ["spec.replicaSpecs[1].template.spec.containers"]
+    assert [fault.path for fault in registry.faults(job)] == ["spec.replicaSpecs[1].template.spec.containers"]

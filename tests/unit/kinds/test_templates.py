@@ -3,11 +3,12 @@
 import pytest
 
 from paceline.errors import Invalid, Malformed
-from paceline.kinds import apps, catalog
-from paceline.kinds.templates.explain import rows_of, values_schema
-from paceline.kinds.templates.shelf import TEMPLATES, find
-from paceline.kinds.templates.values import merged, with_setting
-from paceline.objects.gang import Place
+from paceline.kinds import registry
+from paceline.kinds.apps import expand
+from paceline.kinds.apps.templates.explain import rows_of, values_schema
+from paceline.kinds.apps.templates.registry import TEMPLATES, find
+from paceline.kinds.apps.templates.values import merged, with_setting
+from paceline.model.gang import Place
 
 CPU = {"worker": {"gpuCount": 0}}
 FIRST = Place("worker", 0)
@@ -23,21 +24,21 @@ def app(values, template="tensorflow-training", name="mnist"):
 
 
 def told(obj):
-    return {fault.path: fault.hint for fault in catalog.app_faults(obj)}
+    return {fault.path: fault.hint for fault in registry.app_faults(obj)}
 
 
 def parts(values, template="tensorflow-training", revision=1):
     obj = app(values, template)
-    assert catalog.app_faults(obj) == ()
-    return apps.expand_app(obj, revision)
+    assert registry.app_faults(obj) == ()
+    return expand.expand_app(obj, revision)
 
 
 def gang(values, template="tensorflow-training"):
     """The members of the job that values become, as its pods will be."""
     obj = app(values, template)
-    job = apps.job_manifest(obj, apps.expand_app(obj, 1), revision=1)
+    job = expand.job_manifest(obj, expand.expand_app(obj, 1), revision=1)
     job["metadata"]["uid"] = "1"
-    _, made = catalog.expand(job, catalog.ports_of(job))
+    _, made = registry.expand(job, registry.ports_of(job))
     return made
 
 
@@ -259,10 +260,10 @@ def test_a_name_has_1_to_64_letters_digits_and_hyphens(name, is_fine):
 def test_names_of_jobs_are_short_and_differ_where_applications_do():
     long, other = "a" * 64, "a" * 63 + "b"
 
-    assert apps.stem_of_app("mnist") == "mnist"
-    assert len(apps.stem_of_app(long)) <= apps.MAX_STEM
-    assert apps.stem_of_app(long) != apps.stem_of_app(other)
-    assert apps.stem_of_app("9lives") == "app-9lives"
+    assert expand.stem_of_app("mnist") == "mnist"
+    assert len(expand.stem_of_app(long)) <= expand.MAX_STEM
+    assert expand.stem_of_app(long) != expand.stem_of_app(other)
+    assert expand.stem_of_app("9lives") == "app-9lives"
 
 
 def test_specs_are_told_apart_by_what_is_trained_and_by_nothing_else():
@@ -272,8 +273,8 @@ def test_specs_are_told_apart_by_what_is_trained_and_by_nothing_else():
     text = app({"worker": {"gpuCount": "0"}})
     again = {**spec, "spec": {**spec["spec"], "rerun": 1}}
 
-    assert apps.digest_of(spec) == apps.digest_of(stopped) == apps.digest_of(whole) == apps.digest_of(text)
-    assert len({apps.digest_of(each) for each in (spec, again, app({}))}) == 3
+    assert expand.digest_of(spec) == expand.digest_of(stopped) == expand.digest_of(whole) == expand.digest_of(text)
+    assert len({expand.digest_of(each) for each in (spec, again, app({}))}) == 3
 
 
 CODE = {"git": {"url": "https://example.org/team/code.git"}, "command": "python3 train.py"}

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from paceline.kinds import catalog
-from paceline.objects.gang import CleanUp, Place, RestartPolicy, RestartScope
+from paceline.kinds import registry
+from paceline.model.gang import CleanUp, Place, RestartPolicy, RestartScope
 from tests.unit.kinds.manifests import container_of, env_of, gang_of, one_fault, template, tensorflow, trainer
 
 STEM = "demo-666ff"
@@ -50,7 +50,7 @@ def test_every_member_is_told_the_cluster_and_its_task(place):
 def test_on_one_network_every_member_has_a_port_of_its_own():
     """TensorFlow listens on all addresses, whatever TF_CONFIG says."""
     job = tensorflow(trainer(TF, "worker", 2))
-    assert catalog.ports_of(job) == {"worker-0": 2222, "worker-1": 2222}
+    assert registry.ports_of(job) == {"worker-0": 2222, "worker-1": 2222}
 
     env = env_of(container_of(job, "worker-1", ports={"worker-0": 24000, "worker-1": 24001}))
 
@@ -172,4 +172,4 @@ def test_a_job_is_refused_for(job, fault):
 def test_the_claims_of_its_tensorboard_are_wanted_too():
     job = tensorflow(tensorboardSpec={"trainingLogFilesets": ["t9k://pvc/mnist/log"]})
 
-    assert catalog.claims_of(job) == (("spec.tensorboardSpec.trainingLogFilesets[0]", "mnist"),)
+    assert registry.claims_of(job) == (("spec.tensorboardSpec.trainingLogFilesets[0]", "mnist"),)

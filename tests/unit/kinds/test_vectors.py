@@ -2,9 +2,9 @@
 
 import pytest
 
-from paceline.kinds import catalog
-from paceline.kinds.totals import say, totals
-from paceline.objects.quantity import parse
+from paceline.apimachinery.quantity import parse
+from paceline.kinds import registry
+from paceline.kinds.resource_totals import say, totals
 from tests.unit.kinds.manifests import (
     deepspeed,
     gang_of,
@@ -40,8 +40,8 @@ def test_the_tutorials_pods_are_named_after_the_job_and_its_incarnation():
     """Vector 1: `mnist-<5 hex>-worker-0` to `-3`; another incarnation has another hash."""
     job = alias_tensorflow()
     job["metadata"] |= {"name": "mnist", "uid": "one"}
-    site, gang = catalog.expand(job, catalog.ports_of(job))
-    again = catalog.stem_of({**job, "metadata": {**job["metadata"], "uid": "two"}})
+    site, gang = registry.expand(job, registry.ports_of(job))
+    again = registry.stem_of({**job, "metadata": {**job["metadata"], "uid": "two"}})
 
     names = [site.pod(member.place) for member in gang.members]
     assert names == [f"{site.stem}-worker-{index}" for index in range(4)]
@@ -71,7 +71,7 @@ def test_devices_in_limits_alone_are_asked_for_too():
     """Vector 18, as it counts for the job."""
     job = asks(limits={"nvidia.com/gpu": 1})
 
-    assert catalog.faults(job) == ()
+    assert registry.faults(job) == ()
     assert totals(gang_of(job)).requests == {"nvidia.com/gpu": 2}
 
 

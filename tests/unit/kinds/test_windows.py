@@ -2,10 +2,10 @@
 
 import pytest
 
-from paceline.kinds import catalog
-from paceline.kinds.kind import CannotRun
-from paceline.objects.meta import Object
-from paceline.objects.window import Window
+from paceline.apimachinery.meta import Object
+from paceline.kinds import registry
+from paceline.kinds.kind_types import CannotRun
+from paceline.model.interactive import Window
 from tests.unit.kinds.manifests import notebook, pytorch, replica, tensorboard
 
 BOARD = "/t9k/tensorboards/projects/default/name"
@@ -14,7 +14,7 @@ DESK = "/t9k/notebooks/projects/default/name"
 
 def opened(obj: Object) -> Window:
     obj["metadata"] |= {"namespace": "default", "uid": "1"}
-    return catalog.expand_service(obj)
+    return registry.expand_service(obj)
 
 
 def container(window: Window, index: int = 0) -> Object:
@@ -204,7 +204,7 @@ def test_a_name_is_refused_for(name: str, hint: str) -> None:
     obj = tensorboard()
     obj["metadata"]["name"] = name
 
-    (fault,) = catalog.service_faults(obj)
+    (fault,) = registry.service_faults(obj)
     assert (fault.path, hint in fault.hint) == ("metadata.name", True)
 
 
@@ -212,8 +212,8 @@ def test_the_longest_name_of_a_jobs_tensorboard_is_one() -> None:
     """Members with the shortest names there are leave the most room for that of their job."""
     longest = pytorch(replicaSpecs=[replica("w", replicas=1)])
     longest["metadata"] |= {"name": "a" * 48, "uid": "1"}
-    board = tensorboard(name=catalog.stem_of(longest))
+    board = tensorboard(name=registry.stem_of(longest))
 
-    assert catalog.faults(longest) == catalog.service_faults(board) == ()
+    assert registry.faults(longest) == registry.service_faults(board) == ()
     longest["metadata"]["name"] += "a"
-    assert catalog.faults(longest)
+    assert registry.faults(longest)

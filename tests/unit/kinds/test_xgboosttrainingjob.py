@@ -2,8 +2,8 @@
 
 import pytest
 
-from paceline.kinds import catalog
-from paceline.objects.gang import Place, RestartScope
+from paceline.kinds import registry
+from paceline.model.gang import Place, RestartScope
 from tests.unit.kinds.manifests import container_of, env_of, gang_of, one_fault, template, trainer, xgboost
 
 STEM = "demo-666ff"
@@ -38,7 +38,7 @@ def test_the_tracker_listens_where_the_template_declares_it():
     declared = template(name="xgboost", ports=[{"name": "xgboost-port", "containerPort": 9999}])
     job = xgboost({"type": "master", "template": declared})
 
-    assert catalog.ports_of(job) == {"master": 9999}
+    assert registry.ports_of(job) == {"master": 9999}
     assert env_of(container_of(job, "master-0"))["MASTER_PORT"] == "9999"
 
 

@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from paceline.api.app import make_app
-from paceline.api.gate import Gate, hashed
-from paceline.api.server import Server
-from paceline.assembly.kinds import fixed_kinds
-from paceline.client.cluster import EVENTS, NAMESPACES, PODS, Cluster, Select
-from paceline.client.events import Recorder
-from paceline.client.local import IN_PROCESS, LocalCluster
+from paceline.apiserver.app import make_app
+from paceline.apiserver.auth.authentication import Gate, hashed
+from paceline.apiserver.config import Server
+from paceline.client.event_recorder import Recorder
+from paceline.client.in_process import IN_PROCESS, LocalCluster
+from paceline.client.interface import EVENTS, NAMESPACES, PODS, Cluster, Select
+from paceline.cluster.crd_install import fixed_kinds
 from paceline.errors import Missing
 from paceline.node.agent import Agent
-from paceline.node.host import Folders, Host
-from paceline.store.memory import MemoryLog
+from paceline.node.host_info import Folders, Host
 from paceline.store.store import Store
-from paceline.testing.simloop import SimLoop
-from paceline.testing.world import SimBlocking, SimWorld, sim_world
+from paceline.testing.memory_backend import MemoryLog
+from paceline.testing.sim.effects import SimBlocking, SimWorld, sim_world
+from paceline.testing.sim.loop import SimLoop
 from tests.unit.node.pods import HOST
 
 FOLDERS = Folders(root=Path("/agent"))

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from urllib.parse import urlencode
 
-from paceline.node.execute import STDOUT
+from paceline.node.runtime.exec_types import STDOUT
 
 
 class Client:

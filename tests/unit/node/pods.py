@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 
-from paceline.node.host import Host
-from paceline.node.seen import Ended, Seen, Started, Try
-from paceline.world import Identity
+from paceline.effects import Identity
+from paceline.node.host_info import Host
+from paceline.node.lifecycle.view import Ended, Seen, Started, Try
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 BOOT = "boot-1"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from paceline.client.cluster import CLAIMS, CONFIG_MAPS, LEASES, NODES, PODS, VOLUMES
-from paceline.node import shim
-from paceline.testing.processes import Course
+from paceline.client.interface import CLAIMS, CONFIG_MAPS, LEASES, NODES, PODS, VOLUMES
+from paceline.node.runtime import shim
+from paceline.testing.sim.processes import Course
 from tests.unit.node.conftest import FOLDERS, always
 
 

@@ -4,10 +4,10 @@ import errno
 import os
 from pathlib import Path
 
-from paceline.node.asked import Asked
-from paceline.node.records import ASKED, read_try
-from paceline.objects.times import to_wire_micro
-from paceline.testing.world import SimFiles, sim_world
+from paceline.apimachinery.timestamps import to_wire_micro
+from paceline.node.lifecycle.stop_requests import Asked
+from paceline.node.runtime.state_files import ASKED, read_try
+from paceline.testing.sim.effects import SimFiles, sim_world
 from tests.unit.node.pods import NOW, ago, done, running
 
 FOLDER = Path("/agent/pods/u/containers/main/0")

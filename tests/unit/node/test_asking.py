@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from paceline.node.asking import Asking, Said
-from paceline.node.execute import Gone, NotRun
-from paceline.node.probes import Probe, probe_of
+from paceline.node.probes.prober import Asking, Said
+from paceline.node.probes.probes import Probe, probe_of
+from paceline.node.runtime.exec_types import Gone, NotRun
 from tests.unit.node.pods import container, pod
 
 ASKING = Asking(inside=None)

@@ -4,9 +4,9 @@ import os
 
 import pytest
 
-from paceline.assembly.host import may_mount
-from paceline.assembly.mounts import RealMounts, places
-from paceline.node.binds import Binds
+from paceline.cluster.host_facts import may_mount
+from paceline.host.mounts import RealMounts, places
+from paceline.node.runtime.subpath_mounts import Binds
 
 pytestmark = pytest.mark.skipif(not may_mount(), reason="needs the right to mount")
 

@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from paceline.node import seccomp
-from paceline.node.confinement import (
+from paceline.node.host_info import Blocked, Host
+from paceline.node.images.images import Environment
+from paceline.node.runtime import seccomp
+from paceline.node.runtime.confinement import (
     BEST_EFFORT_SCORE,
     GUARANTEED_SCORE,
     Confinement,
@@ -15,9 +17,7 @@ from paceline.node.confinement import (
     filter_of,
     oom_score_of,
 )
-from paceline.node.host import Blocked, Host
-from paceline.node.images import Environment
-from paceline.node.sandbox import USUAL, options, process_of
+from paceline.node.runtime.sandbox import USUAL, options, process_of
 from tests.unit.node.test_sandbox import PLAIN
 
 HOST = Host(

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from paceline.client.cluster import NODES
+from paceline.client.interface import NODES
 from paceline.node.devices import Devices, nodes, variables
-from paceline.node.host import Blocked, Device, Folders, Supply
-from paceline.testing.processes import Course
-from paceline.testing.world import sim_world
+from paceline.node.host_info import Blocked, Device, Folders, Supply
+from paceline.testing.sim.effects import sim_world
+from paceline.testing.sim.processes import Course
 from tests.unit.node.pods import HOST
 
 GPUS = Supply(

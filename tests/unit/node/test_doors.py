@@ -5,8 +5,8 @@ import socket
 
 import pytest
 
-from paceline.node import shim
-from paceline.testing.world import sim_world
+from paceline.node.runtime import shim
+from paceline.testing.sim.effects import sim_world
 from tests.unit.node.pods import UID, container, pod
 from tests.unit.node.test_serve import FOLDERS, ask, kubelet_over
 

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from paceline.node.decide import decide
-from paceline.node.ending import chosen_signal, stop_signal
-from paceline.node.report import pod_status
+from paceline.node.lifecycle.decide import decide
+from paceline.node.lifecycle.pod_status import pod_status
+from paceline.node.lifecycle.termination import chosen_signal, stop_signal
 from tests.unit.node.pods import NOW, ago, container, deleted, done, pod, running, seen
 
 PROXY, LOGGER = container("proxy", restartPolicy="Always"), container("logger", restartPolicy="Always")

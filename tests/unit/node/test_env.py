@@ -2,9 +2,9 @@
 
 import pytest
 
-from paceline.node.env import command_of, env_of, expand
-from paceline.node.host import Blocked
-from paceline.node.sources import Sources, entries, references
+from paceline.node.host_info import Blocked
+from paceline.node.runtime.env import command_of, env_of, expand
+from paceline.node.volumes.references import Sources, entries, references
 from tests.unit.node.pods import UID, container, pod
 
 KNOWN = {"A": "1", "NAME": "x y"}

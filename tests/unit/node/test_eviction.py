@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from paceline.node.eviction import RECORD, limits_of
-from paceline.objects.meta import uid_of
+from paceline.apimachinery.meta import uid_of
+from paceline.node.lifecycle.eviction import RECORD, limits_of
 from tests.unit.node.conftest import FOLDERS
 from tests.unit.node.pods import UID, container, pod
 

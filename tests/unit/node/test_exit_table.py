@@ -2,9 +2,9 @@
 
 import pytest
 
-from paceline.node import shim
-from paceline.node.decide import decide
-from paceline.node.seen import Ended, Start, Try
+from paceline.node.lifecycle.decide import decide
+from paceline.node.lifecycle.view import Ended, Start, Try
+from paceline.node.runtime import shim
 from tests.unit.node.pods import NOW, ago, container, deleted, pod, seen, started
 
 CODES, SIGNALS, POLICIES = range(256), range(1, 65), ("Always", "OnFailure", "Never")

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from paceline.node.filling import Filling
-from paceline.testing.world import SimBlocking, sim_world
+from paceline.node.volumes.stats import Filling
+from paceline.testing.sim.effects import SimBlocking, sim_world
 
 
 def claim(name, volume):

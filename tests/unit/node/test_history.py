@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from paceline.assembly.machine import RealFiles
 from paceline.errors import Malformed, Missing
-from paceline.node import shim
-from paceline.node.clearing import sweep, to_prune
-from paceline.node.history import History, Past, Policy
-from paceline.node.host import Folders
-from paceline.node.past import PastLogs
-from paceline.testing.world import START, SimFiles, sim_world
+from paceline.host.effects import RealFiles
+from paceline.node.host_info import Folders
+from paceline.node.logs.archive import History, Past, Policy
+from paceline.node.logs.garbage_collection import sweep, to_prune
+from paceline.node.runtime import shim
+from paceline.node.server.log_archive import PastLogs
+from paceline.testing.sim.effects import START, SimFiles, sim_world
 from tests.unit.node.pods import container, pod
 
 FOLDERS = Folders(root=Path("/agent"))

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.errors import Conflict
-from paceline.node import hosts as module
-from paceline.node.host import Blocked, Folders
-from paceline.node.hosts import Hosts, StableName, hostname_of, machine_name, stable_name
-from paceline.node.network import SHARED_NETWORK, PodNetwork
-from paceline.testing.world import SimFiles
+from paceline.node.host_info import Blocked, Folders
+from paceline.node.network import pod_hosts as module
+from paceline.node.network.network import SHARED_NETWORK, PodNetwork
+from paceline.node.network.pod_hosts import Hosts, StableName, hostname_of, machine_name, stable_name
+from paceline.testing.sim.effects import SimFiles
 
 FOLDERS = Folders(root=Path("/agent"))
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from paceline.node.host import Blocked
-from paceline.node.images import Images, backed_off, choose, never_pulled
-from paceline.node.workshop import NoWorkshop, Opened
-from paceline.testing.world import SimFiles
+from paceline.node.host_info import Blocked
+from paceline.node.images.builder import NoWorkshop, Opened
+from paceline.node.images.images import Images, backed_off, choose, never_pulled
+from paceline.testing.sim.effects import SimFiles
 from tests.unit.node.pods import HOST, container
 
 

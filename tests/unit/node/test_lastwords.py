@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from paceline.node.lastwords import with_log
-from paceline.node.records import MESSAGE, read_ended, write_ended
-from paceline.testing.world import SimFiles
+from paceline.node.logs.termination_message import with_log
+from paceline.node.runtime.state_files import MESSAGE, read_ended, write_ended
+from paceline.testing.sim.effects import SimFiles
 from tests.unit.node.pods import container, ended
 
 FOLDER = Path("/agent/0")

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 
-from paceline.assembly.launch import launch_program
+from paceline.cluster.ssh_shim_files import launch_program
 from paceline.testing.embedded import wait_until
 
 

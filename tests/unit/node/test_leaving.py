@@ -2,9 +2,9 @@
 
 import asyncio
 
-from paceline.client.cluster import CONFIG_MAPS
+from paceline.client.interface import CONFIG_MAPS
 from paceline.node.agent import WORKERS
-from paceline.testing.processes import Course
+from paceline.testing.sim.processes import Course
 from tests.unit.node.conftest import FOLDERS, always
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.node.limits import Cgroups, Limits, intent_of, limits_of, views_of
+from paceline.node.runtime.cgroup_limits import Cgroups, Limits, intent_of, limits_of, views_of
 
 OLD = Cgroups(version=1, cpu=Path("/cg/cpu"), memory=Path("/cg/memory"), pids=Path("/cg/pids"))
 NEW = Cgroups(version=2, cpu=Path("/cg"), memory=Path("/cg"), pids=Path("/cg"))

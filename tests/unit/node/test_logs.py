@@ -9,11 +9,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from paceline.errors import Malformed
-from paceline.node import logs, output, shim
-from paceline.node.logs import LogQuery, log_query, read_log
-from paceline.node.pages import Pages
-from paceline.node.shim import Stream, stamp
-from paceline.testing.world import SimFiles
+from paceline.node.logs import logs
+from paceline.node.logs.logs import LogQuery, log_query, read_log
+from paceline.node.logs.rotated_log import Pages
+from paceline.node.runtime import cri_log, shim
+from paceline.node.runtime.shim import Stream, stamp
+from paceline.testing.sim.effects import SimFiles
 from tests.unit.node.pods import NOW
 
 FOLDER = Path("/pods/x")
@@ -68,7 +69,7 @@ def test_each_stream_keeps_its_order(pieces):
 
 @given(st.binary(max_size=100_000))
 def test_no_entry_is_longer_than_its_limit(data):
-    assert all(len(entry) <= logs.HEAD + output.LINE_LIMIT for entry in written(data).split(b"\n"))
+    assert all(len(entry) <= logs.HEAD + cri_log.LINE_LIMIT for entry in written(data).split(b"\n"))
 
 
 @given(PIECES, st.integers(0, 40))

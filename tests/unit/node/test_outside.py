@@ -2,7 +2,7 @@
 
 import pytest
 
-from paceline.node.outside import behind, in_turn, lay_out, may_enter
+from paceline.node.network.service_ports import behind, in_turn, lay_out, may_enter
 
 HERE = "192.0.2.9"
 

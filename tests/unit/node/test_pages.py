@@ -2,10 +2,11 @@
 
 import pytest
 
-from paceline.assembly.machine import real_world
-from paceline.node import logs, output, shim
-from paceline.node.logs import LogQuery, end_of_log, read_log
-from paceline.node.pages import Pages
+from paceline.host.effects import real_world
+from paceline.node.logs import logs
+from paceline.node.logs.logs import LogQuery, end_of_log, read_log
+from paceline.node.logs.rotated_log import Pages
+from paceline.node.runtime import cri_log, shim
 
 FILES = real_world().files
 LINE = b"2030-01-01T00:00:00.%09dZ stdout F line %05d\n"
@@ -14,12 +15,12 @@ LENGTH = len(LINE % (0, 0))
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    monkeypatch.setattr(output, "FILE_BYTES", 10 * LENGTH)
-    monkeypatch.setattr(output, "FILES", 3)
+    monkeypatch.setattr(cri_log, "FILE_BYTES", 10 * LENGTH)
+    monkeypatch.setattr(cri_log, "FILES", 3)
 
 
 def fill(folder, count):
-    log = output.Log(str(folder / shim.LOG))
+    log = cri_log.Log(str(folder / shim.LOG))
     for number in range(count):
         log.write(LINE % (number, number))
 
@@ -64,7 +65,7 @@ async def test_a_reader_that_is_overtaken_learns_where_the_log_begins_now(tmp_pa
 @pytest.mark.parametrize("read", [1, 5, 10, 11, 29])
 async def test_a_follower_that_is_overtaken_sees_every_line_once_from_there_on(tmp_path, monkeypatch, read):
     monkeypatch.setattr(logs, "CHUNK", LENGTH)
-    log = output.Log(str(tmp_path / shim.LOG))
+    log = cri_log.Log(str(tmp_path / shim.LOG))
     for number in range(30):
         log.write(LINE % (number, number))
     following = read_log(FILES, tmp_path, LogQuery(follow=True))
@@ -79,7 +80,7 @@ async def test_a_follower_that_is_overtaken_sees_every_line_once_from_there_on(t
 
 
 async def test_reading_goes_on_in_a_file_that_was_begun_meanwhile(tmp_path):
-    log = output.Log(str(tmp_path / shim.LOG))
+    log = cri_log.Log(str(tmp_path / shim.LOG))
     pages = Pages(FILES, tmp_path)
     read = b""
     for number in range(25):

@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from paceline.node.decide import decide
-from paceline.node.probes import Health, Tally, count, first_tally, health_of, is_fatal, port_of, probe_of
-from paceline.node.report import pod_status
+from paceline.node.lifecycle.decide import decide
+from paceline.node.lifecycle.pod_status import pod_status
+from paceline.node.probes.probes import Health, Tally, count, first_tally, health_of, is_fatal, port_of, probe_of
 from tests.unit.node.pods import NOW, container, done, pod, running, seen
 
 HTTP = {"httpGet": {"port": 80}}

@@ -2,12 +2,12 @@
 
 import pytest
 
-from paceline.client.events import Recorder
+from paceline.apimachinery.builtin.storage_annotations import FOLDERS, PROVISIONED_BY
+from paceline.client.event_recorder import Recorder
 from paceline.errors import Busy
-from paceline.node.host import Folders
-from paceline.node.reclaim import Reclaim, is_to_go
-from paceline.objects.builtin.storage import FOLDERS, PROVISIONED_BY
-from paceline.testing.world import SimBlocking, SimChance, SimClock, SimFiles
+from paceline.node.host_info import Folders
+from paceline.node.volumes.reclaim import Reclaim, is_to_go
+from paceline.testing.sim.effects import SimBlocking, SimChance, SimClock, SimFiles
 
 UID = "0b2c3d4e-1111-4222-8333-444455556666"
 NAME = f"pvc-{UID}"

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from paceline.client.cluster import CONFIG_MAPS, PODS
-from paceline.objects.meta import uid_of
+from paceline.apimachinery.meta import uid_of
+from paceline.client.interface import CONFIG_MAPS, PODS
 from tests.unit.node.conftest import FOLDERS
 
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from paceline.node.probes import Health
-from paceline.node.report import pod_status
-from paceline.node.seen import Problem, Try
-from paceline.node.stories import stories, why_stopping
+from paceline.node.lifecycle.events import stories, why_stopping
+from paceline.node.lifecycle.pod_status import pod_status
+from paceline.node.lifecycle.view import Problem, Try
+from paceline.node.probes.probes import Health
 from tests.unit.node.pods import NOW, UID, container, deleted, done, ended, pod, running, seen, started
 
 TWO = (container("a"), container("b"))

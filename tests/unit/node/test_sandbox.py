@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from paceline.node.host import Blocked
-from paceline.node.images import Environment
-from paceline.node.sandbox import (
+from paceline.node.host_info import Blocked
+from paceline.node.images.images import Environment
+from paceline.node.lifecycle.starter import not_found
+from paceline.node.runtime.sandbox import (
     Launch,
     Opening,
     User,
@@ -19,9 +20,8 @@ from paceline.node.sandbox import (
     passwd_text,
     user_of,
 )
-from paceline.node.start import not_found
-from paceline.node.volumes import Mount, Volume
-from paceline.testing.world import SimFiles
+from paceline.node.volumes.volumes import Mount, Volume
+from paceline.testing.sim.effects import SimFiles
 from tests.unit.node.pods import HOST, container, pod
 
 PLAIN = Launch(

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from paceline.node import shim
-from paceline.node.doors import Doors
-from paceline.node.history import History, Policy
-from paceline.node.host import Folders
-from paceline.node.past import PastLogs
-from paceline.node.serve import Kubelet
-from paceline.node.sessions import Sessions
-from paceline.node.stats import Stats
-from paceline.testing.world import SimBlocking, sim_world
+from paceline.node.host_info import Folders
+from paceline.node.logs.archive import History, Policy
+from paceline.node.network.pod_ports import Doors
+from paceline.node.runtime import shim
+from paceline.node.server.api import Kubelet
+from paceline.node.server.log_archive import PastLogs
+from paceline.node.server.stats import Stats
+from paceline.node.server.streaming import Sessions
+from paceline.testing.sim.effects import SimBlocking, sim_world
 from tests.unit.node.pods import HOST, UID, container, pod
 
 FOLDERS = Folders(root=Path("/agent"))

@@ -5,11 +5,11 @@ import json
 
 import pytest
 
-from paceline.node import shim
-from paceline.node.execute import STDERR, STDOUT, NotRun
-from paceline.node.images import Environment
-from paceline.node.sandbox import Launch, User
-from paceline.testing.world import sim_world
+from paceline.node.images.images import Environment
+from paceline.node.runtime import shim
+from paceline.node.runtime.exec_types import STDERR, STDOUT, NotRun
+from paceline.node.runtime.sandbox import Launch, User
+from paceline.testing.sim.effects import sim_world
 from tests.unit.node.lines import Echo, line
 from tests.unit.node.pods import UID, container, pod
 from tests.unit.node.test_serve import FOLDERS, answer_to, ask, kubelet_over, scope_of

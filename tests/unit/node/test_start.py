@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from paceline.assembly.machine import RealFiles
-from paceline.node import ready
-from paceline.node.host import Blocked
-from paceline.node.volumes import Mount, Volume
+from paceline.host.effects import RealFiles
+from paceline.node.host_info import Blocked
+from paceline.node.volumes import setup
+from paceline.node.volumes.volumes import Mount, Volume
 
 
 def make_ready(volume, sub_path="", group=None):
-    ready.make_volume(RealFiles(), volume, group)
-    ready.make_sub_path(RealFiles(), Mount(target="/x", volume=volume, name="v", sub_path=sub_path), "main")
+    setup.make_volume(RealFiles(), volume, group)
+    setup.make_sub_path(RealFiles(), Mount(target="/x", volume=volume, name="v", sub_path=sub_path), "main")
 
 
 def test_the_folder_of_a_claim_is_made_for_whoever_the_container_runs_as(tmp_path):
@@ -91,8 +91,8 @@ def test_files_change_all_at_once_and_whoever_has_one_open_keeps_it(tmp_path):
 
 def test_the_same_files_again_change_nothing(tmp_path):
     files = (("a", b"1", 0o644),)
-    assert ready.fill(RealFiles(), tmp_path, files) is not None
-    assert ready.fill(RealFiles(), tmp_path, files) is None
+    assert setup.fill(RealFiles(), tmp_path, files) is not None
+    assert setup.fill(RealFiles(), tmp_path, files) is None
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")

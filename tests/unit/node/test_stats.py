@@ -2,9 +2,9 @@
 
 import pytest
 
-from paceline.node import shim
-from paceline.node.stats import Measured, Moved, Use
-from paceline.testing.world import sim_world
+from paceline.node.runtime import shim
+from paceline.node.server.stats import Measured, Moved, Use
+from paceline.testing.sim.effects import sim_world
 from tests.unit.node.pods import UID, container, pod
 from tests.unit.node.test_serve import FOLDERS, ask, kubelet_over
 

@@ -5,18 +5,18 @@ from datetime import timedelta
 
 import pytest
 
-from paceline.api.app import make_app
-from paceline.api.gate import Gate, hashed
-from paceline.api.server import Server
-from paceline.api.tokens import AccountTokens
-from paceline.assembly.kinds import fixed_kinds
-from paceline.client.cluster import ACCOUNTS, NAMESPACES, PODS
-from paceline.client.local import IN_PROCESS, LocalCluster
-from paceline.node.tokens import Tokens, asks_of
-from paceline.objects.meta import uid_of
-from paceline.store.memory import MemoryLog
+from paceline.apimachinery.meta import uid_of
+from paceline.apiserver.app import make_app
+from paceline.apiserver.auth.authentication import Gate, hashed
+from paceline.apiserver.auth.service_account_tokens import AccountTokens
+from paceline.apiserver.config import Server
+from paceline.client.in_process import IN_PROCESS, LocalCluster
+from paceline.client.interface import ACCOUNTS, NAMESPACES, PODS
+from paceline.cluster.crd_install import fixed_kinds
+from paceline.node.volumes.token_cache import Tokens, asks_of
 from paceline.store.store import Store
-from paceline.testing.world import SimBlocking, SimClock, sim_world
+from paceline.testing.memory_backend import MemoryLog
+from paceline.testing.sim.effects import SimBlocking, SimClock, sim_world
 
 SOURCE = {"serviceAccountToken": {"path": "token", "expirationSeconds": 3607}}
 API = ("", 3607)

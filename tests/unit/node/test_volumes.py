@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from paceline.node.host import Blocked, Folders
-from paceline.node.mounting import Mounted
-from paceline.node.sources import Sources
-from paceline.node.volumes import Shelf, Volume, mounted, mounts_of
-from paceline.objects.builtin.storage import FOLDERS as FOLDERS_NAME
-from paceline.objects.builtin.storage import PROVISIONED_BY, WAITING
+from paceline.apimachinery.builtin.storage_annotations import FOLDERS as FOLDERS_NAME
+from paceline.apimachinery.builtin.storage_annotations import PROVISIONED_BY, WAITING
+from paceline.node.host_info import Blocked, Folders
+from paceline.node.volumes.mounter import Mounted
+from paceline.node.volumes.references import Sources
+from paceline.node.volumes.volumes import Shelf, Volume, mounted, mounts_of
 from tests.unit.node.pods import HOST, UID, container, pod
 
 FOLDERS = Folders(root=Path("/agent"))

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.objects.apply import LAST_APPLIED, Clashes, Said, apply, note_last_applied
-from paceline.objects.fieldset import decode, encode
-from paceline.objects.managed import (
+from paceline.apimachinery.fields.apply import LAST_APPLIED, Clashes, Said, apply, note_last_applied
+from paceline.apimachinery.fields.fieldset import decode, encode
+from paceline.apimachinery.fields.managed_fields import (
     APPLY,
     MAX_WRITERS,
     Author,
@@ -21,8 +21,8 @@ from paceline.objects.managed import (
     to_wire,
     updated,
 )
-from paceline.objects.merge import ABSENT, Comparison, compare, merged, paths_of, said_in, whole
-from paceline.objects.typed import Types, faults
+from paceline.apimachinery.fields.merge import ABSENT, Comparison, compare, merged, paths_of, said_in, whole
+from paceline.apimachinery.fields.typed import Types, faults
 
 TEXT = {"type": "string"}
 SCHEMA = {

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from paceline.testing.realkube import ETCD_VERSION, KUBERNETES_VERSION
+from paceline.testing.real.kube import ETCD_VERSION, KUBERNETES_VERSION
 
 ROOT = Path(__file__).parents[3]
-FOLDER = ROOT / "src/paceline/objects/builtin"
+FOLDER = ROOT / "src/paceline/apimachinery/builtin"
 CORE, META = "io.k8s.api.core.v1.", "io.k8s.apimachinery.pkg.apis.meta.v1."
 REF = "#/components/schemas/"
 # Where the keys are names of fields, one called "description" is a field like any other.

@@ -3,14 +3,14 @@
 import pytest
 from tests.unit.api.definitions import SPEC, conditions, definition, version
 
-from paceline.objects.definition import Known, fill_defaults, resources_of, unenforced, version_rank
-from paceline.objects.definition_rules import change_faults, default, faults
-from paceline.objects.definition_schema import schema_faults
-from paceline.objects.definition_status import marked, released, status_of
-from paceline.objects.lists import list_faults
-from paceline.objects.scale import scale_faults
-from paceline.objects.schema import Shapes, prune
-from paceline.objects.scheme import Resource, ScalePaths
+from paceline.apimachinery.crd.crd import Known, fill_defaults, resources_of, unenforced, version_rank
+from paceline.apimachinery.crd.list_types import list_faults
+from paceline.apimachinery.crd.status import marked, released, status_of
+from paceline.apimachinery.crd.structural_schema import schema_faults
+from paceline.apimachinery.crd.validation import change_faults, default, faults
+from paceline.apimachinery.scale import scale_faults
+from paceline.apimachinery.schema import Shapes, prune
+from paceline.apimachinery.scheme import Resource, ScalePaths
 
 NOW = "2030-01-01T00:00:00Z"
 LATER = "2030-01-02T00:00:00Z"

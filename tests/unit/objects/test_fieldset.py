@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from paceline.apimachinery.fields import fieldset
+from paceline.apimachinery.fields.fieldset import covers, decode, encode, has, minus, minus_all, plus, read, spell
 from paceline.errors import Malformed
-from paceline.objects import fieldset
-from paceline.objects.fieldset import covers, decode, encode, has, minus, minus_all, plus, read, spell
 
 STEPS = (
     *("f:a", "f:b", "f:a.b/c"),

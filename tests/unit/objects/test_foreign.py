@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from paceline.apimachinery.timestamps import from_wire
 from paceline.errors import Malformed
-from paceline.objects.app_status import AppStatus, RecordStatus
-from paceline.objects.service_status import ServiceStatus
-from paceline.objects.status import JobStatus
-from paceline.objects.times import from_wire
+from paceline.model.app_status import AppStatus, RecordStatus
+from paceline.model.interactive_status import ServiceStatus
+from paceline.model.job_status import JobStatus
 
 STATUSES = (AppStatus, JobStatus, RecordStatus, ServiceStatus)
 FIELDS = sorted(

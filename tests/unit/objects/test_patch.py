@@ -4,8 +4,8 @@ import copy
 
 import pytest
 
+from paceline.apimachinery.patch.json_patch import MAX_OPERATIONS, Unfit, apply_operations, merge
 from paceline.errors import Malformed
-from paceline.objects.patch import MAX_OPERATIONS, Unfit, apply_operations, merge
 
 # The examples of RFC 7386, appendix A.
 MERGES = [

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from paceline.objects.quantity import is_quantity, milli, parse, whole
+from paceline.apimachinery.quantity import is_quantity, milli, parse, whole
 
 AMOUNTS = {
     "0": 0,

@@ -3,8 +3,8 @@
 import jsonschema_rs
 import pytest
 
-from paceline.objects.builtin.served import builtin_components
-from paceline.objects.schema import META, QUANTITY, REF, Shapes, as_json_schema, prune, reachable, reference_of
+from paceline.apimachinery.builtin.registry import builtin_components
+from paceline.apimachinery.schema import META, QUANTITY, REF, Shapes, as_json_schema, prune, reachable, reference_of
 
 COMPONENTS = {
     **builtin_components(),
@@ -113,7 +113,7 @@ VALUES = {
 
 @pytest.mark.parametrize(("schema", "good", "bad"), VALUES.values(), ids=VALUES)
 def test_a_validator_takes_what_openapi_means(schema, good, bad):
-    from paceline.objects.quantity import is_quantity
+    from paceline.apimachinery.quantity import is_quantity
 
     made = as_json_schema(schema, COMPONENTS)
     validator = jsonschema_rs.Draft7Validator(made, validate_formats=True, formats={"quantity": is_quantity})

@@ -2,8 +2,8 @@
 
 import pytest
 
+from paceline.apimachinery.selector import matches, parse_fields, parse_labels
 from paceline.errors import Malformed
-from paceline.objects.selector import matches, parse_fields, parse_labels
 
 WORKER = {"app": "demo", "role": "worker", "index": "3", "example.com/a": ""}
 

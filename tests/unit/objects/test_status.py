@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from paceline.objects.gang import Place
-from paceline.objects.status import Condition, ConditionType, Failure, JobStatus, Phase
+from paceline.model.gang import Place
+from paceline.model.job_status import Condition, ConditionType, Failure, JobStatus, Phase
 
 NOW = datetime(2030, 1, 1, 12, 30, tzinfo=UTC)
 

@@ -4,9 +4,9 @@ import copy
 
 import pytest
 
-from paceline.objects.builtin.served import builtin_components
-from paceline.objects.patch import Unfit
-from paceline.objects.strategic import Strategic
+from paceline.apimachinery.builtin.registry import builtin_components
+from paceline.apimachinery.patch.json_patch import Unfit
+from paceline.apimachinery.patch.strategic_merge import Strategic
 
 POD = builtin_components()["io.k8s.api.core.v1.Pod"]
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from paceline.objects.builtin.cells import event_cells, node_cells
-from paceline.objects.builtin.pod_cells import pod_cells, pod_word
-from paceline.objects.scheme import Column, Resource
-from paceline.objects.table import age, cells_of, columns_of, find_path, human_duration
+from paceline.apimachinery.builtin.printers.builtin import event_cells, node_cells
+from paceline.apimachinery.builtin.printers.pod import pod_cells, pod_word
+from paceline.apimachinery.scheme import Column, Resource
+from paceline.apimachinery.table import age, cells_of, columns_of, find_path, human_duration
 
 NOW = "2030-01-02T00:00:00Z"
 

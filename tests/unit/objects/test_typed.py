@@ -2,10 +2,10 @@
 
 import pytest
 
+from paceline.apimachinery.builtin.go_json import complete, read_struct
+from paceline.apimachinery.builtin.go_types import fields_of, struct_of
+from paceline.apimachinery.quantity import canonical
 from paceline.errors import Malformed
-from paceline.objects.builtin.structs import fields_of, struct_of
-from paceline.objects.builtin.typed import complete, read_struct
-from paceline.objects.quantity import canonical
 
 POD = "core.v1.Pod"
 

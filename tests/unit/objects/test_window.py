@@ -2,7 +2,7 @@
 
 import pytest
 
-from paceline.objects.window import is_front, proxy_path
+from paceline.model.interactive import is_front, proxy_path
 
 BOARD = "/t9k/tensorboards/projects/ns/name/curves"
 BY_PROXY = "/api/v1/namespaces/ns/services/tb-curves:http/proxy"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from paceline.plan.app_manifests import claim_change
+from paceline.plan.app.manifests import claim_change
 
 
 def wish(storage="5Gi", **more):

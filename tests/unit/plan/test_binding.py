@@ -4,14 +4,14 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from paceline.objects.builtin.storage import (
+from paceline.apimachinery.builtin.storage_annotations import (
     BIND_COMPLETED,
     BOUND_BY_CONTROLLER,
     FOLDERS,
     PROVISIONED_BY,
     removal_fault,
 )
-from paceline.plan.binding import Stock, decide_claim, decide_volume
+from paceline.plan.volume_binding import Stock, decide_claim, decide_volume
 
 ROOT = PurePosixPath("/home/volumes")
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from paceline.objects.service_status import ServicePhase, ServiceStatus
-from paceline.plan.boards import BoardSeen, board_manifest, decide
+from paceline.model.interactive_status import ServicePhase, ServiceStatus
+from paceline.plan.interactive.job_tensorboard import BoardSeen, board_manifest, decide
 
 API = "tensorstack.dev/v1beta1"
 OWNER = {"apiVersion": "batch.tensorstack.dev/v1beta1", "kind": "PyTorchTrainingJob", "name": "demo", "uid": "1"}

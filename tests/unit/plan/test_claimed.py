@@ -2,8 +2,8 @@
 
 import pytest
 
-from paceline.objects.builtin.storage import WAITING
-from paceline.plan.claimed import lack_of
+from paceline.apimachinery.builtin.storage_annotations import WAITING
+from paceline.plan.scheduling.unbound_claims import lack_of
 
 BOUND = {"phase": "Bound"}
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from paceline.objects.gang import CleanUp
-from paceline.objects.status import ConditionType, Failure, JobStatus, Phase
-from paceline.plan.decide import decide
-from paceline.plan.seen import ContainerSeen
+from paceline.model.gang import CleanUp
+from paceline.model.job_status import ConditionType, Failure, JobStatus, Phase
+from paceline.plan.job.decide import decide
+from paceline.plan.job.view import ContainerSeen
 from tests.unit.plan.worlds import NOW, REPLICA, SITE, after, gang, obeyed, places, pod, seen, then
 
 P, R, S, F = Phase.PENDING, Phase.RUNNING, Phase.SUCCEEDED, Phase.FAILED

@@ -2,8 +2,8 @@
 
 import pytest
 
-from paceline.objects.status import Phase
-from paceline.plan.decide import decide
+from paceline.model.job_status import Phase
+from paceline.plan.job.decide import decide
 from tests.unit.kinds.manifests import (
     colossalai,
     deepspeed,

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from paceline.objects.status import ConditionType, JobStatus, Phase
-from paceline.plan.decide import decide
+from paceline.model.job_status import ConditionType, JobStatus, Phase
+from paceline.plan.job.decide import decide
 from tests.unit.kinds.manifests import deepspeed, gang_of, pytorch, replica
 from tests.unit.plan.worlds import GANG, NOW, REPLICA, SITE, after, gang, obeyed, places, pod, seen
 

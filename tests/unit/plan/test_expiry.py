@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from paceline.objects.gang import CleanUp
-from paceline.objects.status import JobStatus, Phase
-from paceline.plan.decide import decide
+from paceline.model.gang import CleanUp
+from paceline.model.job_status import JobStatus, Phase
+from paceline.plan.job.decide import decide
 from tests.unit.plan.worlds import NOW, after, gang, seen, then
 
 SHORT = gang(2, ttl_seconds=60)

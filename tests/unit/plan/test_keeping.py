@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from paceline.objects.gang import CleanUp, Keeping
-from paceline.objects.status import JobStatus, Phase
-from paceline.plan.decide import decide
-from paceline.plan.errands import template_of
-from paceline.plan.plan import NewErrand
-from paceline.plan.seen import ContainerSeen, ErrandSeen, PodPhase
+from paceline.model.gang import CleanUp, Keeping
+from paceline.model.job_status import JobStatus, Phase
+from paceline.plan.job.decide import decide
+from paceline.plan.job.plan import NewErrand
+from paceline.plan.job.pods.auxiliary_pods import template_of
+from paceline.plan.job.view import ContainerSeen, ErrandSeen, PodPhase
 from tests.unit.plan.worlds import NOW, SITE, TEMPLATE, after, gang, places, pod, seen
 
 SIDECAR = "paceline-output"

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from paceline.objects.gang import CleanUp, Place
-from paceline.objects.status import JobStatus, Phase
-from paceline.plan.decide import decide
-from paceline.plan.plan import LogWish
+from paceline.model.gang import CleanUp, Place
+from paceline.model.job_status import JobStatus, Phase
+from paceline.plan.job.decide import decide
+from paceline.plan.job.plan import LogWish
 from tests.unit.plan.worlds import NOW, REPLICA, after, gang, places, seen, then
 
 NEVER = gang(2, restart="Never")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from paceline.plan.leading import ACT_SECONDS, AGAIN_SECONDS, LEASE_SECONDS, LeaseSeen, Step, acts_until, decide
+from paceline.plan.leader_election import ACT_SECONDS, AGAIN_SECONDS, LEASE_SECONDS, LeaseSeen, Step, acts_until, decide
 
 NOW = 1_000.0
 

@@ -3,11 +3,11 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from paceline.objects.gang import Place
-from paceline.objects.status import Phase
-from paceline.plan.decide import decide
-from paceline.plan.leaving import PATIENCE
-from paceline.plan.seen import PodPhase
+from paceline.model.gang import Place
+from paceline.model.job_status import Phase
+from paceline.plan.job.decide import decide
+from paceline.plan.job.shutdown_order import PATIENCE
+from paceline.plan.job.view import PodPhase
 from tests.unit.plan.worlds import NOW, after, gang, pod, seen
 
 WORKERS = ("demo-12345-worker-0", "demo-12345-worker-1")

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from paceline.objects.gang import Place
-from paceline.objects.status import JobStatus, Phase
-from paceline.plan.decide import decide
-from paceline.plan.plan import NewErrand
+from paceline.model.gang import Place
+from paceline.model.job_status import JobStatus, Phase
+from paceline.plan.job.decide import decide
+from paceline.plan.job.plan import NewErrand
 from tests.unit.plan.test_keeping import COPYING, CUT, KEPT, errand, keepers
 from tests.unit.plan.worlds import GANG, NOW, REPLICA, SITE, after, obeyed, places, pod, seen
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from paceline.objects.gang import Member
-from paceline.objects.status import ConditionType, JobStatus, Phase
-from paceline.plan.decide import decide
-from paceline.plan.seen import ContainerSeen
+from paceline.model.gang import Member
+from paceline.model.job_status import ConditionType, JobStatus, Phase
+from paceline.plan.job.decide import decide
+from paceline.plan.job.view import ContainerSeen
 from tests.unit.plan.worlds import GANG, NOW, REPLICA, after, gang, places, pod, seen, then
 
 A, B = places(2)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.plan.ownership import FOREGROUND, KEEP, ORPHAN, Standing, Step, decide, let_go
+from paceline.plan.garbage_collection import FOREGROUND, KEEP, ORPHAN, Standing, Step, decide, let_go
 
 STANDINGS = st.lists(st.sampled_from(Standing), min_size=1, max_size=4)
 

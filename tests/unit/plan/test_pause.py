@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from paceline.objects.status import ConditionType, Phase
-from paceline.plan.decide import decide
+from paceline.model.job_status import ConditionType, Phase
+from paceline.plan.job.decide import decide
 from tests.unit.plan.worlds import NOW, after, gang, seen, then
 
 R, S = Phase.RUNNING, Phase.SUCCEEDED

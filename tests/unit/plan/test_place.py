@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.objects.quantity import parse
-from paceline.plan.place import place
-from paceline.plan.room import Ask, GangAsk, Room
-from paceline.plan.wishes import Wishes
+from paceline.apimachinery.quantity import parse
+from paceline.plan.scheduling.gang import place
+from paceline.plan.scheduling.node_affinity import Wishes
+from paceline.plan.scheduling.resources import Ask, GangAsk, Room
 
 
 def amounts(**words):

@@ -3,9 +3,9 @@
 from base64 import b64decode
 from dataclasses import replace
 
-from paceline.objects.gang import Gang, Launch, Member
-from paceline.plan.plan import NewPod
-from paceline.plan.pods import group_manifest, launch_manifest, pod_manifest, service_manifest
+from paceline.model.gang import Gang, Launch, Member
+from paceline.plan.job.plan import NewPod
+from paceline.plan.job.pods.manifests import group_manifest, launch_manifest, pod_manifest, service_manifest
 from tests.unit.plan.worlds import SITE, places
 
 OWNER = {

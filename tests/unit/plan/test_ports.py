@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.errors import Unavailable
-from paceline.plan.ports import hand_out
+from paceline.plan.job.pods.port_allocation import hand_out
 
 
 def test_the_first_free_ports_are_given():

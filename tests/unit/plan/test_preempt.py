@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.plan.place import place
-from paceline.plan.preempt import Holder, holders_of
-from paceline.plan.room import QUEUE_STEPS
+from paceline.plan.scheduling.gang import place
+from paceline.plan.scheduling.preemption import Holder, holders_of
+from paceline.plan.scheduling.resources import QUEUE_STEPS
 from tests.unit.plan.test_place import GPU, amounts, ask, bound, node, waits
 from tests.unit.plan.test_room import pod
 

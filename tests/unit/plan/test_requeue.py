@@ -5,11 +5,11 @@ from datetime import timedelta
 
 import pytest
 
-from paceline.control.look import pod_seen
-from paceline.objects.gang import CleanUp
-from paceline.objects.status import JobStatus, Phase
-from paceline.plan.decide import decide
-from paceline.plan.marks import MESSAGE, is_to_end, new_mark, rest_of
+from paceline.controllers.job.snapshot import pod_seen
+from paceline.model.gang import CleanUp
+from paceline.model.job_status import JobStatus, Phase
+from paceline.plan.job.decide import decide
+from paceline.plan.scheduling.disruption_target import MESSAGE, is_to_end, new_mark, rest_of
 from tests.unit.plan.test_room import pod as a_pod
 from tests.unit.plan.worlds import NOW, REPLICA, after, gang, obeyed, seen
 

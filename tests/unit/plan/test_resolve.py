@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from paceline.objects.status import JobStatus, Phase
-from paceline.plan.decide import decide
-from paceline.plan.plan import NewErrand
-from paceline.plan.pods import errand_manifest
-from paceline.plan.seen import ErrandSeen, PodPhase
+from paceline.model.job_status import JobStatus, Phase
+from paceline.plan.job.decide import decide
+from paceline.plan.job.plan import NewErrand
+from paceline.plan.job.pods.manifests import errand_manifest
+from paceline.plan.job.view import ErrandSeen, PodPhase
 from tests.unit.plan.worlds import NOW, SITE, TEMPLATE, after, gang, seen
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

@@ -5,12 +5,12 @@ from datetime import timedelta
 
 import pytest
 
-from paceline.objects.gang import Member, Place, RestartPolicy
-from paceline.objects.status import JobStatus, Phase
-from paceline.plan.decide import decide
-from paceline.plan.restart import judge, pause_after
-from paceline.plan.seen import ContainerSeen
-from paceline.plan.tries import attempt_of, tries_of
+from paceline.model.gang import Member, Place, RestartPolicy
+from paceline.model.job_status import JobStatus, Phase
+from paceline.plan.job.attempts import attempt_of, tries_of
+from paceline.plan.job.decide import decide
+from paceline.plan.job.restart_policy import judge, pause_after
+from paceline.plan.job.view import ContainerSeen
 from tests.unit.plan.worlds import NOW, REPLICA, TEMPLATE, after, gang, places, pod, seen, then
 
 A, B = places(2)

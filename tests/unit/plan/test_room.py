@@ -4,8 +4,8 @@ from decimal import Decimal
 
 import pytest
 
-from paceline.plan.place import place
-from paceline.plan.room import asks_of, requests_of, rooms_of
+from paceline.plan.scheduling.gang import place
+from paceline.plan.scheduling.resources import asks_of, requests_of, rooms_of
 
 GIB = Decimal(2**30)
 

@@ -7,11 +7,11 @@ from datetime import timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paceline.objects.gang import CleanUp, Place
-from paceline.objects.status import JobStatus
-from paceline.plan.decide import decide
-from paceline.plan.plan import LogWish
-from paceline.plan.seen import ContainerSeen, Heard, PodPhase, PodSeen, Seen
+from paceline.model.gang import CleanUp, Place
+from paceline.model.job_status import JobStatus
+from paceline.plan.job.decide import decide
+from paceline.plan.job.plan import LogWish
+from paceline.plan.job.view import ContainerSeen, Heard, PodPhase, PodSeen, Seen
 from tests.unit.plan.worlds import GANG, NOW, REPLICA, SITE, gang, pod, seen
 
 # What a pod may do next. A deleting pod may end any way it likes, or just go.

@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from paceline.objects.service_status import ServiceStatus, Trait
-from paceline.objects.window import Window
-from paceline.plan.seen import PodPhase
-from paceline.plan.services import ServicePod, ServiceSeen, Use, decide
+from paceline.model.interactive import Window
+from paceline.model.interactive_status import ServiceStatus, Trait
+from paceline.plan.interactive.decide import ServicePod, ServiceSeen, Use, decide
+from paceline.plan.job.view import PodPhase
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 BOARD = Window(

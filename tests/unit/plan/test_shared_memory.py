@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from paceline.objects.status import Phase
-from paceline.plan.decide import decide
+from paceline.model.job_status import Phase
+from paceline.plan.job.decide import decide
 from tests.unit.plan.worlds import NOW, gang, seen
 
 MOUNTED = {

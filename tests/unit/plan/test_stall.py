@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from paceline.objects.gang import CleanUp
-from paceline.objects.status import ConditionType, Phase
-from paceline.plan.decide import decide
-from paceline.plan.plan import LogWish
-from paceline.plan.seen import ContainerSeen, Heard
+from paceline.model.gang import CleanUp
+from paceline.model.job_status import ConditionType, Phase
+from paceline.plan.job.decide import decide
+from paceline.plan.job.plan import LogWish
+from paceline.plan.job.view import ContainerSeen, Heard
 from tests.unit.plan.worlds import GANG, REPLICA, after, gang, places, pod, seen, then
 
 A, B = places(2)

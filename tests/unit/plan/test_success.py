@@ -2,10 +2,10 @@
 
 import pytest
 
-from paceline.objects.gang import CleanUp, Place
-from paceline.objects.status import Phase
-from paceline.plan.decide import decide
-from paceline.plan.success import holding, is_hopeless, say
+from paceline.model.gang import CleanUp, Place
+from paceline.model.job_status import Phase
+from paceline.plan.job.completion_rules import holding, is_hopeless, say
+from paceline.plan.job.decide import decide
 from tests.unit.plan.worlds import NOW, REPLICA, after, gang, places, seen, then
 
 A, B, C = places(3)

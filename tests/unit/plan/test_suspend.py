@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from paceline.objects.status import ConditionType, JobStatus, Phase
-from paceline.plan.decide import decide
+from paceline.model.job_status import ConditionType, JobStatus, Phase
+from paceline.plan.job.decide import decide
 from tests.unit.plan.worlds import NOW, after, gang, seen, then
 
 RUNNING = {"phase": Phase.RUNNING, "start_time": NOW}

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from paceline.objects.status import JobStatus, Phase
-from paceline.plan.decide import decide
-from paceline.plan.tries import attempt_of
+from paceline.model.job_status import JobStatus, Phase
+from paceline.plan.job.attempts import attempt_of
+from paceline.plan.job.decide import decide
 from tests.unit.plan.worlds import GANG, NOW, REPLICA, after, gang, obeyed, places, seen, then
 
 A, B, C = places(3)

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from paceline.objects.status import JobStatus, Phase
-from paceline.plan.decide import decide
-from paceline.plan.plan import NewPod
+from paceline.model.job_status import JobStatus, Phase
+from paceline.plan.job.decide import decide
+from paceline.plan.job.plan import NewPod
 from tests.unit.plan.worlds import GANG, NOW, REPLICA, SITE, after, gang, obeyed, places, seen
 
 A, B = places(2)

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from paceline.objects.status import Phase
-from paceline.plan.decide import decide
-from paceline.plan.seen import ContainerSeen
-from paceline.plan.tries import attempt_of
+from paceline.model.job_status import Phase
+from paceline.plan.job.attempts import attempt_of
+from paceline.plan.job.decide import decide
+from paceline.plan.job.view import ContainerSeen
 from tests.unit.kinds.manifests import gang_of, generic, replica, tensorflow, trainer
 from tests.unit.plan.worlds import NOW, after, obeyed, places, pod, seen, then
 

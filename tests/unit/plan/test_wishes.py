@@ -2,7 +2,7 @@
 
 import pytest
 
-from paceline.plan.wishes import Taint, objection, taints_of, wishes_of
+from paceline.plan.scheduling.node_affinity import Taint, objection, taints_of, wishes_of
 
 LABELS = {"disk": "ssd", "gen": "7"}
 GPU = Taint(key="nvidia.com/gpu", value="present")

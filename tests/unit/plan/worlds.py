@@ -7,11 +7,11 @@ A member is written as the phase of its pod: `Running`, `Failed 137`, `Pending U
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from paceline.objects.gang import Gang, Member, Place, RestartPolicy, RestartScope, Site
-from paceline.objects.status import JobStatus, ReplicaPhase
-from paceline.plan.seen import ContainerSeen, PodPhase, PodSeen, Seen
-from paceline.plan.tasks import with_tasks
-from paceline.plan.tries import Try, attempt_of
+from paceline.model.gang import Gang, Member, Place, RestartPolicy, RestartScope, Site
+from paceline.model.job_status import JobStatus, ReplicaPhase
+from paceline.plan.job.attempts import Try, attempt_of
+from paceline.plan.job.report.replica_statuses import with_tasks
+from paceline.plan.job.view import ContainerSeen, PodPhase, PodSeen, Seen
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 SITE = Site(job="demo", namespace="default", stem="demo-12345", ports={})

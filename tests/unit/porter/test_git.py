@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from paceline.porter.git import Repository, clone, resolve
-from paceline.porter.shelf import MOST_PACKS
-from paceline.porter.words import Stopped
-from paceline.testing.gitserver import git_server
+from paceline.podtools.cache_volume import MOST_PACKS
+from paceline.podtools.git import Repository, clone, resolve
+from paceline.podtools.reporting import Stopped
+from paceline.testing.git_server import git_server
 
 
 @pytest.fixture(scope="module")
@@ -206,7 +206,7 @@ def test_a_password_is_given_to_the_host_that_it_is_for_and_to_no_other(server, 
 
 
 def helper_of(repository):
-    from paceline.porter.git import _settings
+    from paceline.podtools.git import _settings
 
     return _settings(repository)
 

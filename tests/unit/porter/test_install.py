@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from paceline.assembly.uv import cache_folder, find_uv
-from paceline.kinds.feed import FIND_REQUIREMENTS
-from paceline.porter import found
-from paceline.porter.tools import INSTALLERS
+from paceline.environments.uv import cache_folder, find_uv
+from paceline.kinds.pod_injection import FIND_REQUIREMENTS
+from paceline.podtools import requirements_cache as found
+from paceline.podtools.install_tools import INSTALLERS
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from paceline.errors import Unavailable
-from paceline.porter.__main__ import main
-from paceline.porter.bucket import IDENTITY, Where, open_bucket
-from paceline.porter.steps.sync import pause_for
-from paceline.porter.unpack import unpack
-from paceline.porter.words import Stopped, Voice, hidden, read_secret
+from paceline.podtools.__main__ import main
+from paceline.podtools.object_store import IDENTITY, Where, open_bucket
+from paceline.podtools.reporting import Stopped, Voice, hidden, read_secret
+from paceline.podtools.steps.sync import pause_for
+from paceline.podtools.unpack import unpack
 from paceline.testing.embedded import wait_until
-from paceline.testing.s3server import KEY, KEY_ID, s3_server
+from paceline.testing.s3_server import KEY, KEY_ID, s3_server
 
 KEYS = {"accessKeyId": KEY_ID, "accessKeySecret": KEY}
 
@@ -88,7 +88,7 @@ def test_a_sidecar_copies_while_it_runs_and_for_the_last_time_when_told_to_end(s
     root.mkdir()
     (root / "early").write_text("early")
     words = [*output(server, secret, root, "side/worker-0"), "--ready", str(tmp_path / "ready")]
-    sidecar = subprocess.Popen([sys.executable, "-m", "paceline.porter", "sync", *words], stdout=subprocess.PIPE)
+    sidecar = subprocess.Popen([sys.executable, "-m", "paceline.podtools", "sync", *words], stdout=subprocess.PIPE)
     try:
         kept = there(server, "runs/side/worker-0")
         wait_until("the first file is there", lambda: kept.get("early"))
@@ -106,7 +106,7 @@ def test_a_sidecar_copies_while_it_runs_and_for_the_last_time_when_told_to_end(s
 
 @pytest.mark.parametrize("step", ["resolve", "clone", "unpack"])
 def test_a_step_that_needs_no_bucket_loads_none(step):
-    show = f"import sys, paceline.porter.__main__, paceline.porter.steps.{step}; print('obstore' in sys.modules)"
+    show = f"import sys, paceline.podtools.__main__, paceline.podtools.steps.{step}; print('obstore' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", show], capture_output=True, text=True, check=True)
 
     assert done.stdout == "False\n"
@@ -139,7 +139,7 @@ def test_a_bucket_that_refuses_is_said_and_its_key_is_not(server, secret, tmp_pa
 
 FULL = """
 import resource, sys
-from paceline.porter.__main__ import main
+from paceline.podtools.__main__ import main
 resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
 sys.exit(main(sys.argv[1:]))
 """

@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from obstore.store import MemoryStore
 
-from paceline.porter.bucket import Bucket, NotReached, Where, open_bucket
-from paceline.porter.sync import MANIFEST, Sync, bring, restore
-from paceline.porter.tree import PART, look_at
-from paceline.porter.words import Stopped
+from paceline.podtools.object_store import Bucket, NotReached, Where, open_bucket
+from paceline.podtools.output_tree import PART, look_at
+from paceline.podtools.reporting import Stopped
+from paceline.podtools.uploader import MANIFEST, Sync, bring, restore
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ import os
 
 import pytest
 
-from paceline.porter.steps import flush
-from paceline.porter.telling import Teller, kept_line
-from paceline.porter.tree import Stamp
-from paceline.porter.words import Voice
+from paceline.podtools.output_tree import Stamp
+from paceline.podtools.reporting import Voice
+from paceline.podtools.steps import flush
+from paceline.podtools.upload_log import Teller, kept_line
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from paceline.client.access import Access
-from paceline.client.direct import DirectCluster
-from paceline.sdk.manifest import read_file
-from paceline.sdk.session import Session
+from paceline.client.rest_config import Access
+from paceline.client.sync import DirectCluster
+from paceline.sdk.client import Session
+from paceline.sdk.submission.manifest import read_file
 
 GROUP = "/apis/batch.tensorstack.dev"
 JOBS = f"{GROUP}/v1beta1/namespaces/default/pytorchtrainingjobs"

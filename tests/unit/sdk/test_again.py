@@ -4,8 +4,8 @@ import pytest
 from tests.unit.kinds.manifests import pytorch
 from tests.unit.kinds.oldshapes import OLD
 
-from paceline.kinds import catalog
-from paceline.sdk.again import copy_of, next_name
+from paceline.kinds import registry
+from paceline.sdk.rerun import copy_of, next_name
 
 
 def first(**metadata):
@@ -31,18 +31,18 @@ def test_nothing_of_the_first_ones_life_is_copied():
 def test_a_copy_runs_whether_or_not_the_first_one_is_held():
     made = copy_of(first(), "again")
 
-    assert not catalog.is_paused(made)
-    assert not catalog.is_suspended(made)
+    assert not registry.is_paused(made)
+    assert not registry.is_suspended(made)
     assert made["spec"]["runMode"]["pause"]["resumeSpecs"] == first()["spec"]["runMode"]["pause"]["resumeSpecs"]
     assert made["spec"]["replicaSpecs"] == first()["spec"]["replicaSpecs"]
 
 
-@pytest.mark.parametrize("make", [make for make in OLD.values() if catalog.kind_of(make())])
+@pytest.mark.parametrize("make", [make for make in OLD.values() if registry.kind_of(make())])
 def test_a_copy_of_an_old_shape_is_as_good_as_the_first(make):
     made = copy_of(make(), "again")
 
-    assert catalog.faults(made) == catalog.faults(make())
-    assert not catalog.is_paused(made)
+    assert registry.faults(made) == registry.faults(make())
+    assert not registry.is_paused(made)
 
 
 NAMES = {

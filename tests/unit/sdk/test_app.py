@@ -3,7 +3,7 @@
 import pytest
 
 from paceline.errors import Conflict
-from paceline.sdk.app import AppRef
+from paceline.sdk.apps.app import AppRef
 
 
 class Busy:

@@ -4,7 +4,7 @@ import pytest
 from tests.unit.sdk.conftest import CONFIG_MAPS
 
 from paceline.errors import Exists, Invalid, Missing
-from paceline.sdk.codes import Code, Codes
+from paceline.sdk.resources.code_repositories import Code, Codes
 
 URL = "https://example.org/team/mnist.git"
 

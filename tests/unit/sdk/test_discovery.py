@@ -4,7 +4,7 @@ import pytest
 from tests.unit.sdk.conftest import ANSWERS
 
 from paceline.errors import Invalid, Missing
-from paceline.kinds.kind import GROUP
+from paceline.kinds.kind_types import GROUP
 from paceline.sdk.discovery import JOB_GROUP, Kinds
 
 

@@ -4,12 +4,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from paceline.objects.gang import Place
-from paceline.objects.status import JobStatus, Phase
-from paceline.sdk.app import status_of as app_status_of
-from paceline.sdk.facts import duration_of, is_running, phase_of, reason_of, replicas_of, status_of
-from paceline.sdk.members import MemberPod, waiting_of
-from paceline.sdk.volumes import claims_of
+from paceline.model.gang import Place
+from paceline.model.job_status import JobStatus, Phase
+from paceline.sdk.apps.app import status_of as app_status_of
+from paceline.sdk.job_summary import duration_of, is_running, phase_of, reason_of, replicas_of, status_of
+from paceline.sdk.replica_pods import MemberPod, waiting_of
+from paceline.sdk.submission.job_volumes import claims_of
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 

@@ -6,11 +6,11 @@ import pytest
 from tests.unit.sdk.conftest import JOBS, PODS
 
 from paceline.errors import Missing
-from paceline.objects.status import Phase
+from paceline.model.job_status import Phase
 from paceline.sdk import follow
 from paceline.sdk.follow import Choice, Ended, JobChanged, Logged, Tick, Wish
-from paceline.sdk.pods import pod_log
-from paceline.sdk.sources import LogAsk, Lost
+from paceline.sdk.logs.pod import pod_log
+from paceline.sdk.logs.sources import LogAsk, Lost
 
 NAME = "digits-1a2b3-worker-0"
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from paceline.client.requests import Response
-from paceline.sdk.front import Front, Site
+from paceline.sdk.local_proxy import Front, Site
 
 PAGE = "/t9k/tensorboards/projects/default/name/demo/"
 PROXY = "/api/v1/namespaces/default/services/tb-demo:http/proxy"

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from paceline.errors import Malformed, TooLarge
-from paceline.sdk.document import with_namespace
-from paceline.sdk.manifest import MAX_BYTES, read_file, read_text
+from paceline.sdk.submission.manifest import MAX_BYTES, read_file, read_text
+from paceline.sdk.submission.manifest_document import with_namespace
 
 HEAD = "apiVersion: v1\nkind: Thing\nmetadata: {name: a}\n"
 

@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from paceline.objects.gang import Place
-from paceline.sdk.exits import exit_words
+from paceline.model.gang import Place
+from paceline.sdk.exit_codes import exit_words
 from paceline.sdk.follow import Choice
-from paceline.sdk.members import (
+from paceline.sdk.replica_pods import (
     MemberPod,
     first_failed,
     last_tries,

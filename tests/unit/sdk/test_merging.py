@@ -2,10 +2,10 @@
 
 from datetime import UTC, datetime
 
-from paceline.objects.gang import Place
+from paceline.model.gang import Place
 from paceline.sdk.follow import Logged
-from paceline.sdk.merging import in_time_order, within
-from paceline.sdk.sources import LogAsk
+from paceline.sdk.logs.merge import in_time_order, within
+from paceline.sdk.logs.sources import LogAsk
 
 FIRST, SECOND = Place("worker", 0), Place("ps", 0)
 

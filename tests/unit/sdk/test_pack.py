@@ -7,7 +7,7 @@ import tarfile
 import pytest
 
 from paceline.errors import Malformed, TooLarge
-from paceline.sdk.pack import MAX_BYTES, MAX_PLAIN_BYTES, pack
+from paceline.sdk.submission.source_archive import MAX_BYTES, MAX_PLAIN_BYTES, pack
 
 
 @pytest.fixture

@@ -3,8 +3,8 @@
 import pytest
 
 from paceline.errors import Exists, Malformed
-from paceline.kinds.templates.shelf import find
-from paceline.sdk.release import Given, changed_values, read_values_file, refuse_unchanged, render
+from paceline.kinds.apps.templates.registry import find
+from paceline.sdk.apps.values import Given, changed_values, read_values_file, refuse_unchanged, render
 
 
 def file(tmp_path, text, name="values.yaml"):

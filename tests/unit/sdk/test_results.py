@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from tests.unit.sdk.conftest import JOBS, PODS
 
 from paceline.errors import Malformed, Missing, NotOffered
-from paceline.objects.gang import Place
-from paceline.porter.sync import Kept, Manifest
-from paceline.porter.telling import GOES_TO as PORTER_GOES_TO
-from paceline.porter.telling import kept_line
-from paceline.porter.tree import Stamp
-from paceline.sdk.kept import COUNT, GOES_TO, ResultFile, Told, read_log
-from paceline.sdk.lying import files_below
-from paceline.sdk.results import Keeper, hear, results_of
+from paceline.model.gang import Place
+from paceline.podtools.output_tree import Stamp
+from paceline.podtools.upload_log import GOES_TO as PORTER_GOES_TO
+from paceline.podtools.upload_log import kept_line
+from paceline.podtools.uploader import Kept, Manifest
+from paceline.sdk.results.files import Keeper, hear, results_of
+from paceline.sdk.results.mounted import files_below
+from paceline.sdk.results.upload_log import COUNT, GOES_TO, ResultFile, Told, read_log
 
 WORKER = Place("worker", 0)
 NOON = "2030-01-31T12:00:00Z"

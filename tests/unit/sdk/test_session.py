@@ -5,11 +5,11 @@ import threading
 import pytest
 from tests.unit.sdk.conftest import CLAIMS, EVENTS, JOBS, PODS
 
-from paceline.cli.verbs.down import stop_all
+from paceline.cli.commands.cluster.down import stop_all
 from paceline.errors import Exists, Invalid, Malformed, Missing, NotOffered, Unavailable
-from paceline.sdk.document import Document
 from paceline.sdk.job import JobRef
-from paceline.sdk.manifest import read_text
+from paceline.sdk.submission.manifest import read_text
+from paceline.sdk.submission.manifest_document import Document
 
 CLAIM = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}}
 YAML = b"""

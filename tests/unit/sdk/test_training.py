@@ -4,8 +4,8 @@ import pytest
 from tests.unit.sdk.conftest import CONFIG_MAPS, SECRETS
 
 from paceline.errors import Exists, Invalid, PacelineError
-from paceline.objects.labels import APP
-from paceline.sdk.training import Plan, give_source, submit
+from paceline.model.well_known_labels import APP
+from paceline.sdk.submission.train import Plan, give_source, submit
 
 
 def plan():

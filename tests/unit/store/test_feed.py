@@ -6,9 +6,9 @@ import sys
 import pytest
 
 from paceline.errors import Expired
-from paceline.store.feed import Ahead, Feed
+from paceline.store.backend import Op, Record
 from paceline.store.limits import Limits
-from paceline.store.log import Op, Record
+from paceline.store.watch_hub import Ahead, Feed
 
 
 def record(revision, key="a/1", size=10):

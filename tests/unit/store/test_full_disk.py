@@ -9,8 +9,8 @@ from contextlib import closing
 
 import pytest
 
-from paceline.assembly.machine import OneThread
 from paceline.errors import Busy
+from paceline.host.effects import OneThread
 from paceline.store.sqlite import SqliteLog
 from paceline.testing.contract.store import running
 

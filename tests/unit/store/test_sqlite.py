@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from paceline.errors import Busy, Unavailable
-from paceline.store import file
+from paceline.store import sqlite_schema as file
 from paceline.store.sqlite import SqliteLog
 from paceline.testing.contract.store import record
 
@@ -207,7 +207,7 @@ def test_every_failure_says_who_must_act(path, name, kind, said):
 WRITER = """
 import sys
 from pathlib import Path
-from paceline.store.log import Op, Record
+from paceline.store.backend import Op, Record
 from paceline.store.sqlite import SqliteLog
 
 log = SqliteLog(Path(sys.argv[1]))

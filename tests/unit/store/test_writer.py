@@ -9,8 +9,8 @@ from paceline.errors import Busy, Exists, Missing, Unavailable
 from paceline.store.limits import DEFAULTS, Limits
 from paceline.store.store import Store
 from paceline.testing.contract.store import read, running, says
-from paceline.testing.logs import Fault, SimLog
-from paceline.testing.world import SimBlocking
+from paceline.testing.sim.backend import Fault, SimLog
+from paceline.testing.sim.effects import SimBlocking
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from paceline.client.cluster import CLAIMS, EVENTS, PODS, SERVICES, Collection
+from paceline.apimachinery.meta import Object
+from paceline.client.interface import CLAIMS, EVENTS, PODS, SERVICES, Collection
 from paceline.errors import Invalid, Malformed
-from paceline.objects.meta import Object
-from paceline.testing.contract.subject import Promise, Subject, assert_absent, pod_spec
+from paceline.testing.contract.target import Promise, Subject, assert_absent, pod_spec
 
 SECRETS = Collection(group="", version="v1", plural="secrets")
 NEW_EVENTS = Collection(group="events.k8s.io", version="v1", plural="events")

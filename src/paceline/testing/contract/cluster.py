@@ -8,11 +8,11 @@ import asyncio
 
 import pytest
 
-from paceline.client.cluster import CONFIG_MAPS, Collection
+from paceline.apimachinery.meta import name_of, revision_of, uid_of
+from paceline.client.interface import CONFIG_MAPS, Collection
 from paceline.errors import Conflict, Exists, Invalid, Malformed, Missing
-from paceline.objects.meta import name_of, revision_of, uid_of
-from paceline.testing.contract import builtin, defining, lives, owning, watching
-from paceline.testing.contract.subject import JOBS, Promise, Subject, assert_absent, outcome_of, pod_spec
+from paceline.testing.contract import builtin, crds, object_lifecycle, server_side_apply, watch
+from paceline.testing.contract.target import JOBS, Promise, Subject, assert_absent, outcome_of, pod_spec
 
 
 async def a_created_object_reads_back_as_it_was_answered(s: Subject) -> None:
@@ -214,9 +214,9 @@ PROMISES: tuple[Promise, ...] = (
     a_value_that_is_not_allowed_is_refused_with_its_path,
     a_bad_name_is_refused_with_its_path,
     an_object_of_another_kind_is_refused,
-    *watching.PROMISES,
+    *watch.PROMISES,
     *builtin.PROMISES,
-    *lives.PROMISES,
-    *defining.PROMISES,
-    *owning.PROMISES,
+    *object_lifecycle.PROMISES,
+    *crds.PROMISES,
+    *server_side_apply.PROMISES,
 )

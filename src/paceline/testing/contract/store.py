@@ -10,12 +10,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from paceline.effects import Blocking
 from paceline.errors import Conflict, Exists, Expired, Malformed, Missing, TooLarge, Unavailable
-from paceline.store.feed import Ahead, Watch
+from paceline.store.backend import Log, Op, Record
 from paceline.store.limits import DEFAULTS, Limits
-from paceline.store.log import Log, Op, Record
 from paceline.store.store import Render, Store
-from paceline.world import Blocking
+from paceline.store.watch_hub import Ahead, Watch
 
 MakeLog = Callable[[], Log]
 

@@ -41,6 +41,6 @@ def watch(path: str) -> None:
 
 
 # The module that `-m` names is not known yet when this is imported.
-if "paceline.assembly.control" in sys.orig_argv:
-    home = sys.orig_argv[sys.orig_argv.index("paceline.assembly.control") + 1]
+if "paceline.cluster.control_plane_main" in sys.orig_argv:
+    home = sys.orig_argv[sys.orig_argv.index("paceline.cluster.control_plane_main") + 1]
     threading.Thread(target=watch, args=(f"{home}/broken-disk",), daemon=True).start()

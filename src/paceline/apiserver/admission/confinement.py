@@ -1,0 +1,52 @@
+"""What service accounts may not write: objects that lift the confinement of containers.
+
+A job is as good as a pod: controllers make its pods with rights of their own, so whoever writes the job is asked. The
+fields are looked for at any depth, because each kind keeps its pod templates in places of its own.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from paceline.apimachinery.meta import Object, name_of
+from paceline.apimachinery.scheme import Resource
+from paceline.apiserver import status_errors
+from paceline.apiserver.admission.chain import Admission
+
+PROFILE, CONTEXT = "seccompProfile", "securityContext"
+
+
+class AccountAdmission(Admission):
+    """The rules for objects that a service account writes."""
+
+    def __init__(self, admission: Admission) -> None:
+        # The same in all but this: what services share is shared out once.
+        self.__dict__.update(admission.__dict__)
+
+    def check(self, resource: Resource, obj: Object, old: Object | None = None, *, dry_run: bool = False) -> None:
+        """Refuse what lifts the confinement of containers, unless the account changes nothing of what they run."""
+        spec = obj.get("spec")
+        if (old is None or spec != old.get("spec")) and (found := next(lifted(spec, "spec"), None)):
+            path, value = found
+            why = "service accounts may not lift the confinement of containers; the cluster's admin may"
+            cause = {"reason": "FieldValueForbidden", "message": f"Forbidden: {why}", "field": path}
+            raise status_errors.forbidden(resource, name_of(obj), f"{path}: {value}: {why}", causes=[cause])
+        super().check(resource, obj, old, dry_run=dry_run)
+
+
+def lifted(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    """Yield where an object lifts the confinement of containers: the path of the field, and its value."""
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from lifted(item, f"{path}[{index}]")
+    if not isinstance(value, dict):
+        return
+    for key, item in value.items():
+        place = f"{path}.{key}"
+        if isinstance(item, dict) and key == PROFILE and item.get("type") == "Unconfined":
+            yield f"{place}.type", "Unconfined"
+        if isinstance(item, dict) and key == CONTEXT:
+            if item.get("privileged"):
+                yield f"{place}.privileged", "true"
+            if item.get("procMount") == "Unmasked":
+                yield f"{place}.procMount", "Unmasked"
+        yield from lifted(item, place)

@@ -1,0 +1,60 @@
+"""What a new pod is given of its account: a token in a volume, and the names of secrets for images."""
+
+from collections.abc import Iterator
+
+from paceline.apimachinery.meta import Object, annotations_of, namespace_of
+from paceline.apimachinery.scheme import Resource
+from paceline.apiserver.config import Server
+
+PLACE = "/var/run/secrets/kubernetes.io/serviceaccount"
+AUTHORITY = "kube-root-ca.crt"
+NAME = "kube-api-access-"
+SECONDS = 3607
+_MIRROR = "kubernetes.io/config.mirror"
+_SUFFIX_CHARS = 5
+
+
+def give_token(pod: Object, resource: Resource, server: Server) -> None:
+    """Complete a new pod in place, as Kubernetes does: nobody owns what it is given here."""
+    if (resource.group, resource.kind) != ("", "Pod") or not server.mounts_tokens or server.tokens is None:
+        return
+    if _MIRROR in annotations_of(pod):
+        return
+    spec = pod["spec"]
+    account = server.tokens.find("serviceaccounts", namespace_of(pod), str(spec.get("serviceAccountName"))) or {}
+    if account.get("imagePullSecrets") and not spec.get("imagePullSecrets"):
+        spec["imagePullSecrets"] = account["imagePullSecrets"]
+    said = spec.get("automountServiceAccountToken", account.get("automountServiceAccountToken"))
+    if said is not False:
+        _mount(spec, f"{NAME}{server.ids.suffix(_SUFFIX_CHARS)}")
+
+
+def _mount(spec: Object, fresh: str) -> None:
+    volumes = spec.get("volumes") or []
+    there = next((each["name"] for each in volumes if str(each.get("name")).startswith(NAME)), None)
+    name = there or fresh
+    lacking = [each for each in _containers(spec) if not _has_mount(each)]
+    for container in lacking:
+        mount = {"name": name, "readOnly": True, "mountPath": PLACE}
+        container["volumeMounts"] = [*(container.get("volumeMounts") or ()), mount]
+    if lacking and there is None:
+        spec["volumes"] = [*volumes, _volume(name)]
+
+
+def _containers(spec: Object) -> Iterator[Object]:
+    for field in ("initContainers", "containers"):
+        yield from spec.get(field) or ()
+
+
+def _has_mount(container: Object) -> bool:
+    return any(each.get("mountPath") == PLACE for each in container.get("volumeMounts") or ())
+
+
+def _volume(name: str) -> Object:
+    namespace = {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
+    sources = [
+        {"serviceAccountToken": {"expirationSeconds": SECONDS, "path": "token"}},
+        {"configMap": {"name": AUTHORITY, "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+        {"downwardAPI": {"items": [namespace]}},
+    ]
+    return {"name": name, "projected": {"sources": sources, "defaultMode": 0o644}}

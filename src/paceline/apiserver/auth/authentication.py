@@ -1,0 +1,216 @@
+"""The one gate, outermost: size, Host, web pages, token; in this order, for HTTP and WebSocket alike.
+
+What each caller may do in which namespace is asked here too, after the token (`rights.py`).
+
+A page of a pod that came through `kubectl proxy` has the origin of a proxy that adds an administrator's token. It may
+talk to the pod that it is of, and to nothing else: not even read. Browsers mark what pages ask for (Sec-Fetch-*,
+Origin, Referer); programs send none of these. See docs/concepts/windows.md.
+"""
+
+import asyncio
+from base64 import urlsafe_b64decode
+from binascii import Error as NotBase64
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from urllib.parse import SplitResult, urlsplit
+
+from paceline.apiserver.auth.authorization import may, wanted_of
+from paceline.apiserver.http_types import Caller, Receive, Scope
+from paceline.apiserver.paths import Target
+from paceline.apiserver.routes import CALLERS, Callers, passed_on_to
+from paceline.apiserver.status_errors import Refusal, bad_request, too_large, too_slow, unauthorized, unwelcome
+from paceline.model.interactive import proxy_path
+
+# As long as Kubernetes waits for a whole request.
+BODY_SECONDS = 60.0
+MAX_BODY_BYTES = 3 * 1024 * 1024
+# Everything else asks for a token.
+PUBLIC = ("/healthz", "/healthz/ping", "/livez", "/livez/ping", "/readyz", "/readyz/ping")
+ANYONE = Caller(name="system:anonymous")
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+# What browsers send with everything that they ask for, and programs never do.
+PAGE_HEADERS = "sec-fetch-"
+# What a browser says of a request that a person made, by typing an address.
+TYPED = "none"
+# What it says of one that a page made to its own origin; browsers from before 2023 may say nothing.
+SAME_ORIGINS = frozenset({"", "same-origin"})
+USE_INSTEAD = "use kubectl or paceline; `paceline notebook NAME` and `paceline tensorboard NAME` open a page"
+
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_WEBSOCKET_BEARER = "base64url.bearer.authorization.k8s.io."
+
+
+class Gone(Exception):
+    """The client hung up before it had said all."""
+
+
+def hashed(token: str) -> str:
+    """Give the form in which a token is kept."""
+    return sha256(token.encode()).hexdigest()
+
+
+def is_from_here(origin: str, site: str) -> bool:
+    """Tell whether a page has an address of this machine, as one that came through `kubectl proxy` has."""
+    return site in {TYPED, *SAME_ORIGINS} and split(origin).hostname in LOOPBACK
+
+
+def split(url: str) -> SplitResult:
+    """Split a URL that anybody may have written; one that cannot be read leads nowhere."""
+    try:
+        return urlsplit(url)
+    except ValueError:
+        return urlsplit("")
+
+
+def raw_path(scope: Scope) -> str:
+    """Return the path as it was sent, without its query."""
+    raw: bytes = scope.get("raw_path") or scope["path"].encode()
+    return raw.decode("latin-1").partition("?")[0]
+
+
+def program_at(path: str) -> tuple[str, ...]:
+    """Return whose page lies at a path, be it a page's own or a proxy's; () when none does."""
+    found = proxy_path(path)
+    return passed_on_to(found[0] if found else path)
+
+
+def nobody(_token: str) -> Caller | None:
+    """Know no account."""
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """Who may come in. `tokens` maps the hash of a token to the name of its holder."""
+
+    tokens: Mapping[str, str]
+    hosts: frozenset[str]
+    # Tells which account a token is of, if of any.
+    account: Callable[[str], Caller | None] = nobody
+
+    def admit(self, scope: Scope, headers: Mapping[str, str]) -> Caller:
+        """Tell who asks, or refuse."""
+        # What is passed on to a pod may be of any size: nothing of it is held here.
+        if not passed_on_to(raw_path(scope)):
+            self._check_length(headers)
+        self._check_host(scope)
+        self._check_page(scope, headers)
+        if scope["type"] == "http" and scope["path"] in PUBLIC:
+            return ANYONE
+        return self._caller(scope, headers)
+
+    def knows(self, scope: Scope, headers: Mapping[str, str]) -> bool:
+        """Tell whether a request that needs no token has one all the same."""
+        try:
+            self._caller(scope, headers)
+        except Refusal:
+            return False
+        return True
+
+    def allows(self, caller: Caller, sort: str, verb: str, target: Target | None) -> bool:
+        """Tell whether a caller may do this; no target is what is about no object."""
+        callers = CALLERS.get((sort, verb))
+        if callers is Callers.ANYONE:
+            return True
+        if callers is not Callers.HOLDERS or caller == ANYONE:
+            return False
+        return target is None or caller.account is None or may(caller.account, wanted_of(verb, target))
+
+    def _check_length(self, headers: Mapping[str, str]) -> None:
+        length = headers.get("content-length", "0")
+        if not (length.isascii() and length.isdigit()):
+            raise bad_request(f"Content-Length must be a number, not {length!r}")
+        if len(length) > 10 or int(length) > MAX_BODY_BYTES:
+            raise too_large(f"Request entity too large: limit is {MAX_BODY_BYTES}")
+
+    def _check_host(self, scope: Scope) -> None:
+        # A page whose name leads to this machine sends that name: only our own are let in.
+        said = [value for name, value in scope["headers"] if name == b"host"]
+        if len(said) != 1 or said[0].decode("latin-1").lower() not in self.hosts:
+            known = " or ".join(sorted(self.hosts))
+            raise unwelcome(f"the Host header must be {known}; use the address of the kubeconfig")
+
+    def _check_page(self, scope: Scope, headers: Mapping[str, str]) -> None:
+        """Let no web page in but one that talks to its own program; and to that one by no WebSocket.
+
+        Nothing tells whose page opens a WebSocket: it comes without a Referer, and all pages behind one `kubectl proxy`
+        have one origin.
+        """
+        if not self._is_of_page(headers):
+            return
+        program = program_at(raw_path(scope))
+        if not program:
+            raise unwelcome(f"web pages may not ask for this; {USE_INSTEAD}")
+        if scope["type"] == "websocket":
+            raise unwelcome(f"web pages may not open a WebSocket here; {USE_INSTEAD}")
+        site = headers.get("sec-fetch-site", "")
+        is_typed = site == TYPED and scope["method"] in _SAFE
+        if not is_typed and not (site in SAME_ORIGINS and self._page_of(headers) == program):
+            raise unwelcome(f"a web page may talk to the program that it came from, and to no other; {USE_INSTEAD}")
+
+    def _is_of_page(self, headers: Mapping[str, str]) -> bool:
+        """Tell whether a browser sent this; libraries for WebSockets give the server's own address as the origin."""
+        if "referer" in headers or any(name.startswith(PAGE_HEADERS) for name in headers):
+            return True
+        return "origin" in headers and split(headers["origin"]).netloc.lower() not in self.hosts
+
+    def _page_of(self, headers: Mapping[str, str]) -> tuple[str, ...]:
+        """Return whose page a request comes from, as its Referer says and its Origin does not deny; () when unknown."""
+        page = split(headers.get("referer", ""))
+        origin = headers.get("origin", f"{page.scheme}://{page.netloc}")
+        is_from_proxy = page.hostname in LOOPBACK or page.netloc.lower() in self.hosts
+        return program_at(page.path) if is_from_proxy and origin == f"{page.scheme}://{page.netloc}" else ()
+
+    def _caller(self, scope: Scope, headers: Mapping[str, str]) -> Caller:
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        if scope["type"] == "websocket" and not token:
+            scheme, token = "bearer", _offered_token(headers)
+        if scheme.lower() == "bearer" and token:
+            # Tokens are 256 random bits, kept as plain hashes: nobody can guess one or find one for a hash, so there is
+            # nothing to salt or slow down. And how long looking up takes tells about hashes only, from which nothing
+            # follows about a token: what is nearly right has quite another hash.
+            name = self.tokens.get(hashed(token.strip()))
+            if name is not None:
+                return Caller(name=name)
+            if (caller := self.account(token.strip())) is not None:
+                return caller
+        raise unauthorized()
+
+
+def _offered_token(headers: Mapping[str, str]) -> str:
+    """Find the token that browsers and kubectl hide among the protocols of a WebSocket."""
+    for protocol in headers.get("sec-websocket-protocol", "").split(","):
+        name = protocol.strip()
+        if name.startswith(_WEBSOCKET_BEARER):
+            text = name.removeprefix(_WEBSOCKET_BEARER)
+            try:
+                return urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()
+            except (NotBase64, ValueError):
+                return ""
+    return ""
+
+
+async def read_body(receive: Receive, *, seconds: float = BODY_SECONDS) -> bytes:
+    """Read a whole body, refusing one that is larger than it was said to be, or that does not come."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await _read_body(receive)
+    except TimeoutError as error:
+        raise too_slow(f"the body of the request did not arrive within {seconds:g} seconds") from error
+
+
+async def _read_body(receive: Receive) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Gone
+        chunk = message.get("body", b"")
+        size += len(chunk)
+        if size > MAX_BODY_BYTES:
+            raise too_large(f"Request entity too large: limit is {MAX_BODY_BYTES}")
+        chunks.append(chunk)
+        if not message.get("more_body", False):
+            return b"".join(chunks)

@@ -1,0 +1,127 @@
+"""The life of definitions: their names are accepted, they are served, and their objects go before they do."""
+
+import asyncio
+from functools import partial
+
+from paceline.apimachinery.crd import crd
+from paceline.apimachinery.crd.status import released, status_of
+from paceline.apimachinery.fields.managed_fields import UPDATE, Author
+from paceline.apimachinery.meta import Object, is_deleting, name_of
+from paceline.apimachinery.scheme import Resource
+from paceline.apimachinery.timestamps import to_wire
+from paceline.apiserver import object_strategy, status_errors
+from paceline.apiserver.config import Server
+from paceline.apiserver.crd.registry import PREFIX
+from paceline.apiserver.handlers.delete import Deletes
+from paceline.apiserver.managed_fields import Tracking
+from paceline.apiserver.paths import Target, names_in, prefix_for
+from paceline.errors import Conflict, Missing
+
+# So many objects of a definition that goes are deleted side by side: they share the waits for the disk.
+TOGETHER = 64
+# Who says what became of a definition.
+AUTHOR = Author(name="kube-apiserver", api_version="apiextensions.k8s.io/v1", subresource="status", operation=UPDATE)
+
+
+class Definitions:
+    """Brings every stored definition to where it should be. Nothing here runs by itself."""
+
+    def __init__(self, server: Server, deletes: Deletes) -> None:
+        self._server = server
+        self._deletes = deletes
+        self._tracking = Tracking(server)
+        self._has_begun = False
+
+    async def begin(self) -> None:
+        """Finish, once, what a server before this one has begun."""
+        if not self._has_begun:
+            self._has_begun = True
+            await self.settle()
+
+    async def after_write(self, resource: Resource) -> None:
+        """Do what follows from a write to a kind: to a definition, or to what holds a definition back."""
+        if resource.is_builtin:
+            if (resource.group, resource.kind) == (crd.GROUP, crd.KIND):
+                await self.settle()
+            return
+        definition = self._server.kinds.definition_of(resource)
+        if definition is not None and is_deleting(definition):
+            await self.settle()
+
+    async def settle(self) -> None:
+        """Bring all definitions to where they should be, and do so again while that frees names for others."""
+        while await self._settle_once():
+            pass
+
+    async def _settle_once(self) -> bool:
+        own, changed = self._server.scheme.find(crd.GROUP, "v1", crd.PLURAL), False
+        if own is None:
+            return False
+        for definition in self._server.kinds.definitions():
+            try:
+                changed |= await self._settle(definition, own)
+            except (Conflict, Missing):
+                # Somebody else has written it, who will settle it too.
+                continue
+        return changed
+
+    async def _settle(self, definition: Object, own: Resource) -> bool:
+        if is_deleting(definition):
+            return await self._clear(definition)
+        now = to_wire(self._server.clock.now())
+        status = status_of(definition, self._server.kinds.definitions(), now)
+        if status == definition.get("status"):
+            return False
+        new = {**definition, "metadata": dict(definition["metadata"]), "status": status}
+        target = Target(resource=own, name=name_of(definition), subresource="status")
+        self._tracking.changed(definition, new, AUTHOR, target=target)
+        await self._store(new)
+        return True
+
+    async def _clear(self, definition: Object) -> bool:
+        """Delete the objects of a definition; once none is left, let it go."""
+        if crd.CLEANUP not in (definition["metadata"].get("finalizers") or ()):
+            return False
+        resource = self._resource(definition)
+        if resource is not None:
+            await self._delete_all(resource)
+            if self._server.store.list(prefix_for(resource)):
+                return False
+        new = released(definition, to_wire(self._server.clock.now()))
+        if new["metadata"].get("finalizers"):
+            await self._store(new)
+        else:
+            key, revision = _key(definition), int(definition["metadata"]["resourceVersion"])
+            await self._server.store.delete(key, partial(object_strategy.write, new), expected=revision)
+        return True
+
+    def _resource(self, definition: Object) -> Resource | None:
+        group, plural = definition["spec"]["group"], definition["spec"]["names"]["plural"]
+        served = self._server.scheme.resources
+        return next((each for each in served if (each.group, each.plural) == (group, plural)), None)
+
+    async def _delete_all(self, resource: Resource) -> None:
+        stored = self._server.store.list(prefix_for(resource))
+        for start in range(0, len(stored), TOGETHER):
+            async with asyncio.TaskGroup() as group:
+                for each in stored[start : start + TOGETHER]:
+                    namespace, name = names_in(each.key)
+                    target = Target(resource=resource, namespace=namespace, name=name)
+                    group.create_task(self._delete(target))
+
+    async def _delete(self, target: Target) -> None:
+        try:
+            await self._deletes.remove(target)
+        except status_errors.Refusal as error:
+            if error.status.code not in {404, 409}:
+                raise
+
+    async def _store(self, definition: Object) -> None:
+        revision = int(definition["metadata"]["resourceVersion"])
+        await self._server.store.replace(
+            _key(definition), partial(object_strategy.write, definition), expected=revision
+        )
+
+
+def _key(definition: Object) -> str:
+    return f"{PREFIX}-/{name_of(definition)}"

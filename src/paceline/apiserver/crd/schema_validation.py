@@ -1,0 +1,185 @@
+"""Schema validation: every fault at once, with its path, its value and what would be right."""
+
+import re
+from base64 import b64decode
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from paceline.apimachinery.field_errors import FieldFault, Problem, invalid, required, unsupported
+from paceline.apimachinery.meta import Object
+from paceline.apimachinery.quantity import RULE, is_quantity
+from paceline.apimachinery.schema import META, REF, as_json_schema, spell
+from paceline.apimachinery.scheme import ByKind, Resource
+from paceline.apiserver.crd.regex_support import usable
+from paceline.apiserver.crd.validator import Broken, Validator, compiled
+
+# More would not help anyone, and a hostile object could have millions.
+MAX_FAULTS = 50
+
+_FORMATS = {
+    "byte": "must be base64",
+    "date-time": "must be a time like 2030-01-31T12:00:00Z",
+    "quantity": RULE,
+}
+# Where Kubernetes says a fault is that lies in no single field.
+_NOWHERE = "<nil>"
+# In the words of Kubernetes, after the path: what a value breaks.
+_BOUNDS = {
+    "minimum": "should be greater than or equal to {limit}",
+    "maximum": "should be less than or equal to {limit}",
+    "exclusiveMinimum": "should be greater than {limit}",
+    "exclusiveMaximum": "should be less than {limit}",
+    "minItems": "should have at least {limit} items",
+    "minLength": "should be at least {limit} chars long",
+    "minProperties": "should have at least {limit} properties",
+    "pattern": "should match '{pattern}'",
+    "multipleOf": "should be a multiple of {multiple_of}",
+    "uniqueItems": "shouldn't contain duplicates",
+}
+
+
+def _is_base64(text: str) -> bool:
+    try:
+        b64decode(text, validate=True)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_uuid(text: str) -> bool:
+    return _UUID.fullmatch(text) is not None
+
+
+_UUID = re.compile(r"[0-9A-Fa-f]{8}-?[0-9A-Fa-f]{4}-?[0-9A-Fa-f]{4}-?[0-9A-Fa-f]{4}-?[0-9A-Fa-f]{12}")
+# Formats that schemas of Kubernetes know and the validator does not.
+_OWN_FORMATS = {"byte": _is_base64, "quantity": is_quantity, "uuid": _is_uuid}
+
+
+class Validators:
+    """One compiled validator per kind, made when it is first needed."""
+
+    def __init__(self, components: Mapping[str, Any]) -> None:
+        self._components = components
+        self._validators = ByKind(self._compiled)
+
+    def faults(self, resource: Resource, obj: Object) -> tuple[FieldFault, ...]:
+        """Find everything in an object that its schema does not allow."""
+        validator = self._validators.of(resource)
+        if validator.is_valid(obj):
+            return ()
+        found: list[FieldFault] = []
+        for error in validator.iter_errors(obj):
+            found.extend(faults_of(error, is_defined=resource.is_structural))
+            if len(found) >= MAX_FAULTS:
+                break
+        return tuple(sorted(found, key=lambda fault: fault.path))
+
+    def _compiled(self, resource: Resource) -> Validator:
+        parts: list[Mapping[str, Any]] = [resource.schema]
+        if META in self._components:
+            parts.append({"properties": {"metadata": {"$ref": REF + META}}})
+        schema = as_json_schema({"allOf": parts}, self._components)
+        return compiled(usable(schema) if resource.is_structural else schema, _OWN_FORMATS)
+
+
+def faults_of(error: Broken, *, is_defined: bool = False) -> Iterator[FieldFault]:
+    """Say what a validator found; of a kind that a definition has brought, as Kubernetes says it of those."""
+    kind, said = error.kind.name, error.kind.as_dict()
+    path = spell(error.instance_path)
+    match kind:
+        case "required":
+            yield required(f"{path}.{said['property']}" if path else str(said["property"]))
+        case "type":
+            yield _type_fault(path, error.instance, said["types"])
+        case "enum":
+            yield unsupported(path, error.instance, said["options"])
+        case "format":
+            yield _format_fault(path, error.instance, said["format"], is_defined=is_defined)
+        case "anyOf" | "oneOf" if said.get("context"):
+            yield from _closest(error, said["context"], is_defined=is_defined)
+        case "not":
+            yield FieldFault(_NOWHERE, "", f'"{path}" must not validate the schema (not)')
+        case _:
+            yield _bound_fault(error, kind, said)
+
+
+def _bound_fault(error: Broken, kind: str, said: Mapping[str, Any]) -> FieldFault:
+    path, value = spell(error.instance_path), error.instance
+    if kind == "maxLength":
+        return FieldFault(path, value, f"may not be more than {said['limit']} bytes", Problem.TOO_LONG)
+    if kind in {"maxItems", "maxProperties"}:
+        hint = f"must have at most {said['limit']} {'item' if said['limit'] == 1 else 'items'}"
+        return FieldFault(path, _size(value), hint, Problem.TOO_MANY)
+    if kind in _BOUNDS:
+        shown = _size(value) if kind in {"minItems", "minProperties"} else value
+        return invalid(path, shown, f"{path} in body {_BOUNDS[kind].format(**said)}")
+    return invalid(path, value, error.message)
+
+
+def _size(value: Any) -> int:
+    return len(value) if isinstance(value, (dict, list)) else 0
+
+
+def _type_fault(path: str, value: Any, types: list[str]) -> FieldFault:
+    """Say it in the words of Kubernetes, and then what to do about it where that is plain."""
+    found, wanted = type_of(value), ",".join(dict.fromkeys(name for name in types if name != "null"))
+    hint = f'{path} in body must be of type {wanted}: "{found}"{_advice(types, value)}'
+    return FieldFault(path, found, hint, Problem.TYPE)
+
+
+def _format_fault(path: str, value: Any, form: str, *, is_defined: bool) -> FieldFault:
+    if is_defined and form != "quantity":
+        return FieldFault(path, value, f'{path} in body must be of type {form}: "{value}"', Problem.TYPE)
+    return invalid(path, value, _FORMATS.get(form, f"must be of the form {form}"))
+
+
+def _closest(error: Broken, branches: list[list[Broken]], *, is_defined: bool) -> Iterator[FieldFault]:
+    """Say what would be right for the value: all types that may stand here, or what one branch lacks."""
+    path, valid = spell(error.instance_path), sum(not branch for branch in branches)
+    types = [
+        each.kind.as_dict()["types"]
+        for branch in branches
+        for each in branch
+        if each.kind.name == "type" and list(each.instance_path) == list(error.instance_path)
+    ]
+    if len(types) == len(branches):
+        wanted = [name for names in types for name in names]
+        yield _type_fault(path, error.instance, wanted)
+        return
+    if valid:
+        hint = f'"{path}" must validate one and only one schema (oneOf). Found {valid} valid alternatives'
+        yield FieldFault(_NOWHERE, "", hint)
+        return
+    is_any = error.kind.name == "anyOf"
+    said = "at least one schema (anyOf)" if is_any else "one and only one schema (oneOf). Found none valid"
+    yield FieldFault(_NOWHERE, "", f'"{path}" must validate {said}')
+    nearest = max(branches, key=lambda branch: max(len(list(each.instance_path)) for each in branch))
+    for each in nearest:
+        yield from faults_of(each, is_defined=is_defined)
+
+
+def _advice(types: list[str], value: Any) -> str:
+    if isinstance(value, str) and {"integer", "number"} & set(types) and value.strip().isdigit():
+        return f"; write {value.strip()} without quotes"
+    if "string" in types and isinstance(value, (bool, int, float)):
+        return "; put it in quotes"
+    return ""
+
+
+def type_of(value: Any) -> str:
+    """Name the JSON type of a value."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case str():
+            return "string"
+        case list():
+            return "array"
+        case _:
+            return "object"

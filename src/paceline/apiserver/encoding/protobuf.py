@@ -1,0 +1,214 @@
+"""Bodies in protobuf, as kubectl sends them for Kubernetes' own kinds; the answers are JSON, which it takes as well."""
+
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from struct import unpack
+from typing import Any
+
+import orjson
+
+from paceline.apimachinery.builtin.go_types import Sort, Type, fields_of, struct_of
+from paceline.apimachinery.meta import Object
+from paceline.apiserver.http_types import JSON, Request
+from paceline.apiserver.status_errors import bad_request
+from paceline.errors import Malformed
+
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+MAGIC = b"k8s\x00"
+MAX_DEPTH = 64
+
+_VARINT, _EIGHT, _BYTES, _FOUR = 0, 1, 2, 5
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# Options of a request are of no group: whoever sends them names the group of what they are about.
+_OPTIONS = {"DeleteOptions": "meta.v1.DeleteOptions"}
+
+# Field numbers and what stands there: a number, or bytes.
+_Fields = Iterator[tuple[int, int | bytes]]
+
+
+def as_json(request: Request) -> Request:
+    """Give a request whose body is JSON, if it was sent in protobuf; bytes that are no object are refused.
+
+    An object of a kind that is not known here is left as it is, for whoever knows the path to refuse.
+    """
+    sort = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if sort != PROTOBUF or not request.body:
+        return request
+    try:
+        obj = decode(request.body)
+    except Malformed as error:
+        raise bad_request(f"the body is not protobuf as Kubernetes writes it: {error}") from error
+    if obj is None:
+        return request
+    return replace(request, body=orjson.dumps(obj), headers={**request.headers, "content-type": JSON})
+
+
+def decode(body: bytes) -> Object | None:
+    """Read an enveloped object; None for a kind that has no protobuf form here. Malformed when it is broken."""
+    if not body.startswith(MAGIC):
+        raise Malformed("it does not begin with the mark of Kubernetes")
+    said, raw = {1: "", 2: ""}, b""
+    for number, value in _fields(body[len(MAGIC) :]):
+        if number == 1:
+            said |= {inner: _text(text) for inner, text in _fields(_as_bytes(value))}
+        elif number == 2:
+            raw = _as_bytes(value)
+    version, kind = said[1], said[2]
+    group, _, short = version.rpartition("/")
+    struct = _OPTIONS.get(kind) or struct_of(group, short, kind)
+    if not struct:
+        return None
+    return {"apiVersion": version, "kind": kind, **_struct(raw, struct, MAX_DEPTH)}
+
+
+def _struct(raw: bytes, struct: str, depth: int) -> Object:
+    if not depth:
+        raise Malformed(f"it nests deeper than {MAX_DEPTH} levels")
+    known = {each.number: each for each in fields_of(struct)}
+    made: Object = {}
+    for number, value in _fields(raw):
+        field = known.get(number)
+        if field is None:
+            continue
+        if not field.name:
+            made |= _struct(_as_bytes(value), field.type.struct, depth - 1)
+            continue
+        match field.type.sort:
+            case Sort.LIST if field.type.inner is not None:
+                made.setdefault(field.name, []).extend(_items(value, field.type.inner, depth))
+            case Sort.MAP if field.type.inner is not None:
+                made.setdefault(field.name, {}).update((_entry(_as_bytes(value), field.type.inner, depth),))
+            case _:
+                made[field.name] = _value(value, field.type, depth)
+    return made
+
+
+def _items(value: int | bytes, kind: Type, depth: int) -> Iterator[Any]:
+    if kind.sort is Sort.INTEGER and isinstance(value, bytes):
+        # Packed: one number after the other.
+        at = 0
+        while at < len(value):
+            number, at = _varint(value, at)
+            yield _signed(number)
+    else:
+        yield _value(value, kind, depth)
+
+
+def _entry(raw: bytes, kind: Type, depth: int) -> tuple[str, Any]:
+    parts: dict[int, int | bytes] = dict(_fields(raw))
+    inside = parts.get(2, b"")
+    if kind.sort is Sort.LIST and kind.inner is not None:
+        # A list that is the value of a map is a message of its own.
+        listed = [each for number, one in _fields(_as_bytes(inside)) if number == 1 for each in (one,)]
+        return _text(parts.get(1, b"")), [_value(each, kind.inner, depth - 1) for each in listed]
+    return _text(parts.get(1, b"")), _value(inside, kind, depth - 1)
+
+
+def _value(value: int | bytes, kind: Type, depth: int) -> Any:
+    match kind.sort:
+        case Sort.BOOL:
+            return bool(_number(value))
+        case Sort.INTEGER:
+            return _signed(_number(value))
+        case Sort.FLOAT:
+            return unpack("<d", _as_bytes(value))[0] if len(_as_bytes(value)) == 8 else 0.0
+        case Sort.STRING:
+            return _text(value)
+        case Sort.BYTES:
+            return b64encode(_as_bytes(value)).decode()
+        case Sort.STRUCT:
+            return _struct(_as_bytes(value), kind.struct, depth - 1)
+        case _:
+            return _special(dict(_fields(_as_bytes(value))), kind)
+
+
+def _special(parts: Mapping[int, int | bytes], kind: Type) -> Any:
+    match kind.sort:
+        case Sort.TIME | Sort.MICRO_TIME:
+            return _moment(parts, "seconds" if kind.sort is Sort.TIME else "microseconds") if parts else None
+        case Sort.QUANTITY:
+            return _text(parts.get(1, b"")) or "0"
+        case Sort.NUMBER_OR_NAME:
+            is_name = bool(_number(parts.get(1, 0)))
+            return _text(parts.get(3, b"")) if is_name else _signed(_number(parts.get(2, 0)))
+        case Sort.DURATION:
+            return f"{_signed(_number(parts.get(1, 0))) // 1_000_000_000}s"
+        case _:
+            return _raw(_as_bytes(parts.get(1, b"")))
+
+
+def _moment(parts: Mapping[int, int | bytes], precision: str) -> str:
+    seconds, nanos = _signed(_number(parts.get(1, 0))), _signed(_number(parts.get(2, 0)))
+    try:
+        moment = _EPOCH + timedelta(seconds=seconds, microseconds=nanos // 1000)
+    except OverflowError as error:
+        raise Malformed(f"{seconds} seconds after 1970 is no time") from error
+    return moment.isoformat(timespec=precision).replace("+00:00", "Z")
+
+
+def _raw(value: bytes) -> Any:
+    try:
+        return orjson.loads(value) if value else None
+    except orjson.JSONDecodeError as error:
+        raise Malformed(f"JSON inside of it cannot be read: {error}") from error
+
+
+def _fields(raw: bytes) -> _Fields:
+    at = 0
+    while at < len(raw):
+        tag, at = _varint(raw, at)
+        match tag & 7:
+            case wire if wire == _VARINT:
+                value, at = _varint(raw, at)
+                yield tag >> 3, value
+                continue
+            case wire if wire == _BYTES:
+                size, at = _varint(raw, at)
+            case wire if wire == _EIGHT:
+                size = 8
+            case wire if wire == _FOUR:
+                size = 4
+            case wire:
+                raise Malformed(f"wire type {wire} is not known")
+        if size > len(raw) - at:
+            raise Malformed("it ends too early")
+        yield tag >> 3, raw[at : at + size]
+        at += size
+
+
+def _varint(raw: bytes, at: int) -> tuple[int, int]:
+    number = 0
+    for shift in range(0, 70, 7):
+        if at >= len(raw):
+            raise Malformed("it ends too early")
+        byte = raw[at]
+        at += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return number & (2**64 - 1), at
+    raise Malformed("a number is longer than 64 bits")
+
+
+def _signed(number: int) -> int:
+    return number - 2**64 if number >= 2**63 else number
+
+
+def _number(value: int | bytes) -> int:
+    if isinstance(value, bytes):
+        raise Malformed("bytes stand where a number is wanted")
+    return value
+
+
+def _as_bytes(value: int | bytes) -> bytes:
+    if isinstance(value, int):
+        raise Malformed("a number stands where bytes are wanted")
+    return value
+
+
+def _text(value: int | bytes) -> str:
+    try:
+        return _as_bytes(value).decode()
+    except UnicodeDecodeError as error:
+        raise Malformed("text is not UTF-8") from error

@@ -1,0 +1,260 @@
+"""What the server tells about itself: versions, groups, kinds."""
+
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from itertools import groupby
+
+from paceline.apimachinery.builtin.registry import kubernetes_version
+from paceline.apimachinery.crd.crd import version_rank
+from paceline.apimachinery.meta import Object
+from paceline.apimachinery.scheme import Resource, Scheme
+from paceline.apiserver.auth.authentication import PUBLIC
+from paceline.apiserver.crd.registry import LiveKinds
+from paceline.apiserver.http_types import JSON, Answer, Request, answer
+from paceline.apiserver.status_errors import no_such_path, not_acceptable, nowhere
+
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+# What each subresource answers with (None: the object itself), and its verbs.
+_SUBRESOURCES: Mapping[str, tuple[str | None, tuple[str, ...]]] = {
+    "attach": ("{}AttachOptions", ("create", "get")),
+    "binding": ("Binding", ("create",)),
+    "eviction": ("Eviction", ("create",)),
+    "exec": ("{}ExecOptions", ("create", "get")),
+    "finalize": (None, ("update",)),
+    "log": (None, ("get",)),
+    "proxy": ("{}ProxyOptions", ("create", "delete", "get", "patch", "update")),
+    "scale": ("Scale", ("get", "patch", "update")),
+    "status": (None, ("get", "patch", "update")),
+    "token": ("TokenRequest", ("create",)),
+}
+# Subresources whose kind is of another group than the object's.
+_ELSEWHERE = {
+    "Eviction": ("policy", "v1"),
+    "Scale": ("autoscaling", "v1"),
+    "TokenRequest": ("authentication.k8s.io", "v1"),
+}
+# A group whose objects are made up when they are asked for, and a kind that is stored as another.
+_UNSTORED = "metrics.k8s.io"
+_STORED_AS = {("events.k8s.io", "Event"): ("", "v1")}
+# The order of Kubernetes' own groups, which decides what a short name that several kinds have stands for.
+_FIRST = (
+    "events.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "storage.k8s.io",
+    "apiextensions.k8s.io",
+    "scheduling.k8s.io",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+    "metrics.k8s.io",
+)
+
+
+class Discovery:
+    """The answers about the kinds that are served."""
+
+    def __init__(self, kinds: LiveKinds) -> None:
+        self._kinds = kinds
+        self._last: Listing | None = None
+
+    def answer(self, request: Request) -> Answer:
+        """Answer a path that is about the server, not about objects."""
+        scheme = self._kinds.scheme
+        if self._last is None or self._last.scheme is not scheme:
+            self._last = Listing(scheme)
+        return self._last.answer(request)
+
+
+@dataclass(slots=True)
+class Listing:
+    """The answers about the kinds of one scheme."""
+
+    scheme: Scheme
+    _by_version: Mapping[tuple[str, str], tuple[Resource, ...]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Put the kinds in order, once."""
+        ordered = sorted(self.scheme.resources, key=_order)
+        same = groupby(ordered, key=lambda each: (each.group, each.version))
+        self._by_version = {key: tuple(found) for key, found in same}
+
+    def answer(self, request: Request) -> Answer:
+        """Answer a path that is about the server, not about objects."""
+        if request.parts in {("api",), ("apis",)} and _wants_all(request):
+            return self._aggregated(core=request.parts == ("api",))
+        match request.parts:
+            case ("version",):
+                return answer(_version())
+            case ("api",):
+                return answer({"kind": "APIVersions", "versions": self._versions(""), "serverAddressByClientCIDRs": []})
+            case ("apis",):
+                groups = [self._group(name) for name in self._groups()]
+                return answer({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+            case ("api", version) if version not in self._versions(""):
+                raise no_such_path()
+            case ("api", version):
+                return answer(self._resources("", version))
+            case ("apis", group) if group in self._groups():
+                return answer({"kind": "APIGroup", "apiVersion": "v1", **self._group(group)})
+            case ("apis", group, version):
+                return answer(self._resources(group, version))
+            case ():
+                return answer({"paths": sorted(("/api", "/apis", "/openapi/v3", "/version", *PUBLIC))})
+            case _:
+                raise nowhere()
+
+    def _groups(self) -> list[str]:
+        return list(dict.fromkeys(group for group, _ in self._by_version if group))
+
+    def _versions(self, group: str) -> list[str]:
+        return [version for name, version in self._by_version if name == group]
+
+    def _group(self, name: str) -> Object:
+        versions = [{"groupVersion": f"{name}/{each}", "version": each} for each in self._versions(name)]
+        return {"name": name, "versions": versions, "preferredVersion": versions[0]}
+
+    def _resources(self, group: str, version: str) -> Object:
+        found = self._by_version.get((group, version))
+        if found is None:
+            raise nowhere()
+        return {
+            "kind": "APIResourceList",
+            # As Kubernetes does: only named groups say it.
+            **({"apiVersion": "v1"} if group else {}),
+            "groupVersion": f"{group}/{version}" if group else version,
+            "resources": [line for resource in found for line in _described(resource)],
+        }
+
+    def _aggregated(self, *, core: bool) -> Answer:
+        items = [
+            {
+                "metadata": {"name": group} if group else {},
+                "versions": [
+                    {
+                        "version": version,
+                        "resources": [_summed_up(each) for each in self._by_version[group, version]],
+                        "freshness": "Current",
+                    }
+                    for version in self._versions(group)
+                ],
+            }
+            for group in ([""] if core else self._groups())
+            if self._versions(group)
+        ]
+        whole = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}}
+        made = answer({**whole, "items": items})
+        return Answer(body=made.body, content_type=AGGREGATED)
+
+
+def _order(resource: Resource) -> tuple[object, ...]:
+    place = _FIRST.index(resource.group) if resource.group in _FIRST else len(_FIRST)
+    return place, resource.group, version_rank(resource.version), resource.plural
+
+
+def _wants_all(request: Request) -> bool:
+    clauses = [clause.replace(" ", "") for clause in request.headers.get("accept", "").split(",")]
+    if any({"as=APIGroupDiscoveryList", "v=v2"} <= set(clause.split(";")) for clause in clauses):
+        return True
+    if all("as=APIGroupDiscoveryList" in clause for clause in clauses):
+        raise not_acceptable(f"{JSON}, {AGGREGATED}")
+    return False
+
+
+def _described(resource: Resource) -> list[Object]:
+    line: Object = {
+        "name": resource.plural,
+        "singularName": _singular(resource),
+        "namespaced": resource.namespaced,
+        "kind": resource.kind,
+        "verbs": list(resource.verbs),
+    }
+    if resource.short_names:
+        line["shortNames"] = list(resource.short_names)
+    if resource.categories:
+        line["categories"] = list(resource.categories)
+    if "list" in resource.verbs and resource.group != _UNSTORED:
+        line["storageVersionHash"] = _storage_hash(resource)
+    return [line, *(_described_part(resource, name) for name in resource.subresources)]
+
+
+def _storage_hash(resource: Resource) -> str:
+    """Tell clients whether objects are still stored as they were; computed as Kubernetes does."""
+    version = resource.stored_version or resource.version
+    group, version = _STORED_AS.get((resource.group, resource.kind), (resource.group, version))
+    digest = sha256(f"{group}/{version}/{resource.kind}".encode()).digest()
+    return b64encode(digest[:8]).decode()
+
+
+def _described_part(resource: Resource, name: str) -> Object:
+    kind, verbs = _part_kind(resource, name), _SUBRESOURCES[name][1]
+    group, version = _ELSEWHERE.get(kind, ("", ""))
+    return {
+        "name": f"{resource.plural}/{name}",
+        "singularName": "",
+        "namespaced": resource.namespaced,
+        **({"group": group, "version": version} if group else {}),
+        "kind": kind,
+        "verbs": list(verbs),
+    }
+
+
+def _summed_up(resource: Resource) -> Object:
+    line: Object = {
+        "resource": resource.plural,
+        "responseKind": _kind(resource, resource.kind),
+        "scope": "Namespaced" if resource.namespaced else "Cluster",
+        "singularResource": _singular(resource),
+        "verbs": list(resource.verbs),
+    }
+    if resource.short_names:
+        line["shortNames"] = list(resource.short_names)
+    if resource.categories:
+        line["categories"] = list(resource.categories)
+    if resource.subresources:
+        line["subresources"] = [
+            {
+                "subresource": name,
+                "responseKind": _kind(resource, _part_kind(resource, name)),
+                "verbs": list(_SUBRESOURCES[name][1]),
+            }
+            for name in resource.subresources
+        ]
+    return line
+
+
+def _part_kind(resource: Resource, name: str) -> str:
+    kind = _SUBRESOURCES[name][0]
+    return kind.format(resource.kind) if kind else resource.kind
+
+
+def _kind(resource: Resource, kind: str) -> Object:
+    own = ("", "") if resource.is_builtin else (resource.group, resource.version)
+    group, version = _ELSEWHERE.get(kind, own)
+    return {"group": group, "version": version, "kind": kind}
+
+
+def _singular(resource: Resource) -> str:
+    return resource.singular or resource.kind.lower()
+
+
+def _version() -> Object:
+    known = kubernetes_version()
+    major, minor, _ = known.removeprefix("v").split(".", 2)
+    return {
+        "major": major,
+        "minor": minor,
+        "emulationMajor": major,
+        "emulationMinor": minor,
+        "minCompatibilityMajor": major,
+        "minCompatibilityMinor": str(int(minor) - 1),
+        "gitVersion": f"{known}+paceline",
+        "gitCommit": "",
+        "gitTreeState": "",
+        "buildDate": "",
+        "goVersion": "",
+        "compiler": "",
+        "platform": "",
+    }

@@ -1,0 +1,22 @@
+"""Health: whether this server can do its work, in the words of Kubernetes.
+
+A store that nothing can be written to any more makes the server unfit for good, until it is started again. So all
+three say so: readyz, whose 503 keeps requests away, and livez and healthz, whose 503 lets a keeper restart it.
+"""
+
+from paceline.apiserver.http_types import Answer, Request
+from paceline.errors import Unavailable
+
+PLAIN = "text/plain; charset=utf-8"
+
+
+def health(request: Request, failure: Unavailable | None, *, is_known: bool) -> Answer:
+    """Answer a health path; only whoever has a token is told why something failed."""
+    name, _, part = request.path.strip("/").partition("/")
+    if part == "ping" or (failure is None and "verbose" not in request.query):
+        return Answer(body=b"ok", content_type=PLAIN)
+    if failure is None:
+        return Answer(body=f"[+]ping ok\n[+]store ok\n{name} check passed\n".encode(), content_type=PLAIN)
+    reason = str(failure) if is_known else "reason withheld"
+    text = f"[+]ping ok\n[-]store failed: {reason}\n{name} check failed\n"
+    return Answer(code=503, body=text.encode(), content_type=PLAIN)

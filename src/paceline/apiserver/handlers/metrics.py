@@ -1,0 +1,104 @@
+"""metrics.k8s.io: what nodes and pods use, asked of the agent for every request and never stored."""
+
+import orjson
+
+from paceline.apimachinery.meta import Object
+from paceline.apimachinery.metrics import GROUP, VERSION
+from paceline.apiserver.config import Server
+from paceline.apiserver.handlers.selection import Selection, selection_of
+from paceline.apiserver.http_types import Answer, Request, answer
+from paceline.apiserver.paths import Target, key_for
+from paceline.apiserver.status_errors import Refusal, Status
+
+__all__ = ["GROUP", "Metrics"]
+
+
+class Metrics:
+    """The answers about use."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    async def serve(self, request: Request, target: Target) -> Answer:
+        """Answer with what one of them uses, or all that are meant."""
+        selection = selection_of(request, target)
+        summary = await self._server.nodes.stats()
+        is_node = target.resource.kind == "NodeMetrics"
+        found = self._nodes(summary) if is_node else self._pods(summary, target.namespace)
+        if target.name:
+            key = (target.namespace, target.name)
+            if key not in found:
+                measured = "nodes" if is_node else "pods"
+                raise _missing(target) if self._metadata(measured, *key) else _unknown(target)
+            return answer(found[key])
+        items = [each for key, each in sorted(found.items()) if self._takes(selection, target, each)]
+        kind = f"{target.resource.kind}List"
+        return answer({"kind": kind, "apiVersion": f"{GROUP}/{VERSION}", "metadata": {}, "items": items})
+
+    def _takes(self, selection: Selection, target: Target, each: Object) -> bool:
+        meta = each["metadata"]
+        key = key_for(target.resource, meta.get("namespace", ""), meta["name"])
+        return selection.takes(key, orjson.dumps(each))
+
+    def _nodes(self, summary: Object) -> dict[tuple[str, str], Object]:
+        node = summary["node"]
+        if "cpu" not in node:
+            return {}
+        name = str(node["nodeName"])
+        about = self._metadata("nodes", "", name)
+        if about is None:
+            return {}
+        return {("", name): {**_head("NodeMetrics", about), **_moment(node), "usage": _usage(node)}}
+
+    def _pods(self, summary: Object, namespace: str) -> dict[tuple[str, str], Object]:
+        found = {}
+        for pod in summary["pods"]:
+            where, name = str(pod["podRef"]["namespace"]), str(pod["podRef"]["name"])
+            about = self._metadata("pods", where, name)
+            containers = [each for each in pod["containers"] if "cpu" in each]
+            if (namespace and where != namespace) or about is None or not containers:
+                continue
+            found[where, name] = {
+                **_head("PodMetrics", about),
+                **_moment(containers[0]),
+                "containers": [{"name": each["name"], "usage": _usage(each)} for each in containers],
+            }
+        return found
+
+    def _metadata(self, plural: str, namespace: str, name: str) -> Object | None:
+        """Say of whom a measurement is; None when the object is gone meanwhile."""
+        resource = self._server.scheme.find("", "v1", plural)
+        stored = self._server.store.get(key_for(resource, namespace, name)) if resource else None
+        if stored is None:
+            return None
+        meta = orjson.loads(stored.value)["metadata"]
+        labels = {"labels": meta["labels"]} if meta.get("labels") else {}
+        return {"name": name, **({"namespace": namespace} if namespace else {}), **labels}
+
+
+def _head(kind: str, metadata: Object) -> Object:
+    return {"kind": kind, "apiVersion": f"{GROUP}/{VERSION}", "metadata": metadata}
+
+
+def _moment(measured: Object) -> Object:
+    return {"timestamp": measured["cpu"]["time"], "window": f"{measured['windowSeconds']}s"}
+
+
+def _usage(measured: Object) -> Object:
+    memory = -(-measured["memory"]["workingSetBytes"] // 1024)
+    return {"cpu": f"{measured['cpu']['usageNanoCores']}n", "memory": f"{memory}Ki"}
+
+
+def _unknown(target: Target) -> Refusal:
+    """Refuse as a metrics server does when there is nothing to measure."""
+    kind = "pods" if target.namespace else "node"
+    details = {"name": target.name, "kind": kind}
+    return Refusal(Status(code=404, reason="NotFound", message=f'{kind} "{target.name}" not found', details=details))
+
+
+def _missing(target: Target) -> Refusal:
+    kind = target.resource.kind.lower()
+    name = f"{target.namespace}/{target.name}" if target.namespace else target.name
+    details = {"name": name, "group": GROUP, "kind": kind}
+    message = f'{kind}.{GROUP} "{name}" not found'
+    return Refusal(Status(code=404, reason="NotFound", message=message, details=details))

@@ -1,0 +1,43 @@
+"""proxy of a node: what its agent tells about itself, as a kubelet would, and has kept of pods that are gone."""
+
+from functools import partial
+from urllib.parse import unquote
+
+from paceline.apiserver import status_errors
+from paceline.apiserver.config import Server
+from paceline.apiserver.http_types import Passage, Receive, Request, Scope, Send
+from paceline.apiserver.paths import Target
+from paceline.errors import NotOffered
+
+# /api/v1/nodes/NAME/proxy: what comes after it is the agent's.
+PREFIX_PARTS = 5
+# What may be asked of an agent by this way; all else of it has a way of its own, which asks who may use it.
+ASKED = frozenset({"healthz", "history", "pods", "stats"})
+
+
+def leads_to_node(parts: tuple[str, ...]) -> bool:
+    """Tell whether a path goes through to a node's agent."""
+    return parts[:3] == ("api", "v1", "nodes") and parts[4:PREFIX_PARTS] == ("proxy",)
+
+
+class NodeProxies:
+    """Passes questions on to a node's agent."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    def open(self, request: Request, target: Target, scope: Scope) -> Passage:
+        """Find the way to an agent; what it does not tell is refused here."""
+        if self._server.store.get(target.key) is None:
+            raise status_errors.not_found(target.resource, target.name)
+        raw = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1").partition("?")[0]
+        tail = raw.lstrip("/").split("/")[PREFIX_PARTS:]
+        if request.method != "GET" or scope["type"] != "http":
+            raise NotOffered("an agent is only read through the proxy of its node")
+        if not tail or unquote(tail[0]) not in ASKED:
+            raise status_errors.no_such_path()
+        onward = {**scope, "raw_path": f"/{'/'.join(tail)}".encode(), "headers": []}
+        return Passage(run=partial(self._pass_on, onward))
+
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._server.nodes.pass_on(scope, receive, send)

@@ -1,0 +1,177 @@
+"""What only pods have: being bound to a node, and a log."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from functools import partial
+from typing import Any
+
+from paceline.apimachinery.field_errors import FieldFault, forbidden, invalid, required
+from paceline.apimachinery.meta import Object, is_deleting
+from paceline.apimachinery.name_validation import subdomain_problem
+from paceline.apimachinery.timestamps import moment_from, to_wire
+from paceline.apiserver import object_strategy, status_errors
+from paceline.apiserver.config import Server
+from paceline.apiserver.encoding.request_body import read_object
+from paceline.apiserver.handlers.create_update import MAX_TRIES
+from paceline.apiserver.handlers.list_options import number_of
+from paceline.apiserver.http_types import Answer, Request, Write, answer
+from paceline.apiserver.paths import Target
+from paceline.errors import Conflict, Missing
+
+# Two thousand years, give or take a few: from any clock's present they lead to a moment that can be written.
+MOST_SINCE_SECONDS = 60_000_000_000
+
+
+class Pods:
+    """The subresources of pods."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    async def bind(self, request: Request, target: Target) -> Answer:
+        """Give a pod to a node, once."""
+        binding = read_object(request, "Binding")
+        node = _node_of(binding, target)
+        store = self._server.store
+        for left in reversed(range(MAX_TRIES)):
+            stored = store.get(target.key)
+            if stored is None:
+                raise status_errors.not_found(target.resource, target.name)
+            pod = object_strategy.read(stored.value)
+            _check_binding(pod, binding, target)
+            bound = _bound(pod, node, binding, now=to_wire(self._server.clock.now()))
+            try:
+                await store.replace(target.key, partial(object_strategy.write, bound), expected=stored.revision)
+            except Missing as error:
+                raise status_errors.not_found(target.resource, target.name) from error
+            except Conflict as error:
+                if not left:
+                    raise status_errors.modified(target.resource, target.name) from error
+                continue
+            break
+        done = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+        return answer(done, code=201)
+
+    async def log(self, request: Request, target: Target) -> "Answer | Log":
+        """Show the log of one container."""
+        query = _log_query(request, target.name)
+        stored = self._server.store.get(target.key)
+        if stored is None:
+            raise status_errors.not_found(target.resource, target.name)
+        pod = object_strategy.read(stored.value)
+        container = container_of(pod, query.get("container", ""), target.name)
+        if not pod["spec"].get("nodeName"):
+            return Answer(code=204, body=b"", content_type="text/plain")
+        query = {**query, "container": container}
+        return Log(self._server.nodes.logs(target.namespace, pod, query))
+
+
+class Log:
+    """A log, as the stream that shows it."""
+
+    content_type = "text/plain"
+
+    def __init__(self, chunks: AsyncIterator[bytes]) -> None:
+        self._chunks = chunks
+
+    async def run(self, write: Write) -> None:
+        """Pass on what the node says; nothing is sent before it has said something or ended well."""
+        try:
+            async for chunk in self._chunks:
+                await write(chunk)
+            await write(b"")
+        finally:
+            # Hang up on the node at once, not when the garbage is collected.
+            if isinstance(self._chunks, AsyncGenerator):
+                await self._chunks.aclose()
+
+
+def _node_of(binding: Object, target: Target) -> str:
+    wanted = binding.get("target")
+    node = wanted.get("name") if isinstance(wanted, dict) else None
+    if not node:
+        raise status_errors.invalid("Binding", target.name, (required("target.name"),))
+    if wrong := subdomain_problem(str(node)):
+        raise status_errors.invalid("Binding", target.name, (invalid("target.name", node, wrong),))
+    said = binding.get("metadata", {}).get("annotations") or {}
+    if not isinstance(said, dict) or not all(isinstance(each, str) for each in said.values()):
+        fault = invalid("metadata.annotations", said, "must be a mapping of strings")
+        raise status_errors.invalid("Binding", target.name, (fault,))
+    return str(node)
+
+
+def _check_binding(pod: Object, binding: Object, target: Target) -> None:
+    uid = (binding.get("metadata") or {}).get("uid")
+    what, name = "pods/binding", target.name
+    if uid and uid != pod["metadata"]["uid"]:
+        there = pod["metadata"]["uid"]
+        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {there}"
+        raise status_errors.conflict(what, name, why)
+    if is_deleting(pod):
+        raise status_errors.conflict(what, name, f"pod {name} is being deleted, cannot be assigned to a host")
+    if node := pod["spec"].get("nodeName"):
+        raise status_errors.conflict(what, name, f'pod {name} is already assigned to node "{node}"')
+
+
+def _bound(pod: Object, node: str, binding: Object, *, now: str) -> Object:
+    # It has been promised this node, or another; that is over.
+    status = {name: value for name, value in (pod.get("status") or {}).items() if name != "nominatedNodeName"}
+    conditions = [each for each in status.get("conditions") or () if each.get("type") != "PodScheduled"]
+    scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
+    metadata = dict(pod["metadata"])
+    if said := (binding.get("metadata") or {}).get("annotations"):
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), **said}
+    return {
+        **pod,
+        "metadata": metadata,
+        "spec": {**pod["spec"], "nodeName": node},
+        "status": {**status, "conditions": [*conditions, scheduled]},
+    }
+
+
+def _log_query(request: Request, name: str) -> Mapping[str, str]:
+    """Check the options of a log, so that a node need not; in the order and the words of Kubernetes."""
+    query, faults = request.query, []
+    numbers = {option: number_of(request, option) for option in ("tailLines", "limitBytes", "sinceSeconds")}
+    if (numbers["sinceSeconds"] or 0) > MOST_SINCE_SECONDS:
+        said = f"sinceSeconds: {query['sinceSeconds']} seconds ago there was no calendar"
+        raise status_errors.bad_request(f"{said}; give at most {MOST_SINCE_SECONDS}")
+    since = query.get("sinceTime", "")
+    if since:
+        try:
+            moment_from(since)
+        except ValueError as error:
+            said = f'parsing time "{since}" as "2006-01-02T15:04:05Z07:00": cannot parse "{since}" as "2006"'
+            raise status_errors.bad_request(said) from error
+    if (tail := numbers["tailLines"]) is not None and tail < 0:
+        faults.append(FieldFault("tailLines", tail, "must be greater than or equal to 0"))
+    if (limit := numbers["limitBytes"]) is not None and limit < 1:
+        faults.append(FieldFault("limitBytes", limit, "must be greater than 0"))
+    if since and numbers["sinceSeconds"] is not None:
+        faults.append(forbidden("[]", "at most one of `sinceTime` or `sinceSeconds` may be specified"))
+    elif (seconds := numbers["sinceSeconds"]) is not None and seconds < 1:
+        faults.append(FieldFault("sinceSeconds", seconds, "must be greater than 0"))
+    if "stream" in query:
+        # Kubernetes asks for a feature to be turned on before one of the outputs can be had alone.
+        faults.append(forbidden("stream", "may not be specified"))
+    if faults:
+        raise status_errors.invalid("PodLogOptions", name, faults)
+    return {
+        option: query[option]
+        for option in ("container", "tailLines", "limitBytes", "sinceSeconds", "sinceTime")
+        if query.get(option)
+    } | {option: "true" for option in ("follow", "previous", "timestamps") if request.flag(option)}
+
+
+def container_of(pod: Object, wanted: str, name: str) -> str:
+    """Tell which container of a pod is meant; one that has several must be told which."""
+    spec: Mapping[str, Any] = pod["spec"]
+    main = [str(each["name"]) for each in spec.get("containers") or ()]
+    init = [str(each["name"]) for each in spec.get("initContainers") or ()]
+    if wanted:
+        if wanted not in (*init, *main):
+            raise status_errors.bad_request(f"container {wanted} is not valid for pod {name}")
+        return wanted
+    if len(main) == 1:
+        return main[0]
+    listed = " ".join((*init, *main))
+    raise status_errors.bad_request(f"a container name must be specified for pod {name}, choose one of: [{listed}]")

@@ -1,0 +1,138 @@
+"""The scale of an object: how many replicas it wants and has, at paths that its definition names."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from paceline.apimachinery.field_errors import FieldFault
+from paceline.apimachinery.meta import Object
+from paceline.apimachinery.patch.json_patch import Unfit, apply_operations, merge
+from paceline.apimachinery.scale import at
+from paceline.apimachinery.scheme import Column, Resource, ScalePaths
+from paceline.apimachinery.table import AGE
+from paceline.apiserver import object_strategy, status_errors
+from paceline.apiserver.config import Server
+from paceline.apiserver.encoding.negotiation import one_of
+from paceline.apiserver.encoding.request_body import read_json, read_object, read_options
+from paceline.apiserver.handlers.create_update import JSON_PATCH, MERGE, Writes
+from paceline.apiserver.http_types import Answer, Options, Request
+from paceline.apiserver.managed_fields import author_of
+from paceline.apiserver.paths import Target
+from paceline.errors import Malformed
+from paceline.store.store import Stored
+
+API_VERSION, KIND = "autoscaling/v1", "Scale"
+# What a scale looks like in a table.
+SCALE = Resource(
+    group="autoscaling",
+    version="v1",
+    kind=KIND,
+    plural="scales",
+    schema_name="",
+    schema={},
+    columns=(
+        Column(name="Desired", path=".spec.replicas", type="integer"),
+        Column(name="Available", path=".status.replicas", type="integer"),
+        AGE,
+    ),
+)
+_SHOWN = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+
+
+class Scales:
+    """The verbs of the scale subresource."""
+
+    def __init__(self, server: Server, writes: Writes) -> None:
+        self._server = server
+        self._writes = writes
+
+    async def serve(self, request: Request, target: Target) -> Answer:
+        """Answer a request for a scale."""
+        match request.method:
+            case "GET":
+                return self._shown(request, target, self._writes.find(target))
+            case "PUT":
+                options, said = read_options(request, "UpdateOptions"), read_object(request, KIND)
+                return await self._scaled(request, target, lambda _: said, options=options)
+            case "PATCH":
+                options, patched = read_options(request, "PatchOptions"), _patch_of(request)
+                return await self._scaled(request, target, patched, options=options)
+            case _:
+                raise status_errors.not_offered()
+
+    async def _scaled(self, request: Request, target: Target, said: Any, *, options: Options) -> Answer:
+        """Set the wanted replicas to what a scale says, made out of the one that is there."""
+        main = Target(resource=target.resource, namespace=target.namespace, name=target.name)
+
+        def edit(old: Object) -> Object:
+            return _with_scale(old, said(_scale_of(old, _paths(target))), target)
+
+        stored = await self._writes.change(main, edit, options=options, author=author_of(request, target))
+        return self._shown(request, target, stored)
+
+    def _shown(self, request: Request, target: Target, stored: Stored) -> Answer:
+        scale = orjson.dumps(_scale_of(object_strategy.read(stored.value), _paths(target)))
+        shown = Stored(key=stored.key, value=scale, revision=stored.revision, created=stored.created)
+        return Answer(body=one_of(request, SCALE, shown, clock=self._server.clock))
+
+
+def _paths(target: Target) -> ScalePaths:
+    paths = target.resource.scale
+    if paths is None:
+        raise status_errors.no_such_path()
+    return paths
+
+
+def _scale_of(obj: Object, paths: ScalePaths) -> Object:
+    metadata = {part: obj["metadata"][part] for part in _SHOWN if part in obj["metadata"]}
+    wanted, there = at(obj, paths.spec), at(obj, paths.status)
+    status: Object = {"replicas": there if isinstance(there, int) else 0}
+    selector = at(obj, paths.selector) if paths.selector else None
+    if isinstance(selector, str) and selector:
+        status["selector"] = selector
+    spec = {"replicas": wanted} if isinstance(wanted, int) and wanted else {}
+    return {"kind": KIND, "apiVersion": API_VERSION, "metadata": metadata, "spec": spec, "status": status}
+
+
+def _with_scale(old: Object, scale: Object, target: Target) -> Object:
+    """Give the object with the replicas that a scale wants; refuse one that is about something else."""
+    metadata = scale.get("metadata") or {}
+    for field, there in (("resourceVersion", "resourceVersion"), ("uid", "uid")):
+        if metadata.get(field) and metadata[field] != old["metadata"][there]:
+            raise status_errors.modified(target.resource, target.name)
+    spec = scale.get("spec")
+    replicas = spec.get("replicas", 0) if isinstance(spec, Mapping) else 0
+    if not isinstance(replicas, int) or isinstance(replicas, bool):
+        raise _refused(target, FieldFault("spec.replicas", replicas, "must be an integer"))
+    new = object_strategy.read(object_strategy.write(old, int(old["metadata"]["resourceVersion"])))
+    holder: Object = new
+    *steps, last = _paths(target).spec[1:].split(".")
+    for step in steps:
+        inner = holder.get(step)
+        holder[step] = inner if isinstance(inner, dict) else {}
+        holder = holder[step]
+    holder[last] = replicas
+    return new
+
+
+def _refused(target: Target, fault: FieldFault) -> status_errors.Refusal:
+    return status_errors.invalid(target.resource.kind, target.name, (fault,), group=target.resource.group)
+
+
+def _patch_of(request: Request) -> Any:
+    sort = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if sort not in {JSON_PATCH, MERGE}:
+        raise status_errors.unreadable(f"{JSON_PATCH}, {MERGE}")
+    patch = read_json(request.body, "error decoding patch")
+
+    def patched(scale: Object) -> Any:
+        try:
+            new = apply_operations(scale, patch) if sort == JSON_PATCH else merge(scale, patch)
+        except (Unfit, Malformed) as error:
+            raise status_errors.bad_request(str(error)) from error
+        if not isinstance(new, dict):
+            raise status_errors.bad_request("error decoding patch: the result is not an object")
+        return new
+
+    return patched

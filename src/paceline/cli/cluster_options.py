@@ -1,0 +1,114 @@
+"""How a command reaches its cluster: the options that choose it, and the embedded one as the usual choice."""
+
+import contextlib
+import functools
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from paceline.cli.output.console import say_warning
+from paceline.errors import Unavailable
+from paceline.sdk.connection import Number, Unreached, embedded_number
+from paceline.sdk.home import home_from
+from paceline.sdk.reader import Reader
+from paceline.settings import Settings
+
+Command = Callable[..., Any]
+
+# A control process that died is back by then, unless something keeps it from starting.
+RESTART_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """Which cluster is meant, and which namespace of it."""
+
+    namespace: str = ""
+    kubeconfig: str = ""
+    context: str = ""
+
+    @property
+    def is_embedded(self) -> bool:
+        """Tell whether the embedded cluster is meant."""
+        return not (self.kubeconfig or self.context)
+
+    @contextlib.contextmanager
+    def reader(self) -> Iterator[Reader]:
+        """Connect for the length of a block, only to read."""
+        number = self.number()
+        with Reader(number.dial, self.namespace or number.namespace) as reader, self.hinting():
+            yield reader
+
+    def number(self) -> Number:
+        """Find the way to the cluster that is meant."""
+        if self.is_embedded:
+            await_restart(home_from(os.environ))
+            return embedded_number(on_warning=say_warning)
+        from paceline.sdk.connect import number_in
+
+        return number_in(self.kubeconfig, context=self.context, on_warning=say_warning)
+
+    @contextlib.contextmanager
+    def hinting(self) -> Iterator[None]:
+        """Say what starts a cluster when nobody answers in a block."""
+        try:
+            yield
+        except Unreached as error:
+            if not self.is_embedded:
+                raise
+            home = home_from(os.environ)
+            raise Unreached(f"no cluster answers in {home} ({error}); `paceline up -d` starts one") from error
+
+
+def reaches_cluster(command: Command) -> Command:
+    """Give a command the options that choose a cluster; it takes them as `reach`."""
+
+    @click.option("-n", "--namespace", default="", help="Namespace to work in.")
+    @click.option(
+        "--kubeconfig",
+        default="",
+        envvar="PACELINE_KUBECONFIG",
+        type=click.Path(dir_okay=False),
+        help="Use the cluster of this file instead of the embedded one.",
+    )
+    @click.option(
+        "--context",
+        default="",
+        envvar="PACELINE_CONTEXT",
+        help="Use this context of the kubeconfig; without --kubeconfig, of kubectl's.",
+    )
+    @functools.wraps(command)
+    def wrapped(*, namespace: str, kubeconfig: str, context: str, **rest: Any) -> Any:
+        return command(reach=Reach(namespace=namespace, kubeconfig=kubeconfig, context=context), **rest)
+
+    return wrapped
+
+
+def prints_objects(command: Command) -> Command:
+    """Give a command the option that chooses how objects are printed."""
+    choices = click.Choice(["json", "yaml", "wide", "name"])
+    option: Command = click.option("-o", "--output", type=choices, help="Print it so.")(command)
+    return option
+
+
+def await_restart(home: Path) -> None:
+    """Wait a little for a control process that is just being started again; what else is wrong is said later."""
+    from paceline.host.lockfile import holder, is_ready
+
+    chosen = Settings(home=home)
+    if not is_ready(chosen.lock) and holder(chosen.supervisor_lock) is not None:
+        from paceline.cluster.daemon import wait_ready
+
+        with contextlib.suppress(Unavailable):
+            wait_ready(chosen, RESTART_SECONDS)
+
+
+def settings() -> Settings:
+    """Give the choices of the embedded cluster's last start, or the shipped ones."""
+    from paceline.cluster.daemon import recall
+
+    return recall(home_from(os.environ))

@@ -1,0 +1,53 @@
+"""`paceline install`: a template and values become an application, and its first revision runs."""
+
+import click
+
+from paceline.apimachinery.meta import Object
+from paceline.cli import exit_codes
+from paceline.cli.cluster_options import Reach, reaches_cluster
+from paceline.cli.output.console import out, say_hint
+from paceline.cli.sessions import session_started
+from paceline.cli.values_options import takes_values
+from paceline.errors import Exists
+from paceline.kinds.apps.templates.registry import find
+from paceline.sdk.apps.app import APPS, ref_of
+from paceline.sdk.apps.values import Given, check, render
+
+
+@click.command()
+@click.argument("name", metavar="NAME")
+@click.argument("template", metavar="TEMPLATE")
+@takes_values
+@click.option("--dry-run", is_flag=True, help="Print what would be made, and make nothing.")
+@click.option("--debug", is_flag=True, help="With --dry-run: print the job and all that belongs to it, too.")
+@reaches_cluster
+def command(*, reach: Reach, name: str, template: str, given: Given, **manner: bool) -> int:
+    r"""Make an application of a template and values, and run it.
+
+    Starts the embedded cluster when none is running. What you do not set is as the template has it. A value that you
+    change later makes the next revision: paceline upgrade.
+
+    \b
+    paceline template show tensorflow-training
+    paceline install mnist tensorflow-training -f values.yaml
+    paceline install mnist tensorflow-training --set worker.gpuCount=0 --dry-run --debug
+    """
+    chosen = find(template)
+    app = render(name, chosen, given.over(chosen.defaults()))
+    check(app)
+    if manner["dry_run"]:
+        from paceline.cli.output.dry_run import print_plan
+
+        print_plan(app, namespace=reach.namespace, is_full=manner["debug"])
+        return exit_codes.OK
+    with session_started(reach) as session:
+        placed: Object = {**app, "metadata": {**app["metadata"], "namespace": session.namespace}}
+        try:
+            made = session.cluster.create(APPS, placed)
+        except Exists as error:
+            raise Exists(
+                f"application {name} exists already; `paceline upgrade {name}` changes it, or choose another name"
+            ) from error
+        out().line(f"{ref_of(session.cluster, made)} installed")
+    say_hint(f"paceline status {name} says how it is; paceline logs -f {name} follows its training")
+    return exit_codes.OK

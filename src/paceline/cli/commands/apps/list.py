@@ -1,0 +1,57 @@
+"""`paceline list`: the applications, in the columns of `helm list`."""
+
+import click
+
+from paceline.apimachinery.meta import Object, name_of, namespace_of
+from paceline.cli import exit_codes
+from paceline.cli.cluster_options import Reach, prints_objects, reaches_cluster
+from paceline.cli.output import formats
+from paceline.cli.output.console import err, out
+from paceline.cli.output.table import table
+from paceline.cli.sessions import session as session_with
+from paceline.sdk.apps.app import KIND, status_of
+
+HEADER = ("NAME", "REVISION", "UPDATED", "STATUS", "CHART", "NAMESPACE")
+
+
+@click.command()
+@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="In all namespaces.")
+@prints_objects
+@reaches_cluster
+def command(*, reach: Reach, everywhere: bool, output: str | None) -> int:
+    r"""List applications.
+
+    Each with its revision, when that was made, where it is, and the template it is made of.
+
+    \b
+    paceline list
+    """
+    with session_with(reach) as session:
+        found = sorted(session.apps(everywhere=everywhere), key=lambda app: (namespace_of(app), name_of(app)))
+        namespace = session.namespace
+    if output == "name":
+        out().lines(formats.names((KIND, app) for app in found))
+    elif output in ("json", "yaml"):
+        listed = formats.listed(found, is_one=False)
+        out().document(formats.as_json(listed) if output == "json" else formats.as_yaml(listed))
+    elif not found:
+        err().line("No applications found" + ("." if everywhere else f" in namespace {namespace}."))
+    else:
+        out().lines(table(HEADER, [row(app) for app in found]))
+    return exit_codes.OK
+
+
+def row(app: Object) -> tuple[str, ...]:
+    """Give the cells of one application."""
+    status = status_of(app)
+    updated = status.updated.astimezone().strftime("%a %b %e %H:%M:%S %Y") if status.updated else ""
+    return (name_of(app), str(status.revision), updated, status.phase.value, chart(app), namespace_of(app))
+
+
+def chart(app: Object) -> str:
+    """Name the template and its version, or the kind of the job."""
+    spec = app["spec"]
+    template = spec.get("template") or {}
+    if template:
+        return f"{template.get('name')}-{template.get('version', '')}".rstrip("-")
+    return str((spec.get("job") or {}).get("kind") or "")

@@ -1,0 +1,68 @@
+"""`paceline template`: the templates that there are, what they take, and what comes of them."""
+
+import click
+
+from paceline.cli import exit_codes
+from paceline.cli.output.console import out, say_hint
+from paceline.cli.output.table import table
+from paceline.cli.values_options import takes_values
+from paceline.kinds.apps.templates.explain import rows_of
+from paceline.kinds.apps.templates.registry import TEMPLATES, find
+from paceline.sdk.apps.values import Given, check, render
+
+
+@click.group()
+def command() -> None:
+    r"""Show templates, their values, and what comes of them.
+
+    \b
+    paceline template list
+    paceline template show tensorflow-training
+    paceline template render mnist tensorflow-training -f values.yaml
+    """
+
+
+@command.command("list")
+def list_templates() -> int:
+    """List the templates."""
+    out().lines(
+        table(("NAME", "VERSION", "DESCRIPTION"), [(each.name, each.version, each.description) for each in TEMPLATES])
+    )
+    say_hint(f"paceline template show {TEMPLATES[0].name} explains one")
+    return exit_codes.OK
+
+
+@command.command("show")
+@click.argument("template", metavar="TEMPLATE")
+@click.option("--values", "is_values", is_flag=True, help="Print the values alone, as a file to change.")
+def show_template(*, template: str, is_values: bool) -> int:
+    """Explain a template: what it does, and every value with its default."""
+    found = find(template)
+    if is_values:
+        from paceline.cli.output.yaml_text import dump
+
+        out().document(dump(found.defaults()))
+        return exit_codes.OK
+    out().line(f"{found.name} {found.version}: {found.description}")
+    out().line()
+    out().document(found.readme)
+    out().line()
+    out().lines(table(("VALUE", "DEFAULT", "MEANING"), rows_of(found), width=out().width))
+    say_hint(f"paceline template show {found.name} --values > values.yaml gives a file to change")
+    return exit_codes.OK
+
+
+@command.command("render")
+@click.argument("name", metavar="NAME")
+@click.argument("template", metavar="TEMPLATE")
+@takes_values
+@click.option("--debug", is_flag=True, help="Print the job and all that belongs to it, too.")
+def render_template(*, name: str, template: str, given: Given, debug: bool) -> int:
+    """Print the application that a template makes of values; the same that its Helm chart renders."""
+    from paceline.cli.output.dry_run import print_plan
+
+    chosen = find(template)
+    app = render(name, chosen, given.over(chosen.defaults()))
+    check(app)
+    print_plan(app, is_full=debug)
+    return exit_codes.OK

@@ -1,0 +1,196 @@
+"""`paceline train`: code from git or from here, one command, data in, results out."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from paceline.cli import exit_codes
+from paceline.cli.cluster_options import Reach, reaches_cluster
+from paceline.cli.output.console import err, out, say_hint
+from paceline.cli.sessions import session_started
+from paceline.errors import Exists, Malformed
+from paceline.sdk.client import Session
+from paceline.sdk.submission.train import Plan, framework_of, give_source, name_from, revise, submit, wait_job
+
+TAKEN = "application {name} exists already; --update makes its next revision, or choose another name"
+# What says something of a repository, and nothing of code that is sent from here.
+OF_REPOSITORIES = ("revision", "directory", "git_user", "git_password_file")
+GIT_PASSWORD = "PACELINE_GIT_PASSWORD"  # noqa: S105 - the name of a variable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What was typed, sorted out: the name, and the code's place on this machine if it is not in a repository."""
+
+    name: str
+    path: str = ""
+
+
+@click.command()
+@click.argument("words", nargs=-1, metavar="[SCRIPT|FOLDER] [NAME]")
+@click.option("--git", default="", metavar="URL", help="Repository with the code, http or https.")
+@click.option("--code", default="", metavar="CODE", help="The same by name: see `paceline code`.")
+@click.option("--revision", default="", help="Branch, tag or commit of it.")
+@click.option("--directory", default="", help="Folder of it in which the command runs.")
+@click.option("--git-user", default="", help="User of a private repository.")
+@click.option("--git-password-file", default="", help="File with the password; else it is asked for.")
+@click.option("--command", default="", metavar="TEXT", help="What runs; a shell reads it.")
+@click.option("--framework", default="", help="tensorflow, keras, pytorch, python, or an image.")
+@click.option("--distributed", is_flag=True, help="Several replicas that are told of each other.")
+@click.option("--ps", default=0, type=click.IntRange(min=0), help="Parameter servers.")
+@click.option("--workers", default=1, type=click.IntRange(min=1), help="Workers.")
+@click.option("--gpus", default=0, type=click.IntRange(min=0), help="GPUs per worker; 0 trains on the CPU.")
+@click.option("--cpu", default="", help="CPUs per replica.")
+@click.option("--memory", default="", help="Memory per replica.")
+@click.option("--data", default="none", metavar="VOLUME|/DIR|none", help="What is read at /input and takes /output.")
+@click.option("--log-dir", default="", help="Folder of event files below /output; starts TensorBoard.")
+@click.option("--param", "params", multiple=True, metavar="NAME=VALUE", help="A hyperparameter: --NAME=VALUE.")
+@click.option("--update", is_flag=True, help="Change the application of this name; its next revision runs.")
+@click.option("-d", "--detach", is_flag=True, help="Return as soon as it is created.")
+@reaches_cluster
+def command(*, reach: Reach, **told: Any) -> int:
+    r"""Train with your own code, from a repository or from here.
+
+    The code is fetched, its requirements.txt is installed, and the command runs in its folder, in every replica. Data
+    lie at /input, and what is written to /output is kept. Without --git and --code, the script and the Python files
+    beside it are sent along, or a whole folder.
+
+    \b
+    paceline train train.py --workers 2
+    paceline train --git https://example.org/team/code.git --command 'python3 train.py' --data none mnist
+    """
+    refuse_idle(told)
+    asked = sort_out(told["words"], has_git=bool(told["git"] or told["code"]))
+    plan = plan_of(asked, told)
+    plan.check()
+    with session_started(reach) as session:
+        if not told["update"] and session.app(asked.name) is not None:
+            raise Exists(TAKEN.format(name=asked.name))
+        # Code first: a folder gets a volume of its own, which nobody wants if there is no such code.
+        told_plan = with_data(session, with_code(session, plan), told["data"], is_local=reach.is_embedded)
+        app = create(session, give_source(session, told_plan), is_update=told["update"])
+        out().line(f"app/{asked.name} {app}")
+        if told["detach"]:
+            say_hint(f"paceline logs -f {asked.name} follows it; paceline status {asked.name} says how it is")
+            return exit_codes.OK
+        from paceline.cli.commands.jobs.run import Manner, follow
+
+        return follow(session, wait_job(session, asked.name), Manner())
+
+
+def refuse_idle(told: dict[str, Any]) -> None:
+    """Refuse options that would change nothing beside the others: whoever typed them expects that they do."""
+    if told["git"] and told["code"]:
+        raise Malformed(f"--code {told['code']} says already where the code is; leave --git out, or --code")
+    idle = next((name for name in OF_REPOSITORIES if told[name]), "")
+    if idle and not (told["git"] or told["code"]):
+        option = f"--{idle.replace('_', '-')}"
+        raise Malformed(
+            f"{option} {told[idle]} is about a repository; say which with --git URL or --code CODE, "
+            f"or leave {option} out to train with the code as it is here"
+        )
+    if told["git_password_file"] and not told["git_user"]:
+        raise Malformed(
+            f"--git-password-file {told['git_password_file']}: say whose password it is with --git-user NAME"
+        )
+
+
+def sort_out(words: tuple[str, ...], *, has_git: bool) -> Asked:
+    """Tell the script from the name."""
+    if has_git:
+        if len(words) != 1:
+            raise Malformed("with --git or --code, say one thing more: the NAME of the application, such as mnist")
+        return Asked(name=lowered(words[0]))
+    if not words or len(words) > 2:
+        raise Malformed("say which script or folder to train with, --git or --code; such as: paceline train train.py")
+    name = words[1] if len(words) > 1 else name_from(words[0])
+    return Asked(name=lowered(name), path=words[0])
+
+
+def lowered(name: str) -> str:
+    """Give a name as clusters know it."""
+    if name != name.lower():
+        err().line(f"Names are in lower case here: it is called {name.lower()}.", "dim")
+    return name.lower()
+
+
+def plan_of(asked: Asked, told: dict[str, Any]) -> Plan:
+    """Put what was typed into the values of the template."""
+    command, framework = told["command"], told["framework"]
+    if asked.path and not Path(asked.path).exists():
+        raise Malformed(f"{asked.path}: no such file or folder; to train with a repository, add --git URL")
+    if asked.path and not Path(asked.path).is_dir():
+        command = command or f"python3 {Path(asked.path).name}"
+        if not framework:
+            framework, why = framework_of(Path(asked.path).read_text(errors="replace"))
+            err().line(f"The framework is {framework}: {why}; --framework chooses another.", "dim")
+    values: dict[str, Any] = {
+        "command": command,
+        "framework": framework or "python",
+        "distributed": told["distributed"] or told["workers"] > 1 or told["ps"] > 0,
+        "ps": told["ps"],
+        "workers": told["workers"],
+        "gpus": told["gpus"],
+        "logDir": told["log_dir"],
+        "hyperparameters": dict(param(each) for each in told["params"]),
+        **{name: told[name] for name in ("cpu", "memory") if told[name]},
+    }
+    if not asked.path:
+        values["git"] = {"url": told["git"], "revision": told["revision"], "directory": told["directory"]}
+    source = {"path": asked.path, "code": told["code"], "git_user": told["git_user"], "password": password(told)}
+    return Plan(name=asked.name, values=values, **source)
+
+
+def password(told: dict[str, Any]) -> str:
+    """Read the password of a private repository, from wherever others cannot."""
+    if not told["git_user"]:
+        return ""
+    from paceline.cli.commands.apps.volume import secret_from
+
+    return secret_from(told["git_password_file"], GIT_PASSWORD, "Git password")
+
+
+def param(text: str) -> tuple[str, str]:
+    """Read NAME=VALUE."""
+    name, sign, value = text.partition("=")
+    if not sign or not name:
+        raise Malformed(f"--param {text!r}: write NAME=VALUE, such as lr=0.001")
+    return name, value
+
+
+def with_code(session: Session, plan: Plan) -> Plan:
+    """Find the code that is meant by its name."""
+    from paceline.sdk.resources.code_repositories import Codes
+
+    if not plan.code:
+        return plan
+    return plan.with_code(Codes(cluster=session.cluster, namespace=session.namespace).named(plan.code).values)
+
+
+def with_data(session: Session, plan: Plan, data: str, *, is_local: bool) -> Plan:
+    """Find the volume that is meant, or make one of a folder."""
+    from paceline.sdk.resources.volumes import Volumes
+
+    if data in ("", "none"):
+        return plan
+    volumes = Volumes(cluster=session.cluster, namespace=session.namespace)
+    if "/" not in data:
+        return plan.but(data=volumes.named(data).values)
+    if not data.startswith("/"):
+        raise Malformed(f"--data {data}: write an absolute path, such as {Path(data).absolute()}")
+    if is_local and not Path(data).is_dir():
+        raise Malformed(f"--data {data}: there is no such folder on this machine")
+    return plan.but(data=volumes.for_folder(data).values)
+
+
+def create(session: Session, plan: Plan, *, is_update: bool) -> str:
+    """Make the application, or change it; say which."""
+    if is_update and session.app(plan.name) is not None:
+        return f"updated to revision {revise(session, plan)}"
+    try:
+        submit(session, plan)
+    except Exists as error:
+        raise Exists(TAKEN.format(name=plan.name)) from error
+    return "created"

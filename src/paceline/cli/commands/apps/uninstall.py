@@ -1,0 +1,43 @@
+"""`paceline uninstall`: remove an application and all that is its own."""
+
+import click
+
+from paceline.cli import exit_codes
+from paceline.cli.cluster_options import Reach, reaches_cluster
+from paceline.cli.output.console import err, out, say_hint
+from paceline.cli.prompts import can_ask, confirm
+from paceline.cli.sessions import session as session_with
+from paceline.sdk.apps.app import KIND
+
+
+@click.command()
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("--no-wait", is_flag=True, help="Do not wait until it is gone.")
+@reaches_cluster
+def command(*, reach: Reach, names: tuple[str, ...], yes: bool, no_wait: bool) -> int:
+    r"""Remove applications and everything that is their own.
+
+    Revisions, records, claims and TensorBoards go with it; files on volumes stay. An application that is gone already
+    is no error.
+
+    \b
+    paceline uninstall mnist
+    """
+    with session_with(reach) as session:
+        found = [(name, session.app(name)) for name in names]
+        there = [ref for _, ref in found if ref is not None]
+        if there and not yes and can_ask() and not confirm(f"Remove {', '.join(map(str, there))} and all of it?"):
+            return exit_codes.FAILED
+        for name, ref in found:
+            if ref is None:
+                err().line(f"app/{name} is not there")
+                continue
+            app = ref.read()
+            ref.delete()
+            if not no_wait:
+                session.wait_gone(KIND, app)
+            out().line(f"{ref} uninstalled")
+    if there:
+        say_hint("files on volumes stay; `paceline get pv` shows the volumes")
+    return exit_codes.OK

@@ -1,0 +1,81 @@
+"""`paceline upgrade`: change values of an application; the next revision runs."""
+
+import click
+
+from paceline.apimachinery.field_errors import nearest
+from paceline.apimachinery.meta import Object
+from paceline.cli import exit_codes
+from paceline.cli.cluster_options import Reach, reaches_cluster
+from paceline.cli.output.console import out, say_hint, say_warning
+from paceline.cli.sessions import session as session_with
+from paceline.cli.values_options import takes_values
+from paceline.errors import Malformed, Missing
+from paceline.kinds.apps.templates.registry import find
+from paceline.sdk.apps.app import AppRef, status_of
+from paceline.sdk.apps.values import Given, changed_values, check, refuse_unchanged
+from paceline.sdk.client import Session
+
+
+@click.command()
+@click.argument("name", metavar="NAME")
+@click.argument("template", metavar="[TEMPLATE]", default="")
+@takes_values
+@click.option("--reset-values", is_flag=True, help="Begin with the template's own values, not with those of now.")
+@click.option("--dry-run", is_flag=True, help="Print what would change, and change nothing.")
+@reaches_cluster
+def command(*, reach: Reach, name: str, template: str, given: Given, **manner: bool) -> int:
+    r"""Change values of an application; the next revision runs.
+
+    Values that you do not give stay as they are. The revision before is stopped first; its logs, its results and what
+    it was made of stay. A change that changes nothing is refused.
+
+    \b
+    paceline upgrade mnist --set hyperparams.learningrate=0.0005
+    paceline upgrade mnist -f values.yaml --reset-values
+    """
+    with session_with(reach) as session:
+        ref = app_named(session, name)
+        before = ref.read()
+        after = changed(before, given, template=template, is_reset=manner["reset_values"])
+        number = status_of(before).revision
+        refuse_unchanged(before, after, number)
+        check(after)
+        told = changed_values(before["spec"].get("values") or {}, after["spec"]["values"])
+        out().lines(f"{where}: {said(old)} → {said(new)}" for where, (old, new) in told.items())
+        if manner["dry_run"]:
+            return exit_codes.OK
+        ref.change(after)
+        out().line(f"{ref} upgraded to revision {number + 1}")
+        if after["spec"].get("suspend"):
+            say_warning(f"{name} is stopped; `paceline resume {name}` lets the new revision run")
+    say_hint(f"paceline logs -f {name} follows it; paceline history {name} compares the revisions")
+    return exit_codes.OK
+
+
+def app_named(session: Session, name: str) -> AppRef:
+    """Find an application; Missing suggests a close name."""
+    found = session.app(name)
+    if found is not None:
+        return found
+    meant = nearest(name, (str(each["metadata"]["name"]) for each in session.apps()))
+    hint = f"did you mean {meant}?" if meant else "`paceline list` shows those there are"
+    raise Missing(f"there is no application named {name!r} in namespace {session.namespace!r}; {hint}")
+
+
+def changed(before: Object, given: Given, *, template: str, is_reset: bool) -> Object:
+    """Give the application with other values."""
+    spec = before["spec"]
+    named = template or (spec.get("template") or {}).get("name")
+    if not named:
+        name = before["metadata"]["name"]
+        raise Malformed(f"{name} is made of a job, not of a template; change spec.job with kubectl edit app {name}")
+    chosen = find(str(named))
+    values = given.over(chosen.defaults() if is_reset else spec.get("values") or {})
+    told = {"name": chosen.name, "version": chosen.version}
+    kept = spec["template"] if not template and spec["template"]["name"] in (chosen.name, *chosen.also) else told
+    return {**before, "spec": {**spec, "template": kept, "values": values}}
+
+
+def said(value: object) -> str:
+    """Write a value, or that there is none."""
+    return "not set" if value is None else str(value)

@@ -1,0 +1,133 @@
+"""`paceline volume`: data and results by name: a folder, a new claim, or a bucket."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from paceline.cli import exit_codes
+from paceline.cli.cluster_options import Reach, reaches_cluster
+from paceline.cli.output.console import err, out, say_hint
+from paceline.cli.output.durations import age
+from paceline.cli.output.table import table
+from paceline.cli.prompts import can_ask, confirm
+from paceline.cli.sessions import session as session_with
+from paceline.cli.sessions import session_started
+from paceline.errors import Malformed
+from paceline.host.clock import RealClock
+from paceline.sdk.job_summary import created_of
+from paceline.sdk.resources.volumes import Bucket, Volume, Volumes
+
+KEY_ID, KEY_SECRET = "PACELINE_ACCESS_KEY_ID", "PACELINE_ACCESS_KEY_SECRET"
+
+
+@click.group()
+def command() -> None:
+    r"""Create, list and delete volumes by name: folders, claims, buckets.
+
+    \b
+    paceline volume create photos --dir /srv/photos
+    paceline volume create results --size 10Gi
+    paceline volume create tfoss --bucket oss://team/data --endpoint https://oss.example.org --access-key-id ID
+    paceline train --git URL --command 'python3 train.py' --data tfoss NAME
+    """
+
+
+@command.command("create")
+@click.argument("name")
+@click.option("--dir", "folder", help="Folder of this machine, as an absolute path.")
+@click.option("--size", help="Make a new, empty volume of this size.")
+@click.option("--bucket", help="s3://BUCKET/FOLDER or oss://BUCKET/FOLDER.")
+@click.option("--endpoint", default="", help="Address of the bucket's store.")
+@click.option("--region", default="", help="Region of the bucket.")
+@click.option("--access-key-id", default="", envvar=KEY_ID, help="Who opens the bucket.")
+@click.option("--access-key-secret-file", default="", help="File with the key; else it is asked for.")
+@reaches_cluster
+def create(*, reach: Reach, name: str, **told: Any) -> int:
+    """Give a folder, a new claim or a bucket a name.
+
+    The secret of a bucket is read from a file, from PACELINE_ACCESS_KEY_SECRET, or asked for: what stands in a command
+    line, others can read. It is never shown again.
+    """
+    chosen = [option for option in ("folder", "size", "bucket") if told[option]]
+    if len(chosen) != 1:
+        raise Malformed("say what the volume is, by one of --dir, --size and --bucket")
+    if told["folder"] and reach.is_embedded and told["folder"].startswith("/") and not Path(told["folder"]).is_dir():
+        raise Malformed(f"--dir {told['folder']}: there is no such folder on this machine")
+    with session_started(reach) as session:
+        volumes = Volumes(cluster=session.cluster, namespace=session.namespace)
+        if told["folder"]:
+            made = volumes.create_folder(name, told["folder"])
+        elif told["size"]:
+            made = volumes.create_claim(name, told["size"])
+        else:
+            made = volumes.create_bucket(name, _bucket(told))
+    out().line(f"volume/{made.name} created")
+    say_hint(f"paceline train --data {name} … reads it at /input and keeps /output in it")
+    return exit_codes.OK
+
+
+@command.command("list")
+@reaches_cluster
+def list_volumes(*, reach: Reach) -> int:
+    """List the volumes that have a name."""
+    with session_with(reach) as session:
+        found = Volumes(cluster=session.cluster, namespace=session.namespace).all()
+        namespace = session.namespace
+    if not found:
+        err().line(f"No volumes found in namespace {namespace}.")
+        return exit_codes.OK
+    now = RealClock().now()
+    rows = [(each.name, each.type, each.location, each.phase, age(created_of(each.object), now)) for each in found]
+    out().lines(table(("NAME", "TYPE", "LOCATION", "STATUS", "AGE"), rows))
+    return exit_codes.OK
+
+
+@command.command("delete")
+@click.argument("name")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@reaches_cluster
+def delete(*, reach: Reach, name: str, yes: bool) -> int:
+    """Forget a volume; the files in a folder or bucket stay."""
+    with session_with(reach) as session:
+        volumes = Volumes(cluster=session.cluster, namespace=session.namespace)
+        found = volumes.named(name)
+        if not yes and can_ask() and not confirm(_question(found)):
+            return exit_codes.FAILED
+        volumes.delete(found)
+    out().line(f"volume/{name} deleted")
+    if found.type != "claim":
+        say_hint(f"the files in {found.location} stay")
+    return exit_codes.OK
+
+
+def _question(volume: Volume) -> str:
+    return f"Delete volume {volume.name} ({volume.location})?"
+
+
+def _bucket(told: dict[str, Any]) -> Bucket:
+    key = ""
+    if told["access_key_id"]:
+        key = secret_from(told["access_key_secret_file"], KEY_SECRET, "Access key secret")
+    return Bucket(
+        url=told["bucket"],
+        endpoint=told["endpoint"],
+        region=told["region"],
+        key_id=told["access_key_id"],
+        key_secret=key,
+    )
+
+
+def secret_from(file: str, variable: str, question: str) -> str:
+    """Read a secret from a file, from the environment, or from a person; Malformed when there is none."""
+    if file:
+        try:
+            return Path(file).read_text().strip()
+        except OSError as error:
+            raise Malformed(f"{file}: cannot be read: {error.strerror}") from error
+    if told := os.environ.get(variable):
+        return told
+    if not can_ask():
+        raise Malformed(f"{question.lower()}: give it in a file, or in {variable}")
+    return str(click.prompt(question, hide_input=True))

@@ -1,0 +1,28 @@
+"""`paceline check`: read every byte of the store, or of a backup, and say whether it is whole."""
+
+from pathlib import Path
+
+import click
+
+from paceline.cli import exit_codes
+from paceline.cli.cluster_options import settings
+from paceline.cli.output.console import out
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False), required=False)
+def command(*, file: Path | None) -> int:
+    r"""Check that the stored objects, or those of a backup, are whole.
+
+    The cluster may run meanwhile.
+
+    \b
+    paceline check
+    paceline check monday.paceline
+    """
+    from paceline.cluster.backup import check_store
+
+    path = file or settings().store
+    contents = check_store(path)
+    out().line(f"{path} is whole: {contents.objects} objects at revision {contents.revision}.")
+    return exit_codes.OK

@@ -1,0 +1,70 @@
+"""`paceline controller`: look after the jobs of a Kubernetes cluster, in the foreground."""
+
+from typing import TypedDict, Unpack
+
+import click
+
+from paceline.cli import exit_codes
+from paceline.cli.output.console import err, say_error
+
+
+class Typed(TypedDict):
+    """What may be typed."""
+
+    kubeconfig: str
+    context: str
+    namespace: str
+    lease_namespace: str
+    install_crds: bool
+
+
+@click.command()
+@click.option(
+    "--kubeconfig",
+    default="",
+    type=click.Path(dir_okay=False),
+    help="The cluster to look after; without it as kubectl finds one, or the cluster of the pod this runs in.",
+)
+@click.option("--context", default="", help="Context of the kubeconfig; else its current one.")
+@click.option("-n", "--namespace", default="", help="Look after this namespace alone; else after all.")
+@click.option(
+    "--lease-namespace", default="", help="Where the lease lies: paceline-system, or the namespace of --namespace."
+)
+@click.option("--install-crds", is_flag=True, help="Define the kinds first, or bring them up to date.")
+def command(**typed: Unpack[Typed]) -> int:
+    r"""Look after the jobs of a Kubernetes cluster.
+
+    It runs until Ctrl-C.
+
+    Of several only one acts, the one that holds a lease; when it ends, another takes over. Jobs run on meanwhile.
+    `paceline crds --with-controller IMAGE` prints what runs this in the cluster itself.
+
+    \b
+    paceline controller --kubeconfig ~/.kube/config --install-crds
+    paceline controller --kubeconfig ~/.kube/config --context lab --namespace team-a
+    """
+    import os
+
+    from paceline.cluster.external_controllers import Choice, find_access, run_controller
+    from paceline.cluster.logs import known, say_to_stderr
+    from paceline.errors import Busy, PacelineError
+
+    choice = Choice(
+        access=find_access(typed["kubeconfig"], typed["context"], os.environ),
+        namespace=typed["namespace"],
+        lease_namespace=typed["lease_namespace"],
+        installs_kinds=typed["install_crds"],
+    )
+    say_to_stderr("controller")
+    code = exit_codes.OK
+    failed: tuple[str, ...] = ()
+    try:
+        run_controller(choice, err().line)
+    except* Busy as errors:
+        code, failed = exit_codes.NOT_REACHED, known(errors)
+    except* PacelineError as errors:
+        code, failed = exit_codes.FAILED, known(errors)
+    for message in failed:
+        for line in message.splitlines():
+            say_error(line)
+    return code

@@ -1,0 +1,36 @@
+"""`paceline crds`: print what a Kubernetes cluster must know of our kinds, ready for `kubectl apply`."""
+
+import click
+
+from paceline.cli import exit_codes
+from paceline.cli.output.console import out
+
+
+@click.command()
+@click.option(
+    "--with-controller",
+    "image",
+    metavar="IMAGE",
+    help="Also print what runs `paceline controller` of this image there, with exactly the rights that it uses.",
+)
+@click.option("-n", "--namespace", default="", help="With --with-controller: look after this namespace alone.")
+def command(*, image: str | None, namespace: str) -> int:
+    r"""Print what a Kubernetes cluster must know of our kinds.
+
+    That is their definitions, as YAML.
+
+    \b
+    paceline crds | kubectl apply --server-side -f -
+    paceline crds --with-controller registry.example/paceline:0.1 | kubectl apply --server-side -f -
+    """
+    from paceline.cli.output.yaml_text import dump
+    from paceline.cluster.install_manifests import controller_manifests, definitions
+
+    if namespace and image is None:
+        raise click.UsageError("--namespace says where the controller works; name its image: --with-controller IMAGE")
+    if image is not None and not image.strip():
+        raise click.UsageError("--with-controller needs the name of an image that has the `paceline` command")
+    objects = [*definitions(), *(controller_manifests(image, namespace) if image else ())]
+    for each in objects:
+        out().document(f"---\n{dump(each)}")
+    return exit_codes.OK

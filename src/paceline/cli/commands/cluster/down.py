@@ -1,0 +1,132 @@
+"""`paceline down`: stop the embedded cluster, and ask what becomes of running jobs."""
+
+import click
+
+from paceline.cli import exit_codes
+from paceline.cli.cluster_options import Reach, settings
+from paceline.cli.output.console import err, out, say_error
+from paceline.cli.prompts import can_ask, choose
+from paceline.cli.sessions import session as session_with
+from paceline.cluster.daemon import is_running, stop
+from paceline.errors import PacelineError, Unavailable
+from paceline.sdk.client import Session
+from paceline.sdk.job import JobRef
+from paceline.sdk.job_summary import is_running as job_runs
+from paceline.sdk.resources.interactive import ServiceRef, is_at_rest
+from paceline.sdk.stop_signals import MARGIN_SECONDS, seconds_to_stop
+
+Ref = JobRef | ServiceRef
+
+KEEP, STOP, CANCEL = "keep", "stop", "cancel"
+
+
+@click.command()
+@click.option("--keep-jobs", "answer", flag_value=KEEP, help="Let running jobs run on without the cluster.")
+@click.option(
+    "--stop-jobs", "answer", flag_value=STOP, help="Stop running jobs first; they are paused, and can be resumed."
+)
+def command(*, answer: str | None) -> int:
+    """Stop the embedded cluster.
+
+    Jobs, TensorBoards and Notebooks that still run are asked about; the flags answer beforehand.
+    """
+    chosen = settings()
+    if not is_running(chosen):
+        err().line(f"No cluster is running in {chosen.home}.")
+        return exit_codes.OK
+    code = settle_jobs(answer)
+    if code is not None:
+        return code
+    stop(chosen)
+    out().line("The cluster has stopped.")
+    return exit_codes.OK
+
+
+def settle_jobs(answer: str | None) -> int | None:
+    """Do with the running jobs what the person wants; None means that the cluster may stop."""
+    if answer == KEEP:
+        return None
+    try:
+        with session_with(Reach()) as session:
+            running: list[Ref] = [*running_jobs(session), *running_services(session)]
+            if not running:
+                return None
+            answer = answer or ask(running)
+            if answer == STOP:
+                stop_all(session, running)
+    except PacelineError as error:
+        if answer == STOP:
+            raise
+        # A control plane that does not answer can still be stopped; its jobs are then left as they are.
+        err().line(f"The cluster does not say which jobs run: {error}")
+        return None
+    if answer is None:
+        return exit_codes.BAD_INPUT
+    return exit_codes.FAILED if answer == CANCEL else None
+
+
+def running_jobs(session: Session) -> list[JobRef]:
+    """Find the jobs of all namespaces that have processes, or will have."""
+    return [
+        session.ref(kind, job)
+        for kind in session.kinds.jobs()
+        for job in session.list(kind, everywhere=True).items
+        if job_runs(job)
+    ]
+
+
+def running_services(session: Session) -> list[ServiceRef]:
+    """Find the TensorBoards and Notebooks of all namespaces that have processes, or will have."""
+    return [
+        session.service_ref(kind, service)
+        for kind in session.kinds.services()
+        for service in session.list(kind, everywhere=True).items
+        if not is_at_rest(service)
+    ]
+
+
+def ask(running: list[Ref]) -> str | None:
+    """Ask what becomes of what runs; None when nobody is there to answer."""
+    shown = [str(ref) if isinstance(ref, ServiceRef) else ref.name for ref in running]
+    names = ", ".join(shown[:5]) + (f" and {len(shown) - 5} more" if len(shown) > 5 else "")
+    one = len(running) == 1
+    are_jobs = not any(isinstance(ref, ServiceRef) for ref in running)
+    told = f"{len(running)} job{' is' if one else 's are'} " if are_jobs else ""
+    told += f"still running: {names}"
+    it, them = ("it runs", "it") if one else ("they run", "them")
+    if not can_ask():
+        say_error(f"{told}; say --keep-jobs ({it} on without the cluster) or --stop-jobs (pauses {them} first)")
+        return None
+    choices = {
+        KEEP: f"keep {them} running; `paceline up` finds {them} again",
+        STOP: f"stop {them} first; what is stopped is paused and can be resumed",
+        CANCEL: "cancel: leave everything as it is",
+    }
+    return choose(f"{told}.", choices, CANCEL)
+
+
+def stop_all(session: Session, running: list[Ref], margin: float = MARGIN_SECONDS) -> None:
+    """Stop everything, then wait until nothing of it has a process; Unavailable names all that does not stop."""
+    for ref in running:
+        ref.pause()
+    unstopped = []
+    for ref in running:
+        err().line(f"stopping {ref} …", "dim")
+        try:
+            _wait_stopped(session, ref, margin)
+        except Unavailable as error:
+            unstopped.append(f"{error}, and `paceline down --keep-jobs` lets it run on without the cluster")
+    if unstopped:
+        raise Unavailable("\n".join((*unstopped, "the cluster has not been stopped")))
+
+
+def _wait_stopped(session: Session, ref: Ref, margin: float) -> None:
+    if isinstance(ref, JobRef):
+        ref.wait_stopped(margin)
+        return
+    pods = ref.pods()
+    for pod in pods:
+        try:
+            session.wait_gone(session.kinds.named("pods"), pod, seconds_to_stop(pods, margin))
+        except TimeoutError as error:
+            raise Unavailable(f"{ref} does not stop; `paceline delete {ref}` removes it with its pod") from error

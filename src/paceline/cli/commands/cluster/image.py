@@ -1,0 +1,123 @@
+"""`paceline image`: which environment an image becomes, and the environments that are built."""
+
+import os
+from datetime import UTC, datetime
+from itertools import groupby
+from pathlib import Path
+
+import click
+
+from paceline.cli import exit_codes
+from paceline.cli.cluster_options import settings
+from paceline.cli.output.console import err, out, say_hint
+from paceline.cli.output.durations import age, seconds_of
+from paceline.cli.output.table import table
+from paceline.cluster.config.image_map import all_rows, chosen_recipes
+from paceline.environments.builder import Build, Environments, environments
+from paceline.environments.cache import built
+from paceline.environments.cache import prune as prune_stock
+from paceline.environments.specs import Recipes
+from paceline.errors import Invalid
+from paceline.host.clock import RealClock
+
+# An environment that was not used for so long is one that nobody will miss.
+UNUSED = "30d"
+UNITS = ("B", "KB", "MB", "GB", "TB")
+
+
+@click.group()
+def command() -> None:
+    r"""Show which environment an image becomes; build and remove environments.
+
+    Without a container runtime, an image's name selects an environment through a table of patterns. An environment is
+    built by uv when the first pod asks for it, or ahead by `paceline image build`.
+
+    \b
+    paceline image list
+    paceline image build pytorch
+    paceline up -d --image 'pytorch/pytorch:2.5*=pytorch==2.5.1'
+    """
+
+
+@command.command("list")
+def list_images() -> int:
+    """List the table of images, and the environments that are built."""
+    chosen, place, recipes = settings(), environments(os.environ), chosen_recipes(settings())
+    there = {each.folder: each for each in built(place)}
+    # One line for neighbours that lead to the same.
+    groups = groupby(all_rows(chosen), key=lambda row: (row[1], state_of(row[1], place, recipes), row[2]))
+    shown = [(*same, ", ".join(pattern for pattern, _, _ in rows)) for same, rows in groups]
+    out().lines(table(("ENVIRONMENT", "BUILT", "FROM", "IMAGES"), shown))
+    out().line()
+    if there:
+        kept = [
+            (each.folder.name, size(each.bytes), last_use(each.used_at, is_in_use=each.is_in_use))
+            for each in there.values()
+        ]
+        out().lines(table(("BUILT", "SIZE", "LAST USED"), kept))
+        say_hint(f"they lie in {place.root}; `paceline image prune` removes those not used for {UNUSED}")
+    else:
+        say_hint(f"nothing is built in {place.root} yet; `paceline image build pytorch` builds one ahead")
+    return exit_codes.OK
+
+
+def state_of(environment: str, place: Environments, recipes: Recipes) -> str:
+    """Say whether an environment is there."""
+    if environment == "host" or (environment.startswith("/") and Path(environment).is_dir()):
+        return "-"
+    try:
+        return "yes" if place.folder(recipes.read(environment)).exists() else "no"
+    except Invalid:
+        return "broken"
+
+
+def size(count: int) -> str:
+    """Say a number of bytes as people do."""
+    power = min((len(str(count)) - 1) // 3, len(UNITS) - 1)
+    amount = count / 1000**power
+    return f"{amount:.{1 if power and amount < 10 else 0}f} {UNITS[power]}"
+
+
+def last_use(moment: float, *, is_in_use: bool) -> str:
+    """Say when something was last used."""
+    return "in use" if is_in_use else f"{age(datetime.fromtimestamp(moment, UTC), RealClock().now())} ago"
+
+
+@command.command()
+@click.argument("names", nargs=-1, required=True, metavar="NAME…")
+@click.option("--newer", "is_renewal", is_flag=True, help="Build what is there anew if there are newer packages.")
+def build(*, names: tuple[str, ...], is_renewal: bool) -> int:
+    r"""Build environments ahead; print their folders.
+
+    NAME is one of `paceline image list`, with another version if you like, or a requirements file.
+
+    \b
+    paceline image build pytorch
+    paceline image build tensorflow==2.20.0 ./requirements.txt
+    paceline image build --newer ./requirements.txt
+    """
+    place, recipes = environments(os.environ), chosen_recipes(settings())
+    wanted = [recipes.read(str(Path(name).absolute()) if Path(name).is_file() else name) for name in names]
+    for recipe in wanted:
+        if not place.folder(recipe).exists():
+            err().line(f"Building environment {recipe.title}; this is done once.")
+        told = Build(place=place, recipe=recipe, is_renewal=is_renewal, say=lambda line: err().line(f"  {line}", "dim"))
+        out().line(str(told.run()))
+    return exit_codes.OK
+
+
+@command.command()
+@click.option("--unused-for", default=UNUSED, show_default=True, help="Remove what was not used for so long.")
+@click.option("--all", "is_all", is_flag=True, help="Remove all that no container uses right now.")
+def prune(*, unused_for: str, is_all: bool) -> int:
+    """Remove environments that were not used for long; what a running container uses stays."""
+    try:
+        seconds = 0 if is_all else seconds_of(unused_for)
+    except ValueError as error:
+        raise click.BadParameter(f"{unused_for!r} is not a duration; write 12h or {UNUSED}") from error
+    gone = prune_stock(environments(os.environ), unused_seconds=seconds)
+    for each in gone:
+        out().line(f"removed {each.folder.name} ({size(each.bytes)})")
+    if not gone:
+        err().line("Nothing to remove.")
+    return exit_codes.OK

@@ -1,0 +1,34 @@
+"""`paceline restore`: put a backup in place of the objects of the embedded cluster."""
+
+from pathlib import Path
+
+import click
+
+from paceline.cli import exit_codes
+from paceline.cli.cluster_options import settings
+from paceline.cli.output.console import err, out
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+def command(*, file: Path) -> int:
+    r"""Put a backup in place of the objects of the embedded cluster.
+
+    The cluster must not run. What was there is kept aside. Processes of pods that are not in the backup are ended when
+    the cluster is started again.
+
+    \b
+    paceline down
+    paceline restore monday.paceline
+    paceline up -d
+    """
+    from paceline.cluster.backup import restore
+    from paceline.host.clock import RealClock
+
+    chosen = settings()
+    restored = restore(chosen, file, RealClock())
+    out().line(f"Restored {restored.contents.objects} objects into {chosen.home}.")
+    if restored.aside:
+        err().line(f"  what was there before lies in {restored.aside}; remove it when you do not need it", "dim")
+    err().line("  next: paceline up -d", "dim")
+    return exit_codes.OK

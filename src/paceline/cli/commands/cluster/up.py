@@ -1,0 +1,185 @@
+"""`paceline up`: start the embedded cluster."""
+
+from dataclasses import replace
+from typing import TypedDict, Unpack
+
+import click
+
+from paceline.cli import exit_codes
+from paceline.cli.cluster_options import settings as last_settings
+from paceline.cli.ensure_cluster import ensure_running, start
+from paceline.cli.output.console import err, out, say_error, say_warning
+from paceline.cluster.daemon import remember, running_pid
+from paceline.errors import Unavailable
+from paceline.settings import HOST_NETWORK, OWN_NETWORK, Settings
+
+
+class Typed(TypedDict):
+    """What may be typed."""
+
+    detach: bool
+    images: tuple[str, ...]
+    devices: tuple[str, ...]
+    sandbox: bool | None
+    network: str | None
+    external_address: str | None
+    accept_loss: bool
+
+
+@click.command()
+@click.option("-d", "--detach", is_flag=True, help="Run in the background; return when the cluster is ready.")
+@click.option(
+    "--image",
+    "images",
+    multiple=True,
+    metavar="PATTERN=ENVIRONMENT",
+    help="Run images that match PATTERN in ENVIRONMENT: `host`, a name of `paceline image list`, a requirements file "
+    "or a virtual environment. Repeatable.",
+)
+@click.option(
+    "--device",
+    "devices",
+    multiple=True,
+    metavar="RESOURCE=DEVICES",
+    help="Have devices that pods may ask for: RESOURCE=COUNT, or RESOURCE=NODE,NODE with device nodes. Repeatable.",
+)
+@click.option(
+    "--sandbox/--no-sandbox",
+    default=None,
+    help="Run containers in bubblewrap's sandbox, as is usual, or without one, with all that you may do.",
+)
+@click.option(
+    "--network",
+    type=click.Choice([HOST_NETWORK, OWN_NETWORK]),
+    help="Put pods on the machine's network, or give each one of its own (needs root).",
+)
+@click.option(
+    "--external-address",
+    metavar="ADDRESS",
+    help="Where services of type NodePort and LoadBalancer are reached: an address of this machine. Whoever reaches it "
+    "reaches them, TensorBoards too, without a password. Default: 127.0.0.1, from this machine only.",
+)
+@click.option(
+    "--accept-loss",
+    is_flag=True,
+    help="Go on although the stored objects are damaged, older than they should be, or gone.",
+)
+def command(**typed: Unpack[Typed]) -> int:
+    r"""Start the embedded cluster.
+
+    Everything it keeps is in PACELINE_HOME. Without -d it runs until Ctrl-C; jobs run on when it stops.
+    Images can also be mapped once and for all, in PACELINE_HOME/settings.yaml: `images: {'pytorch/*': ~/venvs/torch}`.
+
+    \b
+    paceline up -d
+    paceline up -d --image 'pytorch/*=~/venvs/torch'
+    paceline up -d --device nvidia.com/gpu=4
+    """
+    from paceline.cluster.config.devices import chosen_devices
+    from paceline.cluster.config.image_map import chosen_images
+    from paceline.cluster.config.log_retention import chosen_policy
+
+    before, detach = last_settings(), typed["detach"]
+    chosen = chosen_settings(before, typed["images"], sandbox=typed["sandbox"])
+    chosen = with_network(with_devices(chosen, typed["devices"]), typed["network"], typed["external_address"])
+    # Read by the node agent later; what is wrong with the file is said to whoever starts it.
+    chosen_images(chosen)
+    chosen_devices(chosen)
+    chosen_policy(chosen)
+    if pid := running_pid(before):
+        there = f"a cluster runs already in {before.home} (pid {pid})"
+        if chosen != before:
+            raise Unavailable(f"{there}, with other settings; `paceline down` stops it, then try again")
+        if not detach:
+            raise Unavailable(f"{there}; `paceline down` stops it")
+        ensure_running(chosen)
+        say_ready(chosen, f"A cluster runs already in {before.home}.")
+        return exit_codes.OK
+    if typed["accept_loss"]:
+        say_loss(chosen)
+    if detach:
+        start(chosen)
+        say_ready(chosen, "The cluster is ready.")
+        return exit_codes.OK
+    return run_here(chosen)
+
+
+def chosen_settings(before: Settings, images: tuple[str, ...], *, sandbox: bool | None = None) -> Settings:
+    """Put the rows that were typed before the remembered ones; a pattern that is typed again replaces its row."""
+    from paceline.cluster.config.image_map import chosen_recipes, image_row
+
+    typed = tuple(image_row(text, chosen_recipes(before)) for text in images)
+    patterns = {pattern for pattern, _ in typed}
+    kept = tuple(row for row in before.images if row[0] not in patterns)
+    has_sandbox = before.has_sandbox if sandbox is None else sandbox
+    return replace(before, images=(*typed, *kept), has_sandbox=has_sandbox)
+
+
+def with_devices(before: Settings, devices: tuple[str, ...]) -> Settings:
+    """Add the devices that were typed to the remembered ones; a resource that is typed again is declared anew."""
+    from paceline.cluster.config.devices import device_row
+
+    typed = dict(device_row(text) for text in devices)
+    return replace(before, devices=tuple((dict(before.devices) | typed).items()))
+
+
+def with_network(before: Settings, network: str | None, address: str | None) -> Settings:
+    """Choose how pods are connected, and where they are reached from outside, if that was typed."""
+    from paceline.cluster.config.external_address import own_address
+
+    external = before.external_address if address is None else own_address(address)
+    return replace(before, network=network or before.network, external_address=external)
+
+
+def run_here(settings: Settings) -> int:
+    """Run the cluster until Ctrl-C; this process starts it again when it dies."""
+    import logging
+
+    from paceline.cluster.logs import say_to_stderr
+    from paceline.cluster.supervisor import FOREGROUND, supervise
+    from paceline.host.lockfile import READY
+
+    say_to_stderr("supervisor")
+    logging.getLogger().setLevel(logging.WARNING)
+    remember(settings)
+
+    def report(answer: str) -> None:
+        if answer == READY:
+            say_ready(settings, "The cluster is ready; Ctrl-C stops it, jobs run on.")
+        for message in answer.splitlines() if answer != READY else ():
+            say_error(message)
+
+    if supervise(settings, report, mode=FOREGROUND) != 0:
+        return exit_codes.NOT_REACHED
+    err().line("The cluster has stopped.")
+    return exit_codes.OK
+
+
+def say_loss(settings: Settings) -> None:
+    """Do without what the store has lost, and say what that was."""
+    from paceline.cluster.backup import accept_loss
+    from paceline.host.clock import RealClock
+
+    accepted = accept_loss(settings, RealClock())
+    if accepted is None:
+        err().line("Nothing is lost: the stored objects are whole.")
+        return
+    err().line(f"Accepted: {accepted.told}.")
+    for key in accepted.lost:
+        err().line(f"  lost: {key}")
+    if accepted.aside:
+        err().line(f"  the damaged files lie in {accepted.aside}")
+
+
+def say_ready(settings: Settings, first: str) -> None:
+    """Say that it runs, and the first things to type."""
+    from paceline.cluster.config.external_address import is_from_here_only
+
+    out().line(first)
+    if not settings.has_sandbox:
+        say_warning("containers run without a sandbox: they may do all that you may do, and volumes cannot be mounted")
+    if not is_from_here_only(settings.external_address):
+        open_to = f"everybody who reaches {settings.external_address}"
+        say_warning(f"services of type NodePort and LoadBalancer are open to {open_to}, TensorBoards too")
+    err().line(f"  kubectl: export KUBECONFIG={settings.kubeconfig}", "dim")
+    err().line("  next:    paceline run job.yaml  ·  paceline get  ·  paceline down", "dim")

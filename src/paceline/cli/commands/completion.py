@@ -1,0 +1,24 @@
+"""`paceline completion`: the script that completes words in a shell."""
+
+import click
+from click.shell_completion import get_completion_class
+
+from paceline.cli import exit_codes
+from paceline.cli.output.console import out
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def command(ctx: click.Context, *, shell: str) -> int:
+    r"""Print the script that completes words in your shell.
+
+    \b
+    source <(paceline completion bash)
+    paceline completion fish > ~/.config/fish/completions/paceline.fish
+    """
+    found = get_completion_class(shell)
+    if found is None:
+        raise click.UsageError(f"no completion for {shell}")
+    out().document(found(ctx.find_root().command, {}, "paceline", "_PACELINE_COMPLETE").source())
+    return exit_codes.OK

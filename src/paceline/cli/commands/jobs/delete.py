@@ -1,0 +1,61 @@
+"""`paceline delete`: jobs and other objects."""
+
+import click
+
+from paceline.apimachinery.meta import name_of
+from paceline.cli import exit_codes
+from paceline.cli.cluster_options import Reach, reaches_cluster
+from paceline.cli.deletion import remove
+from paceline.cli.output.console import out, say_error, say_hint
+from paceline.cli.prompts import can_ask, confirm
+from paceline.cli.resource_args import Target, find
+from paceline.cli.sessions import session as session_with
+from paceline.errors import Missing
+from paceline.sdk.job_summary import is_running
+from paceline.sdk.submission.job_volumes import claims_of
+
+
+@click.command()
+@click.argument("names", nargs=-1, required=True, metavar="NAME|KIND/NAME...")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@reaches_cluster
+def command(*, reach: Reach, names: tuple[str, ...], yes: bool) -> int:
+    r"""Delete jobs or other objects.
+
+    A job's pods and logs go with it. Files on its claims stay.
+
+    \b
+    paceline delete digits
+    paceline delete pvc/digits
+    paceline delete pods web-0 web-1
+    """
+    with session_with(reach) as session:
+        targets = find(session, names)
+        if not yes and not is_meant(targets):
+            return exit_codes.FAILED
+        for target in targets:
+            try:
+                remove(session, target.kind, target.object)
+            except Missing:
+                say_error(f"{called(target)} is gone already")
+                continue
+            out().line(f"{called(target)} deleted")
+    kept = {claim for target in targets if target.kind.is_job for claim, _ in claims_of(target.object)}
+    if kept:
+        say_hint(f"the files on {', '.join(f'pvc/{claim}' for claim in sorted(kept))} stay")
+    return exit_codes.OK
+
+
+def is_meant(targets: list[Target]) -> bool:
+    """Ask a person; a script has said what it wants."""
+    if not can_ask():
+        return True
+    names = ", ".join(called(target) for target in targets)
+    running = [target for target in targets if target.kind.is_job and is_running(target.object)]
+    still = " (still running)" if running else ""
+    return confirm(f"Delete {names}{still}?")
+
+
+def called(target: Target) -> str:
+    """Name an object as other commands take it."""
+    return f"{target.kind.singular}/{name_of(target.object)}"

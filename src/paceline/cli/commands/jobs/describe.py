@@ -1,0 +1,39 @@
+"""`paceline describe`: one job in full, or any other object with its events."""
+
+import click
+
+from paceline.cli import exit_codes
+from paceline.cli.cluster_options import Reach, reaches_cluster
+from paceline.cli.output.console import out
+from paceline.cli.output.describe import describe_job, describe_other
+from paceline.cli.resource_args import find
+from paceline.cli.sessions import session as session_with
+from paceline.host.clock import RealClock
+from paceline.sdk.apps.app import KIND as APP
+from paceline.sdk.apps.app import ref_of
+
+
+@click.command()
+@click.argument("names", nargs=-1, required=True, metavar="NAME|KIND/NAME...")
+@reaches_cluster
+def command(*, reach: Reach, names: tuple[str, ...]) -> int:
+    r"""Show one job in full: replicas, conditions, events, failure.
+
+    \b
+    paceline describe digits
+    paceline describe pod/digits-1a2b3-worker-0
+    """
+    now = RealClock().now()
+    with session_with(reach) as session:
+        for number, target in enumerate(find(session, names)):
+            if number:
+                out().line()
+            if target.kind.is_job:
+                describe_job(session, session.ref(target.kind, target.object), target.object, to=out(), now=now)
+            elif target.kind == APP:
+                from paceline.cli.output.applications import print_status
+
+                print_status(session, ref_of(session.cluster, target.object), to=out(), now=now)
+            else:
+                describe_other(session, target.kind, target.object, to=out(), now=now)
+    return exit_codes.OK

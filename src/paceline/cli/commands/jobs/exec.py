@@ -1,0 +1,114 @@
+"""`paceline exec`: a command in the container of a job's member, or of a pod."""
+
+import contextlib
+import os
+import signal
+import sys
+import termios
+import threading
+import tty
+from collections.abc import Iterator
+
+import click
+
+from paceline.cli.cluster_options import Reach, reaches_cluster
+from paceline.cli.sessions import session as session_with
+from paceline.errors import Malformed, Missing
+from paceline.sdk.client import Session
+from paceline.sdk.exec import STDERR, Ask, Line, member_to_enter, run_in_pod
+from paceline.sdk.follow import Choice
+
+PODS = ("pod", "pods", "po")
+CHUNK = 64 * 1024
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@click.option("--role", default="", help="A member of this role, such as worker.")
+@click.option("--index", type=click.IntRange(min=0), help="The member with this number.")
+@click.option("-c", "--container", default="", help="This container of the pod.")
+@click.option("-i", "--stdin", "has_input", is_flag=True, help="Pass on what is typed or piped in.")
+@click.option("-t", "--tty", "has_terminal", is_flag=True, help="Give the command a terminal.")
+@click.argument("name")
+@click.argument("words", nargs=-1, required=True)
+@reaches_cluster
+def command(*, reach: Reach, name: str, role: str, index: int | None, **options: object) -> int:
+    r"""Run a command in a job's container, and end as it ends.
+
+    NAME is a job (its leader is entered unless you choose another member) or a pod.
+
+    \b
+    paceline exec digits nvidia-smi
+    paceline exec -it --role worker --index 1 digits bash
+    """
+    ask = read_ask(options)
+    if ask.has_terminal and not sys.stdin.isatty():
+        raise Malformed("-t needs a terminal, and the input of this command is none; leave it out")
+    with session_with(reach) as session:
+        pod = find_pod(session, name, Choice(role=role, index=index))
+        with run_in_pod(session, pod, ask) as line:
+            return talk(line, ask)
+
+
+def read_ask(options: dict[str, object]) -> Ask:
+    """Read what is to be run; people are used to a `--` before it."""
+    words = tuple(str(each) for each in options["words"])  # type: ignore[attr-defined]
+    return Ask(
+        words=words[1:] if words[:1] == ("--",) and len(words) > 1 else words,
+        container=str(options["container"]),
+        has_input=bool(options["has_input"]),
+        has_terminal=bool(options["has_terminal"]),
+    )
+
+
+def find_pod(session: Session, name: str, choice: Choice) -> str:
+    """Find the pod that a name means: of a job its member, or a pod itself."""
+    kind, slash, rest = name.partition("/")
+    if slash and kind in PODS:
+        return rest
+    try:
+        job = session.job(name)
+    except Missing:
+        if slash or not session.has_pod(name):
+            raise
+        return name
+    return member_to_enter(job, choice).name
+
+
+def talk(line: Line, ask: Ask) -> int:
+    """Connect this process's input and outputs with the command's; give its exit code."""
+    with at_terminal(line) if ask.has_terminal else contextlib.nullcontext():
+        if ask.has_input:
+            # A daemon: it may wait for a key that nobody presses any more.
+            threading.Thread(target=feed, args=(line,), daemon=True).start()
+        for channel, data in line.pieces():
+            to = sys.stderr if channel == STDERR else sys.stdout
+            to.buffer.write(data)
+            to.buffer.flush()
+    return line.code()
+
+
+def feed(line: Line) -> None:
+    """Pass on the input to its end."""
+    while data := os.read(sys.stdin.fileno(), CHUNK):
+        line.write(data)
+    line.end_input()
+
+
+@contextlib.contextmanager
+def at_terminal(line: Line) -> Iterator[None]:
+    """Let every key go to the command, and tell it how large the terminal is, for the length of a block."""
+    before = termios.tcgetattr(sys.stdin)
+
+    def tell_size(*_: object) -> None:
+        # Not what COLUMNS and LINES say: they keep the size of the terminal they were set in.
+        size = os.get_terminal_size(sys.stdin.fileno())
+        line.resize(size.columns, size.lines)
+
+    handler = signal.signal(signal.SIGWINCH, tell_size)
+    tty.setraw(sys.stdin)
+    tell_size()
+    try:
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+        signal.signal(signal.SIGWINCH, handler)

@@ -1,0 +1,62 @@
+"""`paceline get`: jobs of all kinds in one table, or objects of any kind."""
+
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from paceline.cli import exit_codes
+from paceline.cli.cluster_options import Reach, prints_objects, reaches_cluster
+from paceline.cli.output.console import out
+from paceline.cli.output.get import Listing, Question
+from paceline.cli.output.table import table
+from paceline.sdk.discovery import Kind
+from paceline.sdk.reader import Reader
+
+JOBS = ("jobs", "job", "all")
+
+
+@click.command()
+@click.argument("kind", default="jobs")
+@click.argument("name", default="")
+@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="In all namespaces.")
+@click.option("-w", "--watch", is_flag=True, help="Print a line for every change, until Ctrl-C.")
+@click.option("--kinds", is_flag=True, help="List the kinds this cluster has.")
+@prints_objects
+@reaches_cluster
+def command(*, reach: Reach, **options: Any) -> int:
+    r"""List jobs, or objects of any kind.
+
+    KIND is a plural, singular or short name (pods, nodes, pvc, events, pj …); without it, all jobs are listed.
+
+    \b
+    paceline get                     all jobs
+    paceline get pods -o wide        pods, with where they run
+    paceline get pj/digits -o yaml   one job as YAML
+    """
+    question = Question(**options)
+    kind, _, name = question.kind.partition("/")
+    question = replace(question, kind=kind, name=question.name or name)
+    if question.watch:
+        from paceline.cli.output.watch import print_changes
+        from paceline.cli.sessions import session as session_with
+
+        with session_with(reach) as session:
+            kinds = kinds_of(session, kind)
+            return print_changes(session, kinds, Listing(session, kinds, question))
+    with reach.reader() as reader:
+        if question.kinds:
+            return list_kinds(reader)
+        return Listing(reader, kinds_of(reader, kind), question).once()
+
+
+def kinds_of(reader: Reader, word: str) -> tuple[Kind, ...]:
+    """Give all job kinds, or the kind that a word means."""
+    return reader.kinds.jobs() if word.lower() in JOBS else (reader.kinds.named(word),)
+
+
+def list_kinds(reader: Reader) -> int:
+    """Print every kind the cluster has, with the names it is called by."""
+    rows = [(kind.where.plural, ",".join(kind.short_names), kind.api_version, kind.kind) for kind in reader.kinds.all()]
+    out().lines(table(("NAME", "SHORTNAMES", "APIVERSION", "KIND"), rows))
+    return exit_codes.OK

@@ -1,0 +1,246 @@
+"""`paceline logs`: what a job's members wrote, or write now."""
+
+import contextlib
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+
+from paceline.cli import exit_codes
+from paceline.cli.cluster_options import Reach, reaches_cluster
+from paceline.cli.output.console import out, say_hint
+from paceline.cli.output.durations import seconds_of
+from paceline.cli.output.follow import prefixed
+from paceline.cli.sessions import session as session_with
+from paceline.errors import Malformed, Missing
+from paceline.host.clock import RealClock
+from paceline.sdk.client import Session
+from paceline.sdk.follow import Choice, Logged
+from paceline.sdk.job import JobRef
+from paceline.sdk.logs.archived import History
+from paceline.sdk.logs.merge import MOST, in_time_order
+from paceline.sdk.logs.pod import pod_log
+from paceline.sdk.logs.sources import LogAsk
+
+PODS = ("pod", "pods", "po")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What `paceline logs` was asked."""
+
+    follow: bool = False
+    all: bool = False
+    role: str = ""
+    index: int | None = None
+    container: str = ""
+    tail: int | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    timestamps: bool = False
+    previous: bool = False
+
+    def ask(self) -> LogAsk:
+        """Give the part that the server answers."""
+        return LogAsk(
+            is_followed=self.follow,
+            tail=self.tail,
+            since=self.since,
+            until=self.until,
+            has_timestamps=self.timestamps,
+            is_previous=self.previous,
+            container=self.container,
+        )
+
+    def stamped(self) -> LogAsk:
+        """Give it for logs that are merged: they are stamped, whether stamps are shown or not."""
+        return replace(self.ask(), has_timestamps=True) if self.is_merged else self.ask()
+
+    @property
+    def is_shared(self) -> bool:
+        """Tell whether several members may be shown, so that each line says whose it is."""
+        return self.all or bool(self.role and self.index is None)
+
+    @property
+    def is_merged(self) -> bool:
+        """Tell whether the lines of several members are put in the order of time; followed ones come in it."""
+        return self.is_shared and not self.follow
+
+    def choice(self) -> Choice:
+        """Give whose log is meant."""
+        return Choice(is_all=self.all, role=self.role, index=self.index)
+
+
+def read_moment(_ctx: click.Context, param: click.Parameter, value: str | None) -> datetime | None:
+    """Read --since and --until: so long ago, or a moment."""
+    if value is None:
+        return None
+    now = RealClock().now()
+    with contextlib.suppress(ValueError):
+        return now - timedelta(seconds=seconds_of(value))
+    try:
+        # Without a zone, the time of the person who types is meant.
+        return datetime.fromisoformat(value).astimezone()
+    except ValueError as error:
+        hint = "write how long ago, such as 30s, 5m or 1h30m, or a moment, such as 2030-01-31T12:00:00"
+        raise click.BadParameter(f"{value!r} is neither a duration nor a time; {hint}", param=param) from error
+
+
+@click.command()
+@click.argument("name")
+@click.option("-f", "--follow", is_flag=True, help="Go on until the job ends, also across restarts.")
+@click.option("--all", is_flag=True, help="All members by time, each line with its member before it.")
+@click.option("--role", default="", help="The members of one role, such as worker.")
+@click.option("--index", type=click.IntRange(min=0), help="The member with this number.")
+@click.option("-c", "--container", default="", help="This container of the pod.")
+@click.option("--tail", type=click.IntRange(min=0), help="Only the last so many lines, of each member.")
+@click.option("--since", callback=read_moment, metavar="WHEN", help="Only what is newer: 30s, 5m, 1h30m, or a time.")
+@click.option("--until", callback=read_moment, metavar="WHEN", help="Only what is older: so long ago, or a time.")
+@click.option("--timestamps", is_flag=True, help="Put the time before every line.")
+@click.option("-p", "--previous", is_flag=True, help="The try before the last one.")
+@click.option("-o", "--output", default="", metavar="FILE", help="Write it to a file.")
+@reaches_cluster
+def command(*, reach: Reach, name: str, output: str, **options: Any) -> int:
+    r"""Print or follow the log of a job.
+
+    NAME is a job (its leader is shown unless you choose others) or a pod. What deleted jobs and pods wrote is kept for
+    a while, too.
+
+    \b
+    paceline logs -f digits
+    paceline logs digits --all --tail 20
+    paceline logs digits --role worker --index 1
+    paceline logs digits --all --since 2030-01-31T12:00 --until 2030-01-31T12:05 -o digits.log
+    """
+    wanted = Wanted(**options)
+    if wanted.follow and wanted.until:
+        raise Malformed("--until ends a log, and -f goes on; drop one of them")
+    with session_with(reach) as session:
+        pieces = chunks(session, name, wanted)
+        # A file is touched only when there is something to put into it.
+        first = list(itertools.islice(pieces, 1))
+        with written(output) as write:
+            for member, text in itertools.chain(first, pieces):
+                write(prefixed(text, f"{member} │ ".encode()) if member else text)
+    if output:
+        say_hint(f"written to {output}")
+    return exit_codes.OK
+
+
+@contextlib.contextmanager
+def written(file: str) -> Iterator[Callable[[bytes], object]]:
+    """Give what takes the log: a file byte for byte, or else the screen."""
+    if not file:
+        yield out().log
+        return
+    try:
+        with Path(file).open("wb") as opened:
+            yield opened.write
+    except OSError as error:
+        raise Malformed(f"--output {file}: cannot be written: {error.strerror}") from error
+
+
+def chunks(session: Session, name: str, wanted: Wanted) -> Iterator[tuple[str, bytes]]:
+    """Give the pieces of the log, each with the member it is from where several are shown; of what is gone, if so."""
+    has_begun = False
+    try:
+        for piece in present(session, name, wanted):
+            has_begun = True
+            yield piece
+    except Missing as error:
+        if has_begun:
+            raise
+        yield from gone(session, name, wanted, error)
+
+
+def present(session: Session, name: str, wanted: Wanted) -> Iterator[tuple[str, bytes]]:
+    """Give the log of a job or a pod that is there."""
+    kind, slash, rest = name.partition("/")
+    try:
+        ref = None if slash and kind in PODS else session.job(name)
+    except Missing:
+        if slash or not session.has_pod(name):
+            raise
+        ref = None
+    if ref is None:
+        yield from (("", text) for text in pod_log(session, rest or name, wanted.ask()))
+        return
+    count = 0
+    for logged in logs_of(session, ref, wanted):
+        count += 1
+        yield (str(logged.place) if wanted.is_shared else ""), logged.text
+    if not count:
+        say_hint(f"{ref} has written nothing{' then' if wanted.since or wanted.until else ''}")
+
+
+def logs_of(session: Session, ref: JobRef, wanted: Wanted) -> Iterator[Logged]:
+    """Give what the chosen members of a job wrote; several by time."""
+    if not wanted.is_merged:
+        return ref.chunks(wanted.choice(), wanted.ask())
+    kept = cleaned_up(session, ref, wanted) if not wanted.previous else []
+    try:
+        there = ref.streams(wanted.choice(), wanted.stamped())
+    except Missing:
+        if not kept:
+            raise
+        there = []
+    return together([*there, *kept], wanted)
+
+
+def together(streams: list[Iterator[Logged]], wanted: Wanted) -> Iterator[Logged]:
+    """Merge logs by time; too many of them one after the other."""
+    if len(streams) > MOST:
+        say_hint(f"more than {MOST} members: their logs follow one after the other, with times")
+        return itertools.chain.from_iterable(streams)
+    return in_time_order(streams, keeps_stamps=wanted.timestamps)
+
+
+def cleaned_up(session: Session, ref: JobRef, wanted: Wanted) -> list[Iterator[Logged]]:
+    """Give what was kept of those members whose pods are gone although the job is there."""
+    there = {pod.name for pod in ref.pods()}
+    tasks = [task for task in ref.status().tasks if wanted.all or task.get("type") == wanted.role]
+    missing = {row["name"] for task in tasks for row in task.get("replicas") or ()} - there
+    history = History(cluster=session.cluster, namespace=session.namespace)
+    found = history.pods(job=ref.name) if missing else ()
+    mine = [each for each in found if each.owner == ref.uid and each.name in missing and not each.pruned_at]
+    if not mine:
+        return []
+    names = ", ".join(sorted(each.name for each in mine))
+    say_hint(f"gone, with what was kept of their log: {names}")
+    return history.job_logs(mine, wanted.choice(), wanted.stamped())
+
+
+def gone(session: Session, name: str, wanted: Wanted, error: Missing) -> Iterator[tuple[str, bytes]]:
+    """Give what was kept of the log of a job or a pod that is gone; where nothing was, raise what was raised before."""
+    kind, slash, rest = name.partition("/")
+    history, plain = History(cluster=session.cluster, namespace=session.namespace), rest or name
+    is_pod = bool(slash) and kind in PODS
+    there = None if is_pod else job_named(session, name)
+    # The name of an application means its current job.
+    owner, plain = (there.uid, there.name) if there is not None else ("", plain)
+    # Of a job that is there, not what another one of its name has left.
+    pods = [] if is_pod else [each for each in history.pods(job=plain) if owner in ("", each.owner)]
+    if pods:
+        say_hint(f"the pods of {plain} are gone (since {pods[0].gone_at[:19]}Z); this is what was kept of their log")
+        streams = history.job_logs(pods, wanted.choice(), wanted.stamped())
+        found = together(streams, wanted) if wanted.is_merged else itertools.chain.from_iterable(streams)
+        for logged in found:
+            yield (str(logged.place) if wanted.is_shared else ""), logged.text
+        return
+    pods = [] if owner or (slash and not is_pod) else list(history.pods(pod=plain))
+    if not pods:
+        raise error
+    say_hint(f"pod {plain} is gone (since {pods[0].gone_at[:19]}Z); this is what was kept of its log")
+    yield from (("", text) for text in history.pod_log(pods[0], wanted.ask()))
+
+
+def job_named(session: Session, name: str) -> JobRef | None:
+    """Give the job that a name means now; None when there is none."""
+    try:
+        return session.job(name)
+    except Missing:
+        return None

@@ -1,0 +1,59 @@
+"""`paceline notebook`: JupyterLab, in a browser of this machine."""
+
+from base64 import b64decode
+from contextlib import closing
+
+import click
+
+from paceline.cli import exit_codes
+from paceline.cli.cluster_options import Reach, reaches_cluster
+from paceline.cli.output.console import err, out
+from paceline.cli.sessions import session as session_with
+from paceline.errors import Missing
+from paceline.host.clock import RealClock
+from paceline.sdk.client import Session
+from paceline.sdk.resources.interactive import is_at_rest
+
+USUAL_PORT = 8888
+
+
+@click.command()
+@click.argument("name", metavar="NAME")
+@click.option("--port", default=USUAL_PORT, type=click.IntRange(0, 65535), help="Port of this machine; 0: any.")
+@reaches_cluster
+def command(*, reach: Reach, name: str, port: int) -> int:
+    r"""Open a Notebook in your browser.
+
+    Its address is printed; it holds a key, so that no other user of this machine gets in. JupyterLab's own token is
+    added on the way. It is open until Ctrl-C; one that was suspended is resumed.
+
+    \b
+    paceline notebook desk
+    paceline notebook desk --port 8889
+    """
+    from paceline.host.effects import RealIds
+    from paceline.sdk.local_proxy import Front, Site
+
+    with session_with(reach) as session:
+        kind = session.kinds.named("notebooks")
+        notebook = session.cluster.get(kind.where, session.namespace, name.rpartition("/")[2])
+        ref = session.service_ref(kind, notebook)
+        status = notebook.get("status") or {}
+        page, secret = (str(status.get(field) or "") for field in ("url", "tokenSecret"))
+        if not page or not secret:
+            raise Missing(f"{ref} is not ready to be opened yet; try again in a moment")
+        if is_at_rest(notebook):
+            ref.resume(RealClock().now())
+        site = Site(page=page, token=token_in(session, ref.namespace, secret), key=RealIds().secret())
+        with closing(Front(session.dial, site, port)) as front:
+            out().line(front.url)
+            err().line("Ctrl-C ends it; the Notebook itself goes on.", "dim")
+            front.serve()
+    return exit_codes.OK
+
+
+def token_in(session: Session, namespace: str, secret: str) -> str:
+    """Read the token of JupyterLab, which its controller has made."""
+    where = session.kinds.named("secrets").where
+    data = session.cluster.get(where, namespace, secret).get("data") or {}
+    return b64decode(str(data.get("token") or "")).decode()

@@ -1,0 +1,35 @@
+"""`paceline pause`: stop a job's processes and keep the job."""
+
+import click
+
+from paceline.cli import exit_codes
+from paceline.cli.cluster_options import Reach, reaches_cluster
+from paceline.cli.output.console import out
+from paceline.cli.resource_args import meant
+from paceline.cli.sessions import session as session_with
+from paceline.sdk.resources.interactive import ServiceRef
+
+
+@click.command()
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@reaches_cluster
+def command(*, reach: Reach, names: tuple[str, ...]) -> int:
+    r"""Stop a job's processes and keep the job.
+
+    The job can be resumed. Training goes on from its last checkpoint, if the script keeps one.
+    TensorBoards and Notebooks are paused too, by KIND/NAME.
+
+    \b
+    paceline pause digits
+    paceline pause tensorboard/curves
+    """
+    with session_with(reach) as session:
+        for found in [session.service(name) or meant(session, name) for name in names]:
+            if isinstance(found, ServiceRef):
+                found.pause()
+            elif found.app is not None:
+                found.app.stop()
+            elif found.job is not None:
+                found.job.pause()
+            out().line(f"{found} paused")
+    return exit_codes.OK

@@ -1,0 +1,42 @@
+"""`paceline restart`: start a job's processes anew."""
+
+import click
+
+from paceline.cli import exit_codes
+from paceline.cli.cluster_options import Reach, reaches_cluster
+from paceline.cli.output.console import out, say_hint
+from paceline.cli.resource_args import Meant, meant
+from paceline.cli.sessions import session as session_with
+
+
+@click.command()
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@reaches_cluster
+def command(*, reach: Reach, names: tuple[str, ...]) -> int:
+    r"""Start the processes of a running or stopped job anew.
+
+    All replicas end and are tried again, as after a pause; it does not count as a restart after a failure. A job that
+    has ended is run again by paceline rerun; an application that has ended runs once more as its next revision.
+
+    \b
+    paceline restart digits
+    """
+    with session_with(reach) as session:
+        for name in names:
+            found = meant(session, name)
+            out().line(f"{found} {again(found)}")
+    say_hint(f"paceline logs -f {names[0]} follows it")
+    return exit_codes.OK
+
+
+def again(found: Meant) -> str:
+    """Start a job or application anew in the way that fits, and say how."""
+    app, job = found.app, found.job
+    if app is not None and app.status().phase.is_final:
+        return f"restarting as revision {app.rerun()}"
+    if app is not None and app.read()["spec"].get("suspend"):
+        app.resume()
+        return "goes on"
+    if job is not None:
+        job.restart()
+    return "restarting"

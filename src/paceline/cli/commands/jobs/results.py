@@ -1,0 +1,54 @@
+"""`paceline results`: the files that a job has left, while it runs and after its pods are gone."""
+
+from dataclasses import asdict
+
+import click
+
+from paceline.cli import exit_codes
+from paceline.cli.cluster_options import Reach, prints_objects, reaches_cluster
+from paceline.cli.output import formats
+from paceline.cli.output.byte_sizes import size
+from paceline.cli.output.console import err, out
+from paceline.cli.output.table import table
+from paceline.cli.sessions import session as session_with
+from paceline.sdk.results.files import Results, results_of
+
+HEADER = ("MEMBER", "SIZE", "TIME", "NAME")
+
+
+@click.command()
+@click.argument("name")
+@prints_objects
+@reaches_cluster
+def command(*, reach: Reach, name: str, output: str | None) -> int:
+    r"""List the files that a job has left in its output.
+
+    Also while it runs, and after it is gone. What a job prints is another thing: `paceline logs` shows that.
+
+    \b
+    paceline results digits
+    paceline results digits -o json
+    """
+    with session_with(reach) as session:
+        found = results_of(session, name, is_here=reach.is_embedded)
+    if output in ("json", "yaml"):
+        shown = document(found)
+        out().document(formats.as_json(shown) if output == "json" else formats.as_yaml(shown))
+        return exit_codes.OK
+    if output == "name":
+        out().lines(f"{each.member}/{each.name}" for each in found.files)
+        return exit_codes.OK
+    if found.files:
+        rows = [(each.member, size(each.size), each.time, each.name) for each in found.files]
+        out().lines(table(HEADER, rows, width=None if output == "wide" else out().width))
+    else:
+        err().line(f"No results of {name} are kept yet.")
+    for member, said in found.said:
+        err().line(f"{member}: {said}" if member else said, "dim")
+    return exit_codes.OK
+
+
+def document(found: Results) -> dict[str, object]:
+    """Give it for programs."""
+    members = [{"member": member, "message": said} for member, said in found.said]
+    return {"kind": "ResultList", "items": [asdict(each) for each in found.files], "members": members}

@@ -1,0 +1,35 @@
+"""`paceline resume`: let a paused job run on."""
+
+import click
+
+from paceline.cli import exit_codes
+from paceline.cli.cluster_options import Reach, reaches_cluster
+from paceline.cli.output.console import out
+from paceline.cli.resource_args import meant
+from paceline.cli.sessions import session as session_with
+from paceline.host.clock import RealClock
+from paceline.sdk.resources.interactive import ServiceRef
+
+
+@click.command()
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@reaches_cluster
+def command(*, reach: Reach, names: tuple[str, ...]) -> int:
+    r"""Let a paused job run on.
+
+    Its processes are started anew. TensorBoards and Notebooks go on too, by KIND/NAME.
+
+    \b
+    paceline resume digits
+    paceline resume notebook/desk
+    """
+    with session_with(reach) as session:
+        for found in [session.service(name) or meant(session, name) for name in names]:
+            if isinstance(found, ServiceRef):
+                found.resume(RealClock().now())
+            elif found.app is not None:
+                found.app.resume()
+            elif found.job is not None:
+                found.job.resume()
+            out().line(f"{found} resumed")
+    return exit_codes.OK

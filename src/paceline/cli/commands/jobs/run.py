@@ -1,0 +1,148 @@
+"""`paceline run`: create what files describe, and follow the job to its end."""
+
+from contextlib import closing
+from dataclasses import dataclass
+
+import click
+
+from paceline.apimachinery.meta import Object
+from paceline.cli import exit_codes
+from paceline.cli.cluster_options import Reach, reaches_cluster
+from paceline.cli.interrupts import Interrupts
+from paceline.cli.output.console import err, out, say_hint
+from paceline.cli.output.follow import Watcher
+from paceline.cli.output.job_outcome import say_ending
+from paceline.cli.output.live_display import Screen
+from paceline.cli.prompts import can_ask, choose
+from paceline.cli.sessions import session_started
+from paceline.errors import Exists
+from paceline.host.clock import RealClock
+from paceline.model.job_status import Phase
+from paceline.sdk.client import Session
+from paceline.sdk.follow import Choice, Ended, Wish
+from paceline.sdk.job import JobRef
+from paceline.sdk.job_summary import phase_of
+from paceline.sdk.submission.manifest import read_file
+from paceline.sdk.submission.manifest_document import Document, with_namespace
+
+TICK_SECONDS = 0.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manner:
+    """How `paceline run` was asked to do it."""
+
+    detach: bool = False
+    all: bool = False
+    replace: bool = False
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("-d", "--detach", is_flag=True, help="Return as soon as everything is created.")
+@click.option("--all", is_flag=True, help="Follow the logs of all members, not of the leader alone.")
+@click.option("--replace", is_flag=True, help="Delete a job of the same name first.")
+@reaches_cluster
+def command(*, reach: Reach, files: tuple[str, ...], **options: bool) -> int:
+    r"""Create what YAML files describe, and follow the job to its end.
+
+    Starts the embedded cluster when none is running. The job goes on when this command is interrupted.
+    A file may hold several objects, such as a job and its claims; - reads standard input.
+
+    Exit code: 0 when the job succeeded, 1 when it failed.
+    """
+    return run(reach, files, Manner(**options))
+
+
+def run(reach: Reach, files: tuple[str, ...], manner: Manner) -> int:
+    """Create everything, then follow the jobs one after another unless asked not to."""
+    documents = tuple(document for path in files for document in read_file(path))
+    if reach.namespace:
+        documents = tuple(with_namespace(each, reach.namespace, is_chosen=True) for each in documents)
+    with session_started(reach) as session:
+        if manner.replace:
+            remove_old(session, documents)
+        jobs = create(session, documents)
+        if manner.detach:
+            for ref in jobs:
+                say_next(ref)
+            return exit_codes.OK
+        codes = [follow(session, ref, manner) for ref in jobs]
+    return max(codes, default=exit_codes.OK)
+
+
+def create(session: Session, documents: tuple[Document, ...]) -> tuple[JobRef, ...]:
+    """Create everything and say what was created; the jobs among it are given back."""
+    try:
+        made = session.create(documents)
+    except Exists as error:
+        raise Exists(f"{error}; choose another name, or replace it with --replace") from error
+    err().lines(str(each) for each in made)
+    return tuple(each.job for each in made if each.job is not None)
+
+
+def remove_old(session: Session, documents: tuple[Document, ...]) -> None:
+    """Delete the jobs whose names are about to be used again, and wait until they are gone."""
+    from paceline.cli.deletion import remove_and_wait
+
+    for document in documents:
+        kind = session.kinds.of(document.object["apiVersion"], document.object["kind"])
+        if kind.is_job:
+            remove_and_wait(session, kind, document.object["metadata"])
+
+
+def follow(session: Session, ref: JobRef, manner: Manner) -> int:
+    """Follow one job to its end; Ctrl-C asks what to do with it."""
+    clock = RealClock()
+    screen = Screen(out(), err(), clock.monotonic)
+    watcher = Watcher(ref.name, screen, clock, has_prefix=manner.all)
+    # Ticks also where nothing is drawn: they are when Ctrl-C is noticed.
+    wish = Wish(choice=Choice(is_all=manner.all), has_earlier_tries=True, tick=TICK_SECONDS)
+    with Interrupts() as interrupts, closing(ref.follow(wish)) as events:
+        for event in events:
+            watcher.show(event)
+            if isinstance(event, Ended):
+                return ended(session, ref, event.job)
+            if interrupts.is_pressed:
+                screen.close()
+                code = interrupts.paused(lambda: interrupted(ref))
+                if code is not None:
+                    return code
+    return exit_codes.FAILED
+
+
+def ended(session: Session, ref: JobRef, job: Object | None) -> int:
+    """Say how the job ended."""
+    if job is None:
+        err().line(f"✗ {ref.name} was deleted", "red")
+        return exit_codes.FAILED
+    say_ending(session, ref, job, to=err(), now=RealClock().now())
+    return exit_codes.OK if phase_of(job) is Phase.SUCCEEDED else exit_codes.FAILED
+
+
+def interrupted(ref: JobRef) -> int | None:
+    """Ask what to do with the job; None goes on following."""
+    if not can_ask():
+        say_hint(f"{ref.name} runs on; paceline logs -f {ref.name} follows it, paceline delete {ref.name} ends it")
+        return exit_codes.INTERRUPTED
+    choices = {
+        "detach": "detach: the job runs on, this command ends",
+        "stop": "stop the job: its processes end, it can be resumed",
+        "keep": "keep following",
+    }
+    match choose(f"{ref.name} is still running. What now?", choices, "detach"):
+        case "stop":
+            ref.pause()
+            err().line(
+                f"{ref.name} is being stopped; paceline resume {ref.name} starts it again, paceline delete ends it"
+            )
+        case "keep":
+            return None
+        case _:
+            say_next(ref)
+    return exit_codes.INTERRUPTED
+
+
+def say_next(ref: JobRef) -> None:
+    """Say what to type next about a job that runs."""
+    say_hint(f"paceline logs -f {ref.name} follows it; paceline describe {ref.name} says how it is")

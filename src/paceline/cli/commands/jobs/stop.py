@@ -1,0 +1,54 @@
+"""`paceline stop`: end a job's processes, free what they used, and keep the job."""
+
+import click
+
+from paceline.cli import exit_codes
+from paceline.cli.cluster_options import Reach, reaches_cluster
+from paceline.cli.output.console import out, say_hint
+from paceline.cli.resource_args import meant
+from paceline.cli.sessions import session as session_with
+from paceline.errors import Unavailable
+from paceline.sdk.stop_signals import signal_named
+
+
+@click.command()
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.option("--no-wait", is_flag=True, help="Do not wait until the processes have ended.")
+@click.option("--signal", "word", metavar="SIGNAL", default="", help="Ask by this signal, such as INT. Default: TERM.")
+@reaches_cluster
+def command(*, reach: Reach, names: tuple[str, ...], no_wait: bool, word: str) -> int:
+    r"""End the processes of a job or application, and keep it.
+
+    Processes are asked to end, workers before the servers that they talk to, and killed after their grace period. Logs
+    and files stay. The same as paceline pause, but it waits until everything has ended.
+
+    A signal can be chosen on the embedded cluster; elsewhere it is lifecycle.stopSignal of the container alone.
+
+    \b
+    paceline stop digits
+    paceline stop digits --signal INT
+    paceline restart digits
+    """
+    name = signal_named(word) if word else ""
+    with session_with(reach) as session:
+        stopped = [meant(session, name) for name in names]
+        for each in stopped:
+            if each.job is not None and name:
+                each.job.choose_signal(name)
+            if each.app is not None:
+                each.app.stop()
+            elif each.job is not None:
+                each.job.pause()
+        unstopped = []
+        for each in stopped:
+            try:
+                if each.job is not None and not no_wait:
+                    each.job.wait_stopped()
+                out().line(f"{each} {'stopping' if no_wait else 'stopped'}")
+            except Unavailable as error:
+                unstopped.append(str(error))
+        if unstopped:
+            raise Unavailable("\n".join(unstopped))
+    first = names[0]
+    say_hint(f"paceline restart {first} starts it again; paceline delete {first} removes it")
+    return exit_codes.OK

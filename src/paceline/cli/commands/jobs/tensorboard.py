@@ -1,0 +1,71 @@
+"""`paceline tensorboard`: the curves of a job or application, in a browser of this machine."""
+
+from contextlib import closing
+
+import click
+
+from paceline.cli import exit_codes
+from paceline.cli.cluster_options import Reach, reaches_cluster
+from paceline.cli.output.console import err, out
+from paceline.cli.sessions import session as session_with
+from paceline.errors import Missing
+from paceline.host.clock import RealClock
+from paceline.sdk.client import Session
+from paceline.sdk.resources.interactive import ServiceRef, is_at_rest
+
+USUAL_PORT = 6006
+
+
+@click.command()
+@click.argument("name", metavar="NAME")
+@click.option("--port", default=USUAL_PORT, type=click.IntRange(0, 65535), help="Port of this machine; 0: any.")
+@reaches_cluster
+def command(*, reach: Reach, name: str, port: int) -> int:
+    r"""Show the curves of a job or application in your browser.
+
+    NAME is an application, a job that has a TensorBoard, or a TensorBoard. It is opened at / of a port of this machine,
+    by nobody else, until Ctrl-C; one that was suspended is woken up.
+
+    \b
+    paceline tensorboard mnist
+    paceline tensorboard mnist-tensorboard0 --port 6007
+    """
+    from paceline.sdk.local_proxy import Front, Site
+
+    with session_with(reach) as session:
+        ref = board_of(session, name)
+        board = session.cluster.get(ref.kind.where, ref.namespace, ref.name)
+        status = board.get("status") or {}
+        page, address = (str(status.get(name) or "") for name in ("url", "address"))
+        if not page:
+            raise Missing(f"{ref} is not ready to be opened yet; try again in a moment")
+        if is_at_rest(board):
+            ref.resume(RealClock().now())
+        with closing(Front(session.dial, Site(page=page), port)) as front:
+            out().line(front.url)
+            err().line("Ctrl-C ends it; the TensorBoard itself goes on.", "dim")
+            if address:
+                err().line(f"It is opened without Paceline at {address}", "dim")
+            front.serve()
+    return exit_codes.OK
+
+
+def board_of(session: Session, name: str) -> ServiceRef:
+    """Find the TensorBoard that a name means: its own, an application's, or a job's."""
+    kind = session.kinds.named("tensorboards")
+    bare = name.rpartition("/")[2]
+    app = session.app(name)
+    wanted = [bare, *([app.board] if app is not None else [])]
+    try:
+        told = session.job(name).status().tensorboard
+        wanted.append(str((told.get("dependent") or {}).get("name") or bare))
+    except Missing:
+        pass
+    for each in dict.fromkeys(wanted):
+        try:
+            return session.service_ref(kind, session.cluster.get(kind.where, session.namespace, each))
+        except Missing:
+            continue
+    raise Missing(
+        f"there is no TensorBoard of {name!r} in namespace {session.namespace!r}; `paceline get tb` lists them"
+    )

@@ -1,0 +1,76 @@
+"""`paceline top`: what jobs, pods or nodes use right now, and how full claims are."""
+
+import click
+
+from paceline.cli import exit_codes
+from paceline.cli.cluster_options import Reach, reaches_cluster
+from paceline.cli.output.byte_sizes import share, size
+from paceline.cli.output.console import err, out
+from paceline.cli.output.table import table
+from paceline.sdk.reader import Reader
+from paceline.sdk.usage import Used, filled_claims, used_by_jobs, used_by_nodes, used_by_pods
+
+MIB = 2**20
+ORDERS = {"cpu": lambda each: -each.cpu_milli, "memory": lambda each: -each.memory_bytes}
+
+
+@click.command()
+@click.argument("what", type=click.Choice(["jobs", "pods", "nodes", "claims"]), default="jobs")
+@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="In all namespaces.")
+@click.option("--sort-by", type=click.Choice(list(ORDERS)), help="The one that uses most first.")
+@reaches_cluster
+def command(*, reach: Reach, what: str, everywhere: bool, sort_by: str | None) -> int:
+    r"""Show what jobs, pods or nodes use right now.
+
+    \b
+    paceline top                    jobs, each with all of its pods
+    paceline top pods --sort-by cpu
+    paceline top nodes
+    paceline top claims             how full they are
+    """
+    if what == "claims":
+        return show_claims(reach, everywhere=everywhere)
+    with reach.reader() as reader:
+        found = read(reader, what, everywhere=everywhere)
+    if sort_by:
+        found = tuple(sorted(found, key=ORDERS[sort_by]))
+    if not found:
+        err().line(f"No {what} are measured now.")
+        return exit_codes.OK
+    has_namespace = everywhere and what != "nodes"
+    header = ("NAME", *(("PODS",) if what == "jobs" else ()), "CPU(CORES)", "MEMORY")
+    rows = [row(each, is_job=what == "jobs", has_namespace=has_namespace) for each in found]
+    out().lines(table(("NAMESPACE", *header) if has_namespace else header, rows))
+    return exit_codes.OK
+
+
+def show_claims(reach: Reach, *, everywhere: bool) -> int:
+    """Print how full claims are."""
+    with reach.reader() as reader:
+        found = filled_claims(reader.cluster, "" if everywhere else reader.namespace)
+    if not found:
+        err().line("No claims are measured now.")
+        return exit_codes.OK
+    rows = []
+    for each in found:
+        used, capacity = each.used_bytes, each.capacity_bytes
+        cells = (each.name, size(used), size(capacity), share(used, capacity))
+        rows.append((each.namespace, *cells) if everywhere else cells)
+    header = ("NAME", "USED", "CAPACITY", "USE%")
+    out().lines(table(("NAMESPACE", *header) if everywhere else header, rows))
+    return exit_codes.OK
+
+
+def read(reader: Reader, what: str, *, everywhere: bool) -> tuple[Used, ...]:
+    """Read what is asked for."""
+    namespace = "" if everywhere else reader.namespace
+    if what == "nodes":
+        return used_by_nodes(reader.cluster)
+    return (used_by_jobs if what == "jobs" else used_by_pods)(reader.cluster, namespace)
+
+
+def row(used: Used, *, is_job: bool, has_namespace: bool) -> tuple[str, ...]:
+    """Give the cells of one line."""
+    count = (str(used.pods),) if is_job else ()
+    cells = (used.name, *count, f"{used.cpu_milli}m", f"{used.memory_bytes // MIB}Mi")
+    return (used.namespace, *cells) if has_namespace else cells

@@ -1,0 +1,27 @@
+"""`paceline version`: this command's version, and the cluster's."""
+
+from importlib.metadata import version
+
+import click
+
+from paceline.cli import exit_codes
+from paceline.cli.cluster_options import Reach, reaches_cluster
+from paceline.cli.output.console import out
+from paceline.errors import PacelineError
+
+
+@click.command()
+@click.option("--client", is_flag=True, help="Do not ask the cluster.")
+@reaches_cluster
+def command(*, reach: Reach, client: bool) -> int:
+    """Print the versions of this command and of the cluster."""
+    out().line(f"paceline {version('paceline')}")
+    if client:
+        return exit_codes.OK
+    try:
+        with reach.reader() as reader:
+            told = reader.ask("/version")
+            out().line(f"cluster  {told.get('gitVersion', 'unknown')}")
+    except PacelineError:
+        out().line("cluster  none is running")
+    return exit_codes.OK

@@ -1,0 +1,31 @@
+"""Delete objects, and wait until they are gone where that matters."""
+
+from typing import Any
+
+from paceline.apimachinery.meta import Object, uid_of
+from paceline.errors import Missing
+from paceline.sdk.client import Session
+from paceline.sdk.discovery import Kind
+
+BACKGROUND = {"propagationPolicy": "Background"}
+
+
+def remove(session: Session, kind: Kind, obj: Object) -> None:
+    """Ask for one object to go; the very one that was read, not a later one of its name."""
+    metadata = obj["metadata"]
+    options = {**BACKGROUND, "preconditions": {"uid": uid_of(obj)}}
+    session.cluster.delete(kind.where, (str(metadata.get("namespace") or ""), str(metadata["name"])), options)
+
+
+def remove_and_wait(session: Session, kind: Kind, metadata: dict[str, Any]) -> None:
+    """Delete an object if it is there, and return when its name is free."""
+    name = str(metadata.get("name") or "")
+    namespace = str(metadata.get("namespace") or session.namespace)
+    if not name:
+        return
+    try:
+        found = session.cluster.get(kind.where, namespace, name)
+        remove(session, kind, found)
+    except Missing:
+        return
+    session.wait_gone(kind, found)

@@ -1,0 +1,227 @@
+"""Applications as people read them: what belongs to one, its revisions, and what two of them differ in."""
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import Any
+
+from paceline.apimachinery.builtin.printers.network import reached_cells
+from paceline.apimachinery.meta import Object, labels_of, name_of
+from paceline.cli.output.console import Output
+from paceline.cli.output.durations import age, short
+from paceline.cli.output.table import pairs, table
+from paceline.errors import Missing
+from paceline.model import well_known_labels
+from paceline.model.app_status import AppPhase
+from paceline.model.job_status import ReplicaPhase
+from paceline.sdk.apps.app import AppRef, Revision, status_of
+from paceline.sdk.apps.owned_resources import belongings_of
+from paceline.sdk.apps.values import changed_values
+from paceline.sdk.client import Session
+from paceline.sdk.job import JobRef
+from paceline.sdk.job_summary import created_of
+from paceline.sdk.job_summary import status_of as job_status
+from paceline.sdk.replica_pods import why
+
+CTIME = "%a %b %e %H:%M:%S %Y"
+MAX_CHANGES = 3
+
+
+def print_status(session: Session, ref: AppRef, *, to: Output, now: datetime) -> None:
+    """Print the head of an application, then its objects by kind."""
+    app = ref.read()
+    status = status_of(app)
+    template = app["spec"].get("template") or {}
+    updated = status.updated.astimezone().strftime(CTIME) if status.updated else "not yet"
+    to.lines(
+        pairs(
+            [
+                ("NAME", ref.name),
+                ("LAST DEPLOYED", updated),
+                ("NAMESPACE", ref.namespace),
+                ("STATUS", status.phase.value),
+                ("REVISION", str(status.revision)),
+                ("CHART", f"{template.get('name', '')}-{template.get('version', '')}".strip("-")),
+                ("WAITING", status.waiting),
+                ("REASON", status.message),
+            ]
+        )
+    )
+    job = current_job(session, ref)
+    to.line("RESOURCES:")
+    for title, header, rows in resources(session, ref, job, now=now):
+        to.line(f"==> {title}")
+        to.lines(table(header, rows))
+        to.line()
+    say_notes(ref, status.url, job, to=to)
+
+
+def current_job(session: Session, ref: AppRef) -> JobRef | None:
+    """Give the job of the current revision, if it is there."""
+    try:
+        return session.job(ref.name) if ref.status().job else None
+    except Missing:
+        return None
+
+
+Row = tuple[str, ...]
+Group = tuple[str, Row, list[Row]]
+Cells = Callable[[Object], Row]
+
+
+def resources(session: Session, ref: AppRef, job: JobRef | None, *, now: datetime) -> Iterator[Group]:
+    """Give the objects of an application by kind, as rows."""
+    mine = belongings_of(session.cluster, ref, job)
+    groups: list[tuple[str, tuple[str, ...], tuple[Object, ...], Cells]] = [
+        ("v1/ConfigMap", ("NAME", "DATA"), mine.config_maps, map_cells),
+        ("v1/PersistentVolumeClaim", ("NAME", "STATUS", "VOLUME", "CAPACITY"), mine.claims, claim_cells),
+        ("v1/Service", ("NAME", "TYPE", "CLUSTER-IP", "EXTERNAL-IP", "PORT(S)"), mine.services, reached_cells),
+        ("v1beta1/TensorBoard", ("NAME", "DESIRED", "AVAILABLE", "IMAGE", "ADDRESS"), mine.boards, board_cells),
+    ]
+    for title, header, found, cells in groups:
+        if found:
+            rows = [(name_of(each), *cells(each), age(created_of(each), now)) for each in found]
+            yield title, (*header, "AGE"), rows
+    if job is not None:
+        yield "v1beta1/Job", ("NAME", "DESIRED", "SUCCESSFUL", "AGE"), member_rows(job.read(), now)
+    if mine.pods:
+        rows = [(name_of(pod), *pod_cells(pod), age(created_of(pod), now)) for pod in mine.pods]
+        yield "v1/Pod(related)", ("NAME", "READY", "STATUS", "RESTARTS", "AGE"), rows
+
+
+def member_rows(job: Object, now: datetime) -> list[Row]:
+    """Give one row per member: what is wanted of it, and whether it has succeeded; who is alone needs no number."""
+    since, tasks = age(created_of(job), now), job_status(job).tasks
+    members = [
+        (str(task.get("type")), index, replica)
+        for task in tasks
+        for index, replica in enumerate(task.get("replicas") or ())
+    ]
+    rows: list[Row] = []
+    for role, index, replica in members:
+        done = replica.get("phase") == ReplicaPhase.SUCCEEDED.value
+        rows.append((role if len(members) == 1 else f"{role}-{index}", "1", str(int(done)), since))
+    return rows
+
+
+def pod_cells(pod: Object) -> Row:
+    """Give how many containers of a pod are ready, how it is, and how often its place was tried before."""
+    status, inits = pod.get("status") or {}, pod["spec"].get("initContainers") or ()
+    told = [*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())]
+    beside = {each["name"] for each in inits if each.get("restartPolicy") == "Always"}
+    lasting = {*beside, *(each["name"] for each in pod["spec"]["containers"])}
+    ready = sum(bool(each.get("ready")) for each in told if each["name"] in lasting)
+    tries = int(labels_of(pod).get(well_known_labels.ATTEMPT) or 0)
+    restarts = tries + sum(int(each.get("restartCount") or 0) for each in told)
+    return f"{ready}/{len(lasting)}", why(status)[0] or str(status.get("phase") or "Pending"), str(restarts)
+
+
+def map_cells(held: Object) -> Row:
+    """Give how many entries a config map has."""
+    return (str(len(held.get("data") or {}) + len(held.get("binaryData") or {})),)
+
+
+def claim_cells(claim: Object) -> Row:
+    """Give the state of a claim, its volume and its size."""
+    status, spec = claim.get("status") or {}, claim["spec"]
+    size = (status.get("capacity") or spec["resources"]["requests"]).get("storage", "")
+    return str(status.get("phase") or "Pending"), str(spec.get("volumeName") or ""), str(size)
+
+
+def board_cells(board: Object) -> Row:
+    """Give how many TensorBoards are wanted and answer, what they are made of, and where anybody opens it."""
+    wanted = 0 if board["spec"].get("suspend") else 1
+    status = board.get("status") or {}
+    is_ready = status.get("phase") == "Running"
+    image = str(board["spec"].get("image") or "the usual one")
+    return str(wanted), str(int(is_ready)), image, str(status.get("address") or "<none>")
+
+
+def say_notes(ref: AppRef, url: str, job: JobRef | None, *, to: Output) -> None:
+    """Say what to type next, and where the curves are."""
+    to.line("NOTES:")
+    if job is not None:
+        to.line(f"  paceline logs -f {ref.name}      follows the training")
+    to.line(f"  paceline history {ref.name}      compares its revisions")
+    if url:
+        to.line(f"  paceline tensorboard {ref.name}  shows the curves of all of them")
+
+
+def history_rows(revisions: tuple[Revision, ...], now: datetime) -> list[Row]:
+    """Give one row per revision: when, how it went, what was changed, what came of it."""
+    rows: list[Row] = []
+    before: Revision | None = None
+    for each in revisions:
+        started = each.status.start_time or created_of(each.record)
+        metrics = ", ".join(f"{name} {value}" for name, value in (each.status.metrics or {}).items())
+        rows.append(
+            (
+                str(each.number),
+                started.astimezone().strftime(CTIME) if started else "",
+                each.status.phase.value,
+                duration(each, now),
+                changes(before, each),
+                metrics or each.status.message,
+            )
+        )
+        before = each
+    return rows
+
+
+def duration(revision: Revision, now: datetime) -> str:
+    """Say how long a revision took, or has taken so far."""
+    status = revision.status
+    is_over = status.completion_time is not None or status.phase is AppPhase.RUNNING
+    if status.start_time is None or not is_over:
+        return ""
+    return short((status.completion_time or now) - status.start_time)
+
+
+def changes(before: Revision | None, after: Revision) -> str:
+    """Say in a line what a revision changed."""
+    if before is None:
+        return "installed"
+    told = differing(before, after)
+    if not told:
+        return "run again"
+    first = [f"{where.removeprefix('values.')}={text(new)}" for where, (_, new) in list(told.items())[:MAX_CHANGES]]
+    more = f" and {len(told) - MAX_CHANGES} more" if len(told) > MAX_CHANGES else ""
+    return ", ".join(first) + more
+
+
+def differing(before: Revision, after: Revision) -> dict[str, tuple[Any, Any]]:
+    """Give what two revisions were made of that differs: values, or the job where there are none."""
+    old, new = before.record["spec"], after.record["spec"]
+    if "values" in old or "values" in new:
+        parts = [{"template": each.get("template"), "values": each.get("values") or {}} for each in (old, new)]
+    else:
+        parts = [{"job": {"kind": each["job"]["kind"], "spec": each["job"]["spec"]}} for each in (old, new)]
+    return changed_values(parts[0], parts[1])
+
+
+def diff_rows(before: Revision, after: Revision, now: datetime) -> list[Row]:
+    """Put two revisions side by side: what was asked and differs, all hyperparameters, and what came of it."""
+    rows: list[Row] = [(where, text(old), text(new)) for where, (old, new) in differing(before, after).items()]
+    pair = (before, after)
+    told = [each.record["spec"].get("hyperparameters") or {} for each in pair]
+    known = {row[0] for row in rows}
+    rows += [
+        (f"hyperparameters.{name}", told[0].get(name, ""), told[1].get(name, ""))
+        for name in dict.fromkeys((*told[0], *told[1]))
+        if f"hyperparameters.{name}" not in known
+    ]
+    rows.append(("phase", *(each.status.phase.value for each in pair)))
+    rows.append(("duration", *(duration(each, now) for each in pair)))
+    if any(each.status.commit for each in pair):
+        rows.append(("commit", *(each.status.commit[:12] for each in pair)))
+    counted = [each.status.metrics or {} for each in pair]
+    rows += [
+        (f"metrics.{name}", counted[0].get(name, ""), counted[1].get(name, ""))
+        for name in dict.fromkeys((*counted[0], *counted[1]))
+    ]
+    rows.append(("results", *(str(each.record["spec"].get("results") or "") for each in pair)))
+    return rows
+
+
+def text(value: object) -> str:
+    """Write a value, or that there is none."""
+    return "-" if value is None else str(value)

@@ -1,0 +1,205 @@
+"""One object in full, in the order in which people ask: what, how, who, why."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from paceline.apimachinery.meta import Object, labels_of, name_of, namespace_of, uid_of
+from paceline.apimachinery.timestamps import from_wire
+from paceline.cli.output import formats
+from paceline.cli.output.byte_sizes import share, size
+from paceline.cli.output.console import Output
+from paceline.cli.output.durations import age, short
+from paceline.cli.output.job_outcome import folders, say_failure
+from paceline.cli.output.stages import stages_table, values_of
+from paceline.cli.output.table import pairs, table
+from paceline.errors import Invalid, PacelineError
+from paceline.model.gang import Gang
+from paceline.model.job_status import JobStatus, Phase
+from paceline.sdk.client import Session
+from paceline.sdk.discovery import Kind
+from paceline.sdk.job import JobRef, happened_at, in_order
+from paceline.sdk.job_summary import created_of, duration_of, reason_of, replicas_of, status_of
+from paceline.sdk.replica_pods import MemberPod
+from paceline.sdk.usage import filled_claims
+
+
+def describe_job(session: Session, ref: JobRef, job: Object, *, to: Output, now: datetime) -> None:
+    """Print everything a person asks about a job."""
+    status = status_of(job)
+    to.lines(pairs(job_facts(job, status, now)))
+    section(to, "Files", files_table(session, job))
+    section(to, "Replicas", replicas_table(ref.pods(), now))
+    section(to, "Stages", stages_table(status))
+    section(to, "Conditions", conditions_table(job, now))
+    if status.phase is Phase.FAILED or status.failure is not None:
+        to.line()
+        to.line("Failure:" if status.phase is Phase.FAILED else "Last failure:")
+        say_failure(ref, job, to=to)
+    section(to, "Events", events_table(ref.happenings(), now))
+
+
+def describe_other(session: Session, kind: Kind, obj: Object, *, to: Output, now: datetime) -> None:
+    """Print an object of any kind as YAML, and what happened to it."""
+    shown = {key: value for key, value in obj.items() if key != "metadata"}
+    metadata = {key: value for key, value in obj["metadata"].items() if key != "managedFields"}
+    to.document(formats.as_yaml({"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **shown}))
+    if kind.kind == "PersistentVolumeClaim":
+        section(to, "Use", use_table(session, obj))
+    mine = [event for event in session.events() if (event.get("involvedObject") or {}).get("uid") == uid_of(obj)]
+    section(to, "Events", events_table(in_order(mine), now))
+
+
+def use_table(session: Session, claim: Object) -> list[str]:
+    """Say how full a claim is, where a node measures it."""
+    try:
+        found = filled_claims(session.cluster, namespace_of(claim))
+    except PacelineError:
+        # A real cluster may not let everybody ask its nodes.
+        return []
+    mine = next((each for each in found if each.name == name_of(claim)), None)
+    if mine is None:
+        return []
+    used, capacity = mine.used_bytes, mine.capacity_bytes
+    return pairs([("Used", f"{size(used)} of {size(capacity)} ({share(used, capacity)})")])
+
+
+def job_facts(job: Object, status: JobStatus, now: datetime) -> list[tuple[str, str]]:
+    """Give the facts at the top."""
+    ready, wanted = replicas_of(job)
+    lasted = duration_of(status, now)
+    labels = ", ".join(f"{key}={value}" for key, value in labels_of(job).items())
+    gang = _gang(job)
+    return [
+        ("Name", name_of(job)),
+        ("Namespace", namespace_of(job)),
+        ("Kind", f"{job.get('kind')} ({job.get('apiVersion')})"),
+        ("Labels", labels),
+        ("Phase", status.phase.value),
+        ("Reason", reason_of(job)),
+        ("Replicas", f"{ready} of {wanted}{_counted(status)}"),
+        ("Size", _size(status)),
+        ("Resources", _resources(gang)),
+        ("Attempt", str(status.attempt) if status.attempt else ""),
+        ("Restarts", _restarts(status, gang)),
+        ("Commit", status.source.get("commit", "")),
+        ("Hyperparameters", values_of(job)),
+        ("TensorBoard", _board(status)),
+        ("Created", moment(created_of(job), now)),
+        ("Started", moment(status.start_time, now)),
+        ("Ended", moment(status.completion_time, now)),
+        ("Duration", short(lasted) if lasted is not None else ""),
+    ]
+
+
+def _gang(job: Object) -> Gang | None:
+    from paceline.kinds import registry
+
+    try:
+        return registry.expand(job, registry.ports_of(job))[1]
+    except Invalid:
+        # What is wrong with the job is among its conditions.
+        return None
+
+
+def _resources(gang: Gang | None) -> str:
+    """Say what all replicas together ask for, and what they may use."""
+    from paceline.kinds.resource_totals import say, totals
+
+    return say(totals(gang)) if gang else ""
+
+
+def _restarts(status: JobStatus, gang: Gang | None) -> str:
+    """Say how many restarts there were, and how many there may be."""
+    limit = gang.backoff_limit if gang else None
+    most = "" if limit is None else f" of at most {limit}"
+    return f"{status.backoff_count}{most}" if status.backoff_count else ""
+
+
+def _size(status: JobStatus) -> str:
+    """Say how large an elastic job is while it runs."""
+    size = {} if status.phase.is_final else status.elastic
+    return f"{size['currentReplicas']} run, {size['expectedReplicas']} are wanted" if size else ""
+
+
+def _board(status: JobStatus) -> str:
+    """Say which TensorBoard shows the job's curves, and how it is."""
+    found = status.tensorboard
+    return f"{(found.get('dependent') or {}).get('name', '')}: {found.get('note', '')}" if found else ""
+
+
+def _counted(status: JobStatus) -> str:
+    counts = [f"{count} {name}" for name, count in status.aggregate.items() if count]
+    return f" ({', '.join(counts)})" if counts else ""
+
+
+def files_table(session: Session, job: Object) -> list[str]:
+    """Print where the job's claims are seen, by its processes and by people."""
+    rows = list(folders(session, job))
+    return table(("CLAIM", "MOUNTED AT", "FOLDER HERE"), rows) if rows else []
+
+
+def moment(when: datetime | None, now: datetime) -> str:
+    """Say when something was, in full and as an age."""
+    return f"{when:%Y-%m-%d %H:%M:%S} UTC ({age(when, now)} ago)" if when else ""
+
+
+def replicas_table(pods: Iterable[MemberPod], now: datetime) -> list[str]:
+    """Print every try of every member."""
+    rows = [
+        (
+            str(pod.place) + (" *" if pod.is_leader else ""),
+            pod.name,
+            "Terminating" if pod.is_deleting else pod.phase,
+            "" if pod.exit_code is None else str(pod.exit_code),
+            str(pod.restarts),
+            age(pod.started, now) if pod.started else "",
+            f"{pod.reason}: {pod.message}" if pod.message else pod.reason,
+        )
+        for pod in pods
+    ]
+    header = ("MEMBER", "POD", "PHASE", "EXIT", "RESTARTS", "STARTED", "REASON")
+    return table(header, rows) if rows else []
+
+
+def conditions_table(job: Object, now: datetime) -> list[str]:
+    """Print the conditions of a job."""
+    rows = [
+        (
+            str(each.get("type", "")),
+            str(each.get("status", "")),
+            age(from_wire(each["lastTransitionTime"]) if each.get("lastTransitionTime") else None, now),
+            str(each.get("reason") or ""),
+            str(each.get("message") or ""),
+        )
+        for each in (job.get("status") or {}).get("conditions") or ()
+    ]
+    return table(("TYPE", "STATUS", "SINCE", "REASON", "MESSAGE"), rows) if rows else []
+
+
+def events_table(events: Iterable[Object], now: datetime) -> list[str]:
+    """Print what was recorded, oldest first."""
+    rows = []
+    for event in events:
+        about = event.get("involvedObject") or {}
+        count = int(event.get("count") or (event.get("series") or {}).get("count") or 1)
+        when = happened_at(event)
+        rows.append(
+            (
+                (age(from_wire(when), now) if when else "") + (f" (x{count})" if count > 1 else ""),
+                str(event.get("type") or "Normal"),
+                str(event.get("reason") or ""),
+                f"{str(about.get('kind', '')).lower()}/{about.get('name', '')}",
+                str(event.get("message") or "").strip(),
+            )
+        )
+    return table(("AGE", "TYPE", "REASON", "OBJECT", "MESSAGE"), rows) if rows else []
+
+
+def section(to: Output, title: str, lines: Iterable[str]) -> None:
+    """Print a titled block, indented; nothing when there are no lines."""
+    found = list(lines)
+    if not found:
+        return
+    to.line()
+    to.line(f"{title}:")
+    to.lines(f"  {line}" for line in found)

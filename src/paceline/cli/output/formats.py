@@ -1,0 +1,83 @@
+"""Objects as text: JSON, YAML and names for scripts, rows for people."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from paceline.apimachinery.meta import Object, name_of, namespace_of
+from paceline.cli.output.durations import age, short
+from paceline.cli.output.sanitize import escaped
+from paceline.sdk.discovery import Kind
+from paceline.sdk.job_summary import created_of, duration_of, phase_of, reason_of, replicas_of, status_of
+
+JOB_HEADER = ("NAME", "KIND", "PHASE", "REPLICAS", "AGE", "REASON")
+WIDE_JOB_HEADER = ("NAME", "KIND", "PHASE", "REPLICAS", "RESTARTS", "DURATION", "AGE", "REASON")
+
+
+def job_row(job: Object, now: datetime, *, is_wide: bool = False) -> tuple[str, ...]:
+    """Give the cells of one job."""
+    ready, wanted = replicas_of(job)
+    phase = "Deleting" if (job.get("metadata") or {}).get("deletionTimestamp") else phase_of(job).value
+    first = (name_of(job), str(job.get("kind", "")), phase, f"{ready}/{wanted}")
+    last = (age(created_of(job), now), reason_of(job))
+    if not is_wide:
+        return (*first, *last)
+    status = status_of(job)
+    lasted = duration_of(status, now)
+    restarts = status.attempt + sum(status.role_restarts.values())
+    return (*first, str(restarts), short(lasted) if lasted is not None else "", *last)
+
+
+def as_json(objects: Any) -> str:
+    """Write what a server would send, for programs."""
+    import orjson
+
+    return escaped(orjson.dumps(objects, option=orjson.OPT_INDENT_2).decode())
+
+
+def as_yaml(objects: Any) -> str:
+    """Write the same as YAML, in the order of the fields, long texts as blocks."""
+    from paceline.cli.output.yaml_text import dump
+
+    return dump(objects)
+
+
+def listed(objects: Sequence[Object], *, is_one: bool) -> Object:
+    """Give what `-o json` shows: the object itself, or a List of all of them."""
+    if is_one and len(objects) == 1:
+        return objects[0]
+    return {"apiVersion": "v1", "kind": "List", "metadata": {}, "items": list(objects)}
+
+
+def names(kinds: Iterable[tuple[Kind, Object]]) -> list[str]:
+    """Give `kind/name` of every object, as other commands take it."""
+    return [f"{kind.singular}/{name_of(obj)}" for kind, obj in kinds]
+
+
+def table_rows(
+    answer: Object, now: datetime, *, is_wide: bool, has_namespace: bool
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Read the table a server printed; a server that sent the objects instead gets names and ages."""
+    if answer.get("kind") != "Table":
+        items = answer.get("items", [answer])
+        header: tuple[str, ...] = ("NAME", "AGE")
+        rows: list[tuple[str, ...]] = [(name_of(item), age(created_of(item), now)) for item in items]
+        spaces = [namespace_of(item) for item in items]
+    else:
+        shown = [
+            number
+            for number, column in enumerate(answer.get("columnDefinitions") or ())
+            if is_wide or not column.get("priority")
+        ]
+        header = tuple(str(answer["columnDefinitions"][number]["name"]).upper() for number in shown)
+        rows = [tuple(_cell(row["cells"][number]) for number in shown) for row in answer.get("rows") or ()]
+        spaces = [namespace_of(row.get("object") or {}) for row in answer.get("rows") or ()]
+    if not has_namespace:
+        return header, list(rows)
+    return ("NAMESPACE", *header), [(space, *row) for space, row in zip(spaces, rows, strict=True)]
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "<none>"
+    return str(value).lower() if isinstance(value, bool) else str(value)

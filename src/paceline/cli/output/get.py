@@ -1,0 +1,121 @@
+"""Answers of `paceline get`: once as a table or as objects, or line by line as they change."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from paceline.apimachinery.meta import Object, name_of, namespace_of
+from paceline.cli import exit_codes
+from paceline.cli.output import formats
+from paceline.cli.output.console import Output, err, out
+from paceline.cli.output.table import table
+from paceline.errors import Missing
+from paceline.host.clock import RealClock
+from paceline.sdk.discovery import Kind
+from paceline.sdk.reader import Reader
+
+Rows = tuple[tuple[str, ...], list[tuple[str, ...]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What `paceline get` was asked."""
+
+    kind: str = "jobs"
+    name: str = ""
+    everywhere: bool = False
+    watch: bool = False
+    kinds: bool = False
+    output: str | None = None
+
+
+class Listing:
+    """One question to the cluster and the ways to print its answer."""
+
+    def __init__(self, reader: Reader, kinds: tuple[Kind, ...], question: Question) -> None:
+        self._reader, self._kinds = reader, kinds
+        self._name, self._everywhere, self._output = question.name, question.everywhere, question.output
+        self._is_wide = question.output == "wide"
+        self._clock = RealClock()
+        self._out: Output = out()
+        self.question = question
+
+    def once(self) -> int:
+        """Print what is there now."""
+        if self._output in ("json", "yaml", "name"):
+            return self._print_objects()
+        header, rows = self._rows()
+        if not rows:
+            what = "jobs" if self._are_jobs else self._kinds[0].where.plural
+            err().line(f"No {what} found" + ("." if self._everywhere else f" in namespace {self._reader.namespace}."))
+            return exit_codes.OK
+        self._print_rows(header, rows)
+        return exit_codes.OK
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Give the cells of everything that is there now."""
+        return self._rows()[1]
+
+    def _rows(self) -> Rows:
+        return self._job_rows(self._objects()) if self._are_jobs else self._table()
+
+    @property
+    def _are_jobs(self) -> bool:
+        return all(kind.is_job for kind in self._kinds)
+
+    def _objects(self) -> list[tuple[Kind, Object]]:
+        found = list(self._find())
+        if self._name and not found:
+            what = self._kinds[0].where.plural if len(self._kinds) == 1 else "jobs"
+            raise Missing(f"{what} {self._name!r} not found in namespace {self._reader.namespace!r}")
+        return sorted(found, key=lambda pair: (namespace_of(pair[1]), name_of(pair[1])))
+
+    def _find(self) -> Iterator[tuple[Kind, Object]]:
+        for kind in self._kinds:
+            if not self._name:
+                yield from ((kind, each) for each in self._reader.list(kind, everywhere=self._everywhere).items)
+                continue
+            namespace = self._reader.namespace if kind.where.namespaced else ""
+            try:
+                yield kind, self._reader.cluster.get(kind.where, namespace, self._name)
+            except Missing:
+                continue
+
+    def _print_objects(self) -> int:
+        found = self._objects()
+        if self._output == "name":
+            self._out.lines(formats.names(found))
+            return exit_codes.OK
+        shown = formats.listed([each for _, each in found], is_one=bool(self._name))
+        self._out.document(formats.as_json(shown) if self._output == "json" else formats.as_yaml(shown))
+        return exit_codes.OK
+
+    def _job_rows(self, found: list[tuple[Kind, Object]]) -> Rows:
+        header = formats.WIDE_JOB_HEADER if self._is_wide else formats.JOB_HEADER
+        now = self._clock.now()
+        rows = [formats.job_row(job, now, is_wide=self._is_wide) for _, job in found]
+        if not self._everywhere:
+            return header, rows
+        return ("NAMESPACE", *header), [(namespace_of(job), *row) for (_, job), row in zip(found, rows, strict=True)]
+
+    def _table(self, kind: Kind | None = None, name: str = "") -> Rows:
+        chosen = kind or self._kinds[0]
+        answer = self._reader.table(chosen, name or self._name, everywhere=self._everywhere)
+        has_namespace = self._everywhere and chosen.where.namespaced
+        return formats.table_rows(answer, self._clock.now(), is_wide=self._is_wide, has_namespace=has_namespace)
+
+    def row_of(self, kind: Kind, obj: Object, *, is_gone: bool) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+        """Give header and cells of one object that changed; None when it is gone before it could be printed."""
+        if self._are_jobs:
+            header, rows = self._job_rows([(kind, obj)])
+            row = rows[0]
+            place = header.index("PHASE")
+            return header, (*row[:place], "Deleted", *row[place + 1 :]) if is_gone else row
+        try:
+            header, rows = self._table(kind, name_of(obj))
+        except Missing:
+            return None
+        return header, rows[0]
+
+    def _print_rows(self, header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+        width = None if self._is_wide else self._out.width
+        self._out.lines(table(header, rows, width=width))

@@ -1,0 +1,103 @@
+"""What is said when a job is over: the outcome, the root cause with its last lines, and where to look next."""
+
+import contextlib
+from collections.abc import Iterator
+from datetime import datetime
+
+from paceline.apimachinery.meta import Object
+from paceline.cli.output.console import Output
+from paceline.cli.output.durations import short
+from paceline.cli.output.stages import OURS
+from paceline.errors import PacelineError
+from paceline.model.job_status import Failure, Phase
+from paceline.sdk.client import Session
+from paceline.sdk.exit_codes import exit_words
+from paceline.sdk.job import JobRef
+from paceline.sdk.job_summary import PLAIN_REASONS, duration_of, reason_of, status_of
+from paceline.sdk.logs.sources import LogAsk
+from paceline.sdk.replica_pods import MemberPod, first_failed
+from paceline.sdk.submission.job_volumes import claims_of, folder_of
+
+LAST_LINES = 20
+
+
+def say_ending(session: Session, ref: JobRef, job: Object, *, to: Output, now: datetime) -> None:
+    """Say how the job ended."""
+    status = status_of(job)
+    lasted = duration_of(status, now)
+    if status.phase is Phase.SUCCEEDED:
+        to.line(f"✓ {ref.name} succeeded{f' in {short(lasted)}' if lasted is not None else ''}", "green")
+        for claim, mounted, path in folders(session, job):
+            if path:
+                to.line(f"  {mounted} of the job (claim {claim}) is {path}")
+        to.line(
+            f"  next: paceline logs {ref.name}  ·  paceline describe {ref.name}  ·  paceline delete {ref.name}", "dim"
+        )
+        return
+    to.line(f"✗ {ref.name} failed{f' after {short(lasted)}' if lasted is not None else ''}", "red")
+    failed = say_failure(ref, job, to=to)
+    whose = f" --role {failed.place.role} --index {failed.place.index}" if failed else ""
+    to.line(f"  look at: paceline logs {ref.name}{whose}  ·  paceline describe {ref.name}", "dim")
+
+
+def say_failure(ref: JobRef, job: Object, *, to: Output) -> MemberPod | None:
+    """Say why the job failed, which pod it was, and what that wrote last."""
+    pod, reason = failed_pod(ref, job), reason_of(job)
+    if reason and (pod is None or pod.name not in reason):
+        to.line(f"  {reason}")
+    if pod is None:
+        failure = status_of(job).failure
+        say_lines(failure.pod if failure else "", kept_lines(failure), to=to)
+        return None
+    failure = status_of(job).failure
+    mine = failure if failure and failure.pod == pod.name else None
+    if mine is not None and mine.message and not pod.has_started:
+        to.lines(stage_failure(mine))
+        return pod
+    why = f" ({pod.reason})" if pod.reason not in PLAIN_REASONS else ""
+    to.line(f"  {pod.name} ended with {exit_words(pod.exit_code)}{why}{': ' + pod.message if pod.message else ''}")
+    say_lines(str(pod.place), last_lines(ref, pod) or kept_lines(mine), to=to)
+    return pod
+
+
+def stage_failure(failure: Failure) -> list[str]:
+    """Say at which stage a pod failed before its command began, in the words of the tool that failed."""
+    stage = f"the stage {failure.container.removeprefix(OURS)}" if failure.container else "a stage before its command"
+    said = f"  {failure.pod} failed at {stage} with {exit_words(failure.exit_code)}:"
+    return [said, *(f"    {line}" for line in failure.message.splitlines())]
+
+
+def say_lines(whose: str, lines: list[bytes], *, to: Output) -> None:
+    """Print the last lines of a log, if there are any."""
+    if lines:
+        to.line(f"  the last lines of {whose}:")
+        to.log(b"".join(b"    " + line + b"\n" for line in lines))
+
+
+def kept_lines(failure: Failure | None) -> list[bytes]:
+    """Give what the status kept of a failed pod's log; the pod itself may be gone."""
+    return [line.encode() for line in (failure.last_lines or ())] if failure else []
+
+
+def failed_pod(ref: JobRef, job: Object) -> MemberPod | None:
+    """Find the pod that brought the job down: the one its status names, or the first that failed."""
+    pods = ref.pods()
+    failure = status_of(job).failure
+    named = next((pod for pod in pods if failure and pod.name == failure.pod), None)
+    return named or first_failed(pods)
+
+
+def last_lines(ref: JobRef, pod: MemberPod) -> list[bytes]:
+    """Read the end of a pod's log; a log that cannot be read is an empty one."""
+    ask = LogAsk(is_followed=False, tail=LAST_LINES)
+    with contextlib.suppress(PacelineError):
+        text = b"".join(logged.text for logged in ref.pod_chunks(pod, ask))
+        return text.rstrip(b"\n").split(b"\n") if text else []
+    return []
+
+
+def folders(session: Session, job: Object) -> Iterator[tuple[str, str, str]]:
+    """Give every claim of a job with where it is mounted and, as far as this machine has it, its folder."""
+    for claim, mounted in claims_of(job):
+        with contextlib.suppress(PacelineError):
+            yield claim, mounted, folder_of(session, claim)

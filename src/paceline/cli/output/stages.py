@@ -1,0 +1,39 @@
+"""The stages of a job's replicas: what was done before the command, beside it and after it, and how it went."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from paceline.cli.output.table import table
+from paceline.model.job_status import JobStatus
+
+OURS = "paceline-"
+# Of long messages the beginning tells most; all of it is in the status.
+MOST_LETTERS = 100
+
+
+def stages_table(status: JobStatus) -> list[str]:
+    """Give every stage of every replica; nothing for a job that has none."""
+    rows = [
+        (str(row["name"]), str(stage["name"]).removeprefix(OURS), _state(stage), _said(stage))
+        for task in status.tasks
+        for row in task.get("replicas") or ()
+        for stage in row.get("stages") or ()
+    ]
+    return table(("REPLICA", "STAGE", "STATE", "MESSAGE"), rows) if rows else []
+
+
+def values_of(job: Mapping[str, Any]) -> str:
+    """Give a job's hyperparameters in one line."""
+    values = ((job.get("spec") or {}).get("hyperparameters") or {}).get("values") or {}
+    return ", ".join(f"{name}={value}" for name, value in sorted(values.items()))
+
+
+def _state(stage: Mapping[str, Any]) -> str:
+    if stage["state"] != "Terminated":
+        return str(stage["state"])
+    return "Done" if stage.get("exitCode") == 0 else "Failed"
+
+
+def _said(stage: Mapping[str, Any]) -> str:
+    said = " ".join(str(stage.get("message") or "").split())
+    return said if len(said) <= MOST_LETTERS else f"{said[: MOST_LETTERS - 1]}…"

@@ -1,0 +1,86 @@
+"""What a person means by `digits`, `pj/digits` or `pods web-0 web-1`."""
+
+from dataclasses import dataclass
+
+from paceline.apimachinery.meta import Object
+from paceline.errors import Invalid, Missing
+from paceline.sdk.apps.app import KIND as APP
+from paceline.sdk.apps.app import AppRef
+from paceline.sdk.client import Session
+from paceline.sdk.discovery import Kind
+from paceline.sdk.job import JobRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """One object that was named."""
+
+    kind: Kind
+    object: Object
+
+
+def find(session: Session, words: tuple[str, ...]) -> list[Target]:
+    """Read every object that is named; Missing and Invalid say which one is not there."""
+    kind = _kind_first(session, words)
+    if kind is not None:
+        return [_read(session, kind, name) for name in words[1:]]
+    return [find_one(session, word) for word in words]
+
+
+def find_one(session: Session, word: str) -> Target:
+    """Read the object that one word names: a job or an application by its name, anything by KIND/NAME."""
+    kind, slash, name = word.partition("/")
+    if slash:
+        return _read(session, session.kinds.named(kind), name)
+    if (app := _app_alone(session, word)) is not None:
+        return Target(kind=APP, object=app.read())
+    ref = session.job(word)
+    return Target(kind=ref.kind, object=ref.read())
+
+
+def _app_alone(session: Session, word: str) -> AppRef | None:
+    """Find an application whose name no job has."""
+    app = session.app(word)
+    if app is None:
+        return None
+    try:
+        return app if session.job(word).name != word else None
+    except Missing:
+        return app
+
+
+def _kind_first(session: Session, words: tuple[str, ...]) -> Kind | None:
+    """Give the kind when the first of several words is one, as in `pods a b`."""
+    if len(words) < 2 or any("/" in word for word in words):
+        return None
+    try:
+        return session.kinds.named(words[0])
+    except Invalid:
+        return None
+
+
+def _read(session: Session, kind: Kind, name: str) -> Target:
+    namespace = session.namespace if kind.where.namespaced else ""
+    return Target(kind=kind, object=session.cluster.get(kind.where, namespace, name))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meant:
+    """What a name means to those who stop and start things: an application with its current job, or a job alone."""
+
+    app: AppRef | None = None
+    # None while an application has none.
+    job: JobRef | None = None
+
+    def __str__(self) -> str:
+        return str(self.app or self.job)
+
+
+def meant(session: Session, word: str) -> Meant:
+    """Find the job or application that a word means; Missing when there is neither."""
+    if (app := _app_alone(session, word)) is None:
+        return Meant(job=session.job(word))
+    try:
+        return Meant(app=app, job=session.job(app.name))
+    except Missing:
+        return Meant(app=app)

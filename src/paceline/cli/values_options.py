@@ -1,0 +1,24 @@
+"""Options by which values are given: files, and single settings."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from paceline.sdk.apps.values import Given
+
+Command = Callable[..., Any]
+
+
+def takes_values(command: Command) -> Command:
+    """Give a command the options by which values are given; it takes them as `given`."""
+
+    @click.option("-f", "--values", "files", multiple=True, metavar="FILE", help="Values, as YAML; - reads stdin.")
+    @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="One value, such as worker.number=2.")
+    @click.option("--set-string", "texts", multiple=True, metavar="NAME=TEXT", help="One value that is text.")
+    @functools.wraps(command)
+    def wrapped(*, files: tuple[str, ...], settings: tuple[str, ...], texts: tuple[str, ...], **rest: Any) -> Any:
+        return command(given=Given(files=files, settings=settings, texts=texts), **rest)
+
+    return wrapped

@@ -1,6 +1,0 @@
-"""The commands, one file each; they are loaded when they are typed.
-
-In     options and arguments that click has read.
-Out    calls of the SDK, and their answers through the one output.
-Never  imported before its command is typed, so that no command pays for another.
-"""

@@ -1,0 +1,105 @@
+"""Tell people what happened to an object, as Kubernetes events."""
+
+import asyncio
+import hashlib
+import logging
+
+from paceline.apimachinery.meta import Key, Object, name_of, namespace_of, revision_of, uid_of
+from paceline.apimachinery.timestamps import to_wire
+from paceline.client.interface import EVENTS, Cluster
+from paceline.effects import Clock
+from paceline.errors import Conflict, Exists, Missing, PacelineError
+
+log = logging.getLogger(__name__)
+
+MAX_MESSAGE = 1024
+MAX_NAME = 200
+MAX_TRIES = 5
+MAX_AT_ONCE = 100
+# How the life of a pod begins.
+BEGINNING = ("Scheduled", "Pulling", "Pulled", "Created", "Started")
+
+
+class Recorder:
+    """Records events for one component. The same thing again is counted, also after a restart."""
+
+    def __init__(self, cluster: Cluster, clock: Clock, *, component: str, at_once: int = MAX_AT_ONCE) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._component = component
+        # The others wait: where many things happen together, doing them comes before telling of them.
+        self._turn = asyncio.Semaphore(at_once)
+
+    async def record(
+        self, about: Object, reason: str, *, message: str, is_warning: bool = False, part: str = ""
+    ) -> None:
+        """Record that something happened to an object, or a part of it; one that cannot be stored is only logged."""
+        event = self._event(about, reason, message=message[:MAX_MESSAGE], is_warning=is_warning, part=part)
+        try:
+            async with self._turn:
+                await self._store(event)
+        except PacelineError as error:
+            # The object matters more than the story about it: its namespace may be going just now.
+            said = {"about": name_of(about), "event": reason, "error": str(error)}
+            log.warning("event not recorded", extra=said)
+
+    async def _store(self, event: Object) -> None:
+        key = (namespace_of(event), name_of(event))
+        for _ in range(MAX_TRIES):
+            try:
+                await self._cluster.create(EVENTS, event)
+            except Exists:
+                if await self._count(key, event):
+                    return
+            else:
+                return
+        raise Conflict(f"the event {key[1]!r} was changed by others {MAX_TRIES} times in a row")
+
+    async def _count(self, key: Key, event: Object) -> bool:
+        """Count a repetition; False when the event went or changed meanwhile."""
+        try:
+            known = await self._cluster.get(EVENTS, *key)
+            again = {
+                "metadata": {"resourceVersion": revision_of(known)},
+                "count": int(known.get("count") or 1) + 1,
+                "lastTimestamp": event["lastTimestamp"],
+            }
+            await self._cluster.patch(EVENTS, key, again)
+        except (Missing, Conflict):
+            return False
+        return True
+
+    def _event(self, about: Object, reason: str, *, message: str, is_warning: bool, part: str) -> Object:
+        now = to_wire(self._clock.now())
+        kind = "Warning" if is_warning else "Normal"
+        involved = {
+            "apiVersion": about.get("apiVersion", ""),
+            "kind": about.get("kind", ""),
+            "namespace": namespace_of(about),
+            "name": name_of(about),
+            "uid": uid_of(about),
+            "fieldPath": part,
+        }
+        story = "\0".join((uid_of(about), name_of(about), self._component, kind, reason, message, part))
+        digest = hashlib.sha256(story.encode()).hexdigest()[:16]
+        # Within a second kubectl shows events in the order of their names.
+        rank = BEGINNING.index(reason) if reason in BEGINNING else len(BEGINNING)
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {
+                # Computed, so that a repetition finds the first one, whoever recorded it.
+                "name": f"{name_of(about)[:MAX_NAME].rstrip('.-')}.{rank}{digest}",
+                # Events about objects without a namespace live in the default one, as on Kubernetes.
+                "namespace": namespace_of(about) or "default",
+            },
+            "involvedObject": {name: value for name, value in involved.items() if value},
+            "reason": reason,
+            "message": message,
+            "type": kind,
+            "count": 1,
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "source": {"component": self._component},
+            "reportingComponent": self._component,
+        }

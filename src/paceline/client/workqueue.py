@@ -1,0 +1,131 @@
+"""Turn a stream of keys into reconciles."""
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Generic, TypeVar
+
+from paceline.client.backoff import Backoff
+from paceline.effects import Chance
+from paceline.errors import Conflict, PacelineError
+
+log = logging.getLogger(__name__)
+
+K = TypeVar("K", bound=Hashable)
+
+RETRY = Backoff(first_seconds=0.5, most_seconds=60.0)
+# What changed under a reconcile is usually in its cache a moment later.
+RETRY_CONFLICT = Backoff(first_seconds=0.01, most_seconds=10.0)
+
+
+class WorkQueue(Generic[K]):
+    """Keys to reconcile. A key waits at most once, runs at most once at a time and has at most one timer.
+
+    Nothing in it can grow beyond the number of keys, so it needs no other bound.
+    """
+
+    def __init__(self, chance: Chance) -> None:
+        self._chance = chance
+        # Those that are urgent first, each kind in the order in which they came.
+        self._ready: asyncio.PriorityQueue[tuple[bool, int, K]] = asyncio.PriorityQueue()
+        self._numbers = itertools.count()
+        self._waiting: dict[K, bool] = {}
+        self._running: set[K] = set()
+        self._timers: dict[K, asyncio.TimerHandle] = {}
+        self._failures: dict[K, int] = {}
+
+    def add(self, key: K, *, is_urgent: bool = False) -> None:
+        """Have a key reconciled soon, an urgent one before others; if it runs just now, once more after that."""
+        if key in self._waiting:
+            return
+        self._waiting[key] = is_urgent
+        if key not in self._running:
+            self._make_ready(key)
+
+    def add_after(self, key: K, seconds: float) -> None:
+        """Have a key reconciled later; of several moments asked for, the earliest counts."""
+        loop = asyncio.get_running_loop()
+        moment = loop.time() + seconds
+        timer = self._timers.get(key)
+        if timer is not None:
+            if timer.when() <= moment:
+                return
+            timer.cancel()
+        self._timers[key] = loop.call_at(moment, self._ring, key)
+
+    async def take(self) -> K:
+        """Give the next key; whoever takes it says `done` afterwards."""
+        _, _, key = await self._ready.get()
+        del self._waiting[key]
+        self._running.add(key)
+        return key
+
+    def done(self, key: K) -> None:
+        """Say that the reconcile of a key that was taken has ended, well or not."""
+        self._running.remove(key)
+        if key in self._waiting:
+            self._make_ready(key)
+
+    def succeeded(self, key: K) -> None:
+        """Forget the failures of a key."""
+        self._failures.pop(key, None)
+
+    def failed(self, key: K, error: PacelineError) -> None:
+        """Try a key again if its error asks for that: at once after a first conflict, else after a pause."""
+        if not error.retry:
+            self.succeeded(key)
+            return
+        failures = self._failures[key] = self._failures.get(key, 0) + 1
+        if not isinstance(error, Conflict):
+            self.add_after(key, RETRY.pause(failures, self._chance))
+        elif failures == 1:
+            self.add(key)
+        else:
+            self.add_after(key, RETRY_CONFLICT.pause(failures - 1, self._chance))
+
+    def stop(self) -> None:
+        """Cancel all timers."""
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+
+    def __len__(self) -> int:
+        """Count the keys that wait to be reconciled now."""
+        return len(self._waiting)
+
+    def _make_ready(self, key: K) -> None:
+        self._ready.put_nowait((not self._waiting[key], next(self._numbers), key))
+
+    def _ring(self, key: K) -> None:
+        del self._timers[key]
+        self.add(key)
+
+
+async def run(queue: WorkQueue[K], reconcile: Callable[[K], Awaitable[None]], *, workers: int) -> None:
+    """Reconcile until cancelled; a bug in one worker ends them all and is raised here."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for index in range(workers):
+                group.create_task(_work(queue, reconcile), name=f"reconcile-{index}")
+    finally:
+        queue.stop()
+
+
+async def _work(queue: WorkQueue[K], reconcile: Callable[[K], Awaitable[None]]) -> None:
+    while True:
+        key = await queue.take()
+        try:
+            await reconcile(key)
+        except Conflict as error:
+            # Somebody was faster: expected, and gone with the next look.
+            log.debug("reconcile met a conflict", extra={"key": key, "error": str(error)})
+            queue.failed(key, error)
+        except PacelineError as error:
+            said = {"key": key, "reason": error.reason, "error": str(error)}
+            log.warning("reconcile failed", extra=said)
+            queue.failed(key, error)
+        else:
+            queue.succeeded(key)
+        finally:
+            queue.done(key)

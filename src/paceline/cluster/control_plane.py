@@ -1,0 +1,227 @@
+"""The control process of the embedded cluster: store, API server, controllers; and the agent beside it."""
+
+import asyncio
+import functools
+import gc
+import logging
+import socket
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import Any
+from zlib import crc32
+
+import uvloop
+
+from paceline.apiserver.activity import Visits
+from paceline.apiserver.app import Nodes, Server, make_app
+from paceline.apiserver.auth.authentication import Gate
+from paceline.apiserver.auth.service_account_tokens import AccountTokens
+from paceline.apiserver.http_types import App
+from paceline.client.in_process import IN_PROCESS, LocalCluster
+from paceline.client.kubelet import AgentSocket
+from paceline.cluster.agent_supervisor import keep_agent
+from paceline.cluster.crd_install import define_kinds, live_kinds
+from paceline.cluster.daemon import last_port
+from paceline.cluster.pki import Keys, prepare_keys
+from paceline.cluster.signals import until_told
+from paceline.cluster.supervisor_keeper import Supervisor, keep_supervisor
+from paceline.cluster.wiring import Machine, make_basics, start_controllers, tell_of_api
+from paceline.controllers.job.reconciler import PORTS
+from paceline.effects import World
+from paceline.errors import Unavailable
+from paceline.host.asgi_server import listening_ports, loopback_socket, pods_sockets, serve, unix_socket
+from paceline.host.cluster_clock import ClockKeeper, open_clock
+from paceline.host.connection_limits import Front
+from paceline.host.effects import GC_THRESHOLD, OneThread, give_back, real_world, trim_memory
+from paceline.host.home_protection import be_spared_by_oom, close_home
+from paceline.host.lockfile import hold, say_ready
+from paceline.host.network.pod_bridge import Choice, bridge_name, close, prepare
+from paceline.host.open_files import raise_open_files
+from paceline.node.network.network import API_NAMES
+from paceline.settings import LOOPBACK, Settings
+from paceline.store.high_water_mark import MarkedLog
+from paceline.store.sqlite import SqliteLog
+from paceline.store.store import Store
+
+log = logging.getLogger(__name__)
+
+# `serve` of one application behind one front.
+Serving = Callable[..., Coroutine[Any, Any, None]]
+# Below the ports of jobs.
+API_PORTS = range(16_000, PORTS.start)
+
+
+def run_control(settings: Settings, ready: Callable[[], None], supervisor: Supervisor | None = None) -> None:
+    """Run the cluster in this process until a signal says stop; `ready` is called once it answers."""
+    gc.set_threshold(GC_THRESHOLD, 50, 50)
+    open_files = raise_open_files()
+    world = real_world()
+    close_home(settings)
+    be_spared_by_oom()
+    with hold(settings.lock):
+        uvloop.run(_run(settings, run_cluster(settings, world, ready, open_files=open_files), supervisor))
+
+
+async def _run(settings: Settings, cluster: Coroutine[Any, Any, None], supervisor: Supervisor | None) -> None:
+    told = asyncio.Event()
+
+    async def work() -> None:
+        async with asyncio.TaskGroup() as group:
+            if supervisor is not None:
+                group.create_task(keep_supervisor(settings, supervisor, told))
+            await cluster
+
+    await until_told(work(), told)
+
+
+def _continued(settings: Settings, world: World) -> tuple[World, ClockKeeper]:
+    """Return the world with the cluster's clock, on record before the node agent looks for it."""
+    clock = open_clock(settings.clock, world)
+    keeper = ClockKeeper(path=settings.clock, clock=clock, world=world, blocking=OneThread("clock"))
+    try:
+        keeper.record()
+    except OSError as error:
+        raise Unavailable(f"{settings.clock} cannot be written: {error.strerror}") from error
+    return replace(world, clock=clock), keeper
+
+
+async def run_cluster(
+    settings: Settings, world: World, ready: Callable[[], None], *, open_files: int | None = None
+) -> None:
+    """Open the store, serve the API, run the controllers and the agent, all until cancelled."""
+    world, clock_keeper = _continued(settings, world)
+    sock = _api_socket(settings)
+    port = sock.getsockname()[1]
+    keys = _prepare(settings, world, port)
+    marked = MarkedLog(SqliteLog(settings.store), store=settings.store, mark=settings.mark)
+    store = Store(marked, OneThread("store"))
+    await store.open()
+    nodes = AgentSocket(settings.agent_socket, world.chance)
+    visits = Visits(world.clock)
+    try:
+        server = replace(_server(keys, store, world, nodes=nodes, port=port), visits=visits)
+        app = make_app(server)
+        async with asyncio.TaskGroup() as group, LocalCluster(app, token=keys.controller_token) as cluster:
+            group.create_task(store.run())
+            group.create_task(clock_keeper.run())
+            group.create_task(_end_after_failure(store))
+            front = Front(trim=trim_memory)
+            started = asyncio.Event()
+            group.create_task(serve(app, sock, tls=(keys.certificate, keys.key), started=started, front=front))
+            await started.wait()
+            await _open_to_agent(group, app, settings)
+            await make_basics(cluster)
+            async with asyncio.TaskGroup() as controllers:
+                volumes = PurePosixPath(settings.volumes)
+                # On a thread of its own, which goes into other networks for a moment.
+                choice = await OneThread("network").run(functools.partial(prepare, settings))
+                await _open_to_pods(
+                    controllers, functools.partial(serve, app, front=front), settings, (choice, port), keys=keys
+                )
+                await tell_of_api(cluster, choice.gateway, port)
+                machine = replace(_machine(settings, keys), shares_network=choice.subnet is None, visits=visits)
+                # First, for it takes longest, and in a process of its own.
+                agent_is_ready = asyncio.Event()
+                controllers.create_task(keep_agent(settings, agent_is_ready, open_files=open_files))
+                await define_kinds(cluster)
+                await start_controllers(controllers, cluster, world, volumes=volumes, machine=machine)
+                await agent_is_ready.wait()
+                give_back()
+                say_ready(settings.lock)
+                ready()
+    finally:
+        await nodes.close()
+        await store.close()
+        # The agent has ended by now.
+        close(settings)
+
+
+def _api_socket(settings: Settings) -> socket.socket:
+    """Bind the port of the last time, or another one if it is taken."""
+    wanted = settings.port or last_port(settings)
+    sock = loopback_socket(wanted, api_ports(settings))
+    port = sock.getsockname()[1]
+    if wanted not in (0, port):
+        log.warning(
+            "port %d is taken; the API server listens on %d, and copies of its kubeconfig are stale", wanted, port
+        )
+    return sock
+
+
+async def _end_after_failure(store: Store) -> None:
+    """End this process when its disk did not confirm a write: only what a new one reads back can be trusted.
+
+    The supervisor starts the next one, again and again until the disk works.
+    """
+    raise await store.failed()
+
+
+def api_ports(settings: Settings) -> Iterator[int]:
+    """Yield the ports that the API server of a folder may choose, in an order of its own.
+
+    They lie below those that the kernel gives to outgoing connections: one of these might sit on the port at the moment
+    when the cluster comes back to it.
+    """
+    begin = crc32(str(settings.home).encode()) % len(API_PORTS)
+    yield from (*API_PORTS[begin:], *API_PORTS[:begin])
+
+
+def _server(keys: Keys, store: Store, world: World, *, nodes: Nodes, port: int) -> Server:
+    kinds = live_kinds(store)
+    tokens = AccountTokens(key=keys.signing, store=store, scheme=lambda: kinds.scheme, clock=world.clock)
+    # Whoever comes by another name was led here by a page that should not know of this server.
+    hosts = frozenset({IN_PROCESS, *(f"{name}:{port}" for name in (LOOPBACK, "localhost", *API_NAMES))})
+    gate = Gate(tokens=keys.tokens, hosts=hosts, account=tokens.caller)
+    return Server(
+        store=store,
+        kinds=kinds,
+        clock=world.clock,
+        ids=world.ids,
+        gate=gate,
+        nodes=nodes,
+        tokens=tokens,
+        mounts_tokens=True,
+        blocking=OneThread("large"),
+    )
+
+
+async def _open_to_agent(group: asyncio.TaskGroup, app: App, settings: Settings) -> None:
+    """Keep a lane for the agent: a socket of its own, whose places nobody else can take."""
+    started = asyncio.Event()
+    group.create_task(serve(app, unix_socket(settings.agent_lane), tls=None, started=started))
+    await started.wait()
+
+
+async def _open_to_pods(
+    group: asyncio.TaskGroup, serving: Serving, settings: Settings, where: tuple[Choice, int], *, keys: Keys
+) -> None:
+    """Listen on the bridge too, where there is one: pods on it do not reach the machine's loopback."""
+    choice, port = where
+    if not choice.gateway:
+        return
+    for sock in pods_sockets(choice.gateway, port, bridge_name(settings.home)):
+        started = asyncio.Event()
+        group.create_task(serving(sock, tls=(keys.certificate, keys.key), started=started))
+        await started.wait()
+
+
+def _machine(settings: Settings, keys: Keys) -> Machine:
+    """Let the cluster of each folder begin at ports of its own: several may share this machine."""
+    begin = crc32(str(settings.home).encode()) % (len(PORTS) // 100) * 100
+    authority = keys.authority.read_text(encoding="ascii")
+    return Machine(
+        ports=PORTS[begin:],
+        in_use=listening_ports,
+        authority=authority,
+        external_address=settings.external_address,
+    )
+
+
+def _prepare(settings: Settings, world: World, port: int) -> Keys:
+    """Make the files that must be there before the first request; Unavailable says which one cannot be made."""
+    try:
+        world.files.make_folder(settings.store.parent)
+        return prepare_keys(settings, world, port)
+    except OSError as error:
+        raise Unavailable(f"{error.filename or settings.home} cannot be written: {error.strerror}") from error

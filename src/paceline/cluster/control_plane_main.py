@@ -1,0 +1,66 @@
+"""`python -m paceline.cluster.control_plane_main HOME [FD SUPERVISOR MODE]`: the control process.
+
+On FD it says that it is ready, or why not. SUPERVISOR is the pid of the process that starts it again when it ends.
+"""
+
+import contextlib
+import logging
+import os
+import sys
+from pathlib import Path
+
+from paceline.cluster.control_plane import run_control
+from paceline.cluster.daemon import recall
+from paceline.cluster.logs import known, leaves, say_to_stderr
+from paceline.cluster.supervisor import FINAL, FOREGROUND
+from paceline.cluster.supervisor_keeper import Supervisor
+from paceline.errors import Invalid, PacelineError
+from paceline.host.lockfile import READY
+from paceline.store.backend import Damaged
+
+log = logging.getLogger(__name__)
+
+
+def main() -> int:
+    """Run until told to stop; a known error is one line, a bug is a traceback in the log."""
+    settings = recall(Path(sys.argv[1]))
+    say_to_stderr("control", settings.log)
+    fd, supervisor = None, None
+    if len(sys.argv) > 2:
+        fd = int(sys.argv[2])
+        # Only for whoever waits for the answer, and not for the agent.
+        os.set_inheritable(fd, False)  # noqa: FBT003 - it takes no names
+        supervisor = Supervisor(pid=int(sys.argv[3]), is_in_front=sys.argv[4] == FOREGROUND)
+        if supervisor.is_in_front:
+            logging.getLogger().setLevel(logging.WARNING)
+
+    def answer(text: str) -> None:
+        nonlocal fd
+        if fd is not None:
+            # Whoever started this may have gone; it runs on all the same.
+            with contextlib.suppress(BrokenPipeError):
+                os.write(fd, text.encode())
+            os.close(fd)
+            fd = None
+
+    def ready() -> None:
+        log.info("ready")
+        answer(READY)
+
+    failed, is_final = "", False
+    try:
+        run_control(settings, ready, supervisor)
+    except* PacelineError as errors:
+        failed = "\n".join(known(errors))
+        # A damaged store, and settings that cannot be read, stay so until a person acts.
+        is_final = any(isinstance(error, (Damaged, Invalid)) for error in leaves(errors))
+    if failed:
+        # What is answered to a command in front is said by that.
+        if fd is None or supervisor is None or not supervisor.is_in_front:
+            log.error("%s", failed)
+        answer(failed)
+    return (FINAL if is_final else 1) if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,221 @@
+"""The controllers of our kinds as one process beside any cluster: checked before they start, led by a lease."""
+
+import asyncio
+import contextlib
+import json
+import logging
+import platform
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import uvloop
+
+from paceline.apimachinery.meta import Key, Object
+from paceline.client.http.cluster import Bearer, HttpTransport
+from paceline.client.http.transport import Transport
+from paceline.client.interface import NAMESPACES, Cluster
+from paceline.client.kubeconfig import discover, load, token_in_cluster
+from paceline.client.leader_guard import Fence
+from paceline.client.requests import Request
+from paceline.client.rest import Verbs
+from paceline.client.rest_config import Access, Read
+from paceline.cluster.crd_install import define_kinds, own_kinds
+from paceline.cluster.rbac import lease_rights, missing_rights, rights, who_am_i
+from paceline.cluster.signals import until_told
+from paceline.cluster.wiring import Machine, own_controllers, start
+from paceline.controllers.leader_election import Leader
+from paceline.effects import Clock, World
+from paceline.errors import Exists, Forbidden, Missing, Unavailable
+from paceline.host.cluster_clock import start_clock
+from paceline.host.effects import real_world
+
+log = logging.getLogger(__name__)
+
+# Where the lease lies when jobs of all namespaces are looked after, and what it is called.
+HOME = "paceline-system"
+LEASE = "paceline-controller"
+# How the embedded cluster signs its version.
+EMBEDDED = "+paceline"
+# A definition is stored a moment before its kind is served: how long we wait for those that we have defined, and for
+# those that somebody else may have defined right before.
+SERVED_SECONDS, KNOWN_SECONDS, POLL_SECONDS = 60.0, 10.0, 0.2
+# How long a token that somebody replaces in time is used before it is read again.
+TOKEN_SECONDS = 60.0
+# Every pod has an address of its own, and nobody counts visits to services.
+ANY_CLUSTER = Machine(shares_network=False)
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Which cluster is looked after, and how much of it."""
+
+    access: Access
+    # Only this namespace; all of them when it is empty.
+    namespace: str = ""
+    # Where the lease lies; empty: in the namespace that is looked after, or in one of our own.
+    lease_namespace: str = ""
+    installs_kinds: bool = False
+
+    @property
+    def lease(self) -> Key:
+        """Give namespace and name of the lease."""
+        return self.lease_namespace or self.namespace or HOME, LEASE
+
+
+def find_access(kubeconfig: str, context: str, environ: Mapping[str, str]) -> Access:
+    """Find the way to the cluster: the file that is named, else as kubectl does, else the pod we run in."""
+    if kubeconfig:
+        return load(Path(kubeconfig).expanduser(), Path.read_bytes, context=context)
+    return discover(environ, Path.home(), Path.read_bytes, context=context)
+
+
+def run_controller(choice: Choice, say: Say) -> None:
+    """Look after the cluster until a signal says stop; `say` is told what a person should know."""
+    uvloop.run(until_told(_connected(choice, real_world(), say)))
+
+
+async def _connected(choice: Choice, world: World, say: Say) -> None:
+    bearer = pod_token(world.clock, Path.read_bytes) if choice.access.is_of_pod else None
+    transport = HttpTransport(choice.access, world.chance, bearer=bearer)
+    try:
+        say(await check(Verbs(transport), choice))
+        clock = start_clock(world.clock, await _server_date(transport))
+        await look_after(transport, replace(world, clock=clock), choice, say)
+    finally:
+        await transport.close()
+
+
+async def _server_date(transport: Transport) -> str:
+    """Ask for the server's time: it stamps the objects, and this machine's clock may be wrong."""
+    answer = await transport.send(Request(method="GET", path="/version"))
+    return dict(answer.headers).get("date", "")
+
+
+async def check(cluster: Cluster, choice: Choice) -> str:
+    """Make sure that the controllers can work there; Unavailable says what is missing, and what would mend it."""
+    version = str((await _ask(cluster, "/version")).get("gitVersion") or "")
+    if version.endswith(EMBEDDED):
+        raise Unavailable(f"{choice.access.server} is an embedded cluster of Paceline: its controllers run already")
+    if choice.installs_kinds:
+        await _define(cluster)
+    if lacking := await _never_served(cluster, SERVED_SECONDS if choice.installs_kinds else KNOWN_SECONDS):
+        named = "our kinds" if len(lacking) == len(own_kinds()) else ", ".join(lacking)
+        raise Unavailable(
+            f"{choice.access.server} does not know {named}; type: paceline crds | kubectl apply --server-side -f -\n"
+            "or start this with --install-crds"
+        )
+    who = await who_am_i(cluster)
+    lease_namespace, lease = choice.lease
+    lacked = await missing_rights(cluster, rights(), namespace=choice.namespace)
+    where = f"in the namespace {choice.namespace}" if choice.namespace else "in all namespaces"
+    lacked = tuple(f"  {line} {where}" for line in lacked)
+    for line in await missing_rights(cluster, lease_rights(lease), namespace=lease_namespace):
+        lacked += (f"  {line} in the namespace {lease_namespace}",)
+    if lacked:
+        only = f" --namespace {choice.namespace}" if choice.namespace else ""
+        said = f"{who} may not do what the controller must:"
+        how = f"`paceline crds --with-controller IMAGE{only}` prints a role with all of them"
+        raise Unavailable("\n".join((said, *lacked, how)))
+    await _need_namespace(cluster, lease_namespace)
+    return f"{choice.access.server} is Kubernetes {version}, knows all {len(own_kinds())} kinds, and lets {who} work"
+
+
+async def look_after(transport: Transport, world: World, choice: Choice, say: Say) -> None:
+    """Wait for the lease and run the controllers while it is held, until cancelled."""
+    me = f"{platform.node() or 'controller'}_{world.ids.suffix(6)}"
+
+    def tell(name: str) -> None:
+        if name != me:
+            say(f"waiting: {name} leads" if name else "waiting: nobody leads yet")
+
+    leader = Leader(cluster=Verbs(transport), clock=world.clock, key=choice.lease, me=me, on_leader=tell)
+    fenced = Verbs(Fence(transport, leader.may_act))
+
+    async def act() -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                await start(group, own_controllers(fenced, world, machine=ANY_CLUSTER, namespace=choice.namespace))
+                where = f"the namespace {choice.namespace}" if choice.namespace else "all namespaces"
+                say(f"leading as {me}: jobs in {where} are looked after")
+        finally:
+            say("not leading any more")
+
+    await leader.lead(act)
+
+
+async def _define(cluster: Cluster) -> None:
+    try:
+        await define_kinds(cluster)
+    except* Forbidden as errors:
+        who = await who_am_i(cluster)
+        raise Unavailable(
+            f"{who} may not define kinds ({errors.exceptions[0]}); ask an administrator to type: "
+            "paceline crds | kubectl apply --server-side -f -"
+        ) from errors
+
+
+async def _never_served(cluster: Cluster, seconds: float) -> tuple[str, ...]:
+    """Ask which of our kinds the cluster does not serve although it had time to."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            while await _not_served(cluster):  # noqa: ASYNC110 - nothing tells when a kind is served
+                await asyncio.sleep(POLL_SECONDS)
+    return await _not_served(cluster)
+
+
+async def _not_served(cluster: Cluster) -> tuple[str, ...]:
+    """Ask which of our kinds the cluster does not serve, by their full names."""
+    wanted: dict[str, set[str]] = {}
+    for known in own_kinds().values():
+        where = known.resource
+        wanted.setdefault(f"/apis/{where.group}/{where.version}", set()).add(where.plural)
+    lacking = []
+    for path, plurals in wanted.items():
+        try:
+            served = {str(each["name"]) for each in (await _ask(cluster, path))["resources"]}
+        except Missing:
+            served = set()
+        lacking += [f"{plural}.{path.split('/')[2]}" for plural in plurals - served]
+    return tuple(sorted(lacking))
+
+
+async def _need_namespace(cluster: Cluster, name: str) -> None:
+    """Make the namespace of the lease where it is missing."""
+    try:
+        await cluster.get(NAMESPACES, "", name)
+    except Forbidden:
+        # Who may see none cannot tell; the lease will.
+        return
+    except Missing:
+        try:
+            await cluster.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        except Exists:
+            return
+        except Forbidden as error:
+            raise Unavailable(
+                f"the lease needs the namespace {name}, which is not there; type: kubectl create namespace {name}"
+            ) from error
+
+
+def pod_token(clock: Clock, read: Read) -> Bearer:
+    """Give a token that is read again from time to time; the kubelet puts a new one in place before it runs out."""
+    token, read_at = "", 0.0
+
+    def bearer() -> str:
+        nonlocal token, read_at
+        now = clock.monotonic()
+        if not token or now - read_at > TOKEN_SECONDS:
+            token, read_at = token_in_cluster(read), now
+        return token
+
+    return bearer
+
+
+async def _ask(cluster: Cluster, path: str) -> Object:
+    async with aclosing(cluster.stream(path, {})) as parts:
+        answer: Object = json.loads(b"".join([part async for part in parts]))
+    return answer

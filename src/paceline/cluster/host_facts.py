@@ -1,0 +1,125 @@
+"""Look at this machine once: what a node agent must know before the first pod comes."""
+
+import os
+import platform
+import re
+import shutil
+import sys
+from pathlib import Path
+
+from paceline.environments.uv import cache_folder, find_uv
+from paceline.host.cgroups import PID_MAX, find_cgroups
+from paceline.node.host_info import Host
+from paceline.node.runtime.confinement import COVERED_BY_BUBBLEWRAP, MASKED, READ_ONLY
+
+# Besides /usr: where machines keep programs. Those that are links into /usr stay links.
+TOP_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+MORE_FOLDERS = ("/usr", "/opt", "/nix/store")
+# A capability, as a bit of /proc/self/status.
+SYS_ADMIN = 21
+# There where the kernel filters system calls.
+ACTIONS = Path("/proc/sys/kernel/seccomp/actions_avail")
+# How many processes and threads a container may have: enough for loaders of data with a pool of threads each, and
+# at most an eighth of what the kernel can have.
+LEAST_PIDS, PIDS_PER_CPU, PIDS_SHARE = 1024, 256, 8
+# Chooses another number, as a kubelet's podPidsLimit does.
+CHOSEN_PIDS = "PACELINE_POD_PIDS_LIMIT"
+INSTALLERS = (
+    ("apt-get", "apt-get install bubblewrap"),
+    ("dnf", "dnf install bubblewrap"),
+    ("yum", "yum install bubblewrap"),
+    ("zypper", "zypper install bubblewrap"),
+    ("pacman", "pacman -S bubblewrap"),
+    ("apk", "apk add bubblewrap"),
+)
+
+
+def look_at_host() -> Host:
+    """Say what this machine is."""
+    links = tuple((name, str(Path(name).readlink())) for name in TOP_FOLDERS if Path(name).is_symlink())
+    plain = tuple(name for name in TOP_FOLDERS if Path(name).is_dir() and not Path(name).is_symlink())
+    return Host(
+        name=node_name(platform.node()),
+        is_root=os.geteuid() == 0,
+        uid=os.geteuid(),
+        gid=os.getegid(),
+        cpus=len(os.sched_getaffinity(0)),
+        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        facts=_facts(),
+        links=links,
+        folders=(*(name for name in MORE_FOLDERS if Path(name).is_dir()), *plain),
+        python=sys.executable,
+        python_bin=str(Path(sys.executable).parent),
+        prefixes=(sys.prefix, sys.base_prefix),
+        own_folders=(str(Path(__file__).parents[2]),),
+        tools=_tools(),
+        cgroups=find_cgroups(),
+        pids_limit=pids_limit(),
+        read_only_paths=tuple(path for path in READ_ONLY if _is_ours_to_close(path)),
+        masked_files=tuple(path for path in MASKED if Path(path).exists() and not Path(path).is_dir()),
+        masked_folders=tuple(path for path in MASKED if Path(path).is_dir()),
+        has_seccomp=ACTIONS.exists(),
+        may_mount=may_mount(),
+        setpriv=shutil.which("setpriv") or "/usr/bin/setpriv",
+        install_sandbox=next((line for tool, line in INSTALLERS if shutil.which(tool)), INSTALLERS[0][1]),
+    )
+
+
+def pids_limit(pid_max: Path = PID_MAX) -> int:
+    """Return how many processes and threads a container may have on this machine."""
+    chosen = os.environ.get(CHOSEN_PIDS, "")
+    if chosen.isdecimal() and int(chosen) > 0:
+        return int(chosen)
+    wanted = max(LEAST_PIDS, PIDS_PER_CPU * (os.cpu_count() or 1))
+    return min(wanted, int(pid_max.read_text()) // PIDS_SHARE)
+
+
+def _is_ours_to_close(path: str) -> bool:
+    is_covered = path in COVERED_BY_BUBBLEWRAP and os.access(path, os.W_OK)
+    return Path(path).exists() and not is_covered
+
+
+def _tools() -> tuple[str, ...]:
+    """Find the folder of uv, which installs packages in pods."""
+    found = find_uv(cache_folder(os.environ), os.environ.get("PATH"))
+    return () if found is None else (str(Path(found).parent),)
+
+
+def may_mount(status: Path = Path("/proc/self/status")) -> bool:
+    """Tell whether this process may mount file systems."""
+    lines = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
+    return bool(int(lines.get("CapEff", "0"), 16) >> SYS_ADMIN & 1)
+
+
+def find_sandbox() -> str | None:
+    """Find bubblewrap; asked again for every container, so that installing it is enough."""
+    return shutil.which("bwrap")
+
+
+def node_name(hostname: str) -> str:
+    """Make a machine's hostname one that Kubernetes takes."""
+    label = re.sub(r"[^a-z0-9.-]+", "-", hostname.lower()).strip("-.")
+    return label[:253].strip("-.") or "node"
+
+
+def _facts() -> tuple[tuple[str, str], ...]:
+    try:
+        system = platform.freedesktop_os_release().get("PRETTY_NAME", platform.system())
+    except OSError:
+        system = platform.system()
+    machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+    return (
+        ("architecture", machine),
+        ("kernelVersion", platform.release()),
+        ("operatingSystem", platform.system().lower()),
+        ("osImage", system),
+        ("bootID", _read("/proc/sys/kernel/random/boot_id")),
+        ("machineID", _read("/etc/machine-id")),
+    )
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return ""

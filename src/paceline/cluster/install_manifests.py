@@ -1,0 +1,107 @@
+"""What a cluster is given so that our kinds live there: their definitions, and the controllers with their rights."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from paceline.apimachinery.builtin.registry import builtin_components
+from paceline.apimachinery.meta import Object
+from paceline.cluster.external_controllers import HOME, LEASE
+from paceline.cluster.rbac import Right, lease_rights, rights
+from paceline.kinds import registry
+
+ACCOUNT = "paceline-controller"
+_LABELS = {"app.kubernetes.io/name": "paceline", "app.kubernetes.io/component": "controller"}
+_RBAC = "rbac.authorization.k8s.io"
+# Who may do what with our kinds follows the roles that people have already.
+_READ, _WRITE = ("get", "list", "watch"), ("create", "delete", "deletecollection", "patch", "update")
+_ROLES = {"view": _READ, "edit": (*_READ, *_WRITE)}
+
+
+def definitions() -> tuple[Object, ...]:
+    """Give the definitions of all our kinds."""
+    return registry.crds(builtin_components())
+
+
+def controller_manifests(image: str, namespace: str = "") -> Iterator[Object]:
+    """Give everything that runs the controllers in a cluster, with exactly the rights that they use.
+
+    With a namespace they live there and look after it alone; without, after all of them.
+    """
+    home = namespace or HOME
+    if not namespace:
+        yield _manifest("v1", "Namespace", home)
+    yield _manifest("v1", "ServiceAccount", ACCOUNT, home)
+    scope = "Role" if namespace else "ClusterRole"
+    yield from _granted(scope, ACCOUNT, home, rights())
+    yield from _granted("Role", f"{ACCOUNT}-lease", home, lease_rights(LEASE))
+    if not namespace:
+        yield from _roles_of_people()
+    yield _deployment(image, home, ("--namespace", namespace) if namespace else ())
+
+
+def _granted(scope: str, name: str, home: str, wanted: Iterable[Right]) -> Iterator[Object]:
+    """Write a role and the binding that gives it to our account."""
+    where = home if scope == "Role" else ""
+    yield _manifest(f"{_RBAC}/v1", scope, name, where, rules=[right.rule() for right in wanted])
+    yield _manifest(
+        f"{_RBAC}/v1",
+        f"{scope}Binding",
+        name,
+        where,
+        roleRef={"apiGroup": _RBAC, "kind": scope, "name": name},
+        subjects=[{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": home}],
+    )
+
+
+def _roles_of_people() -> Iterator[Object]:
+    """Write roles that add our kinds to those that every cluster has: who may edit pods' owners may edit jobs."""
+    plurals: dict[str, list[str]] = {}
+    for each in definitions():
+        plurals.setdefault(str(each["spec"]["group"]), []).append(str(each["spec"]["names"]["plural"]))
+    for role, verbs in _ROLES.items():
+        rules = [Right(group=group, resources=tuple(found), verbs=verbs).rule() for group, found in plurals.items()]
+        made = _manifest(f"{_RBAC}/v1", "ClusterRole", f"paceline-{role}", rules=rules)
+        into = ("view", "edit", "admin") if role == "view" else ("edit", "admin")
+        made["metadata"]["labels"] |= {f"{_RBAC}/aggregate-to-{each}": "true" for each in into}
+        yield made
+
+
+def _deployment(image: str, home: str, args: tuple[str, ...]) -> Object:
+    container = {
+        "name": "controller",
+        "image": image,
+        "command": ["paceline", "controller", *args],
+        "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "1Gi"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+        },
+    }
+    pod = {
+        "serviceAccountName": ACCOUNT,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": 65532,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [container],
+    }
+    return _manifest(
+        "apps/v1",
+        "Deployment",
+        ACCOUNT,
+        home,
+        spec={
+            # One leads, the other waits for its lease.
+            "replicas": 2,
+            "selector": {"matchLabels": dict(_LABELS)},
+            "template": {"metadata": {"labels": dict(_LABELS)}, "spec": pod},
+        },
+    )
+
+
+def _manifest(api_version: str, kind: str, name: str, namespace: str = "", **rest: Any) -> Object:
+    where = {"namespace": namespace} if namespace else {}
+    metadata = {"name": name, **where, "labels": dict(_LABELS)}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **rest}

@@ -1,0 +1,207 @@
+"""`python -m paceline.cluster.node_agent HOME [FILES]`: the node agent's process; it ends when its standard input does.
+
+On its standard output it says that it is ready, or why it is not.
+"""
+
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import uvloop
+
+from paceline.client.event_recorder import Recorder
+from paceline.client.http.cluster import HttpCluster
+from paceline.client.rest_config import from_json
+from paceline.cluster.config.devices import chosen_devices
+from paceline.cluster.config.image_map import chosen_images, chosen_recipes
+from paceline.cluster.config.log_retention import chosen_policy
+from paceline.cluster.daemon import last_port, recall
+from paceline.cluster.host_facts import find_sandbox, look_at_host
+from paceline.cluster.logs import known, say_to_stderr
+from paceline.cluster.signals import until_told
+from paceline.environments.build_queue import RealWorkshop
+from paceline.environments.builder import environments
+from paceline.environments.uv import cache_folder
+from paceline.errors import PacelineError, Unavailable
+from paceline.host.asgi_server import serve, unix_socket
+from paceline.host.cluster_clock import open_clock
+from paceline.host.container_exec import Commands
+from paceline.host.device_discovery import find_supplies
+from paceline.host.effects import GC_THRESHOLD, OneThread, Threads, give_back, real_world
+from paceline.host.home_protection import be_spared_by_oom, close_home, private_folders, sweep_memory
+from paceline.host.lockfile import READY, hold
+from paceline.host.mounts import RealMounts
+from paceline.host.network.listening_sockets import Listeners
+from paceline.host.network.pod_bridge import pod_network
+from paceline.host.network.tcp_proxy import OpenPorts
+from paceline.host.open_files import raise_open_files
+from paceline.host.proc_stats import measure
+from paceline.host.shim_processes import RealProcesses
+from paceline.node.agent import EVENTS_AT_ONCE, Agent
+from paceline.node.host_info import Folders, Host
+from paceline.node.network.service_proxy import Entrances
+from paceline.node.server.api import Machine, make_app, make_doors
+from paceline.node.server.stats import Stats
+from paceline.node.volumes.stats import Filling
+from paceline.settings import Settings
+
+log = logging.getLogger(__name__)
+
+# What pods leave is put away side by side: a disk makes several files last in the time of one.
+FILE_THREADS = 4
+
+
+def main() -> int:
+    """Run until told to stop or until the control process is gone; known errors are one line each."""
+    settings = recall(Path(sys.argv[1]))
+    say_to_stderr("agent", settings.log)
+    gc.set_threshold(GC_THRESHOLD, 50, 50)
+    be_spared_by_oom()
+    soft = raise_open_files()
+    open_files = int(sys.argv[2]) if len(sys.argv) > 2 else soft
+    failed = ""
+    try:
+        settings.agent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        close_home(settings)
+        sweep_memory()
+        with hold(settings.agent_lock):
+            uvloop.run(_until_told(settings, open_files))
+    except* PacelineError as errors:
+        failed = "; ".join(known(errors))
+    if failed:
+        log.error("%s", failed)
+        _answer(failed)
+    return 1 if failed else 0
+
+
+def _answer(text: str) -> None:
+    # The control process may have gone by now.
+    with contextlib.suppress(BrokenPipeError):
+        os.write(sys.stdout.fileno(), f"{text}\n".encode())
+
+
+async def _until_told(settings: Settings, open_files: int) -> None:
+    told = asyncio.Event()
+    asyncio.get_running_loop().add_reader(sys.stdin.fileno(), _read_on, told)
+    await until_told(_run_agent(settings, open_files), told)
+
+
+def _read_on(told: asyncio.Event) -> None:
+    """Notice that the control process, whose end of the pipe this is, has gone."""
+    if not os.read(sys.stdin.fileno(), 4096):
+        asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
+        told.set()
+
+
+async def _run_agent(settings: Settings, open_files: int) -> None:
+    access = from_json(settings.agent_access, Path.read_bytes)
+    if access is None:
+        raise Unavailable(f"{settings.agent_access} is damaged; `paceline up` writes it anew")
+    world = real_world()
+    clock = open_clock(settings.clock, world)
+    processes = RealProcesses(mark=str(settings.home), clock_offset=clock.offset, open_files=open_files)
+    world = replace(world, clock=clock, processes=processes)
+    network, networks = pod_network(settings)
+    network = replace(network, api_port=last_port(settings))
+    if networks is not None:
+        await networks.find()
+    workshop = RealWorkshop(place=environments(os.environ), recipes=chosen_recipes(settings), clock=world.clock)
+    # By the lane that is kept for it, where no certificate is needed.
+    access = replace(access, server=access.server.replace("https://", "http://", 1))
+    async with HttpCluster(access, world.chance, socket=settings.agent_lane) as cluster, asyncio.TaskGroup() as group:
+        agent = Agent(
+            cluster=cluster,
+            world=world,
+            blocking=Threads("files", FILE_THREADS),
+            recorder=Recorder(cluster, world.clock, component="paceline-agent", at_once=EVENTS_AT_ONCE),
+            host=_host(settings),
+            folders=Folders(root=settings.agent),
+            images=chosen_images(settings),
+            find_sandbox=find_sandbox,
+            workshop=workshop,
+            keeping=chosen_policy(settings),
+            command=Commands(processes=processes).run,
+            network=network,
+            networks=networks,
+            mounts=RealMounts(root=Folders(root=settings.agent).mounts),
+        )
+        machine = _machine(agent, processes)
+        ready, started = asyncio.Event(), asyncio.Event()
+        group.create_task(workshop.run())
+        group.create_task(agent.run(ready))
+        await ready.wait()
+        group.create_task(machine.stats.run())
+        if machine.stats.filling is not None:
+            group.create_task(machine.stats.filling.run())
+        if networks is not None:
+            group.create_task(networks.run())
+        group.create_task(
+            serve(make_app(agent, machine), unix_socket(settings.agent_socket), tls=None, started=started)
+        )
+        await started.wait()
+        group.create_task(_entrances(agent, machine, OpenPorts(address=settings.external_address, group=group)).run())
+        give_back()
+        _answer(READY)
+
+
+def _entrances(agent: Agent, machine: Machine, ports: OpenPorts) -> Entrances:
+    """Let services be reached from outside, by the same way that the API server takes to pods."""
+    return Entrances(
+        cluster=agent.cluster,
+        chance=agent.world.chance,
+        recorder=agent.recorder,
+        address=ports.address,
+        ports=ports,
+        pods=agent.pods.cache,
+        way_to=make_doors(agent, machine).way_to,
+    )
+
+
+def _host(settings: Settings) -> Host:
+    """Look at the machine, with what people chose for it."""
+    supplies = find_supplies(chosen_devices(settings))
+    disk = shutil.disk_usage(settings.home).total
+    return replace(
+        look_at_host(),
+        supplies=supplies,
+        has_sandbox=settings.has_sandbox,
+        disk_bytes=disk,
+        private_folders=private_folders(settings, cache_folder(os.environ)),
+    )
+
+
+def _filling(agent: Agent) -> Filling:
+    """Measure claims on a thread of its own: to add up a large one takes long."""
+    return Filling(
+        files=agent.world.files,
+        clock=agent.world.clock,
+        blocking=OneThread("sizes"),
+        claims=agent.starter.claims,
+        volumes=agent.starter.volumes,
+    )
+
+
+def _machine(agent: Agent, processes: RealProcesses) -> Machine:
+    """Give the agent's API its hands and eyes."""
+    # A thread of its own: looking at the machine must not wait for a folder that takes long to remove.
+    blocking = OneThread("eyes")
+    stats = Stats(
+        world=agent.world,
+        host=agent.host,
+        folders=agent.folders,
+        pods=agent.pods.cache,
+        measure=measure,
+        blocking=blocking,
+        filling=_filling(agent),
+    )
+    return Machine(run=Commands(processes=processes).run, listens=Listeners(blocking).listens, stats=stats)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

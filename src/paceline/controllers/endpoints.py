@@ -1,0 +1,166 @@
+"""Where services lead: keeps the addresses of the pods behind every service. A real cluster has its own for this."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from paceline.apimachinery.meta import Key, Object, is_deleting, key_of, labels_of, namespace_of, uid_of
+from paceline.client.informer import Informer
+from paceline.client.interface import ENDPOINTS, SERVICES, SLICES, Change, Cluster, Collection, Select
+from paceline.client.workqueue import WorkQueue, run
+from paceline.effects import Chance
+from paceline.errors import Exists, Forbidden, Missing
+from paceline.plan.endpoints import (
+    MANAGED_BY,
+    MANAGER,
+    OLD_MANAGED_BY,
+    SERVICE_NAME,
+    endpoints_of,
+    is_led,
+    selects,
+    slices_of,
+)
+
+# Members come up one after the other: what happens in this time is written once.
+TOGETHER_SECONDS = 0.2
+SELECTOR, LABEL, SERVICE = "selector", "label", "service"
+
+
+@dataclass(slots=True, kw_only=True)
+class Endpoints:
+    """Follows services and pods, and writes where each service leads."""
+
+    cluster: Cluster
+    chance: Chance
+    # Run by whoever made it, as others look at pods too.
+    pods: Informer
+    queue: WorkQueue[Key] = field(init=False)
+    _services: Informer = field(init=False)
+    # Only those that are written here are followed.
+    _endpoints: Informer = field(init=False)
+    _slices: Informer = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Set up the caches; nothing runs before `run`."""
+        self.queue = WorkQueue(self.chance)
+        self._services = Informer(self.cluster, SERVICES, chance=self.chance, on_change=self._service_changed)
+        self.pods.cache.listen(self._pod_changed)
+        old, new = (Select(labels=f"{label}={MANAGER}") for label in (OLD_MANAGED_BY, MANAGED_BY))
+        self._endpoints = Informer(
+            self.cluster, ENDPOINTS, select=old, chance=self.chance, on_change=self._endpoints_changed
+        )
+        self._slices = Informer(self.cluster, SLICES, select=new, chance=self.chance, on_change=self._slice_changed)
+        # So that a change costs as much as it changes, however many services and pods there are.
+        self._services.cache.index(SELECTOR, lambda service: label_words(service, selector_of(service))[:1])
+        self.pods.cache.index(LABEL, lambda pod: label_words(pod, labels_of(pod)))
+        self._slices.cache.index(SERVICE, lambda piece: (_service_of(piece),))
+
+    async def run(self, synced: asyncio.Event) -> None:
+        """Work until cancelled; `synced` is set once every cache has been filled."""
+        informers = (self._services, self._endpoints, self._slices)
+        async with asyncio.TaskGroup() as group:
+            for informer in informers:
+                group.create_task(informer.run())
+            for informer in (*informers, self.pods):
+                await informer.has_synced.wait()
+            synced.set()
+            await run(self.queue, self.reconcile, workers=1)
+
+    async def reconcile(self, key: Key) -> None:
+        """Write where one service leads; what leads nowhere any more goes."""
+        service = self._services.cache.get(key)
+        wanted: dict[Key, Object] = {}
+        slices: dict[Key, Object] = {}
+        if service is not None and is_led(service) and not is_deleting(service):
+            pods = self._pods_like(service)
+            made = endpoints_of(service, pods)
+            wanted = {key_of(made): made}
+            slices = {key_of(each): each for each in slices_of(service, pods)}
+        there = {key: self._endpoints.cache[key]} if key in self._endpoints.cache else {}
+        try:
+            await self._write(ENDPOINTS, self._endpoints, wanted=wanted, there=there)
+            await self._write(SLICES, self._slices, wanted=slices, there=self._slices_of(key))
+        except (Missing, Forbidden):
+            # The namespace is on its way out, or what was read has gone: its end is told and looked at.
+            return
+
+    def _slices_of(self, key: Key) -> dict[Key, Object]:
+        return {key_of(each): each for each in self._slices.cache.having(SERVICE, key)}
+
+    def _pods_like(self, service: Object) -> tuple[Object, ...]:
+        """Give the pods that have the rarest of the labels by which a service selects, in the order of their names."""
+        cache, words = self.pods.cache, label_words(service, selector_of(service))
+        rarest = min(words, key=lambda word: cache.count(LABEL, word))
+        return tuple(sorted(cache.having(LABEL, rarest), key=key_of))
+
+    async def _write(
+        self, where: Collection, informer: Informer, *, wanted: dict[Key, Object], there: dict[Key, Object]
+    ) -> None:
+        for key, obj in there.items():
+            if key not in wanted:
+                await self._delete(where, obj)
+        for key, obj in wanted.items():
+            known = there.get(key)
+            if known is None:
+                await self._make(where, informer, obj)
+            elif not _says(known, obj):
+                kept = {**known["metadata"], "labels": obj["metadata"]["labels"]}
+                informer.observe(await self.cluster.replace(where, {**known, **obj, "metadata": kept}))
+
+    async def _make(self, where: Collection, informer: Informer, obj: Object) -> None:
+        try:
+            informer.observe(await self.cluster.create(where, obj))
+        except Exists:
+            # Ours, and not heard of yet: it is looked at when it is. Or somebody else's, who then knows better.
+            return
+
+    async def _delete(self, where: Collection, obj: Object) -> None:
+        try:
+            await self.cluster.delete(where, key_of(obj), {"preconditions": {"uid": uid_of(obj)}})
+        except Missing:
+            return
+
+    def _service_changed(self, _change: Change, old: Object | None, new: Object | None) -> None:
+        self.queue.add(key_of(new or old or {}))
+
+    def _pod_changed(self, _change: Change, old: Object | None, new: Object | None) -> None:
+        for pod in (old, new):
+            for word in label_words(pod, labels_of(pod)) if pod is not None else ():
+                for service in self._services.cache.having(SELECTOR, word):
+                    if pod is not None and selects(service, pod):
+                        self.queue.add_after(key_of(service), TOGETHER_SECONDS)
+
+    def _endpoints_changed(self, _change: Change, old: Object | None, new: Object | None) -> None:
+        self._look_again(key_of(new or old or {}), is_gone=new is None)
+
+    def _slice_changed(self, _change: Change, old: Object | None, new: Object | None) -> None:
+        self._look_again(_service_of(new or old or {}), is_gone=new is None)
+
+    def _look_again(self, key: Key, *, is_gone: bool) -> None:
+        """Look at a service at once, but not after a deletion: it may be going itself, and its end not told yet."""
+        if is_gone:
+            self.queue.add_after(key, TOGETHER_SECONDS)
+        else:
+            self.queue.add(key)
+
+
+def label_words(obj: Object, labels: Mapping[str, str]) -> tuple[tuple[str, str, str], ...]:
+    """Spell labels as words of an index: they mean something within their namespace."""
+    return tuple((namespace_of(obj), name, value) for name, value in labels.items())
+
+
+def selector_of(service: Object) -> Mapping[str, str]:
+    """Give the labels by which a service selects pods."""
+    found: Mapping[str, str] = (service.get("spec") or {}).get("selector") or {}
+    return found
+
+
+def _service_of(piece: Object) -> Key:
+    return namespace_of(piece), labels_of(piece).get(SERVICE_NAME, "")
+
+
+def _says(known: Object, wanted: Object) -> bool:
+    """Tell whether an object says what is wanted; it may say more."""
+    if labels_of(known) != labels_of(wanted):
+        return False
+    return all((known.get(part) or []) == (wanted.get(part) or []) for part in ("subsets", "endpoints", "ports"))

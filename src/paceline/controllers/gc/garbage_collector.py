@@ -1,0 +1,201 @@
+"""Owner cleanup: what a gone object owned goes too. A real cluster has its own; the embedded one has this."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from paceline.apimachinery.meta import Object, is_deleting, key_of, revision_of, uid_of
+from paceline.client.event_recorder import Recorder
+from paceline.client.interface import Cluster, Collection
+from paceline.client.workqueue import WorkQueue, run
+from paceline.controllers.gc.metadata_informers import Following
+from paceline.controllers.gc.owner_graph import Item, Ties
+from paceline.effects import Chance
+from paceline.errors import Busy, Missing
+from paceline.plan import garbage_collection
+from paceline.plan.garbage_collection import Standing, owners_of
+
+WORKERS = 4
+
+
+@dataclass(slots=True, kw_only=True)
+class Owners:
+    """Deletes what is owned only by objects that are gone; tells them apart by uid, never by name."""
+
+    cluster: Cluster
+    chance: Chance
+    recorder: Recorder
+    queue: WorkQueue[Item] = field(init=False)
+    following: Following = field(init=False)
+    _ties: Ties = field(default_factory=Ties)
+    # What names an owner of a kind that nobody serves; a definition may come.
+    _unclear: dict[Item, None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Set up the caches; nothing runs before `run`."""
+        self.queue = WorkQueue(self.chance)
+        self.following = Following(
+            cluster=self.cluster,
+            chance=self.chance,
+            on_change=self._changed,
+            on_lost=self._lost,
+            on_kinds=self._look_again,
+        )
+
+    async def run(self, synced: asyncio.Event) -> None:
+        """Work until cancelled; `synced` is set once every kind has been read."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.following.run(synced))
+            await synced.wait()
+            await run(self.queue, self.reconcile, workers=WORKERS)
+
+    async def reconcile(self, item: Item) -> None:
+        """Delete one object if every owner it names is gone; if it waits for what it owns, see to that."""
+        found = self.following.get(item.where, item.key)
+        if found is None:
+            return
+        if garbage_collection.is_orphaning(found):
+            await self._set_free(item, found)
+        elif garbage_collection.is_draining(found):
+            await self._drain(item, found)
+        elif owners_of(found) and not is_deleting(found):
+            await self._judge(item, found)
+
+    async def _judge(self, item: Item, obj: Object) -> None:
+        """Do to an owned object what follows from how its owners stand."""
+        standings = [await self._standing(item, owner) for owner in owners_of(obj)]
+        if Standing.UNKNOWN in standings:
+            self._unclear[item] = None
+        dependents = [found for each in self._dependents(item, obj) if (found := self._get(each)) is not None]
+        step = garbage_collection.decide(
+            obj,
+            standings,
+            has_dependents=bool(dependents),
+            is_in_circle=any(garbage_collection.is_draining(each) for each in dependents),
+        )
+        await self._tell_astray(item, obj)
+        if step.owners is not None:
+            obj = await self._patch(item, obj, ownerReferences=step.owners) or obj
+        if step.policy:
+            await self._delete(item, obj, step.policy)
+
+    async def _standing(self, item: Item, owner: Object) -> Standing:
+        """Say how an owner stands; what was never seen is asked for, for it may be new."""
+        uid, where = str(owner.get("uid")), self._where(owner)
+        if where is None:
+            return Standing.GONE if self._ties.has_ended(uid) else Standing.UNKNOWN
+        if where.namespaced and not item.namespace:
+            # What is in no namespace cannot say where its owner is.
+            return Standing.UNKNOWN
+        if self._ties.has_ended(uid):
+            return Standing.GONE
+        meant = Item(where, item.namespace if where.namespaced else "", str(owner.get("name")))
+        seen = self._ties.find(uid)
+        found = self._get(seen) if seen is not None and _is_same(seen, meant) else None
+        if found is None:
+            try:
+                found = await self.cluster.get(where, *meant.key)
+            except Missing:
+                return Standing.GONE
+        return garbage_collection.standing_of(found) if uid_of(found) == uid else Standing.GONE
+
+    async def _tell_astray(self, item: Item, obj: Object) -> None:
+        """Warn of owners that are in another namespace, where they own nothing."""
+        for owner in owners_of(obj):
+            seen, where = self._ties.find(str(owner.get("uid"))), self._where(owner)
+            is_lost = where is not None and where.namespaced and not item.namespace
+            if is_lost or (seen is not None and not seen.may_own(item)):
+                told = f"[{owner.get('apiVersion')}/{owner.get('kind')}, namespace: {item.namespace}"
+                told = f"{told}, name: {owner.get('name')}, uid: {owner.get('uid')}]"
+                said = f'ownerRef {told} does not exist in namespace "{item.namespace}"'
+                about = {**obj, **self._head(item.where)}
+                await self.recorder.record(about, "OwnerRefInvalidNamespace", message=said, is_warning=True)
+
+    async def _drain(self, item: Item, owner: Object) -> None:
+        """Have what an object owns go before it does."""
+        is_blocked = False
+        for each in self._dependents(item, owner):
+            owned = self._get(each)
+            if owned is not None:
+                is_blocked |= garbage_collection.blocks(owned, owner)
+                if not is_deleting(owned):
+                    self.queue.add(each)
+        # The last of them to go brings the owner back here.
+        if not is_blocked:
+            await self._patch(item, owner, finalizers=garbage_collection.let_go(owner))
+
+    async def _set_free(self, item: Item, owner: Object) -> None:
+        """Take an object that goes out of the owners of all it owns, then let it go."""
+        if not self.following.has_seen_all:
+            raise Busy(f"what {item.name!r} owns is not all known yet")
+        for each in self._dependents(item, owner):
+            owned = self._get(each)
+            if owned is not None:
+                await self._patch(each, owned, ownerReferences=garbage_collection.freed(owned, owner))
+        await self._patch(item, owner, finalizers=garbage_collection.let_go(owner))
+
+    async def _patch(self, item: Item, obj: Object, **metadata: object) -> Object | None:
+        """Change metadata if the object is still as it was seen; None when it has gone."""
+        guarded = {"metadata": {"resourceVersion": revision_of(obj), "uid": uid_of(obj), **metadata}}
+        try:
+            return await self.cluster.patch(item.where, item.key, guarded)
+        except Missing:
+            return None
+
+    async def _delete(self, item: Item, obj: Object, policy: str) -> None:
+        # Also of that revision: somebody may have given it another owner meanwhile.
+        meant = {"uid": uid_of(obj), "resourceVersion": revision_of(obj)}
+        try:
+            await self.cluster.delete(item.where, item.key, {"preconditions": meant, "propagationPolicy": policy})
+        except Missing:
+            return
+
+    def _get(self, item: Item) -> Object | None:
+        return self.following.get(item.where, item.key)
+
+    def _where(self, owner: Object) -> Collection | None:
+        return self.following.served.by_kind.get((str(owner.get("apiVersion")), str(owner.get("kind"))))
+
+    def _head(self, where: Collection) -> Object:
+        kind = self.following.served.names.get(where, "")
+        return {"apiVersion": f"{where.group}/{where.version}".lstrip("/"), "kind": kind}
+
+    def _dependents(self, item: Item, owner: Object) -> tuple[Item, ...]:
+        return tuple(each for each in self._ties.owned(uid_of(owner)) if each != item and item.may_own(each))
+
+    def _changed(self, where: Collection, old: Object | None, new: Object | None) -> None:
+        item = Item(where, *key_of(new or old or {}))
+        self._ties.note(item, old, new)
+        if new is None:
+            self._ended(uid_of(old or {}))
+        if owners_of(old) != owners_of(new):
+            # An owner may have waited for this.
+            self._look_at_owners(old)
+            self.queue.add(item)
+        elif new is not None and is_deleting(new):
+            self.queue.add(item)
+
+    def _lost(self, where: Collection, old: Object | None, new: Object | None) -> None:
+        """Forget an object that is out of sight; it may still be there."""
+        self._ties.note(Item(where, *key_of(old or {})), old, new)
+
+    def _ended(self, uid: str) -> None:
+        self._ties.end(uid)
+        for each in self._ties.owned(uid):
+            self.queue.add(each)
+
+    def _look_at_owners(self, obj: Object | None) -> None:
+        for owner in owners_of(obj):
+            found = self._ties.find(str(owner.get("uid")))
+            if found is not None:
+                self.queue.add(found)
+
+    def _look_again(self) -> None:
+        unclear, self._unclear = self._unclear, {}
+        for item in unclear:
+            self.queue.add(item)
+
+
+def _is_same(seen: Item, meant: Item) -> bool:
+    """Tell whether two are one object; its kind may be read in another version."""
+    group = (meant.where.group, meant.where.plural)
+    return seen.key == meant.key and (seen.where.group, seen.where.plural) == group

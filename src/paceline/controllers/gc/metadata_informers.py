@@ -1,0 +1,160 @@
+"""Follow the metadata of every kind that a cluster serves, as kinds come and go."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from paceline.apimachinery.meta import Object, name_of
+from paceline.client.backoff import Backoff
+from paceline.client.cache import Handler
+from paceline.client.informer import Informer
+from paceline.client.interface import CRDS, Change, Cluster, Collection, Select
+from paceline.controllers.gc.api_discovery import Served, ask_kinds
+from paceline.effects import Chance
+from paceline.errors import PacelineError
+
+log = logging.getLogger(__name__)
+
+# Told (where, old, new); `new` is None once an object has gone.
+Told = Callable[[Collection, Object | None, Object | None], None]
+
+# What can be listed, watched and deleted, but for events: they come by the thousand and own nothing.
+NEEDED = ("delete", "list", "watch")
+LEFT_OUT = frozenset({("", "events"), ("events.k8s.io", "events")})
+# A definition is stored a moment before its kind is served.
+AGAIN = Backoff(first_seconds=0.5, most_seconds=60.0)
+_TIES = Select(only_ties=True)
+_DEFINITIONS = (CRDS.group, CRDS.plural)
+_NOTHING = Served(by_kind={}, names={}, verbs={})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Followed:
+    """One kind that is followed."""
+
+    where: Collection
+    informer: Informer
+    task: asyncio.Task[None]
+
+
+@dataclass(slots=True, kw_only=True)
+class Following:
+    """Caches of all kinds, without content. Which kinds there are is asked again whenever a definition changes."""
+
+    cluster: Cluster
+    chance: Chance
+    on_change: Told
+    # Called with an object that is only out of sight: its kind is not served as before.
+    on_lost: Told
+    # Called after other kinds have been found.
+    on_kinds: Callable[[], None]
+    served: Served = _NOTHING
+    _kinds: dict[tuple[str, str], Followed] = field(default_factory=dict)
+    _has_news: asyncio.Event = field(default_factory=asyncio.Event)
+    # Kinds whose definition has gone, and with it all their objects.
+    _undefined: set[tuple[str, str]] = field(default_factory=set)
+
+    async def run(self, synced: asyncio.Event) -> None:
+        """Follow until cancelled; `synced` is set once every kind there was at first has been read."""
+        async with asyncio.TaskGroup() as group:
+            syncing, failures = False, 0
+            while True:
+                self._has_news.clear()
+                has_looked = await self._look(group)
+                if has_looked and not syncing:
+                    syncing = True
+                    group.create_task(self._sync(synced))
+                failures = 0 if has_looked and not self._is_behind() else failures + 1
+                await self._wait(failures)
+
+    def get(self, where: Collection, key: tuple[str, str]) -> Object | None:
+        """Give the metadata of an object as it was last seen."""
+        kind = self._kinds.get((where.group, where.plural))
+        return kind.informer.cache.get(key) if kind is not None else None
+
+    @property
+    def has_seen_all(self) -> bool:
+        """Tell whether every kind that is followed has been read."""
+        return all(kind.informer.has_synced.is_set() for kind in self._kinds.values())
+
+    async def _sync(self, synced: asyncio.Event) -> None:
+        for kind in tuple(self._kinds.values()):
+            await kind.informer.has_synced.wait()
+        synced.set()
+
+    async def _wait(self, failures: int) -> None:
+        """Wait for news of definitions, or, if something is amiss, for a while."""
+        pause = AGAIN.pause(failures, self.chance) if failures else None
+        try:
+            await asyncio.wait_for(self._has_news.wait(), pause)
+        except TimeoutError:
+            return
+
+    async def _look(self, group: asyncio.TaskGroup) -> bool:
+        """Follow what is served now; False when the cluster does not say."""
+        try:
+            self.served = await ask_kinds(self.cluster)
+        except PacelineError as error:
+            log.warning("cannot ask which kinds there are", extra={"reason": error.reason, "error": str(error)})
+            return False
+        wanted = {(where.group, where.plural): where for where in self.served.able(*NEEDED)}
+        for name in LEFT_OUT:
+            wanted.pop(name, None)
+        versions = set(self.served.by_kind.values())
+        for name, kind in tuple(self._kinds.items()):
+            # A version that is still served is as good as the one that is preferred by now.
+            if name not in wanted or kind.where not in versions:
+                self._stop(name)
+        for name, where in wanted.items():
+            if name not in self._kinds:
+                self._start(where, group)
+        self.on_kinds()
+        return True
+
+    def _is_behind(self) -> bool:
+        """Tell whether there is a definition whose kind is not served yet."""
+        definitions = self._kinds.get(_DEFINITIONS)
+        known = {(where.group, where.plural) for where in self.served.verbs}
+        return definitions is not None and any(_defined(name) not in known for _, name in definitions.informer.cache)
+
+    def _start(self, where: Collection, group: asyncio.TaskGroup) -> None:
+        informer = Informer(self.cluster, where, select=_TIES, chance=self.chance, on_change=self._teller(where))
+        task = group.create_task(informer.run(), name=f"follow {where.plural}")
+        self._kinds[where.group, where.plural] = Followed(where=where, informer=informer, task=task)
+
+    def _stop(self, name: tuple[str, str]) -> None:
+        kind, is_undefined = self._kinds.pop(name), name in self._undefined
+        self._undefined.discard(name)
+        kind.task.cancel()
+        # Nobody is to wait for what does not come.
+        kind.informer.has_synced.set()
+        tell = self.on_change if is_undefined else self.on_lost
+        for obj in tuple(kind.informer.cache.values()):
+            tell(kind.where, obj, None)
+
+    def _teller(self, where: Collection) -> Handler:
+        is_definition = (where.group, where.plural) == _DEFINITIONS
+
+        def tell(_change: Change, old: Object | None, new: Object | None) -> None:
+            self.on_change(where, old, new)
+            if is_definition:
+                self._defining(old, new)
+
+        return tell
+
+    def _defining(self, old: Object | None, new: Object | None) -> None:
+        name = _defined(name_of(new or old or {}))
+        if new is None:
+            self._undefined.add(name)
+        else:
+            self._undefined.discard(name)
+        # At the start most definitions are of kinds that are followed already.
+        if old is not None or name not in self._kinds:
+            self._has_news.set()
+
+
+def _defined(name: str) -> tuple[str, str]:
+    """Give group and plural of the kind that a definition of this name defines."""
+    plural, _, group = name.partition(".")
+    return group, plural

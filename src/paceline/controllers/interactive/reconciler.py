@@ -1,0 +1,326 @@
+"""The controller of TensorBoards and Notebooks: one pod each, while somebody may want to look into it."""
+
+import asyncio
+from collections.abc import Callable, Container, Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from paceline.apimachinery.meta import (
+    Key,
+    Object,
+    annotations_of,
+    controller_of,
+    is_deleting,
+    key_of,
+    labels_of,
+    name_of,
+    namespace_of,
+    owned_by,
+    uid_of,
+)
+from paceline.apimachinery.timestamps import from_wire
+from paceline.apimachinery.untrusted import foreign
+from paceline.client.cache import Handler
+from paceline.client.event_recorder import Recorder
+from paceline.client.informer import Informer
+from paceline.client.interface import PODS, SECRETS, SERVICES, SLICES, Change, Cluster, Collection, Select
+from paceline.client.workqueue import WorkQueue, run
+from paceline.controllers.job.snapshot import why_of
+from paceline.effects import Chance, Clock
+from paceline.errors import Conflict, Exists, Forbidden, Invalid, Malformed, Missing
+from paceline.kinds import registry
+from paceline.kinds.kind_types import VERSION, ServiceKind
+from paceline.model import well_known_labels
+from paceline.model.interactive import Window, service_name
+from paceline.model.interactive_status import ServiceStatus
+from paceline.plan.interactive.decide import ServicePlan, ServicePod, ServiceSeen, Use, decide, refused
+from paceline.plan.interactive.external_url import HIGH, address_of, type_of
+from paceline.plan.interactive.manifests import DIGEST, door_manifest, pod_manifest, token_manifest
+from paceline.plan.job.view import PodPhase
+
+# (plural, namespace, name): which one of which kind.
+ServiceKey = tuple[str, str, str]
+
+WORKERS = 2
+AGAIN_SECONDS = 60.0
+KINDS = {kind.plural: kind for kind in registry.SERVICES}
+COMPONENTS = ",".join(kind.kind.lower() for kind in registry.SERVICES)
+
+
+class Visits(Protocol):
+    """Counts the requests that are passed on to services."""
+
+    def used(self, namespace: str, service: str) -> datetime | None:
+        """Tell when the last one was, or that one is under way."""
+        ...
+
+    def opened(self, namespace: str, service: str) -> datetime | None:
+        """Tell when a page was last opened."""
+        ...
+
+    def listen(self, hear: Callable[[str, str], None]) -> None:
+        """Tell of visits, not of every one when they are many."""
+        ...
+
+
+def collection_of(kind: ServiceKind) -> Collection:
+    """Say where the services of a kind lie."""
+    return Collection(group=kind.group, version=VERSION, plural=kind.plural)
+
+
+@dataclass(slots=True, kw_only=True)
+class Services:
+    """Follows TensorBoards, Notebooks and what was made for them, and moves each on by one plan at a time."""
+
+    cluster: Cluster
+    clock: Clock
+    chance: Chance
+    recorder: Recorder
+    # The one namespace that is looked after; all of them when it is empty.
+    namespace: str = ""
+    # Makes a token that nobody can guess.
+    token: Callable[[], str]
+    # None where requests are not counted: nothing is called idle then but what says so itself.
+    visits: Visits | None = None
+    # Where the high ports of services listen; none: wherever a pod's node is.
+    node_address: str = ""
+    queue: WorkQueue[ServiceKey] = field(init=False)
+    _plurals: dict[tuple[str, str], str] = field(init=False)
+    _services: dict[str, Informer] = field(init=False)
+    _pods: Informer = field(init=False)
+    _doors: Informer = field(init=False)
+    # Where the doors lead: nobody comes in before they lead to the pod.
+    _ways: Informer = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Set up the caches; nothing runs before `run`."""
+        self.queue = WorkQueue(self.chance)
+        self._plurals = {(f"{kind.group}/{VERSION}", kind.kind): kind.plural for kind in KINDS.values()}
+        self._services = {
+            kind.plural: Informer(
+                self.cluster,
+                collection_of(kind),
+                select=Select(namespace=self.namespace),
+                chance=self.chance,
+                on_change=self._changed(kind.plural),
+            )
+            for kind in KINDS.values()
+        }
+        ours = Select(namespace=self.namespace, labels=f"{well_known_labels.COMPONENT} in ({COMPONENTS})")
+        self._pods, self._doors = (
+            Informer(self.cluster, where, select=ours, chance=self.chance, on_change=self._owned_changed)
+            for where in (PODS, SERVICES)
+        )
+        self._ways = Informer(self.cluster, SLICES, select=ours, chance=self.chance, on_change=self._way_changed)
+        if self.visits is not None:
+            self.visits.listen(self._visited)
+
+    async def run(self, synced: asyncio.Event) -> None:
+        """Work until cancelled; `synced` is set once every cache has been filled."""
+        informers = (*self._services.values(), self._pods, self._doors, self._ways)
+        async with asyncio.TaskGroup() as group:
+            for informer in informers:
+                group.create_task(informer.run())
+            for informer in informers:
+                await informer.has_synced.wait()
+            synced.set()
+            await run(self.queue, self.reconcile, workers=WORKERS)
+
+    async def reconcile(self, key: ServiceKey) -> None:
+        """Look at one, decide, carry out, and say when to look again."""
+        plural, namespace, name = key
+        service = self._services[plural].cache.get((namespace, name))
+        if service is None or is_deleting(service):
+            return
+        try:
+            seen = self._look(service)
+            plan = decide(seen, self.clock.now())
+            await self._carry_out(service, seen, plan)
+        except Invalid as error:
+            await self._refuse(service, str(error))
+            return
+        except Forbidden as error:
+            # A quota, perhaps: what is too much now need not be so for ever.
+            await self._refuse(service, str(error))
+            self.queue.add_after(key, AGAIN_SECONDS)
+            return
+        except Missing:
+            # It went while the plan was made, and what was made for it goes too.
+            return
+        except Malformed as error:
+            # Whoever wrote it must mend it; what runs goes on.
+            await self.recorder.record(service, "Unreadable", message=str(error), is_warning=True)
+            return
+        if plan.wake_at is not None:
+            pause = (plan.wake_at - self.clock.now()).total_seconds()
+            self.queue.add_after(key, max(pause, 0.0))
+
+    def _look(self, service: Object) -> ServiceSeen:
+        # Not among what may be misread: a spec without faults can be expanded, or the kind is broken.
+        return self._around(service, registry.expand_service(service))
+
+    @foreign
+    def _around(self, service: Object, window: Window) -> ServiceSeen:
+        """Read what others wrote on a service and on what is its own; Malformed when nobody can."""
+        doors = [door for door in self._doors.owned(uid_of(service)) if name_of(door) == window.service]
+        reached = {uid for door in doors for way in self._ways.owned(uid_of(door)) for uid in led_to(way)}
+        pods = self._pods.owned(uid_of(service))
+        return ServiceSeen(
+            window=window,
+            status=ServiceStatus.from_wire(service.get("status") or {}),
+            pods=tuple(pod_seen(pod, reached) for pod in pods),
+            has_door=bool(doors),
+            door_type=type_of(doors[0]) if doors else window.service_type,
+            address=address_of(doors[0], self._node(doors[0], pods)) if doors else "",
+            generation=int(service["metadata"].get("generation", 1)),
+            use=self._use(service, window),
+        )
+
+    def _node(self, door: Object, pods: Iterable[Object]) -> str:
+        """Give the address of a node that a high port is asked at; who waits for a balancer is not sent to a node."""
+        if self.node_address or type_of(door) != HIGH:
+            return self.node_address
+        return next((str(ip) for pod in pods if (ip := (pod.get("status") or {}).get("hostIP"))), "")
+
+    def _use(self, service: Object, window: Window) -> Use:
+        asked = _moment(annotations_of(service).get(well_known_labels.OPENED_AT, ""))
+        if self.visits is None:
+            return Use(used=asked, opened=asked)
+        moments = [self.visits.opened(window.namespace, window.service), asked]
+        return Use(
+            is_counted=True,
+            used=self.visits.used(window.namespace, window.service),
+            opened=max((each for each in moments if each is not None), default=None),
+        )
+
+    async def _carry_out(self, service: Object, seen: ServiceSeen, plan: ServicePlan) -> None:
+        """Write, unmake, make, tell; every step is safe to repeat."""
+        written = await self._write(service, plan.status)
+        for pod in plan.delete:
+            await self._unmake(service, pod)
+        owner = owned_by(written)
+        if plan.makes_door:
+            self._doors.observe(await self._make(SERVICES, door_manifest(seen.window, owner=owner), written))
+        if plan.changes_door:
+            await self._change_door(seen.window)
+        if plan.makes_pod:
+            await self._make_token(seen.window, written)
+            self._pods.observe(await self._make(PODS, pod_manifest(seen.window, owner=owner), written))
+        for told in plan.tell:
+            await self.recorder.record(written, told.reason, message=told.message, is_warning=told.is_warning)
+
+    async def _write(self, service: Object, status: ServiceStatus) -> Object:
+        wire = status.to_wire()
+        if wire == service.get("status"):
+            return service
+        where = self._where(service)
+        written = await self.cluster.replace(where, {**service, "status": wire}, subresource="status")
+        self._services[where.plural].observe(written)
+        return written
+
+    async def _unmake(self, service: Object, pod: ServicePod) -> None:
+        try:
+            await self.cluster.delete(PODS, (namespace_of(service), pod.name), {"preconditions": {"uid": pod.uid}})
+        except (Missing, Conflict):
+            # The one that was meant is gone.
+            return
+
+    async def _make(self, where: Collection, manifest: Object, service: Object) -> Object:
+        try:
+            return await self.cluster.create(where, manifest)
+        except Exists:
+            there = await self.cluster.get(where, *key_of(manifest))
+            owner = controller_of(there)
+            if owner is None or owner["uid"] != uid_of(service) or is_deleting(there):
+                what = f"{manifest['kind'].lower()} {name_of(manifest)}"
+                raise Conflict(f"{what} is there and belongs to somebody else, or is going") from None
+            return there
+
+    async def _change_door(self, window: Window) -> None:
+        """Have the service reached from elsewhere; what it has for its old type, the cluster takes back."""
+        change = {"spec": {"type": window.service_type}}
+        self._doors.observe(await self.cluster.patch(SERVICES, (window.namespace, window.service), change))
+
+    async def _make_token(self, window: Window, service: Object) -> None:
+        """Make the token once; it is never read here, so that nobody need let this controller read secrets."""
+        if not window.has_token:
+            return
+        try:
+            await self.cluster.create(SECRETS, token_manifest(window, self.token(), owner=owned_by(service)))
+        except Exists:
+            return
+
+    async def _refuse(self, service: Object, why: str) -> None:
+        """Say on the object itself what is wrong with it; its author must change it."""
+        status = ServiceStatus.from_wire(service.get("status") or {})
+        generation = int(service["metadata"].get("generation", 1))
+        after = refused(status, why, self.clock.now()).but(observed_generation=generation)
+        if after != status:
+            written = await self._write(service, after)
+            await self.recorder.record(written, "Invalid", message=why, is_warning=True)
+
+    def _where(self, service: Object) -> Collection:
+        return collection_of(KINDS[self._plurals[str(service["apiVersion"]), str(service["kind"])]])
+
+    def _changed(self, plural: str) -> Handler:
+        def changed(_change: Change, old: Object | None, new: Object | None) -> None:
+            self.queue.add((plural, *key_of(new or old or {})))
+
+        return changed
+
+    def _owned_changed(self, _change: Change, old: Object | None, new: Object | None) -> None:
+        obj = new or old or {}
+        owner = controller_of(obj) or {}
+        plural = self._plurals.get((str(owner.get("apiVersion")), str(owner.get("kind"))))
+        if plural is not None:
+            self.queue.add((plural, namespace_of(obj), str(owner["name"])))
+
+    def _way_changed(self, _change: Change, old: Object | None, new: Object | None) -> None:
+        way = new or old or {}
+        told = labels_of(way)
+        plural = next(
+            (kind.plural for kind in KINDS.values() if kind.kind == told.get(well_known_labels.OWNER_KIND)), None
+        )
+        if plural is not None:
+            self.queue.add((plural, namespace_of(way), told.get(well_known_labels.OWNER_NAME, "")))
+
+    def _visited(self, namespace: str, service: str) -> None:
+        key: Key
+        for plural, informer in self._services.items():
+            key = (namespace, service.removeprefix(service_name(plural, "")))
+            if key in informer.cache and service_name(plural, key[1]) == service:
+                self.queue.add((plural, *key))
+
+
+def led_to(way: Object) -> Iterator[str]:
+    """Give the uids of the pods that a service leads to."""
+    for each in way.get("endpoints") or ():
+        if (each.get("conditions") or {}).get("ready"):
+            yield str((each.get("targetRef") or {}).get("uid"))
+
+
+def pod_seen(pod: Object, reached: Container[str]) -> ServicePod:
+    """Read one pod of a service; it is ready once it says so and people can reach it."""
+    status = pod.get("status") or {}
+    reason, message = why_of(status)
+    conditions = {each.get("type"): each.get("status") for each in status.get("conditions") or ()}
+    return ServicePod(
+        name=name_of(pod),
+        uid=uid_of(pod),
+        phase=PodPhase(status.get("phase") or PodPhase.PENDING),
+        is_ready=conditions.get("Ready") == "True" and uid_of(pod) in reached,
+        is_deleting=is_deleting(pod),
+        digest=annotations_of(pod).get(DIGEST, ""),
+        reason=reason,
+        message=message,
+    )
+
+
+def _moment(text: str) -> datetime | None:
+    """Read a moment that somebody wrote; None when it is none."""
+    try:
+        moment = from_wire(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo is not None else None

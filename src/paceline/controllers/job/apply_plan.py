@@ -1,0 +1,171 @@
+"""Carry out one plan, always in this order: write, unmake, make, tell."""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+from paceline.apimachinery.meta import Key, Object, controller_of, key_of, namespace_of, owned_by, revision_of, uid_of
+from paceline.client.event_recorder import Recorder
+from paceline.client.interface import CLAIMS, POD_GROUPS, PODS, SECRETS, SERVICES, Cluster, Collection
+from paceline.errors import Conflict, Exists, Missing
+from paceline.plan.job.plan import NewErrand, NewPod, Plan
+from paceline.plan.job.pods.manifests import (
+    claim_manifest,
+    errand_manifest,
+    group_manifest,
+    launch_manifest,
+    pod_manifest,
+    service_manifest,
+)
+from paceline.plan.job.view import Seen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hands:
+    """What carrying out needs: the cluster and someone who records events."""
+
+    cluster: Cluster
+    recorder: Recorder
+    # What a launch folder holds beside the job's own files: a key that is new each time, and what stands in for ssh.
+    program: Callable[[], Mapping[str, str]] = dict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """What came of a plan: the job as written, and the pods as made."""
+
+    job: Object
+    made: tuple[Object, ...]
+
+
+async def carry_out(hands: Hands, where: Collection, job: Object, *, seen: Seen, plan: Plan) -> Done:
+    """Carry out `plan`; Conflict from the first step means that nothing has happened yet.
+
+    Every step is safe to repeat: names are computed, "already gone" counts as done, and so does "already exists" when
+    the pod belongs to this very job.
+    """
+    written = await _write(hands, where, job, plan)
+    uids = {pod.name: pod.uid for pod in seen.pods}
+    for name in plan.delete:
+        await _unmake(hands, (namespace_of(job), name), uids.get(name, ""))
+    for errand in plan.errands:
+        await _make_errand(hands, written, seen, errand)
+    if plan.create:
+        await _make_service(hands, written, seen)
+        await _make_launch(hands, written, seen)
+        await _make_group(hands, written, seen)
+        await _make_claims(hands, written, seen, plan.create)
+    made = [await _make(hands, written, seen, new) for new in plan.create]
+    if plan.removes_job:
+        await _remove(hands, where, written)
+    for told in plan.tell:
+        await hands.recorder.record(written, told.reason, message=told.message, is_warning=told.is_warning)
+    return Done(job=written, made=tuple(made))
+
+
+async def _write(hands: Hands, where: Collection, job: Object, plan: Plan) -> Object:
+    status = plan.status.to_wire()
+    if status == job.get("status"):
+        return job
+    return await hands.cluster.replace(where, {**job, "status": status}, subresource="status")
+
+
+async def _unmake(hands: Hands, key: Key, uid: str) -> None:
+    options = {"preconditions": {"uid": uid}} if uid else None
+    try:
+        await hands.cluster.delete(PODS, key, options)
+    except Missing:
+        return
+    except Conflict:
+        # Another pod has the name by now, so the one that was meant is gone.
+        return
+
+
+async def _remove(hands: Hands, where: Collection, job: Object) -> None:
+    """Delete the job as it was seen, and with it all that is its own; Conflict when somebody has changed it since."""
+    guard = {"uid": uid_of(job), "resourceVersion": revision_of(job)}
+    await hands.cluster.delete(where, key_of(job), {"propagationPolicy": "Background", "preconditions": guard})
+
+
+async def _make_service(hands: Hands, job: Object, seen: Seen) -> None:
+    """Make the headless service that gives every member a name; once per job."""
+    if seen.pods:
+        return
+    manifest = service_manifest(seen.site, owner=owned_by(job))
+    try:
+        await hands.cluster.create(SERVICES, manifest)
+    except Exists:
+        return
+
+
+async def _make_launch(hands: Hands, job: Object, seen: Seen) -> None:
+    """Make the secret by which members may start processes in each other, and only if they do.
+
+    There is one per job, whose key stays; a job that comes back in another size has other files in it.
+    """
+    launch = seen.gang.launch
+    if launch is None or (seen.pods and not seen.status.resumes):
+        return
+    manifest = launch_manifest(seen.site, launch, hands.program(), owner=owned_by(job))
+    try:
+        await hands.cluster.create(SECRETS, manifest)
+    except Exists:
+        # Not read first: nobody need let a controller read secrets. What is the same already changes nothing.
+        files = {name: manifest["data"][name] for name in launch.files}
+        await hands.cluster.patch(SECRETS, key_of(manifest), {"data": files})
+
+
+async def _make_group(hands: Hands, job: Object, seen: Seen) -> None:
+    """Make the group by which T9k's scheduler places the members of a queued job together, where there is one.
+
+    There is one per job; an elastic job that comes back in another size places another number together.
+    """
+    is_resized = seen.gang.is_elastic and seen.status.resumes > 0
+    if not seen.gang.queue or (seen.pods and not is_resized):
+        return
+    manifest = group_manifest(seen.site, seen.gang, owner=owned_by(job))
+    try:
+        await hands.cluster.create(POD_GROUPS, manifest)
+    except Missing:
+        # This cluster has no such scheduler: ours goes by the pods' own annotations.
+        return
+    except Exists:
+        if is_resized:
+            # One that goes this very moment is made again with the next pods.
+            with suppress(Missing):
+                await hands.cluster.patch(POD_GROUPS, key_of(manifest), {"spec": manifest["spec"]})
+
+
+async def _make_errand(hands: Hands, job: Object, seen: Seen, new: NewErrand) -> None:
+    """Make a pod that does something for the whole job; one of this name does it already."""
+    try:
+        await hands.cluster.create(PODS, errand_manifest(seen.site, seen.gang, new, owner=owned_by(job)))
+    except Exists:
+        return
+
+
+async def _make_claims(hands: Hands, job: Object, seen: Seen, create: tuple[NewPod, ...]) -> None:
+    """Make the claims that members' output lies on until it is copied; one each, for all tries."""
+    for new in create:
+        member = seen.gang.member(new.place)
+        if member.keeping is None or member.keeping.claim is None:
+            continue
+        manifest = claim_manifest(seen.site, member, member.keeping.claim, owner=owned_by(job))
+        try:
+            await hands.cluster.create(CLAIMS, manifest)
+        except Exists:
+            continue
+
+
+async def _make(hands: Hands, job: Object, seen: Seen, new: NewPod) -> Object:
+    manifest = pod_manifest(seen.site, seen.gang, new, owner=owned_by(job))
+    try:
+        return await hands.cluster.create(PODS, manifest)
+    except Exists:
+        there = await hands.cluster.get(PODS, *key_of(manifest))
+        owner = controller_of(there)
+        if owner is None or owner["uid"] != uid_of(job):
+            raise Conflict(
+                f"pod {key_of(manifest)[1]} exists and belongs to somebody else; delete it or rename the job"
+            ) from None
+        return there

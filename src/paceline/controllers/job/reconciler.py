@@ -1,0 +1,295 @@
+"""The job controller: one loop for every job kind, because a kind is gone once it is expanded."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from paceline.apimachinery.meta import Object, controller_of, is_deleting, key_of, uid_of
+from paceline.apimachinery.untrusted import counts, foreign
+from paceline.client.cache import Handler
+from paceline.client.event_recorder import Recorder
+from paceline.client.informer import Informer
+from paceline.client.interface import Change, Cluster, Collection, Select
+from paceline.client.workqueue import WorkQueue, run
+from paceline.controllers.job.apply_plan import Hands, carry_out
+from paceline.controllers.job.failure_logs import JobKey, LastLines
+from paceline.controllers.job.log_activity import Listening
+from paceline.controllers.job.snapshot import LogsRead, Reading, Readings, look
+from paceline.effects import Chance, Clock
+from paceline.errors import Invalid, Malformed, Missing, PacelineError
+from paceline.kinds import registry
+from paceline.kinds.kind_types import GROUP, VERSION, JobKind, no_ports
+from paceline.model.job_status import JobStatus, Phase
+from paceline.plan.job.decide import decide
+from paceline.plan.job.plan import Plan
+from paceline.plan.job.pods.port_allocation import hand_out
+from paceline.plan.job.report.conditions import hindered, refused
+from paceline.plan.job.view import Seen
+
+log = logging.getLogger(__name__)
+
+PORTS = range(23_500, 31_500)
+WORKERS = 8
+# What a cluster refuses is asked for again after a while.
+AGAIN_SECONDS = 30.0
+# Pods of a gang start and end at nearly the same time: the job is looked at once for all that came in so long. That
+# pods come up is only told; that they have ended or gone is acted upon.
+START_TOGETHER_SECONDS = 0.25
+END_TOGETHER_SECONDS = 0.05
+UNDER_WAY = ("Pending", "Running")
+FINAL = tuple(phase.value for phase in Phase if phase.is_final)
+
+
+def collection_of(kind: JobKind) -> Collection:
+    """Say where the jobs of a kind lie."""
+    return Collection(group=GROUP, version=VERSION, plural=kind.plural)
+
+
+@dataclass(slots=True, kw_only=True)
+class Jobs:
+    """Follows all jobs and their pods, and moves each job on by one plan at a time."""
+
+    cluster: Cluster
+    clock: Clock
+    chance: Chance
+    recorder: Recorder
+    # Of the same namespaces; run by whoever made it, as others look at pods too.
+    pods: Informer
+    # The one namespace whose jobs are looked after; all of them when it is empty.
+    namespace: str = ""
+    # Whether members share one network, so that every job needs ports of its own (design: hostNetwork, no privilege).
+    shares_network: bool
+    # Which ports are handed out then, except those that other programs listen on.
+    ports: range = PORTS
+    in_use: Callable[[], frozenset[int]] = frozenset
+    # What members need who start processes in each other; see `Hands.program`.
+    program: Callable[[], Mapping[str, str]] = dict
+    queue: WorkQueue[JobKey] = field(init=False)
+    _plurals: dict[tuple[str, str], str] = field(init=False)
+    _jobs: dict[str, Informer] = field(init=False)
+    _last_lines: LastLines = field(init=False)
+    _listening: Listening = field(init=False)
+    _readings: Readings = field(init=False, default_factory=Readings)
+    # Jobs that may hold ports; those of them that do not any more are found out when ports are given.
+    _holders: set[JobKey] = field(init=False, default_factory=set)
+    # Ports that were chosen and are not known to be written down: at most one choice per job, forgotten with it.
+    _promised: dict[JobKey, Mapping[str, int]] = field(init=False, default_factory=dict)
+    # Why the cluster refused what a job needs: a quota, a policy, a template that it does not take.
+    _hindrances: dict[JobKey, str] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Set up the caches; nothing runs before `run`."""
+        self.queue = WorkQueue(self.chance)
+        self._plurals = {(f"{GROUP}/{VERSION}", kind.kind): kind.plural for kind in registry.KINDS}
+        self._jobs = {
+            kind.plural: self._informer(collection_of(kind), self._job_changed(kind.plural)) for kind in registry.KINDS
+        }
+        self.pods.cache.listen(self._pod_changed)
+        self._last_lines = LastLines(cluster=self.cluster, chance=self.chance, on_found=self.queue.add)
+        self._listening = Listening(cluster=self.cluster, chance=self.chance, clock=self.clock, on_heard=self.queue.add)
+
+    def _informer(self, where: Collection, on_change: Handler) -> Informer:
+        select = Select(namespace=self.namespace)
+        return Informer(self.cluster, where, select=select, chance=self.chance, on_change=on_change)
+
+    @property
+    def informers(self) -> Mapping[str, Informer]:
+        """Give what follows the jobs, by the plural of their kind, for whoever looks at jobs too."""
+        return self._jobs
+
+    async def run(self, synced: asyncio.Event) -> None:
+        """Work until cancelled; `synced` is set once every cache has been filled."""
+        async with asyncio.TaskGroup() as group:
+            for informer in self._jobs.values():
+                group.create_task(informer.run())
+            for informer in (*self._jobs.values(), self.pods):
+                await informer.has_synced.wait()
+            group.create_task(self._last_lines.run())
+            group.create_task(self._listening.run())
+            synced.set()
+            await run(self.queue, self.reconcile, workers=WORKERS)
+
+    async def reconcile(self, key: JobKey) -> None:
+        """Look at one job, decide, carry out, and say when to look again."""
+        plural, namespace, name = key
+        job = self._jobs[plural].cache.get((namespace, name))
+        if job is None or is_deleting(job):
+            self._last_lines.forget(key)
+            self._listening.forget(key)
+            self._readings.forget(key)
+            self._promised.pop(key, None)
+            self._hindrances.pop(key, None)
+            return
+        kind = registry.kind_of(job)
+        if kind is None:
+            return
+        where = collection_of(kind)
+        hands = Hands(cluster=self.cluster, recorder=self.recorder, program=self.program)
+        seen = await self._look(key, kind, job)
+        if seen is None:
+            return
+        plan = self._decide(key, seen)
+        try:
+            done = await carry_out(hands, where, job, seen=seen, plan=plan)
+        except Missing:
+            # The job went while the plan was made; its pods go with it.
+            return
+        except PacelineError as error:
+            if error.retry:
+                raise
+            await self._hinder(key, job, str(error))
+            return
+        self._hindrances.pop(key, None)
+        self._jobs[plural].observe(done.job)
+        for pod in done.made:
+            self.pods.observe(pod)
+        self._ask_logs(key, seen, plan)
+        if plan.wake_at is not None:
+            pause = (plan.wake_at - self.clock.now()).total_seconds()
+            self.queue.add_after(key, max(pause, 0.0))
+
+    def _ask_logs(self, key: JobKey, seen: Seen, plan: Plan) -> None:
+        """Have logs read that the next decision wants to know of, and forget what this one knew."""
+        self._last_lines.forget(key, seen.last_lines)
+        if plan.read is not None:
+            self._last_lines.ask(key, plan.read)
+        self._listening.ask(key, plan.listen)
+        if plan.status.phase is not Phase.RUNNING:
+            self._listening.forget(key)
+
+    async def _look(self, key: JobKey, kind: JobKind, job: Object) -> Seen | None:
+        """Read everything that a decision may look at; None when somebody else must act first, who is told."""
+        try:
+            reading = self._readings.of(key, job)
+            ported = self._with_ports(key, kind, job, reading=reading)
+            logs = LogsRead(last_lines=self._last_lines.of(key), heard=self._listening.of(key))
+            return look(ported, reading, self.pods.owned(uid_of(job)), logs=logs)
+        except Invalid as error:
+            await self._refuse(collection_of(kind), job, error)
+        except Malformed as error:
+            await self._say_unreadable(job, error)
+        return None
+
+    async def _say_unreadable(self, job: Object, error: Malformed) -> None:
+        """Say on the job what nobody can read; whoever wrote it must mend it, and what runs goes on."""
+        await self.recorder.record(job, "Unreadable", message=str(error), is_warning=True)
+
+    def _decide(self, key: JobKey, seen: Seen) -> Plan:
+        """Decide, and say in the status what the cluster has refused of the last plan."""
+        now = self.clock.now()
+        plan = decide(seen, now)
+        if not plan.create or key not in self._hindrances:
+            return plan
+        return replace(plan, status=hindered(plan.status, self._hindrances[key], now))
+
+    async def _hinder(self, key: JobKey, job: Object, why: str) -> None:
+        """Remember what the cluster refused: the next pass says it on the job, and every one tries again."""
+        if self._hindrances.get(key) == why:
+            self.queue.add_after(key, AGAIN_SECONDS)
+            return
+        self._hindrances[key] = why
+        log.warning("a cluster refuses what a job needs", extra={"key": key, "error": why})
+        await self.recorder.record(job, "Refused", message=why, is_warning=True)
+        self.queue.add(key)
+
+    def _with_ports(self, key: JobKey, kind: JobKind, job: Object, *, reading: Reading) -> Object:
+        """Give a job as if its ports were written down, which happens with its next status, before a member is made."""
+        known = _written(job)
+        usual = {} if kind.ports is no_ports else reading.usual_ports()
+        missing = tuple(name for name in usual if name not in known)
+        if not missing:
+            self._promised.pop(key, None)
+            return job
+        # Once chosen, ports stay, and only an elastic job may come to need more of them.
+        if known and "elastic" not in job["spec"]:
+            raise Malformed(f"somebody wrote what cannot be read: status.ports lacks {', '.join(missing)}")
+        # What was promised stays so when the write has failed: it may have happened all the same.
+        if not self._promised.get(key, {}).keys() >= set(missing):
+            if self.shares_network or registry.is_on_host(job):
+                taken = self._taken() | self.in_use()
+                chosen = hand_out(missing, taken, start=self.ports.start, size=len(self.ports))
+            else:
+                chosen = {name: usual[name] for name in missing}
+            self._promised[key] = chosen
+        chosen = {name: self._promised[key][name] for name in missing}
+        return {**job, "status": {**(job.get("status") or {}), "ports": {**known, **chosen}}}
+
+    def _taken(self) -> frozenset[int]:
+        """Collect the ports of all jobs that may still have processes."""
+        taken: set[int] = set()
+        for key in tuple(self._holders):
+            plural, *name = key
+            job = self._jobs[plural].cache.get((name[0], name[1]))
+            status = (job or {}).get("status") or {}
+            if job is None or (status.get("phase") in FINAL and not self._has_live_pods(job)):
+                # A job that begins anew after its end is noted again when it does.
+                self._holders.discard(key)
+            else:
+                taken.update(_ports(status))
+        return frozenset(taken.union(*(chosen.values() for chosen in self._promised.values())))
+
+    def _has_live_pods(self, job: Object) -> bool:
+        pods = self.pods.owned(uid_of(job))
+        return any((pod.get("status") or {}).get("phase") in UNDER_WAY for pod in pods)
+
+    async def _refuse(self, where: Collection, job: Object, error: Invalid) -> None:
+        """Say on the job itself what is wrong with it; its author must change it."""
+        try:
+            status = JobStatus.from_wire(job.get("status") or {})
+        except Malformed as unread:
+            await self._say_unreadable(job, unread)
+            return
+        seen = int(job["metadata"].get("generation", 1))
+        after = refused(status, str(error), self.clock.now()).but(observed_generation=seen)
+        if after == status:
+            return
+        written = await self.cluster.replace(where, {**job, "status": after.to_wire()}, subresource="status")
+        self._jobs[where.plural].observe(written)
+        await self.recorder.record(written, "Invalid", message=str(error), is_warning=True)
+
+    def _job_changed(self, plural: str) -> Handler:
+        def changed(_change: Change, old: Object | None, new: Object | None) -> None:
+            key = (plural, *key_of(new or old or {}))
+            if new is not None and (new.get("status") or {}).get("ports"):
+                self._holders.add(key)
+            if old is not None and new is not None and _is_progress(old, new):
+                self.queue.add_after(key, START_TOGETHER_SECONDS)
+            else:
+                self.queue.add(key)
+
+        return changed
+
+    def _pod_changed(self, _change: Change, old: Object | None, new: Object | None) -> None:
+        pod = new or old or {}
+        owner = controller_of(pod)
+        if owner is None:
+            return
+        plural = self._plurals.get((str(owner.get("apiVersion")), str(owner.get("kind"))))
+        if plural is not None:
+            key = (plural, key_of(pod)[0], str(owner["name"]))
+            if new is not None:
+                self._holders.add(key)
+            is_under_way = new is not None and (new.get("status") or {}).get("phase") in UNDER_WAY
+            self.queue.add_after(key, START_TOGETHER_SECONDS if is_under_way else END_TOGETHER_SECONDS)
+
+
+@foreign
+def _written(job: Object) -> Mapping[str, int]:
+    """Read the ports that are written down on a job; Malformed when nobody can."""
+    return counts((job.get("status") or {}).get("ports"))
+
+
+def _ports(status: Object) -> Iterable[int]:
+    """Give the ports that a job has; what is no port was written by somebody else."""
+    ports = status.get("ports")
+    return (port for port in ports.values() if isinstance(port, int)) if isinstance(ports, dict) else ()
+
+
+def _is_progress(old: Object, new: Object) -> bool:
+    """Tell whether of a job only its status has changed, and not its phase: most often by our own hand."""
+    before, after = old["metadata"], new["metadata"]
+    asked = ("uid", "generation", "annotations", "deletionTimestamp")
+    if "generation" not in after or any(before.get(name) != after.get(name) for name in asked):
+        return False
+    return bool((old.get("status") or {}).get("phase") == (new.get("status") or {}).get("phase"))

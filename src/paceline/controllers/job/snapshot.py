@@ -1,0 +1,234 @@
+"""Turn what the caches hold into what a decision may look at."""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from paceline.apimachinery.meta import Object, annotations_of, is_deleting, labels_of, name_of, uid_of
+from paceline.apimachinery.timestamps import from_wire
+from paceline.apimachinery.untrusted import foreign
+from paceline.errors import Invalid
+from paceline.kinds import registry
+from paceline.model import well_known_labels
+from paceline.model.gang import Gang, Place, Site
+from paceline.model.job_status import JobStatus
+from paceline.plan.job.plan import LogWish
+from paceline.plan.job.view import ContainerSeen, ErrandSeen, Heard, PodPhase, PodSeen, Seen
+from paceline.plan.scheduling.disruption_target import mark_of
+
+# What containers of ours are called, before and beside the author's.
+STAGE = "paceline-"
+
+
+# Of how many jobs the specs are kept in their expanded form.
+MAX_READINGS = 1000
+
+
+@dataclass(slots=True, kw_only=True)
+class Reading:
+    """One generation of a job's spec; what it comes to is worked out when it is first asked for, and kept.
+
+    The rules are checked here again because a real Kubernetes checks only the schema.
+    """
+
+    job: Object
+    _usual: Mapping[str, int] | None = field(init=False, default=None)
+    _is_paused: bool | None = field(init=False, default=None)
+    _is_checked: bool = field(init=False, default=False)
+    _expanded: tuple[Site, Gang] | None = field(init=False, default=None)
+
+    def is_of(self, job: Object) -> bool:
+        """Tell whether a job still says what was read."""
+        mine, other = self.job["metadata"], job["metadata"]
+        return bool(mine["uid"] == other["uid"] and mine.get("generation") == other.get("generation") is not None)
+
+    def usual_ports(self) -> Mapping[str, int]:
+        """Give the ports that the members must agree on, each with its usual number; Invalid when it has faults."""
+        if self._usual is None:
+            self._usual = registry.ports_of(self.job)
+            self._is_checked = True
+        return self._usual
+
+    def is_paused(self) -> bool:
+        """Tell whether the job's author wants it paused."""
+        if self._is_paused is None:
+            self._is_paused = registry.is_paused(self.job)
+        return self._is_paused
+
+    def expanded(self, status: JobStatus) -> tuple[Site, Gang]:
+        """Remove the framework, given how far the job is; Invalid when it breaks a rule of its kind."""
+        if not self._is_checked and (faults := registry.faults(self.job)):
+            raise Invalid(faults)
+        self._is_checked = True
+        known, is_resumed, commit = self._expanded, status.resumes > 0, status.source.get("commit", "")
+        told = (status.ports, is_resumed, commit, status.left)
+        if known is None or (known[0].ports, known[0].is_resumed, known[0].commit, known[0].left) != told:
+            known = self._expanded = registry.expand(
+                self.job, status.ports, is_resumed=is_resumed, commit=commit, left=status.left
+            )
+        return known
+
+
+class Readings:
+    """The specs of jobs that were looked at last, each read once."""
+
+    def __init__(self) -> None:
+        # At most one per job, in the order in which they were looked at.
+        self._known: dict[Hashable, Reading] = {}
+
+    def of(self, key: Hashable, job: Object) -> Reading:
+        """Give what a job says."""
+        known = self._known.pop(key, None)
+        if known is None or not known.is_of(job):
+            known = Reading(job=job)
+        self._known[key] = known
+        if len(self._known) > MAX_READINGS:
+            # Whoever comes back to an old job reads it again.
+            del self._known[next(iter(self._known))]
+        return known
+
+    def forget(self, key: Hashable) -> None:
+        """Forget what a job said."""
+        self._known.pop(key, None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogsRead:
+    """What was found in logs, beside the loop: by pod, and by container."""
+
+    last_lines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    heard: Mapping[LogWish, Heard] = field(default_factory=dict)
+
+
+def look(job: Object, reading: Reading, pods: tuple[Object, ...], *, logs: LogsRead) -> Seen:
+    """Put together what a job says, its status and its pods.
+
+    Invalid when the job breaks a rule of its kind, Malformed when nobody can read what others wrote on it or its pods.
+    What goes wrong in between is a bug of ours: a spec without faults can be expanded.
+    """
+    status = JobStatus.from_wire(job.get("status") or {})
+    site, gang = reading.expanded(status)
+    return Seen(
+        site=site,
+        gang=gang,
+        pods=tuple(seen for pod in pods if (seen := pod_seen(pod)) is not None),
+        status=status,
+        errands=tuple(errand for pod in pods if (errand := errand_seen(pod)) is not None),
+        generation=_generation(job),
+        is_paused=reading.is_paused(),
+        is_suspended=registry.is_suspended(job),
+        created_at=_created_at(job),
+        restart_wish=annotations_of(job).get(well_known_labels.RESTART, ""),
+        last_lines=logs.last_lines,
+        heard=logs.heard,
+    )
+
+
+@foreign
+def _generation(job: Object) -> int:
+    return int(job["metadata"].get("generation", 1))
+
+
+@foreign
+def _created_at(job: Object) -> datetime | None:
+    told = job["metadata"].get("creationTimestamp")
+    return from_wire(told) if told else None
+
+
+@foreign
+def pod_seen(pod: Object) -> PodSeen | None:
+    """Read one pod of a job; None for a pod that does not say which member it is."""
+    told = labels_of(pod)
+    if well_known_labels.REPLICA_TYPE not in told or not told.get(well_known_labels.REPLICA_INDEX, "").isdigit():
+        return None
+    status = pod.get("status") or {}
+    reason, message = why_of(status)
+    attempt = told.get(well_known_labels.ATTEMPT, "0")
+    return PodSeen(
+        name=name_of(pod),
+        uid=uid_of(pod),
+        place=Place(told[well_known_labels.REPLICA_TYPE], int(told[well_known_labels.REPLICA_INDEX])),
+        attempt=int(attempt) if attempt.isdigit() else 0,
+        phase=PodPhase(status.get("phase") or PodPhase.PENDING),
+        containers=(*_failed_first(pod), *(_container(each) for each in status.get("containerStatuses") or ())),
+        is_deleting=is_deleting(pod),
+        ends_at=from_wire(pod["metadata"]["deletionTimestamp"]) if is_deleting(pod) else None,
+        reason=reason,
+        message=message,
+        stages=tuple(_stage(each) for each in _inits(status) if str(each.get("name")).startswith(STAGE)),
+        gives_way=str((mark_of(pod) or {}).get("message") or ""),
+    )
+
+
+@foreign
+def errand_seen(pod: Object) -> ErrandSeen | None:
+    """Read one pod that does something for the whole job; None for any other."""
+    told = labels_of(pod)
+    attempt = told.get(well_known_labels.ATTEMPT, "0")
+    if well_known_labels.ERRAND not in told or is_deleting(pod) or not attempt.isdigit():
+        return None
+    status = pod.get("status") or {}
+    ends = [each for wire in status.get("containerStatuses") or () if (each := _container(wire)).exit_code is not None]
+    return ErrandSeen(
+        name=told[well_known_labels.ERRAND],
+        pod=name_of(pod),
+        attempt=int(attempt),
+        phase=PodPhase(status.get("phase") or PodPhase.PENDING),
+        message=ends[0].message if ends else why_of(status)[1],
+        finished_at=ends[0].finished_at if ends else None,
+    )
+
+
+def _inits(status: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+    return tuple(status.get("initContainerStatuses") or ())
+
+
+def _failed_first(pod: Object) -> tuple[ContainerSeen, ...]:
+    """Find the init container that a pod failed by; sidecars decide over nothing."""
+    beside = {each["name"] for each in pod["spec"].get("initContainers") or () if each.get("restartPolicy") == "Always"}
+    inits = (_container(each) for each in _inits(pod.get("status") or {}) if each.get("name") not in beside)
+    return tuple(each for each in inits if each.exit_code)
+
+
+def _stage(wire: dict[str, Any]) -> ContainerSeen:
+    """Read one of our own containers; one that waits to be started again has begun, and did not end well."""
+    seen = _container(wire)
+    is_past = seen.state == "Waiting" and "terminated" in (wire.get("lastState") or {})
+    return replace(seen, state="Terminated") if is_past else seen
+
+
+def _container(wire: dict[str, Any]) -> ContainerSeen:
+    for word, told in (wire.get("state") or {}).items():
+        return ContainerSeen(
+            name=str(wire.get("name", "")),
+            state=word[:1].upper() + word[1:],
+            exit_code=told.get("exitCode"),
+            reason=str(told.get("reason") or ""),
+            message=str(told.get("message") or ""),
+            started_at=from_wire(told["startedAt"]) if told.get("startedAt") else None,
+            finished_at=from_wire(told["finishedAt"]) if told.get("finishedAt") else None,
+        )
+    return ContainerSeen(name=str(wire.get("name", "")), state="Unknown")
+
+
+# A container that waits only because it is being made tells nobody anything.
+_ORDINARY_WAITS = frozenset({"ContainerCreating", "PodInitializing"})
+
+
+def why_of(status: dict[str, Any]) -> tuple[str, str]:
+    """Find the most telling reason a pod gives: its own, its placement's, then a container's."""
+    if status.get("reason"):
+        return str(status["reason"]), str(status.get("message") or "")
+    for condition in status.get("conditions") or ():
+        # Also that volumes are missing, which only our own node agent says there.
+        is_telling = condition.get("type") in ("PodScheduled", "PodReadyToStartContainers") and condition.get("reason")
+        if is_telling and condition.get("status") == "False":
+            return str(condition["reason"]), str(condition.get("message") or "")
+    # Those that come first wait first: their image may be one that is not to be had.
+    first = _inits(status) if status.get("phase") == PodPhase.PENDING else ()
+    for container in (*first, *(status.get("containerStatuses") or ())):
+        waiting = (container.get("state") or {}).get("waiting") or {}
+        if waiting.get("reason") and waiting["reason"] not in _ORDINARY_WAITS:
+            return str(waiting["reason"]), str(waiting.get("message") or "")
+    return "", ""

@@ -1,0 +1,109 @@
+"""The end of a namespace: everything in it goes, whatever kind it is, and then the namespace itself."""
+
+import asyncio
+import json
+from dataclasses import dataclass, field
+
+from paceline.apimachinery.meta import Object, is_deleting, key_of, name_of, uid_of
+from paceline.client.informer import Informer
+from paceline.client.interface import NAMESPACES, Change, Cluster, Collection, Select
+from paceline.client.workqueue import WorkQueue, run
+from paceline.effects import Chance
+from paceline.errors import Conflict, Missing
+
+# Held by every namespace until nothing is left in it.
+FINALIZER = "kubernetes"
+# How long what was asked to go has before it is looked for again; pods end in their own time.
+AGAIN_SECONDS = 0.5
+_NEEDED = frozenset({"delete", "list"})
+
+
+@dataclass(slots=True, kw_only=True)
+class Namespaces:
+    """Empties the namespaces that are to go. Which kinds there are is asked anew each time."""
+
+    cluster: Cluster
+    chance: Chance
+    queue: WorkQueue[str] = field(init=False)
+    _namespaces: Informer = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Set up the cache; nothing runs before `run`."""
+        self.queue = WorkQueue(self.chance)
+        self._namespaces = Informer(self.cluster, NAMESPACES, chance=self.chance, on_change=self._changed)
+
+    async def run(self, synced: asyncio.Event) -> None:
+        """Work until cancelled; `synced` is set once the cache has been filled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._namespaces.run())
+            await self._namespaces.has_synced.wait()
+            synced.set()
+            await run(self.queue, self.reconcile, workers=1)
+
+    async def reconcile(self, name: str) -> None:
+        """Ask everything in one namespace to go; once it has gone, let go of the namespace."""
+        namespace = self._namespaces.cache.get(("", name))
+        if namespace is None or not _is_held(namespace):
+            return
+        left = 0
+        for where in await self._kinds():
+            left += await self._empty(where, name)
+        if left:
+            self.queue.add_after(name, AGAIN_SECONDS)
+            return
+        others = [each for each in namespace["spec"]["finalizers"] if each != FINALIZER]
+        freed = {**namespace, "spec": {**namespace["spec"], "finalizers": others}}
+        try:
+            await self.cluster.replace(NAMESPACES, freed, subresource="finalize")
+        except Missing:
+            return
+
+    async def _empty(self, where: Collection, namespace: str) -> int:
+        """Ask all objects of one kind to go; give how many there were."""
+        try:
+            page = await self.cluster.list(where, Select(namespace=namespace))
+        except Missing:
+            # The kind itself has gone meanwhile, and its objects with it.
+            return 0
+        for each in page.items:
+            if not is_deleting(each):
+                await self._delete(where, each)
+        return len(page.items)
+
+    async def _delete(self, where: Collection, obj: Object) -> None:
+        options = {"preconditions": {"uid": uid_of(obj)}, "propagationPolicy": "Background"}
+        try:
+            await self.cluster.delete(where, key_of(obj), options)
+        except (Missing, Conflict):
+            # Gone already, or changed: the next look tells.
+            return
+
+    async def _kinds(self) -> tuple[Collection, ...]:
+        """Ask which kinds live in namespaces, those that people have defined too."""
+        groups = (await self._ask("/apis"))["groups"]
+        versions = [("", "v1"), *((each["name"], each["preferredVersion"]["version"]) for each in groups)]
+        found: list[Collection] = []
+        for group, version in versions:
+            path = f"/apis/{group}/{version}" if group else f"/api/{version}"
+            try:
+                listed = (await self._ask(path))["resources"]
+            except Missing:
+                continue
+            found.extend(
+                Collection(group=group, version=version, plural=each["name"])
+                for each in listed
+                if each["namespaced"] and "/" not in each["name"] and set(each["verbs"]) >= _NEEDED
+            )
+        return tuple(found)
+
+    async def _ask(self, path: str) -> Object:
+        answer: Object = json.loads(b"".join([part async for part in self.cluster.stream(path, {})]))
+        return answer
+
+    def _changed(self, _change: Change, _old: Object | None, new: Object | None) -> None:
+        if new is not None and _is_held(new):
+            self.queue.add(name_of(new))
+
+
+def _is_held(namespace: Object) -> bool:
+    return is_deleting(namespace) and FINALIZER in ((namespace.get("spec") or {}).get("finalizers") or ())

@@ -1,0 +1,210 @@
+"""The scheduler of the embedded cluster: all pods of a gang get a node, or none of them does."""
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from paceline.apimachinery.meta import Key, Object, key_of, name_of, namespace_of, revision_of, uid_of
+from paceline.apimachinery.timestamps import to_wire
+from paceline.client.event_recorder import Recorder
+from paceline.client.informer import Informer
+from paceline.client.interface import CLAIMS, NODES, PODS, Change, Cluster
+from paceline.client.workqueue import WorkQueue, run
+from paceline.effects import Chance, Clock
+from paceline.errors import Conflict, Missing
+from paceline.plan.scheduling.disruption_target import MESSAGE, TYPE, is_to_end, new_mark, rest_of
+from paceline.plan.scheduling.gang import Placement, place
+from paceline.plan.scheduling.preemption import holders_of
+from paceline.plan.scheduling.resources import GangAsk, asks_of, family_of, is_final, rooms_of, waits
+from paceline.plan.scheduling.unbound_claims import lack_of
+
+# There is one thing to do: place what waits.
+ALL = "all"
+UNSCHEDULABLE = "Unschedulable"
+# How many pods are bound at a time.
+TOGETHER = 50
+WAITING, PLACED, FAMILY, MARKED = "waiting", "placed", "family", "marked"
+
+
+@dataclass(slots=True, kw_only=True)
+class Scheduler:
+    """Looks at all pods and nodes at once, places what fits, and says on each other pod why it waits."""
+
+    cluster: Cluster
+    clock: Clock
+    chance: Chance
+    recorder: Recorder
+    # Run by whoever made it, as others look at pods too.
+    pods: Informer
+    queue: WorkQueue[str] = field(init=False)
+    _nodes: Informer = field(init=False)
+    _claims: Informer = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Set up the caches; nothing runs before `run`."""
+        self.queue = WorkQueue(self.chance)
+        self.pods.cache.listen(self._changed)
+        self._nodes = Informer(self.cluster, NODES, chance=self.chance, on_change=self._changed)
+        self._claims = Informer(self.cluster, CLAIMS, chance=self.chance, on_change=self._changed)
+        # So that a pass costs nothing for the many pods that have ended.
+        self.pods.cache.index(WAITING, lambda pod: (True,) if waits(pod) else ())
+        self.pods.cache.index(PLACED, lambda pod: (True,) if pod["spec"].get("nodeName") and not is_final(pod) else ())
+        self.pods.cache.index(FAMILY, lambda pod: (family_of(pod),))
+        self.pods.cache.index(MARKED, lambda pod: (True,) if is_to_end(pod) else ())
+
+    async def run(self, synced: asyncio.Event) -> None:
+        """Work until cancelled; `synced` is set once every cache has been filled."""
+        async with asyncio.TaskGroup() as group:
+            for informer in (self._claims, self._nodes):
+                group.create_task(informer.run())
+            for informer in (self._claims, self.pods, self._nodes):
+                await informer.has_synced.wait()
+            synced.set()
+            await run(self.queue, self.reconcile, workers=1)
+
+    async def reconcile(self, _all: str) -> None:
+        """Place every gang that fits; a gang half bound by a crash is bound on in the next pass."""
+        pods = self.pods.cache
+        await self._go_on()
+        # A gang whose pods are still being made is not waiting for a node yet; its job says what it lacks.
+        families = dict.fromkeys(family_of(pod) for pod in sorted(pods.having(WAITING, word=True), key=key_of))
+        near = (pod for family in families for pod in pods.having(FAMILY, family))
+        gangs = tuple(gang for gang in asks_of(near) if gang.present >= gang.size)
+        if not gangs:
+            return
+        placed = pods.having(PLACED, word=True)
+        rooms = rooms_of(self._nodes.cache.values(), placed)
+        lacks = self._lacks(gangs, len(rooms))
+        # One whose claims have no volumes keeps no room from others.
+        gangs = tuple(gang for gang in gangs if gang.asks[0].key not in lacks)
+        plan = place(gangs, rooms, holders_of(placed, below=max((gang.rank for gang in gangs), default=0)))
+        seen = {key: pods[key] for key in (*plan.bind, *plan.waits, *lacks, *plan.victims)}
+        await self._bind_all(plan, seen)
+        for key, why in (*plan.waits.items(), *lacks.items()):
+            await self._say_why(seen[key], why, plan.nominate.get(key, ""))
+        # Who they give way to is written down by now.
+        await self._preempt(plan, seen)
+
+    async def _go_on(self) -> None:
+        """End what was marked by an earlier pass, as far as nobody else does."""
+        pods = self.pods.cache
+        families = dict.fromkeys(family_of(pod) for pod in sorted(pods.having(MARKED, word=True), key=key_of))
+        now = self.clock.now()
+        near = [pod for family in families for pod in pods.having(FAMILY, family) if pod["spec"].get("nodeName")]
+        rest, seen = rest_of(near, now), {key_of(pod): pod for pod in near}
+        for key, message in rest.mark.items():
+            await self._mark(seen[key], message)
+        for key in rest.end:
+            await self._end(seen[key])
+        if rest.wake_at is not None:
+            self.queue.add_after(ALL, (rest.wake_at - now).total_seconds())
+
+    async def _preempt(self, plan: Placement, seen: dict[Key, Object]) -> None:
+        """Mark all pods that give way; each job ends its own when it has written down why."""
+        for key, other in plan.victims.items():
+            winner = seen[other]
+            told = f"Preempted by pod {uid_of(winner)} on node {seen[key]['spec']['nodeName']}"
+            if await self._mark(seen[key], f"{MESSAGE} ({namespace_of(winner)}/{name_of(winner)})"):
+                await self.recorder.record(seen[key], "Preempted", message=told)
+
+    async def _mark(self, pod: Object, message: str) -> bool:
+        """Mark a pod as one that gives way; False when it went meanwhile."""
+        others = [each for each in (pod.get("status") or {}).get("conditions") or () if each["type"] != TYPE]
+        patch = {
+            "metadata": {"resourceVersion": revision_of(pod)},
+            "status": {"conditions": [*others, new_mark(message, self.clock.now())]},
+        }
+        try:
+            self.pods.observe(await self.cluster.patch(PODS, key_of(pod), patch, subresource="status"))
+        except Missing:
+            return False
+        return True
+
+    async def _end(self, pod: Object) -> None:
+        try:
+            await self.cluster.delete(PODS, key_of(pod), {"preconditions": {"uid": uid_of(pod)}})
+        except (Missing, Conflict):
+            # It went by itself; the watch tells.
+            return
+
+    def _lacks(self, gangs: Iterable[GangAsk], nodes: int) -> dict[Key, str]:
+        """Say of all pods of gangs of which one claims what has no volume what that is."""
+        lacks: dict[Key, str] = {}
+        for gang in gangs:
+            keys = [ask.key for ask in gang.asks]
+            said = next(filter(None, (lack_of(self.pods.cache[key], self._claims.cache) for key in keys)), "")
+            if said:
+                lacks |= dict.fromkeys(keys, f"0/{nodes} nodes are available: {said}")
+        return lacks
+
+    async def _bind_all(self, plan: Placement, seen: dict[Key, Object]) -> None:
+        """Bind what is placed, some at a time, and tell of it when all may start."""
+        bound: list[Key] = []
+        keys = tuple(plan.bind)
+        for start in range(0, len(keys), TOGETHER):
+            several = keys[start : start + TOGETHER]
+            done = await asyncio.gather(
+                *(self._bind(seen[key], plan.bind[key]) for key in several), return_exceptions=True
+            )
+            for error in done:
+                if isinstance(error, BaseException):
+                    raise error
+            bound += [key for key, is_bound in zip(several, done, strict=True) if is_bound]
+        for key in bound:
+            told = f"Successfully assigned {key[0]}/{key[1]} to {plan.bind[key]}"
+            await self.recorder.record(seen[key], "Scheduled", message=told)
+            if warning := plan.warn.get(key):
+                await self.recorder.record(seen[key], "Overcommitted", message=warning, is_warning=True)
+
+    async def _bind(self, pod: Object, node: str) -> bool:
+        """Bind one pod; False when somebody else was faster, or it went."""
+        key = key_of(pod)
+        binding = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": key[1], "namespace": key[0], "uid": pod["metadata"]["uid"]},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        }
+        try:
+            await self.cluster.post(PODS.path(*key, "binding"), binding)
+            self.pods.observe(await self.cluster.get(PODS, *key))
+        except (Missing, Conflict):
+            # The pod went, or was bound by an earlier pass whose answer got lost: the watch tells which.
+            return False
+        return True
+
+    async def _say_why(self, pod: Object, why: str, node: str) -> None:
+        """Say on a pod why it waits, and on which node it will be if others give way to it."""
+        key, nominated = key_of(pod), str((pod.get("status") or {}).get("nominatedNodeName") or "")
+        is_told = _reason_of(pod) == why
+        # While others end, what is free changes with each of them; it has been said that they do.
+        if nominated == node and (is_told or nominated):
+            return
+        condition = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": UNSCHEDULABLE,
+            "message": why,
+            "lastTransitionTime": to_wire(self.clock.now()),
+        }
+        others = [each for each in (pod.get("status") or {}).get("conditions") or () if each["type"] != "PodScheduled"]
+        patch = {
+            "metadata": {"resourceVersion": revision_of(pod)},
+            "status": {"conditions": [*others, condition], "nominatedNodeName": node or None},
+        }
+        try:
+            self.pods.observe(await self.cluster.patch(PODS, key, patch, subresource="status"))
+        except Missing:
+            return
+        if not is_told:
+            await self.recorder.record(pod, "FailedScheduling", message=why, is_warning=True)
+
+    def _changed(self, _change: Change, _old: Object | None, _new: Object | None) -> None:
+        self.queue.add(ALL)
+
+
+def _reason_of(pod: Object) -> str:
+    for each in (pod.get("status") or {}).get("conditions") or ():
+        if each["type"] == "PodScheduled" and each["status"] == "False":
+            return str(each.get("message", ""))
+    return ""

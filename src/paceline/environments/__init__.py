@@ -1,0 +1,6 @@
+"""Python environments that stand in for images: specs, uv builds, a cache.
+
+In     an image name, the user's table of images, requirement sets.
+Out    a folder with an environment, built once and cached by hash.
+Never  builds in place: a half-built environment is never seen.
+"""

@@ -1,0 +1,165 @@
+"""The cluster's clock: it counts the time since boot, so setting the machine's clock changes nothing.
+
+Cluster time is a constant offset plus CLOCK_BOOTTIME. The control process keeps the offset in PACELINE_HOME, so that
+the node agent, the shims and every later process of the same boot share one time line (docs/decisions/0024).
+"""
+
+import asyncio
+import contextlib
+import json
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+
+from paceline.apimachinery.timestamps import from_wire, to_wire_micro
+from paceline.effects import Blocking, Clock, World
+
+log = logging.getLogger(__name__)
+
+# How often progress is recorded: after a reboot with a wrong clock, so much time at most counts twice.
+RECORD_SECONDS = 60.0
+# A difference between the machine's clock and the cluster's that people should hear of.
+NOTABLE = timedelta(minutes=1)
+# A Date header has whole seconds, and its answer travels a while.
+EXACTNESS = timedelta(seconds=2)
+_EPOCH = datetime.fromtimestamp(0, UTC)
+
+
+def uptime() -> int:
+    """Return the nanoseconds since this machine booted, sleep included."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterClock:
+    """Time that neither people nor time servers can set while the machine is up."""
+
+    # The machine's own clock, which may jump.
+    machine: Clock
+    # Cluster time minus uptime, in nanoseconds.
+    offset: int
+    uptime: Callable[[], int] = uptime
+
+    def now(self) -> datetime:
+        """Return the cluster's time in UTC."""
+        return datetime.fromtimestamp((self.uptime() + self.offset) / 1e9, UTC)
+
+    def monotonic(self) -> float:
+        """Return seconds that never run backwards."""
+        return self.machine.monotonic()
+
+    def ahead(self) -> timedelta:
+        """Return how far the machine's clock is ahead of the cluster's."""
+        return self.machine.now() - self.now()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """What the last control process left: the offset of its boot, and how far its time had come."""
+
+    boot_id: str
+    offset: int
+    time: datetime
+
+    def to_bytes(self) -> bytes:
+        """Write the record as it stands in its file."""
+        shown = {"bootID": self.boot_id, "offsetNanoseconds": self.offset, "time": to_wire_micro(self.time)}
+        return json.dumps(shown).encode() + b"\n"
+
+
+def read_record(data: bytes) -> Record:
+    """Read a record; ValueError when it is malformed."""
+    try:
+        shown = json.loads(data)
+        return Record(
+            boot_id=str(shown["bootID"]), offset=int(shown["offsetNanoseconds"]), time=from_wire(str(shown["time"]))
+        )
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"malformed: {error}") from error
+
+
+def continue_clock(machine: Clock, record: Record | None, boot_id: str, ticks: Callable[[], int]) -> ClusterClock:
+    """Return the clock that goes on where the record ends.
+
+    On the same boot it is exactly the same line. After a reboot the time that the machine was off counts if its clock
+    is ahead of the record; a clock that is behind the record is wrong, and the line goes on from the record.
+    """
+    if record is not None and record.boot_id == boot_id:
+        same = ClusterClock(machine=machine, offset=record.offset, uptime=ticks)
+        # Not so where a snapshot of a machine was brought back: its uptime is older than the record.
+        if same.now() >= record.time:
+            return same
+    start = machine.now() if record is None else max(machine.now(), record.time)
+    return _starting_at(start, machine, ticks)
+
+
+def start_clock(machine: Clock, date: str, ticks: Callable[[], int] = uptime) -> ClusterClock:
+    """Return a clock that starts at the time of another server, given by the Date header of its answer.
+
+    A machine that agrees with the server to the header's exactness, which is a second, knows the fraction too.
+    """
+    start = machine.now()
+    with contextlib.suppress(ValueError):
+        told = parsedate_to_datetime(date).astimezone(UTC)
+        start = start if abs(start - told) <= EXACTNESS else told
+    return _starting_at(start, machine, ticks)
+
+
+def _starting_at(start: datetime, machine: Clock, ticks: Callable[[], int]) -> ClusterClock:
+    passed = (start - _EPOCH) // timedelta(microseconds=1) * 1000
+    return ClusterClock(machine=machine, offset=passed - ticks(), uptime=ticks)
+
+
+def open_clock(path: Path, world: World, ticks: Callable[[], int] = uptime) -> ClusterClock:
+    """Return the cluster's clock as its record has it; without a readable record it starts at the machine's time."""
+    record = None
+    try:
+        record = read_record(world.files.read(path))
+    except FileNotFoundError:
+        pass
+    except ValueError as error:
+        log.warning("the clock's record is unreadable; the cluster's time starts anew", extra={"error": str(error)})
+    return continue_clock(world.clock, record, world.processes.boot_id(), ticks)
+
+
+@dataclass(slots=True, kw_only=True)
+class ClockKeeper:
+    """Records the progress of the cluster's clock, and logs when the machine's clock leaves it."""
+
+    path: Path
+    clock: ClusterClock
+    world: World
+    blocking: Blocking
+    _ahead: timedelta = timedelta()
+
+    def record(self) -> None:
+        """Write the record; OSError when the disk does not take it."""
+        record = Record(boot_id=self.world.processes.boot_id(), offset=self.clock.offset, time=self.clock.now())
+        self.world.files.write(self.path, record.to_bytes())
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        while True:
+            self._compare()
+            await asyncio.sleep(RECORD_SECONDS)
+            try:
+                await self.blocking.run(self.record)
+            except OSError as error:
+                log.warning("the clock's progress is not recorded", extra={"error": str(error)})
+
+    def _compare(self) -> None:
+        ahead = self.clock.ahead()
+        if abs(ahead - self._ahead) < NOTABLE:
+            return
+        self._ahead = ahead
+        seconds = round(ahead.total_seconds())
+        if abs(ahead) < NOTABLE:
+            log.info("the machine's clock agrees with the cluster's again")
+        else:
+            log.warning(
+                "the machine's clock differs from the cluster's, which counts", extra={"seconds_ahead": seconds}
+            )

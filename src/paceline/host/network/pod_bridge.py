@@ -1,0 +1,289 @@
+"""The network of one embedded cluster: decided and made by the control process, read by the agent, gone with both.
+
+It is a bridge, the rules around it, and the machine's leave to pass packets on. Which it is stands in a file, so that
+both processes, and the next start, go by the same answer.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network
+from pathlib import Path
+from zlib import crc32
+
+from paceline.errors import Unavailable
+from paceline.host.network import netlink, nftables
+from paceline.host.network.connectivity_check import leads_out
+from paceline.host.network.ipam import choose_subnet
+from paceline.host.network.netlink import Line
+from paceline.host.network.netns import RUN, Namespaces, cables, delete, hardware, let_go, names
+from paceline.host.shim_processes import RealProcesses
+from paceline.node.network.network import SHARED, SHARED_NETWORK, PodNetwork
+from paceline.settings import HOST_NETWORK, OWN_NETWORK, Settings
+
+FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
+RESOLVER, UPSTREAM = Path("/etc/resolv.conf"), Path("/run/systemd/resolve/resolv.conf")
+USUAL_MTU = 1500
+# Capabilities, as bits of /proc/self/status.
+NET_ADMIN, SYS_ADMIN = 12, 21
+CLOSED = (
+    "the machine's firewall drops what pods send to other machines; allow it, for example with "
+    "`iptables -I FORWARD -i {bridge} -j ACCEPT && iptables -I FORWARD -o {bridge} -j ACCEPT`, and start again"
+)
+RIGHTS = "root, or the capabilities CAP_NET_ADMIN and CAP_SYS_ADMIN"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What was decided for a cluster."""
+
+    # None: pods share the machine's network.
+    subnet: IPv4Network | None
+    why: str
+
+    @property
+    def gateway(self) -> str:
+        """Give the machine's own address among the pods'; none where they share its network."""
+        return "" if self.subnet is None else str(self.subnet.network_address + 1)
+
+    @property
+    def mode(self) -> str:
+        """Say it in the word that people use for it."""
+        return HOST_NETWORK if self.subnet is None else OWN_NETWORK
+
+
+class NotPossible(Exception):
+    """Pods cannot have networks of their own here: why, and what would help."""
+
+
+def bridge_name(home: Path) -> str:
+    """Name a cluster's bridge."""
+    return f"pl{crc32(str(home).encode()):08x}"
+
+
+def prepare(settings: Settings) -> Choice:
+    """Decide, make what is needed, and write the decision down; Unavailable when what was asked for cannot be."""
+    before = recalled(settings)
+    running = _running(settings)
+    asked = settings.network or (before.mode if before and running else "")
+    if running and before and settings.network not in ("", before.mode):
+        said = f"{len(running)} pods run on {_place(before.mode)}"
+        raise Unavailable(f"{said}: end them first, or start with --network {before.mode}")
+    if running and before is None:
+        # They were started before there was a choice.
+        asked = HOST_NETWORK
+    choice = _decide(settings, asked, before)
+    if choice.subnet is None:
+        close(settings)
+    beside = settings.pod_network.with_suffix(".new")
+    beside.write_text(json.dumps({"subnet": str(choice.subnet) if choice.subnet else None, "why": choice.why}) + "\n")
+    beside.replace(settings.pod_network)
+    return choice
+
+
+def _decide(settings: Settings, asked: str, before: Choice | None) -> Choice:
+    if asked == HOST_NETWORK:
+        return Choice(subnet=None, why=f"{SHARED}, as `--network {HOST_NETWORK}` asks for")
+    try:
+        subnet = make(settings, before.subnet if before else None, is_asked=asked == OWN_NETWORK)
+    except (NotPossible, OSError) as error:
+        said = str(error) if isinstance(error, NotPossible) else f"{error.strerror or error}"
+        if asked == OWN_NETWORK:
+            raise Unavailable(f"pods cannot have networks of their own: {said}") from error
+        return Choice(subnet=None, why=f"{SHARED}; not one of its own: {said}")
+    said = f"every pod has a network of its own, with an address of {subnet} on the bridge {bridge_name(settings.home)}"
+    return Choice(subnet=subnet, why=said)
+
+
+def recalled(settings: Settings) -> Choice | None:
+    """Read what was decided last; None when nothing was."""
+    try:
+        found = json.loads(settings.pod_network.read_text())
+        subnet = IPv4Network(found["subnet"]) if found["subnet"] else None
+        return Choice(subnet=subnet, why=str(found["why"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def pod_network(settings: Settings) -> tuple[PodNetwork, Namespaces | None]:
+    """Give the agent what was decided, and its hands for it."""
+    choice = recalled(settings)
+    if choice is None or choice.subnet is None:
+        return (PodNetwork(why=choice.why) if choice else SHARED_NETWORK), None
+    network = PodNetwork(subnet=choice.subnet, why=choice.why, resolver=str(resolver()))
+    return network, Namespaces(bridge=bridge_name(settings.home), subnet=choice.subnet, mtu=_mtu())
+
+
+def make(settings: Settings, last: IPv4Network | None, *, is_asked: bool) -> IPv4Network:
+    """Make the bridge and the rules around it, or see that they are there."""
+    if missing := missing_rights():
+        raise NotPossible(missing)
+    name = bridge_name(settings.home)
+    with _alone(), Line() as line, nftables.open_line() as rules:
+        _forget_lost(line, rules)
+        bridge = netlink.find_link(line, name)
+        is_there = bridge is not None and bridge.is_up and last is not None
+        subnet = last if is_there and last else _make_bridge(line, settings.home, last)
+        nftables.guard(rules, name, subnet)
+        _pass_on()
+        # Whoever asks for it may have pods that cannot reach other machines.
+        if not is_asked and not cables(line, name) and not leads_out(line, name, subnet, beside=_beside(line, subnet)):
+            _remove(line, rules, name)
+            raise NotPossible(CLOSED.format(bridge=name))
+    return subnet
+
+
+def _beside(line: Line, subnet: IPv4Network) -> IPv4Network:
+    """Choose a few addresses for a try, which nobody uses."""
+    found = choose_subnet((subnet, *netlink.routed(line)), seed=0)
+    if found is None:
+        raise NotPossible("all private addresses are in use on this machine")
+    return IPv4Network((found.network_address, 30))
+
+
+def close(settings: Settings) -> None:
+    """Leave nothing behind, unless pods still run."""
+    if missing_rights() or not (RUN / bridge_name(settings.home)).exists():
+        return
+    name = bridge_name(settings.home)
+    running = _running(settings)
+    with _alone(), Line() as line, nftables.open_line() as rules:
+        for each in cables(line, name):
+            if each.alias not in running:
+                delete(line, each.name)
+        for uid in names(RUN / name):
+            if uid not in running:
+                let_go(RUN / name / uid)
+        _remove(line, rules, name)
+
+
+def missing_rights(status: Path = Path("/proc/self/status")) -> str:
+    """Say what this process lacks to make networks; nothing when it may."""
+    lines = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
+    rights = int(lines.get("CapEff", "0"), 16)
+    has_all = all(rights >> each & 1 for each in (NET_ADMIN, SYS_ADMIN))
+    return "" if has_all else f"it takes {RIGHTS}; start it with: sudo paceline up"
+
+
+def resolver() -> Path:
+    """Find a list of name servers that can be reached from another network than the machine's own."""
+    try:
+        servers = _servers(RESOLVER)
+    except OSError:
+        return RESOLVER
+    is_here = servers and all(each.is_loopback for each in servers)
+    return UPSTREAM if is_here and UPSTREAM.exists() else RESOLVER
+
+
+def _servers(path: Path) -> list[IPv4Address]:
+    found = []
+    for line in path.read_text(errors="replace").splitlines():
+        words = line.split()
+        if words[:1] == ["nameserver"] and len(words) > 1:
+            with contextlib.suppress(ValueError):
+                found.append(IPv4Address(words[1]))
+    return found
+
+
+def _make_bridge(line: Line, home: Path, last: IPv4Network | None) -> IPv4Network:
+    name = bridge_name(home)
+    # What a start that was killed left of it.
+    delete(line, name)
+    taken = (*netlink.routed(line), *_named(os.environ))
+    if last and not any(last.overlaps(other) for other in taken):
+        subnet = last
+    else:
+        chosen = choose_subnet(taken, seed=crc32(str(home).encode()))
+        if chosen is None:
+            raise NotPossible("all private addresses are in use on this machine")
+        subnet = chosen
+    gateway = subnet.network_address + 1
+    (RUN / name).mkdir(parents=True, exist_ok=True, mode=0o700)
+    netlink.make_bridge(line, name, hardware=hardware(gateway), mtu=_mtu())
+    bridge = netlink.find_link(line, name)
+    index = bridge.index if bridge else 0
+    netlink.give_address(line, index, IPv4Interface((int(gateway), subnet.prefixlen)))
+    netlink.set_up(line, index=index, alias=str(home))
+    return subnet
+
+
+def _named(environ: Mapping[str, str]) -> Iterator[IPv4Network]:
+    """Addresses that are spoken to by way of the default route, and must not be hidden by a bridge."""
+    for path in (RESOLVER, UPSTREAM):
+        with contextlib.suppress(OSError):
+            yield from (IPv4Network(each) for each in _servers(path))
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "all_proxy"):
+        host = environ.get(name, "").rpartition("@")[2].rpartition("//")[2].partition(":")[0].strip("/")
+        with contextlib.suppress(ValueError):
+            yield IPv4Network(host)
+
+
+def _remove(line: Line, rules: Line, name: str) -> None:
+    """Take a bridge and its rules away when no pod is on it, and the machine's leave with the last bridge."""
+    if cables(line, name) or names(RUN / name):
+        return
+    delete(line, name)
+    nftables.unguard(rules, name)
+    shutil.rmtree(RUN / name, ignore_errors=True)
+    if not [each for each in RUN.iterdir() if each.is_dir()]:
+        _pass_on_no_more()
+
+
+def _forget_lost(line: Line, rules: Line) -> None:
+    """Take away the bridges of clusters whose folder is gone."""
+    for each in netlink.links(line):
+        if (RUN / each.name).is_dir() and each.alias and not Path(each.alias).exists():
+            _remove(line, rules, each.name)
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """Let no other cluster of this machine change the same things meanwhile."""
+    RUN.mkdir(parents=True, exist_ok=True, mode=0o700)
+    file = os.open(RUN / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(file)
+
+
+def _pass_on() -> None:
+    """Let the machine pass packets on, and remember that it did not."""
+    before = FORWARDING.read_text().strip()
+    if before != "1":
+        (RUN / "forwarding").write_text(before)
+        FORWARDING.write_text("1")
+
+
+def _pass_on_no_more() -> None:
+    file = RUN / "forwarding"
+    with contextlib.suppress(FileNotFoundError):
+        FORWARDING.write_text(file.read_text())
+        file.unlink()
+
+
+def _mtu() -> int:
+    """Give the size of packets of the interface that leads outside."""
+    with contextlib.suppress(OSError, ValueError):
+        for line in Path("/proc/net/route").read_text().splitlines()[1:]:
+            name, to, *_ = line.split()
+            if to == "00000000":
+                return int(Path("/sys/class/net", name, "mtu").read_text())
+    return USUAL_MTU
+
+
+def _place(mode: str) -> str:
+    return "the machine's network" if mode == HOST_NETWORK else "networks of their own"
+
+
+def _running(settings: Settings) -> frozenset[str]:
+    """Name the pods that have a live container."""
+    processes = RealProcesses()
+    pods = settings.agent / "pods"
+    folders = {each for each in pods.glob("*/containers/*/*") if processes.holds(each)}
+    return frozenset(each.relative_to(pods).parts[0] for each in folders)

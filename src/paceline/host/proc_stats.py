@@ -1,0 +1,158 @@
+"""What processes use, as /proc tells: one pass over all of them, whatever number of containers there is."""
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from paceline.effects import Identity
+from paceline.node.server.stats import Measured, Moved, Use
+
+KIB = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """One process: whose child it is, when it began, and the processor's ticks it and its waited-for children had."""
+
+    parent: int
+    began: int
+    ticks: int
+
+
+def measure(shims: frozenset[Identity]) -> Measured:
+    """Measure what runs below each of these shims, and the machine."""
+    table, up = processes(), _up_seconds()
+    children = children_in(table)
+    containers = {
+        shim: _use(list(below(shim.pid, children)), table, up)
+        for shim in shims
+        if shim.pid in table and table[shim.pid].began == shim.start_ticks
+    }
+    return Measured(containers=containers, node=_node(up))
+
+
+def processes() -> dict[int, Process]:
+    """Read every process of the machine."""
+    found = {}
+    for name in os.listdir("/proc"):  # noqa: PTH208 - in a hurry: there may be thousands
+        if name.isdigit() and (fields := _stat(name)):
+            found[int(name)] = Process(
+                parent=int(fields[1]), began=int(fields[19]), ticks=sum(int(each) for each in fields[11:15])
+            )
+    return found
+
+
+def children_in(table: Mapping[int, Process]) -> Mapping[int, list[int]]:
+    """Turn the list of processes around."""
+    children = defaultdict(list)
+    for pid, process in table.items():
+        children[process.parent].append(pid)
+    return children
+
+
+def below(root: int, children: Mapping[int, list[int]]) -> Iterator[int]:
+    """Give a process and everything below it."""
+    waiting = [root]
+    while waiting:
+        pid = waiting.pop()
+        yield pid
+        waiting += children.get(pid, ())
+
+
+def _use(pids: list[int], table: Mapping[int, Process], up: float) -> Use:
+    second = os.sysconf("SC_CLK_TCK")
+    return Use(
+        cpu_seconds=sum(table[pid].ticks for pid in pids) / second,
+        # Without the shim, which is ours.
+        memory_bytes=_memory(pids[1:]),
+        age_seconds=up - table[pids[0]].began / second,
+        disk=_disk(pids),
+        network=_network(pids),
+    )
+
+
+def _disk(pids: Iterable[int]) -> Moved | None:
+    """Add up what processes had read from disks and written to them; who has ended counts for its parent."""
+    found = [moved for pid in pids if (moved := _io(pid))]
+    if not found:
+        return None
+    return Moved(received=sum(read for read, _ in found), sent=sum(written for _, written in found))
+
+
+def _io(pid: int) -> tuple[int, int] | None:
+    # The last three of its lines: read_bytes, write_bytes, cancelled_write_bytes.
+    lines = _read(f"/proc/{pid}/io").splitlines()[-3:]
+    if len(lines) < 3:
+        return None
+    read, written, cancelled = (int(line.rpartition(b" ")[2]) for line in lines)
+    # What was taken back before it reached a disk was not written.
+    return read, written - cancelled
+
+
+def _network(pids: Iterable[int]) -> Moved | None:
+    """Read the interface of the network that a container's processes are in; None when it is the machine's."""
+    try:
+        ours = os.readlink("/proc/self/ns/net")  # noqa: PTH115 - no path, but a name
+    except OSError:
+        return None
+    for pid in pids:
+        try:
+            if os.readlink(f"/proc/{pid}/ns/net") == ours:  # noqa: PTH115 - no path, but a name
+                continue
+        except OSError:
+            continue
+        for line in _read(f"/proc/{pid}/net/dev").splitlines()[2:]:
+            name, _, counts = line.partition(b":")
+            if name.strip() != b"lo":
+                count = counts.split()
+                return Moved(name=name.strip().decode(), received=int(count[0]), sent=int(count[8]))
+    return None
+
+
+def _memory(pids: Iterable[int]) -> int:
+    own, shared = 0, 0
+    for pid in pids:
+        if not (fields := _read(f"/proc/{pid}/statm").split()):
+            continue
+        own += int(fields[1]) - int(fields[2])
+        shared = max(shared, int(fields[2]))
+    return (own + shared) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _node(up: float) -> Use:
+    # user, nice, system, idle, iowait, irq, softirq, steal: all but the fourth and fifth are work.
+    with Path("/proc/stat").open() as stat:
+        ticks = [int(each) for each in stat.readline().split()[1:9]]
+    work = sum(ticks) - ticks[3] - ticks[4]
+    with Path("/proc/meminfo").open() as lines:
+        memory = {name: int(rest.split()[0]) * KIB for name, _, rest in (line.partition(":") for line in lines)}
+    return Use(
+        cpu_seconds=work / os.sysconf("SC_CLK_TCK"),
+        memory_bytes=memory["MemTotal"] - memory.get("MemAvailable", memory["MemFree"]),
+        age_seconds=up,
+    )
+
+
+def _up_seconds() -> float:
+    return float(Path("/proc/uptime").read_text().split()[0])
+
+
+def _stat(name: str) -> list[bytes]:
+    # The name, in parentheses, may hold anything.
+    return _read(f"/proc/{name}/stat").rpartition(b")")[2].split()
+
+
+def _read(path: str) -> bytes:
+    """Read a file of /proc, in a hurry: there may be thousands; nothing when the process is gone."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        return os.read(fd, 4096)
+    except OSError:
+        return b""
+    finally:
+        os.close(fd)

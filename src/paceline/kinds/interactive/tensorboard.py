@@ -1,0 +1,123 @@
+"""TensorBoard: shows the metrics of trainings, from logs that outlive the jobs.
+
+In     a spec whose fields already satisfy their bounds.
+Out    its faults, the claims it reads, and the pod that shows them.
+Never  starts anything: its controller does.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+from paceline.errors import Fault
+from paceline.kinds.compat.migration import Draft
+from paceline.kinds.interactive.suspend import run_mode_to_suspend
+from paceline.kinds.interactive.tensorboard_spec import (
+    CLAIMS,
+    LogSet,
+    TensorBoardSpec,
+    check_logs,
+    log_claims,
+    log_sets,
+)
+from paceline.kinds.kind_types import OUTSIDE_COLUMNS, CannotRun, ServiceKind
+from paceline.kinds.spec.fields import Part, about
+from paceline.kinds.spec.pod_template import literal
+from paceline.model.gang import Site
+from paceline.model.interactive import PORT_NAME, Window
+
+PLURAL = "tensorboards"
+IMAGE = "t9kpublic/tensorboard:2.17.0"
+PORT = 6006
+# Part of the digest: earlier versions served below a path, so their pods must be replaced.
+LAYOUT = "root-"
+# Only memory has a limit: with too little CPU it takes minutes to start.
+RESOURCES: Mapping[str, Any] = {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "4Gi"}}
+NO_WEB = (
+    "spec.logDir.http is not supported: TensorBoard cannot read logs from the web; "
+    "copy them to a claim and set spec.logDir.pvc"
+)
+
+
+class OldTensorBoard(Part, frozen=True, kw_only=True):
+    """Fields of the shape used until 2024."""
+
+    run_mode: Annotated[Literal["running", "paused"], about("Old form of suspend.")] | None = None
+
+
+def check(spec: TensorBoardSpec, path: str) -> tuple[Fault, ...]:
+    """Return the broken rules between fields."""
+    return tuple(check_logs(spec, path))
+
+
+def expand(spec: TensorBoardSpec, site: Site) -> Window:
+    """Return the pod: TensorBoard with all logs, mounted read-only."""
+    if spec.log_dir is not None and spec.log_dir.http is not None:
+        raise CannotRun(NO_WEB)
+    sets = log_sets(spec)
+    claims = dict.fromkeys(logs.claim for logs in sets if logs.claim)
+    secrets = dict.fromkeys(logs.secret for logs in sets if logs.secret)
+    options = (*_options(sets), f"--window_title={site.job}")
+    container = {
+        "name": "tensorboard",
+        "image": spec.image or IMAGE,
+        # Listen only on the pod's address: pods may share the host's network.
+        "command": ["tensorboard", *options, "--host=$(POD_IP)", f"--port={PORT}"],
+        "env": [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
+        "envFrom": [{"secretRef": {"name": name}} for name in secrets],
+        "ports": [{"name": PORT_NAME, "containerPort": PORT}],
+        "resources": spec.resources or RESOURCES,
+        "readinessProbe": {
+            "httpGet": {"path": "/", "port": PORT_NAME},
+            "periodSeconds": 2,
+            "timeoutSeconds": 10,
+        },
+        "volumeMounts": [
+            {"name": f"logs-{index}", "mountPath": f"{CLAIMS}/{claim}", "readOnly": True}
+            for index, claim in enumerate(claims)
+        ],
+    }
+    volumes = [
+        {"name": f"logs-{index}", "persistentVolumeClaim": {"claimName": claim}} for index, claim in enumerate(claims)
+    ]
+    pod = {"restartPolicy": "Always", "enableServiceLinks": False, "containers": [container], "volumes": volumes}
+    return Window(
+        plural=PLURAL,
+        name=site.job,
+        namespace=site.namespace,
+        stem=site.stem,
+        template={"spec": pod},
+        port=PORT,
+        service_type=spec.service_type,
+        digest=LAYOUT,
+        is_suspended=spec.suspend,
+        idle_seconds=spec.idle_seconds,
+    )
+
+
+def _options(sets: tuple[LogSet, ...]) -> Iterator[str]:
+    """Yield the options for the logs; runs of several locations get the location's label as a prefix."""
+    if len(sets) == 1:
+        yield f"--logdir={literal(sets[0].path)}"
+    else:
+        # A name ends at the first colon; the path after it may contain more.
+        named = (f"{logs.label.replace(':', '-')}:{logs.path}" for logs in sets)
+        yield f"--logdir_spec={literal(','.join(named))}"
+
+
+def modernise(draft: Draft) -> None:
+    """Migrate `runMode: paused` to `suspend: true`, and warn."""
+    run_mode_to_suspend(draft)
+
+
+KIND = ServiceKind(
+    kind="TensorBoard",
+    plural=PLURAL,
+    short_names=("tb",),
+    spec=TensorBoardSpec,
+    check=check,
+    expand=expand,
+    claims=log_claims,
+    columns=OUTSIDE_COLUMNS,
+    old=OldTensorBoard,
+    modernise=modernise,
+)

@@ -1,0 +1,227 @@
+"""ColossalAIJob: a launcher that starts torchrun on every worker, as `colossalai run` does.
+
+In     a spec whose fields already satisfy their bounds.
+Out    a Gang: workers that run an agent, and a launcher whose exit code decides the job's result.
+Never  reads a pod, a clock, or another kind.
+"""
+
+import shlex
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from paceline.apimachinery.field_errors import required
+from paceline.errors import Fault
+from paceline.kinds.compat.migration import Draft, Move
+from paceline.kinds.jobs import launcher_jobs, remote_launch
+from paceline.kinds.jobs.launcher_jobs import LAUNCHER, WORKER, CleanUpWorkers, OldCleanUpWorkers
+from paceline.kinds.kind_types import JobKind, Located, Ports
+from paceline.kinds.spec.data_flow import Fed
+from paceline.kinds.spec.fields import CORE, Count, Free, Part, Positive, Replicas, Resources, Template, about
+from paceline.kinds.spec.pod_template import Words
+from paceline.kinds.spec.restart_policy import RestartObject
+from paceline.kinds.spec.run_mode import RunMode, Suspend, debugged, is_debug
+from paceline.kinds.spec.run_policy import Limits, Scope
+from paceline.kinds.spec.scheduler import Scheduler
+from paceline.model.gang import Gang, Place, Site
+
+PORT, USUAL_PORT = "master", 29500
+
+
+class ReplicaSpec(Part, frozen=True, kw_only=True):
+    """Replicas of one type."""
+
+    type: Annotated[Literal["launcher", "worker"], about("Role of these replicas: launcher or worker.")]
+    replicas: Replicas = 1
+    template: (
+        Annotated[
+            Template,
+            about(
+                "Pod template of a replica. A launcher's is optional; it takes what it does not set from the workers'."
+            ),
+        ]
+        | None
+    ) = None
+    restart_policy: RestartObject | None = None
+
+
+class TorchConfig(Part, frozen=True, kw_only=True):
+    """How torchrun is called on every worker."""
+
+    proc_per_worker: Annotated[Positive, about("Number of processes per worker.")] = 1
+    script: Annotated[Words, about("The script and its arguments, without the interpreter.")] = ()
+    extra_args: Annotated[Words, about("Additional arguments for torchrun.")] = ()
+
+
+class Ssh(Part, frozen=True, kw_only=True):
+    """T9k's SSH settings. Paceline uses no SSH: its replacement needs neither keys nor a server in the image."""
+
+    auth_mount_path: Annotated[str, about("Path at which T9k mounts keys. Not used.")] | None = None
+    sshd_path: Annotated[str, about("Path of T9k's SSH server in the workers. Not used.")] | None = None
+
+
+class RunPolicy(Limits, frozen=True, kw_only=True):
+    """Deadlines of the job, and what is deleted when it ends."""
+
+    clean_up_workers: CleanUpWorkers | None = None
+
+
+class ColossalAIJob(Fed, frozen=True, kw_only=True):
+    """Distributed training with Colossal-AI; the launcher's exit code decides the job's result."""
+
+    replica_specs: Annotated[tuple[ReplicaSpec, ...], Meta(min_length=1), about("The workers and the launcher.")]
+    torch_config: Annotated[TorchConfig, about("How torchrun is called on every worker.")] | None = None
+    ssh: Annotated[Ssh, about("T9k's SSH settings.")] | None = None
+    restart_scope: Scope | None = None
+    suspend: Suspend = False
+    run_mode: Annotated[RunMode, about("Debug and pause mode.")] | None = None
+    run_policy: Annotated[RunPolicy, about("Deadlines and limits of the job.")] | None = None
+    scheduler: Annotated[Scheduler, about("Scheduler of the pods.")] | None = None
+
+
+class OldLauncher(Part, frozen=True, kw_only=True):
+    """The launcher, in the shape used until 2025."""
+
+    image: Annotated[str, about("Old form of the launcher's image.")] | None = None
+    working_dir: Annotated[str, about("Old form of the launcher's working directory.")] | None = None
+    env: Annotated[
+        tuple[
+            Annotated[Free, Meta(description="An environment variable.", extra_json_schema={"$ref": f"{CORE}EnvVar"})],
+            ...,
+        ],
+        about("Old form of the launcher's environment variables."),
+    ] = ()
+    resources: Resources | None = None
+
+
+class OldWorker(Part, frozen=True, kw_only=True):
+    """The workers, in the shape used until 2025."""
+
+    replicas: Annotated[Count, about("Old form of replicas.")] | None = None
+    template: Template | None = None
+    proc_per_worker: Annotated[Count, about("Old form of torchConfig.procPerWorker.")] | None = None
+    command: Annotated[Words, about("Old form of torchConfig.script.")] = ()
+    torch_args: Annotated[Words, about("Old form of torchConfig.extraArgs.")] = ()
+
+
+class OldSsh(Part, frozen=True, kw_only=True):
+    """SSH settings in the spelling of MPIJob."""
+
+    ssh_auth_mount_path: Annotated[str, about("Path at which T9k mounts keys, as in MPIJob. Not used.")] | None = None
+
+
+class OldColossalAIJob(Part, frozen=True, kw_only=True):
+    """Fields of the shape used until 2025."""
+
+    launcher: Annotated[OldLauncher, about("Old form of replicaSpecs with type launcher.")] | None = None
+    worker: Annotated[OldWorker, about("Old form of replicaSpecs and torchConfig.")] | None = None
+    ssh: Annotated[OldSsh, about("T9k's SSH settings.")] | None = None
+    run_policy: Annotated[OldCleanUpWorkers, about("What is deleted when the job ends.")] | None = None
+
+
+def check(job: ColossalAIJob, path: str) -> tuple[Fault, ...]:
+    """Return the broken rules between fields."""
+    faults = list(launcher_jobs.check(job, path))
+    if not (job.torch_config or TorchConfig()).script and not is_debug(job.run_mode):
+        faults.append(required(f"{path}.torchConfig.script", "set the training script, such as [train.py]"))
+    return tuple(faults)
+
+
+def expand(job: ColossalAIJob, site: Site) -> Gang:
+    """Return the gang: workers run an agent, and the launcher starts torchrun in all of them."""
+    config = job.torch_config or TorchConfig()
+    hosts = dict.fromkeys(launcher_jobs.workers(job), config.proc_per_worker)
+
+    def template(place: Place, written: Free) -> Free:
+        main = launcher_jobs.main_container(written, place.role)
+        command = _launcher(job, site, written) if place.role == LAUNCHER else remote_launch.serve(site, place)
+        written = launcher_jobs.started(job, written, site=site, place=place, command=command)
+        written = debugged(written, job.run_mode, role=place.role, main=main)
+        return remote_launch.with_folder(written, site)
+
+    return launcher_jobs.gang(job, template, remote_launch.launch(site, hosts))
+
+
+def places(job: ColossalAIJob) -> tuple[Place, ...]:
+    """Return every replica of the job: the launcher, then the workers."""
+    return launcher_jobs.places(job)
+
+
+def templates(job: ColossalAIJob, path: str) -> tuple[Located, ...]:
+    """Return every pod template with its path; the launcher's is completed from the workers'."""
+    return launcher_jobs.templates(job, path)
+
+
+def ports(job: ColossalAIJob) -> Ports:
+    """Return a port for each worker's agent, and one for the store of the first worker."""
+    return {PORT: USUAL_PORT, **remote_launch.agent_ports(launcher_jobs.workers(job))}
+
+
+def modernise(draft: Draft) -> None:
+    """Migrate the shapes of 2023 and 2024 to the current one, and warn."""
+    config = ("spec", "torchConfig")
+    draft.move(("spec", "worker", "procPerWorker"), (*config, "procPerWorker"))
+    draft.move(("spec", "worker", "command"), (*config, "script"))
+    draft.move(("spec", "worker", "torchArgs"), (*config, "extraArgs"))
+    draft.move(("spec", "ssh", "sshAuthMountPath"), ("spec", "ssh", "authMountPath"))
+    launcher_jobs.modernise(draft)
+    _launcher_to_replica(draft)
+
+
+KIND = JobKind(
+    kind="ColossalAIJob",
+    plural="colossalaijobs",
+    short_names=("caij",),
+    spec=ColossalAIJob,
+    check=check,
+    expand=expand,
+    places=places,
+    templates=templates,
+    ports=ports,
+    old=OldColossalAIJob,
+    modernise=modernise,
+)
+
+
+def _launcher(job: ColossalAIJob, site: Site, launcher: Free) -> list[str]:
+    """Return the launcher's command: it runs torchrun on every worker, in its own directory and with its variables.
+
+    Variables from Secrets are not passed on: every list of processes would show them.
+    """
+    config, hosts = job.torch_config or TorchConfig(), launcher_jobs.workers(job)
+    folder = launcher["spec"]["containers"][launcher_jobs.main_container(launcher, LAUNCHER)].get("workingDir")
+    variables = [f"{name}={value}" for name, value in launcher_jobs.own_env(job, launcher).items()]
+    arguments = [
+        f"--nproc_per_node={config.proc_per_worker}",
+        f"--nnodes={len(hosts)}",
+        # pdsh replaces %n by the number of the host.
+        "--node_rank=%n",
+        f"--master_addr={site.host(Place(WORKER, 0))}",
+        f"--master_port={site.ports[PORT]}",
+        *map(_escaped, (*config.extra_args, *config.script)),
+    ]
+    change_directory = f"cd {shlex.quote(_escaped(folder))} && " if folder else ""
+    env = f"env {shlex.join(map(_escaped, variables))} " if variables else ""
+    host_list = ",".join(site.host(place) for place in hosts)
+    return remote_launch.with_stand_ins(
+        "pdsh", "-S", "-w", host_list, f"{change_directory}{env}torchrun {shlex.join(arguments)}"
+    )
+
+
+def _escaped(argument: str) -> str:
+    """Return an argument escaped for pdsh, which would replace % sequences in it."""
+    return argument.replace("%", "%%")
+
+
+def _launcher_to_replica(draft: Draft) -> None:
+    """Migrate `spec.launcher` to an entry of `replicaSpecs`, and warn."""
+    old = ("spec", "launcher")
+    written = draft.get(*old)
+    if not isinstance(written, dict):
+        return
+    index = draft.count("spec", "replicaSpecs")
+    container = ("spec", "replicaSpecs", index, "template", "spec", "containers", 0)
+    draft.put(container[:3], {"type": LAUNCHER, "template": {"spec": {"containers": [{"name": LAUNCHER, **written}]}}})
+    draft.tell(old, "is the old form of spec.replicaSpecs with type launcher")
+    draft.moves.append(Move(old=old, new=container))
+    draft.drop(*old)

@@ -1,0 +1,193 @@
+"""GenericJob: any replicas, with rules for success and failure that the author defines.
+
+In     a spec whose fields already satisfy their bounds.
+Out    a Gang: members whose `$(…)` variables are expanded, and the rules as lists of replicas.
+Never  reads a pod, a clock, or another kind.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+
+from paceline.apimachinery.field_errors import duplicate, invalid, unsupported
+from paceline.errors import Fault
+from paceline.kinds.compat.migration import Draft
+from paceline.kinds.jobs.replicas import check_replicas, places_of, templates_of, types_of
+from paceline.kinds.kind_types import JobKind, Located
+from paceline.kinds.spec.data_flow import Fed
+from paceline.kinds.spec.fields import Part, Replicas, ReplicaType, Template, about, whole_number
+from paceline.kinds.spec.pod_template import with_labels
+from paceline.kinds.spec.restart_policy import RestartObject, each_restart, restart_object, text_to_object
+from paceline.kinds.spec.run_mode import RunMode, Suspend, check_run_mode, debugged, resumed
+from paceline.kinds.spec.run_policy import CleanUpPolicy, Limits, Scope, clean_up
+from paceline.kinds.spec.scheduler import Scheduler
+from paceline.kinds.spec.variable_expansion import Variables
+from paceline.model.gang import Gang, Member, Place, RestartPolicy, RestartScope, Rule, Site
+
+PortNumber = Annotated[int, Meta(ge=1, le=65535)]
+# Replica type → ranks, as numbers or strings. An empty rule would be met at once.
+RankRule = Annotated[
+    dict[str, Annotated[tuple[int | str, ...], Meta(min_length=1)]],
+    Meta(min_length=1),
+]
+
+
+class ReplicaSpec(Part, frozen=True, kw_only=True):
+    """Replicas of one type."""
+
+    type: ReplicaType
+    replicas: Replicas = 1
+    template: Template
+    restart_policy: RestartObject | None = None
+
+
+class ServicePort(Part, frozen=True, kw_only=True):
+    """A port of every replica."""
+
+    name: Annotated[str, about("Name of the port, for $(service.port[NAME]).")] = ""
+    port: Annotated[PortNumber, about("Number of the port.")]
+    target_port: Annotated[int | str, about("Must equal port, because replicas are reached directly.")] | None = None
+    protocol: Annotated[Literal["TCP", "UDP", "SCTP"], about("Protocol of the port.")] = "TCP"
+
+
+class Service(Part, frozen=True, kw_only=True):
+    """Host names and ports at which replicas reach each other."""
+
+    ports: Annotated[tuple[ServicePort, ...], about("Ports of every replica.")] = ()
+
+
+class GenericJob(Fed, frozen=True, kw_only=True):
+    """A job with any replicas; rules define when it has succeeded or failed."""
+
+    success_rules: Annotated[
+        tuple[RankRule, ...],
+        Meta(min_length=1),
+        about(
+            "The job succeeds when all replicas of one rule have succeeded. A rule maps replica types to ranks, "
+            "such as {worker: [0]}."
+        ),
+    ]
+    failure_rules: Annotated[tuple[RankRule, ...], about("The job fails when all replicas of one rule have failed.")]
+    replica_specs: Annotated[tuple[ReplicaSpec, ...], Meta(min_length=1), about("The replicas, by type.")]
+    service: Annotated[Service, about("Host names and ports at which replicas reach each other.")] | None = None
+    clean_up_policy: CleanUpPolicy = "None"
+    restart_scope: Scope | None = None
+    suspend: Suspend = False
+    run_mode: Annotated[RunMode, about("Debug and pause mode.")] | None = None
+    run_policy: Annotated[Limits, about("Deadlines and limits of the job.")] | None = None
+    scheduler: Annotated[Scheduler, about("Scheduler of the pods.")] | None = None
+
+
+def check(job: GenericJob, path: str) -> tuple[Fault, ...]:
+    """Return the broken rules between fields."""
+    replicas = list(check_replicas(job.replica_specs, f"{path}.replicaSpecs"))
+    faults = [*replicas, *check_run_mode(job.run_mode, types_of(job.replica_specs), f"{path}.runMode")]
+    counts = {spec.type: spec.replicas for spec in job.replica_specs}
+    faults += _check_rules(job.success_rules, counts, f"{path}.successRules")
+    faults += _check_rules(job.failure_rules, counts, f"{path}.failureRules")
+    if job.service is not None:
+        faults += _check_ports(job.service.ports, f"{path}.service.ports")
+    if not replicas:
+        variables = _variables(job)
+        for template_path, template in templates(job, path):
+            faults += variables.check(template, template_path)
+    return tuple(faults)
+
+
+def expand(job: GenericJob, site: Site) -> Gang:
+    """Return the gang; its leader is the first replica of the first success rule."""
+    success = tuple(_places(rule) for rule in job.success_rules)
+    specs, variables = {spec.type: spec for spec in job.replica_specs}, _variables(job)
+    restarts = {role: restart_object(spec.restart_policy) for role, spec in specs.items()}
+    members = tuple(
+        Member(
+            place=place,
+            template=_template(job, specs[place.role].template, variables, site=site, place=place),
+            restart=RestartPolicy(restarts[place.role].policy),
+        )
+        for place in places(job)
+    )
+    return Gang(
+        members=members,
+        leader=success[0][0],
+        success=success,
+        failure=tuple(_places(rule) for rule in job.failure_rules),
+        scope=job.restart_scope or RestartScope.REPLICA,
+        backoff_limit=None,
+        role_limits={role: restart.limit for role, restart in restarts.items()},
+        clean_up=clean_up(job.clean_up_policy),
+    )
+
+
+def places(job: GenericJob) -> tuple[Place, ...]:
+    """Return every replica of the job, by type in the order of the spec."""
+    return places_of(job.replica_specs)
+
+
+def templates(job: GenericJob, path: str) -> tuple[Located, ...]:
+    """Return every pod template with its path."""
+    return templates_of(job.replica_specs, f"{path}.replicaSpecs")
+
+
+def modernise(draft: Draft) -> None:
+    """Migrate restart policies that are written as strings to objects, and warn."""
+    for path in each_restart(draft):
+        text_to_object(draft, path)
+
+
+KIND = JobKind(
+    kind="GenericJob",
+    plural="genericjobs",
+    short_names=("gj",),
+    spec=GenericJob,
+    check=check,
+    expand=expand,
+    places=places,
+    templates=templates,
+    modernise=modernise,
+)
+
+
+def _template(
+    job: GenericJob, template: Mapping[str, Any], variables: Variables, *, site: Site, place: Place
+) -> Mapping[str, Any]:
+    if site.is_resumed:
+        template = resumed(template, job.run_mode, role=place.role, main=0)
+    template = debugged(template, job.run_mode, role=place.role, main=0)
+    filled = variables.fill(template, site=site, place=place)
+    # T9k's labels for this kind.
+    return with_labels(filled, {"genericjob": site.job, "genericjob-replica": f"{site.job}-{place}"})
+
+
+def _variables(job: GenericJob) -> Variables:
+    ports = None if job.service is None else {port.name: port.port for port in job.service.ports}
+    return Variables(replicas={spec.type: spec.replicas for spec in job.replica_specs}, ports=ports)
+
+
+def _places(rule: Mapping[str, tuple[int | str, ...]]) -> Rule:
+    return tuple(Place(role, int(rank)) for role, ranks in rule.items() for rank in ranks)
+
+
+def _check_rules(rules: tuple[RankRule, ...], counts: Mapping[str, int], path: str) -> Iterator[Fault]:
+    for index, rule in enumerate(rules):
+        for role, ranks in rule.items():
+            if role not in counts:
+                yield unsupported(f"{path}[{index}]", role, counts)
+                continue
+            for position, rank in enumerate(ranks):
+                number = whole_number(rank)
+                if number is None or number >= counts[role]:
+                    hint = f"the ranks of {role} are 0 to {counts[role] - 1}"
+                    yield invalid(f"{path}[{index}].{role}[{position}]", rank, hint)
+
+
+def _check_ports(ports: tuple[ServicePort, ...], path: str) -> Iterator[Fault]:
+    names: set[str] = set()
+    for index, port in enumerate(ports):
+        if port.name in names:
+            yield duplicate(f"{path}[{index}].name", port.name)
+        names.add(port.name)
+        if port.target_port is not None and str(port.target_port) != str(port.port):
+            hint = f"must equal port, {port.port}, or be omitted: replicas are reached directly"
+            yield invalid(f"{path}[{index}].targetPort", port.target_port, hint)

@@ -1,0 +1,273 @@
+"""Functions for kinds with a launcher and workers: MPIJob and ColossalAIJob."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated, Protocol
+
+from paceline.apimachinery.field_errors import duplicate, invalid, required
+from paceline.errors import Fault
+from paceline.kinds.compat.migration import Draft, Move
+from paceline.kinds.jobs.remote_launch import gpus_of, with_stand_ins
+from paceline.kinds.kind_types import Located
+from paceline.kinds.spec.fields import Free, Part, about
+from paceline.kinds.spec.pod_template import check_sketch, check_template, with_container
+from paceline.kinds.spec.restart_policy import Restart, each_restart, restart_object, text_to_object
+from paceline.kinds.spec.run_mode import RunMode, check_run_mode, resumed
+from paceline.model.gang import CleanUp, Gang, Launch, Member, Place, RestartPolicy, RestartScope, Site
+
+LAUNCHER, WORKER = "launcher", "worker"
+# T9k's defaults for a program that only starts others.
+LAUNCHER_RESOURCES = {"requests": {"cpu": "100m", "memory": "100Mi"}, "limits": {"cpu": "200m", "memory": "200Mi"}}
+# Fields that a launcher's container inherits from the workers' unless its own template sets them.
+INHERITED = ("image", "imagePullPolicy", "workingDir", "env", "envFrom", "volumeMounts", "securityContext")
+# The same for the pod: its volumes, and what is needed to pull and run the image.
+SHARED = ("volumes", "securityContext", "imagePullSecrets", "serviceAccountName", "nodeSelector", "tolerations")
+CONTAINER_HINT = "one container must be named worker: the one that trains"
+
+CleanUpWorkers = Annotated[
+    bool,
+    about(
+        "Whether workers that are still running are deleted when the job ends; the launcher stays, for its log. "
+        "If false, they keep running until the job is deleted. Default: true."
+    ),
+]
+
+
+class OldCleanUpWorkers(Part, frozen=True, kw_only=True):
+    """A string instead of true and false, as in T9k's pages of 2023."""
+
+    clean_up_workers: (
+        Annotated[bool | str, about("Whether workers are deleted when the job ends; the launcher stays, for its log.")]
+        | None
+    ) = None
+
+
+class Policy(Protocol):
+    """The part of a run policy that decides which pods are deleted when the job ends."""
+
+    @property
+    def clean_up_workers(self) -> bool | None: ...
+
+
+class Replica(Protocol):
+    """One entry of `replicaSpecs`."""
+
+    @property
+    def type(self) -> str: ...
+    @property
+    def replicas(self) -> int: ...
+    @property
+    def template(self) -> Free | None: ...
+    @property
+    def restart_policy(self) -> Restart | str | None: ...
+
+
+class Job(Protocol):
+    """A spec with a launcher and workers."""
+
+    @property
+    def replica_specs(self) -> Sequence[Replica]: ...
+    @property
+    def run_mode(self) -> RunMode | None: ...
+    @property
+    def run_policy(self) -> Policy | None: ...
+    @property
+    def restart_scope(self) -> RestartScope | None: ...
+
+
+def check(job: Job, path: str) -> Iterator[Fault]:
+    """Yield a fault for each broken rule that both kinds have."""
+    specs_path, types = f"{path}.replicaSpecs", [spec.type for spec in job.replica_specs]
+    earlier_types: set[str] = set()
+    for index, spec in enumerate(job.replica_specs):
+        if spec.type in earlier_types:
+            yield duplicate(f"{specs_path}[{index}].type", spec.type)
+        earlier_types.add(spec.type)
+        if spec.type == LAUNCHER and spec.replicas > 1:
+            yield invalid(f"{specs_path}[{index}].replicas", spec.replicas, "a job has exactly one launcher; must be 1")
+    yield from check_run_mode(job.run_mode, (LAUNCHER, WORKER), f"{path}.runMode")
+    if WORKER in types:
+        yield from _check_templates(job, specs_path)
+    else:
+        yield required(specs_path, "add an entry of type worker; it runs the program")
+
+
+def _check_templates(job: Job, path: str) -> Iterator[Fault]:
+    """Yield the faults of the templates; the completed launcher template is checked only if those written are valid."""
+    faults: list[Fault] = []
+    for index, spec in enumerate(job.replica_specs):
+        template_path = f"{path}[{index}].template"
+        if spec.type == LAUNCHER:
+            faults += check_sketch(spec.template or {}, template_path)
+        elif spec.template is None:
+            faults.append(required(template_path, "set the pod template of the workers"))
+        else:
+            faults += _check_worker(spec.template, template_path)
+    yield from faults
+    launcher_paths = [
+        f"{path}[{index}].template" for index, spec in enumerate(job.replica_specs) if spec.type == LAUNCHER
+    ]
+    for template_path in () if faults else launcher_paths:
+        yield from check_template(_launcher_template(job), template_path)
+
+
+def _check_worker(template: Free, path: str) -> Iterator[Fault]:
+    faults = check_template(template, path)
+    yield from faults
+    if not faults and WORKER not in [container["name"] for container in template["spec"]["containers"]]:
+        yield required(f"{path}.spec.containers", CONTAINER_HINT)
+
+
+def workers(job: Job) -> tuple[Place, ...]:
+    """Return the workers."""
+    return tuple(Place(WORKER, index) for index in range(_spec(job, WORKER).replicas))
+
+
+def places(job: Job) -> tuple[Place, ...]:
+    """Return every replica of the job: the launcher, then the workers."""
+    return (Place(LAUNCHER, 0), *workers(job))
+
+
+def templates(job: Job, path: str) -> tuple[Located, ...]:
+    """Return the pod templates with their paths; the launcher's is completed, and has the path of its volumes."""
+    types = [spec.type for spec in job.replica_specs]
+    worker = f"{path}.replicaSpecs[{types.index(WORKER)}].template"
+    return (worker, _spec(job, WORKER).template or {}), (_launcher_path(job, path, worker), _launcher_template(job))
+
+
+def _launcher_path(job: Job, path: str, default: str) -> str:
+    for index, spec in enumerate(job.replica_specs):
+        if spec.type == LAUNCHER and "volumes" in ((spec.template or {}).get("spec") or {}):
+            return f"{path}.replicaSpecs[{index}].template"
+    return default
+
+
+def main_container(template: Free, role: str) -> int:
+    """Return the index of the container that does the work of a role."""
+    names = [container["name"] for container in template["spec"]["containers"]]
+    return names.index(role) if role in names else 0
+
+
+def started(job: Job, template: Free, *, site: Site, place: Place, command: list[str]) -> Free:
+    """Return a copy of a template with the command of its role; only a launcher may have another one after a pause."""
+    main = main_container(template, place.role)
+    started_template = with_container(template, main, command=command, args=None)
+    if not site.is_resumed:
+        return started_template
+    changed = resumed(started_template, job.run_mode, role=place.role, main=main)
+    resumed_command = changed["spec"]["containers"][main]["command"]
+    if place.role != LAUNCHER:
+        return with_container(changed, main, command=command, args=None)
+    return (
+        changed
+        if resumed_command == command
+        else with_container(changed, main, command=with_stand_ins(*resumed_command))
+    )
+
+
+def gpus(job: Job) -> int:
+    """Return the number of GPUs of one worker."""
+    template = _spec(job, WORKER).template or {}
+    return gpus_of(template, main_container(template, WORKER))
+
+
+def own_env(job: Job, launcher: Free) -> dict[str, str]:
+    """Return the plain variables that the launcher's container has and the workers' has not."""
+    worker = _spec(job, WORKER).template or {}
+    worker_env = worker["spec"]["containers"][main_container(worker, WORKER)].get("env") or ()
+    launcher_env = launcher["spec"]["containers"][main_container(launcher, LAUNCHER)].get("env") or ()
+    worker_variables = {variable["name"]: variable for variable in worker_env}
+    return {
+        variable["name"]: variable.get("value") or ""
+        for variable in launcher_env
+        if worker_variables.get(variable["name"]) != variable and "valueFrom" not in variable
+    }
+
+
+def gang(job: Job, template: Callable[[Place, Free], Free], files: Launch) -> Gang:
+    """Return the gang: the launcher decides the result, and an attempt fails with any of its members."""
+    written = {WORKER: _spec(job, WORKER).template or {}, LAUNCHER: _launcher_template(job)}
+    restarts = {
+        role: restart_object(next((spec.restart_policy for spec in job.replica_specs if spec.type == role), None))
+        for role in written
+    }
+    members = tuple(
+        Member(
+            place=place,
+            template=template(place, written[place.role]),
+            restart=RestartPolicy(restarts[place.role].policy),
+            main=written[place.role]["spec"]["containers"][main_container(written[place.role], place.role)]["name"],
+        )
+        for place in places(job)
+    )
+    leader = Place(LAUNCHER, 0)
+    stays = job.run_policy is not None and job.run_policy.clean_up_workers is False
+    return Gang(
+        members=members,
+        leader=leader,
+        success=((leader,),),
+        failure=tuple((member.place,) for member in members),
+        scope=job.restart_scope or RestartScope.GANG,
+        backoff_limit=None,
+        role_limits={role: restart.limit for role, restart in restarts.items()},
+        # Workers never end by themselves, and the launcher has ended when the job ends.
+        clean_up=CleanUp.NONE if stays else CleanUp.UNFINISHED,
+        launch=files,
+        servers=(WORKER,),
+    )
+
+
+def modernise(draft: Draft, *, old_container: str = "") -> None:
+    """Migrate `spec.worker` to the first entry of `replicaSpecs`, and strings to the type of their field; warn."""
+    old, new = ("spec", "worker"), ("spec", "replicaSpecs", 0)
+    if isinstance(draft.get(*old), dict) and not draft.has("spec", "replicaSpecs"):
+        draft.tell(old, "is the old form of spec.replicaSpecs with type worker")
+        draft.put(new, {"type": WORKER, **draft.get(*old)})
+        draft.moves.append(Move(old=old, new=new))
+        draft.drop(*old)
+    for index in range(draft.count("spec", "replicaSpecs") if old_container else 0):
+        _rename(draft, index, old_container)
+    for path in each_restart(draft):
+        text_to_object(draft, path)
+    _texts(draft)
+
+
+def _rename(draft: Draft, index: int, old_container: str) -> None:
+    template = ("spec", "replicaSpecs", index, "template", "spec", "containers")
+    for position in range(draft.count(*template)):
+        path = (*template, position, "name")
+        if draft.get(*path) == old_container:
+            draft.tell(path, f'"{old_container}" is the old name for the container "{WORKER}"')
+            draft.put(path, WORKER)
+
+
+def _texts(draft: Draft) -> None:
+    """Migrate the strings that T9k's pages of 2023 have instead of true and false."""
+    path = ("spec", "runPolicy", "cleanUpWorkers")
+    written = draft.get(*path)
+    if isinstance(written, str):
+        value = written.lower() in ("true", "all", "unfinished")
+        draft.tell(path, f'"{written}" is the old form of {str(value).lower()}')
+        draft.put(path, value)
+
+
+def _spec(job: Job, role: str) -> Replica:
+    return next(spec for spec in job.replica_specs if spec.type == role)
+
+
+def _launcher_template(job: Job) -> Free:
+    """Return the launcher's template; fields that it does not set are taken from the workers' template."""
+    written = next((spec.template for spec in job.replica_specs if spec.type == LAUNCHER), None) or {}
+    worker = _spec(job, WORKER).template or {}
+    worker_container = worker["spec"]["containers"][main_container(worker, WORKER)]
+    spec = written.get("spec") or {}
+    containers = [dict(container) for container in spec.get("containers") or ()] or [{"name": LAUNCHER}]
+    main = main_container({"spec": {"containers": containers}}, LAUNCHER)
+    has_volumes = "volumes" in spec
+    inherited = {
+        key: worker_container[key]
+        for key in INHERITED
+        if key in worker_container and (key != "volumeMounts" or not has_volumes)
+    }
+    containers[main] = {**inherited, "resources": LAUNCHER_RESOURCES, **containers[main]}
+    shared = {key: worker["spec"][key] for key in SHARED if key in worker["spec"]}
+    return {**written, "spec": {**shared, **spec, "containers": containers}}

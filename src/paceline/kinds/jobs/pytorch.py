@@ -1,0 +1,330 @@
+"""PyTorchTrainingJob: replicas that rendezvous at the first one, with or without torchrun.
+
+In     a spec whose fields already satisfy their bounds.
+Out    a Gang: members that know their master, rank and world size.
+Never  reads a pod, a clock, or another kind.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from paceline.apimachinery.field_errors import invalid, required
+from paceline.errors import Fault
+from paceline.kinds.compat.migration import Draft
+from paceline.kinds.interactive.tensorboard_spec import TensorBoardSpec, check_logs, log_claims
+from paceline.kinds.jobs import training_jobs
+from paceline.kinds.jobs.replicas import check_replicas, templates_of, types_of
+from paceline.kinds.kind_types import MUTABLE, Claim, JobKind, Located, Ports
+from paceline.kinds.spec.data_flow import Fed
+from paceline.kinds.spec.elastic import Elastic, check_elastic, is_elastic, sizes, with_size
+from paceline.kinds.spec.fields import (
+    MAX_REPLICAS,
+    Count,
+    Free,
+    Part,
+    Replicas,
+    ReplicaType,
+    Template,
+    about,
+    whole_number,
+)
+from paceline.kinds.spec.pod_template import Words, read, with_container, with_env
+from paceline.kinds.spec.restart_policy import RestartText
+from paceline.kinds.spec.run_mode import RunMode, Suspend, check_run_mode, debugged, is_debug, resumed
+from paceline.kinds.spec.run_policy import RunPolicy, Scope
+from paceline.kinds.spec.scheduler import Scheduler
+from paceline.model.gang import Gang, Place, RestartPolicy, RestartScope, Site
+
+PORT = "master"
+USUAL_PORT = 29500
+# T9k's reference uses `python`, its examples use `pytorch`.
+TRAINING_CONTAINERS = ("pytorch", "python")
+PROCESS_WORDS = ("gpu", "cpu", "auto")
+# A replica that leaves costs each of the others one of torchrun's own restarts, of which it has none by default.
+ELASTIC_RESTARTS = 10
+RENDEZVOUS_OPTIONS = ("--rdzv_conf", "--rdzv-conf")
+
+
+class ReplicaSpec(Part, frozen=True, kw_only=True):
+    """Replicas of one type."""
+
+    type: ReplicaType
+    replicas: Replicas = 1
+    template: Template
+    restart_policy: RestartText = RestartPolicy.ON_FAILURE
+    scaling_weight: (
+        Annotated[Count, about("Weight of this type when an elastic job distributes its replicas.")] | None
+    ) = None
+
+
+class Torchrun(Part, frozen=True, kw_only=True):
+    """How torchrun starts the processes of a replica."""
+
+    enabled: Annotated[
+        bool, about("Start every replica with torchrun; the container's args are the script and its arguments.")
+    ] = False
+    max_restarts: (
+        Annotated[Count, about("Restarts by torchrun itself. If omitted, 0, or 10 in an elastic job.")] | None
+    ) = None
+    proc_per_node: Annotated[int | str, about("Number of processes per replica, or gpu for one per GPU.")] | None = None
+    rdzv_backend: Annotated[
+        Literal["c10d", "etcd", "etcd-v2"], about("Rendezvous backend; you have to run an etcd server yourself.")
+    ] = "c10d"
+    extra_options: Annotated[Words, about("Additional options for torchrun.")] = ()
+
+
+class OldTorchrun(Part, frozen=True, kw_only=True):
+    """Fields that were removed in 2023."""
+
+    min_nodes: Annotated[Count, about("Old form of elastic.minReplicas.")] | None = None
+
+
+class OldPyTorchTrainingJob(Part, frozen=True, kw_only=True):
+    """Fields of the shape used until 2023."""
+
+    torchrun_config: Annotated[OldTorchrun, about("Settings of torchrun.")] | None = None
+
+
+class PyTorchTrainingJob(Fed, frozen=True, kw_only=True):
+    """Distributed PyTorch training; the first replica is the master and decides the job's result."""
+
+    replica_specs: Annotated[
+        tuple[ReplicaSpec, ...], Meta(min_length=1), about("The replicas, by type; ranks follow this order.")
+    ]
+    torchrun_config: Annotated[Torchrun, about("Settings of torchrun.")] | None = None
+    elastic: (
+        Annotated[Elastic, about("Elastic training: bounds for the number of replicas; requires torchrun.")] | None
+    ) = None
+    restart_scope: Scope | None = None
+    suspend: Suspend = False
+    run_mode: Annotated[RunMode, about("Debug and pause mode.")] | None = None
+    run_policy: Annotated[RunPolicy, about("Deadlines and limits of the job.")] | None = None
+    scheduler: Annotated[Scheduler, about("Scheduler of the pods.")] | None = None
+    tensorboard_spec: (
+        Annotated[TensorBoardSpec, about("TensorBoard of this job; it keeps running after the job's pods are deleted.")]
+        | None
+    ) = None
+
+
+def check(job: PyTorchTrainingJob, path: str) -> tuple[Fault, ...]:
+    """Return the broken rules between fields."""
+    faults = list(check_replicas(job.replica_specs, f"{path}.replicaSpecs"))
+    faults += check_run_mode(job.run_mode, types_of(job.replica_specs), f"{path}.runMode")
+    if job.torchrun_config is not None:
+        faults += _check_processes(job.torchrun_config, f"{path}.torchrunConfig")
+    faults += check_elastic(job.elastic, f"{path}.elastic")
+    if job.tensorboard_spec is not None:
+        faults += check_logs(job.tensorboard_spec, f"{path}.tensorboardSpec")
+    if not faults and _uses_torchrun(job) and not is_debug(job.run_mode):
+        faults += _check_scripts(job, path)
+    return tuple(faults)
+
+
+def expand(job: PyTorchTrainingJob, site: Site) -> Gang:
+    """Return the gang; ranks are numbered by type, in the order of the spec."""
+    restarts = ELASTIC_RESTARTS if is_elastic(job.elastic) else None
+    peers = _TorchPeers(site=site, places=places(job), nodes=_nodes(job), restarts=restarts)
+    specs = {spec.type: spec for spec in job.replica_specs}
+    members = tuple(
+        training_jobs.member(
+            specs[place.role],
+            place,
+            _template(job, specs[place.role].template, peers=peers, rank=rank),
+            *TRAINING_CONTAINERS,
+        )
+        for rank, place in enumerate(peers.places)
+    )
+    gang = training_jobs.gang(
+        members,
+        job.replica_specs,
+        leader=peers.places[0],
+        scope=job.restart_scope or _usual_scope(job),
+        policy=job.run_policy,
+    )
+    return with_size(gang, job.elastic) if _uses_torchrun(job) else gang
+
+
+def places(job: PyTorchTrainingJob) -> tuple[Place, ...]:
+    """Return every replica of the job, by type in the order of the spec."""
+    replicas = {spec.type: spec.replicas for spec in job.replica_specs}
+    weights = {spec.type: spec.scaling_weight or 0 for spec in job.replica_specs}
+    counts = sizes(replicas, weights, job.elastic if _uses_torchrun(job) else None)
+    return tuple(Place(role, index) for role, count in counts.items() for index in range(count))
+
+
+def templates(job: PyTorchTrainingJob, path: str) -> tuple[Located, ...]:
+    """Return every pod template with its path."""
+    return templates_of(job.replica_specs, f"{path}.replicaSpecs")
+
+
+def ports(_job: PyTorchTrainingJob) -> Ports:
+    """Return the port of the master's store."""
+    return {PORT: USUAL_PORT}
+
+
+def claims(job: PyTorchTrainingJob, path: str) -> tuple[Claim, ...]:
+    """Return the claims with logs of the job's TensorBoard."""
+    return () if job.tensorboard_spec is None else log_claims(job.tensorboard_spec, f"{path}.tensorboardSpec")
+
+
+def modernise(draft: Draft) -> None:
+    """Migrate the shapes of 2023 to the current one, and warn about fields without effect."""
+    nodes = ("spec", "torchrunConfig", "minNodes")
+    if draft.has(*nodes):
+        draft.tell(nodes, "is an old field and has no effect; use spec.elastic.minReplicas")
+        draft.drop(*nodes)
+    training_jobs.modernise(draft)
+    if _is_on(draft, "elastic") and not _is_on(draft, "torchrunConfig"):
+        draft.tell(("spec", "elastic"), "has no effect without torchrun: set spec.torchrunConfig.enabled")
+
+
+KIND = JobKind(
+    kind="PyTorchTrainingJob",
+    plural="pytorchtrainingjobs",
+    short_names=("pj",),
+    spec=PyTorchTrainingJob,
+    check=check,
+    expand=expand,
+    places=places,
+    templates=templates,
+    claims=claims,
+    ports=ports,
+    old=OldPyTorchTrainingJob,
+    modernise=modernise,
+    mutable=(*MUTABLE, "elastic.expectedReplicas"),
+)
+
+
+def _is_on(draft: Draft, field: str) -> bool:
+    return any(draft.get("spec", field, name) is True for name in ("enabled", "enable"))
+
+
+def _uses_torchrun(job: PyTorchTrainingJob) -> bool:
+    return job.torchrun_config is not None and job.torchrun_config.enabled
+
+
+def _nodes(job: PyTorchTrainingJob) -> str:
+    if job.elastic is None or not job.elastic.enabled or not _uses_torchrun(job):
+        return str(len(places(job)))
+    # A running replica cannot be given a new limit, and must accept replicas that join later.
+    return f"{job.elastic.min_replicas or 1}:{job.elastic.max_replicas or MAX_REPLICAS}"
+
+
+def _usual_scope(job: PyTorchTrainingJob) -> RestartScope:
+    # The peers of a dead rank hang or fail, and a replica that restarts alone finds no rendezvous to join: the process
+    # group is created once, with and without torchrun (the store is in replica 0). Only elastic agents re-join.
+    return RestartScope.REPLICA if is_elastic(job.elastic) and _uses_torchrun(job) else RestartScope.GANG
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _TorchPeers:
+    """What every member has to know about the others."""
+
+    site: Site
+    places: tuple[Place, ...]
+    # Number of nodes for torchrun, or MIN:MAX of an elastic job.
+    nodes: str
+    # Default for the restarts by torchrun itself.
+    restarts: int | None = None
+
+    @property
+    def host(self) -> str:
+        return self.site.host(self.places[0])
+
+    @property
+    def port(self) -> int:
+        return self.site.ports[PORT]
+
+
+def _template(job: PyTorchTrainingJob, template: Free, *, peers: _TorchPeers, rank: int) -> Free:
+    role, main = peers.places[rank].role, training_jobs.container_named(template, *TRAINING_CONTAINERS)
+    config = job.torchrun_config or Torchrun()
+    if peers.site.is_resumed:
+        template = resumed(template, job.run_mode, role=role, main=main)
+    if config.enabled:
+        script = template["spec"]["containers"][main].get("args") or []
+        template = with_container(template, main, command=["torchrun"], args=[*_torchrun(config, peers, rank), *script])
+    template = debugged(template, job.run_mode, role=role, main=main)
+    return with_env(template, _env(config, peers, rank))
+
+
+def _env(config: Torchrun, peers: _TorchPeers, rank: int) -> dict[str, str]:
+    """Return the variables that scripts of T9k and Kubeflow read, and torchrun if the user calls it (PET_*).
+
+    LOCAL_RANK is not set: scripts detect torchrun by it.
+    """
+    env = {
+        "MASTER_ADDR": peers.host,
+        "MASTER_PORT": str(peers.port),
+        "RANK": str(rank),
+        "WORLD_SIZE": str(len(peers.places)),
+        "PET_MASTER_ADDR": peers.host,
+        "PET_MASTER_PORT": str(peers.port),
+        "PET_NNODES": peers.nodes,
+        "PET_NPROC_PER_NODE": str(config.proc_per_node or 1),
+        "PYTHONUNBUFFERED": "1",
+    }
+    if not config.enabled:
+        # With c10d, torchrun assigns ranks itself and would log a warning about this variable.
+        env["PET_NODE_RANK"] = str(rank)
+    elif peers.nodes != "1":
+        # Agents that share their store with the training keep its address and keys from the first round on (seen in
+        # PyTorch 2.13): a replica that joins later waits forever, and one that restarts connects to ports of dead ones.
+        env["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
+    return env
+
+
+def _torchrun(config: Torchrun, peers: _TorchPeers, rank: int) -> list[str]:
+    # Underscores, because torchrun of PyTorch 1.x does not accept dashes.
+    arguments = [
+        f"--nnodes={peers.nodes}",
+        f"--nproc_per_node={config.proc_per_node or 1}",
+        f"--rdzv_backend={config.rdzv_backend}",
+        f"--rdzv_id={peers.site.stem}",
+        f"--role={peers.places[rank].role}",
+    ]
+    settings, options = [], _Options(config.extra_options)
+    if config.rdzv_backend == "c10d":
+        arguments.append(f"--rdzv_endpoint={peers.host}:{peers.port}")
+        # Set explicitly: otherwise torchrun compares addresses to find out which replica has the store.
+        settings.append(f"is_host={int(rank == 0)}")
+    if conf := [*settings, *options.rendezvous]:
+        arguments.append(f"--rdzv_conf={','.join(conf)}")
+    restarts = config.max_restarts if config.max_restarts is not None else peers.restarts
+    if restarts is not None:
+        arguments.append(f"--max_restarts={restarts}")
+    return [*arguments, *options.others]
+
+
+class _Options:
+    """The user's options, with those for the rendezvous apart: torchrun uses only the last one given."""
+
+    def __init__(self, options: tuple[str, ...]) -> None:
+        self.rendezvous: list[str] = []
+        self.others: list[str] = []
+        remaining = iter(options)
+        for option in remaining:
+            name, has_value, value = option.partition("=")
+            if name in RENDEZVOUS_OPTIONS:
+                self.rendezvous += [setting for setting in (value if has_value else next(remaining, ""),) if setting]
+            else:
+                self.others.append(option)
+
+
+def _check_processes(config: Torchrun, path: str) -> Iterator[Fault]:
+    count = config.proc_per_node
+    if count is None or count in PROCESS_WORDS:
+        return
+    if not whole_number(count):
+        yield invalid(f"{path}.procPerNode", count, f"must be at least 1, or one of {', '.join(PROCESS_WORDS)}")
+
+
+def _check_scripts(job: PyTorchTrainingJob, path: str) -> Iterator[Fault]:
+    for template_path, template in templates(job, path):
+        main = training_jobs.container_named(dict(template), *TRAINING_CONTAINERS)
+        if not read(template).spec.containers[main].args:
+            hint = "set the script for torchrun in args, such as [train.py, --epochs, '3']; the command is ignored"
+            yield required(f"{template_path}.spec.containers[{main}].args", hint)

@@ -1,0 +1,209 @@
+"""TensorFlowTrainingJob: chief, workers, parameter servers and evaluator, which find each other through TF_CONFIG.
+
+In     a spec whose fields already satisfy their bounds.
+Out    a Gang: members that know the cluster and their task in it, in every format that scripts read.
+Never  reads a pod, a clock, or another kind.
+"""
+
+import json
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from paceline.apimachinery.field_errors import invalid, required
+from paceline.errors import Fault
+from paceline.kinds.interactive.tensorboard_spec import TensorBoardSpec, check_logs, log_claims
+from paceline.kinds.jobs import training_jobs
+from paceline.kinds.jobs.replicas import check_replicas, places_of, templates_of, types_of
+from paceline.kinds.kind_types import Claim, JobKind, Located, Ports
+from paceline.kinds.spec.data_flow import Fed
+from paceline.kinds.spec.fields import Free, Part, Replicas, Template, about
+from paceline.kinds.spec.pod_template import with_env
+from paceline.kinds.spec.restart_policy import RestartText
+from paceline.kinds.spec.run_mode import RunMode, Suspend, check_run_mode, debugged, resumed
+from paceline.kinds.spec.run_policy import RunPolicy, Scope
+from paceline.kinds.spec.scheduler import Scheduler
+from paceline.model.gang import Gang, Place, RestartPolicy, RestartScope, Site
+
+CONTAINER = "tensorflow"
+# The port of T9k and Kubeflow; all replicas can use it if each has its own address.
+USUAL_PORT = 2222
+# Kubeflow's jobs declare another port under this name.
+PORT_NAME = "tfjob-port"
+CHIEF, WORKER, PS, EVALUATOR = "chief", "worker", "ps", "evaluator"
+
+
+class ReplicaSpec(Part, frozen=True, kw_only=True):
+    """Replicas of one type."""
+
+    type: Annotated[
+        Literal["chief", "worker", "ps", "evaluator"],
+        about("Role of these replicas: chief, worker, ps (parameter server) or evaluator."),
+    ]
+    replicas: Replicas = 1
+    template: Template
+    restart_policy: RestartText = RestartPolicy.ON_FAILURE
+
+
+class TensorFlowTrainingJob(Fed, frozen=True, kw_only=True):
+    """Distributed TensorFlow training; the chief, or else the first worker, decides the job's result."""
+
+    replica_specs: Annotated[tuple[ReplicaSpec, ...], Meta(min_length=1), about("The replicas, by type.")]
+    restart_scope: Scope | None = None
+    success_policy: (
+        Annotated[
+            Literal["AllWorkers"],
+            about("AllWorkers: the job succeeds when the chief and all workers have. If omitted, the chief decides."),
+        ]
+        | None
+    ) = None
+    suspend: Suspend = False
+    run_mode: Annotated[RunMode, about("Debug and pause mode.")] | None = None
+    run_policy: Annotated[RunPolicy, about("Deadlines and limits of the job.")] | None = None
+    scheduler: Annotated[Scheduler, about("Scheduler of the pods.")] | None = None
+    tensorboard_spec: (
+        Annotated[TensorBoardSpec, about("TensorBoard of this job; it keeps running after the job's pods are deleted.")]
+        | None
+    ) = None
+
+
+def check(job: TensorFlowTrainingJob, path: str) -> tuple[Fault, ...]:
+    """Return the broken rules between fields."""
+    replicas = list(check_replicas(job.replica_specs, f"{path}.replicaSpecs"))
+    faults = [*replicas, *check_run_mode(job.run_mode, types_of(job.replica_specs), f"{path}.runMode")]
+    faults += _check_roles(job, f"{path}.replicaSpecs")
+    if not replicas:
+        faults += training_jobs.check_container(templates(job, path), CONTAINER)
+    if job.tensorboard_spec is not None:
+        faults += check_logs(job.tensorboard_spec, f"{path}.tensorboardSpec")
+    return tuple(faults)
+
+
+def expand(job: TensorFlowTrainingJob, site: Site) -> Gang:
+    """Return the gang; every member gets the cluster and its own task."""
+    cluster = _TensorFlowCluster(site=site, places=places(job))
+    specs: dict[str, ReplicaSpec] = {spec.type: spec for spec in job.replica_specs}
+    members = tuple(
+        training_jobs.member(
+            specs[place.role],
+            place,
+            _template(job, specs[place.role].template, cluster=cluster, place=place),
+            CONTAINER,
+        )
+        for place in cluster.places
+    )
+    gang = training_jobs.gang(
+        members,
+        job.replica_specs,
+        leader=Place(CHIEF if CHIEF in specs else WORKER, 0),
+        scope=job.restart_scope or _usual_scope(specs.keys()),
+        policy=job.run_policy,
+    )
+    gang = replace(gang, servers=(PS,) if PS in specs else (), watchers=(EVALUATOR,) if EVALUATOR in specs else ())
+    if job.success_policy is None:
+        return gang
+    # Kubeflow's policy of this name: slower workers finish although the first one has succeeded.
+    workers = tuple(place for place in cluster.places if place.role in (CHIEF, WORKER))
+    return replace(gang, success=(workers,), failure=tuple(dict.fromkeys((*gang.failure, *((p,) for p in workers)))))
+
+
+def places(job: TensorFlowTrainingJob) -> tuple[Place, ...]:
+    """Return every replica of the job, by type in the order of the spec."""
+    return places_of(job.replica_specs)
+
+
+def templates(job: TensorFlowTrainingJob, path: str) -> tuple[Located, ...]:
+    """Return every pod template with its path."""
+    return templates_of(job.replica_specs, f"{path}.replicaSpecs")
+
+
+def ports(job: TensorFlowTrainingJob) -> Ports:
+    """Return one port per replica: TensorFlow listens on all addresses, so replicas on one node cannot share a port."""
+    usual: dict[str, int] = {spec.type: _usual_port(spec.template) for spec in job.replica_specs}
+    return {str(place): usual[place.role] for place in places(job)}
+
+
+def claims(job: TensorFlowTrainingJob, path: str) -> tuple[Claim, ...]:
+    """Return the claims with logs of the job's TensorBoard."""
+    return () if job.tensorboard_spec is None else log_claims(job.tensorboard_spec, f"{path}.tensorboardSpec")
+
+
+KIND = JobKind(
+    kind="TensorFlowTrainingJob",
+    plural="tensorflowtrainingjobs",
+    short_names=("tj",),
+    spec=TensorFlowTrainingJob,
+    check=check,
+    expand=expand,
+    places=places,
+    templates=templates,
+    claims=claims,
+    ports=ports,
+    modernise=training_jobs.modernise,
+)
+
+
+def _usual_port(template: Free) -> int:
+    container = template["spec"]["containers"][training_jobs.container_named(template, CONTAINER)]
+    ports = {port.get("name"): int(port["containerPort"]) for port in container.get("ports") or ()}
+    return ports.get(PORT_NAME, USUAL_PORT)
+
+
+def _usual_scope(types: Collection[str]) -> RestartScope:
+    # Workers that all-reduce cannot continue without one of them, nor let it join again. With parameter servers they
+    # do not communicate with each other.
+    return RestartScope.REPLICA if PS in types else RestartScope.GANG
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _TensorFlowCluster:
+    """What every member has to know about the others."""
+
+    site: Site
+    places: tuple[Place, ...]
+
+    def address(self, place: Place) -> str:
+        return f"{self.site.host(place)}:{self.site.ports[str(place)]}"
+
+    def addresses(self) -> dict[str, list[str]]:
+        """Return the addresses by role; the evaluator is not part of the cluster."""
+        addresses: dict[str, list[str]] = {}
+        for place in self.places:
+            if place.role != EVALUATOR:
+                addresses.setdefault(place.role, []).append(self.address(place))
+        return addresses
+
+
+def _template(job: TensorFlowTrainingJob, template: Free, *, cluster: _TensorFlowCluster, place: Place) -> Free:
+    main = training_jobs.container_named(template, CONTAINER)
+    if cluster.site.is_resumed:
+        template = resumed(template, job.run_mode, role=place.role, main=main)
+    template = debugged(template, job.run_mode, role=place.role, main=main)
+    return with_env(template, _env(cluster, place))
+
+
+def _env(cluster: _TensorFlowCluster, place: Place) -> dict[str, str]:
+    """Return the variables that scripts of T9k, Kubeflow, the Helm chart and the training service read."""
+    addresses = cluster.addresses()
+    return {
+        "TF_CONFIG": json.dumps({"cluster": addresses, "task": {"type": place.role, "index": place.index}}),
+        # The chart's trainer splits POD_NAME into role and index, so it is the replica and not the pod.
+        "CLUSTER_CONFIG": json.dumps(addresses),
+        "POD_NAME": str(place),
+        "JOB_NAME": place.role,
+        "JOB_INDEX": str(place.index),
+        "PS_HOSTS": ",".join(addresses.get(PS, ())),
+        "WORKER_HOSTS": ",".join(addresses.get(WORKER, ())),
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def _check_roles(job: TensorFlowTrainingJob, path: str) -> Iterator[Fault]:
+    types = types_of(job.replica_specs)
+    if CHIEF not in types and WORKER not in types:
+        yield required(path, "add replicas of type worker or chief; they train and decide the job's result")
+    for index, spec in enumerate(job.replica_specs):
+        if spec.type in (CHIEF, EVALUATOR) and spec.replicas > 1:
+            yield invalid(f"{path}[{index}].replicas", spec.replicas, f"a job has at most one {spec.type}; must be 1")

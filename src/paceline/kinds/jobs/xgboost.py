@@ -1,0 +1,162 @@
+"""XGBoostTrainingJob: a master that runs the tracker, and workers that connect to it.
+
+In     a spec whose fields already satisfy their bounds.
+Out    a Gang: members that know their master, rank and world size, in every format that scripts read.
+Never  reads a pod, a clock, or another kind.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from paceline.apimachinery.field_errors import invalid, required
+from paceline.errors import Fault
+from paceline.kinds.jobs import training_jobs
+from paceline.kinds.jobs.replicas import check_replicas, places_of, templates_of, types_of
+from paceline.kinds.kind_types import JobKind, Located, Ports
+from paceline.kinds.spec.data_flow import Fed
+from paceline.kinds.spec.fields import Free, Part, Replicas, Template, about
+from paceline.kinds.spec.pod_template import read, with_env
+from paceline.kinds.spec.restart_policy import RestartText
+from paceline.kinds.spec.run_mode import RunMode, Suspend, check_run_mode, debugged, resumed
+from paceline.kinds.spec.run_policy import RunPolicy, Scope
+from paceline.kinds.spec.scheduler import Scheduler
+from paceline.model.gang import Gang, Place, RestartPolicy, RestartScope, Site
+
+CONTAINER = "xgboost"
+MASTER = "master"
+PORT, USUAL_PORT = "master", 9991
+# T9k's examples declare another port under this name.
+DECLARED = "xgboost-port"
+
+
+class ReplicaSpec(Part, frozen=True, kw_only=True):
+    """Replicas of one type."""
+
+    type: Annotated[Literal["master", "worker"], about("Role of these replicas: master or worker.")]
+    replicas: Replicas = 1
+    template: Template
+    restart_policy: RestartText = RestartPolicy.ON_FAILURE
+
+
+class XGBoostTrainingJob(Fed, frozen=True, kw_only=True):
+    """Distributed XGBoost training; the master runs the tracker and decides the job's result."""
+
+    replica_specs: Annotated[
+        tuple[ReplicaSpec, ...], Meta(min_length=1), about("The replicas, by type; the master has rank 0.")
+    ]
+    restart_scope: Scope | None = None
+    suspend: Suspend = False
+    run_mode: Annotated[RunMode, about("Debug and pause mode.")] | None = None
+    run_policy: Annotated[RunPolicy, about("Deadlines and limits of the job.")] | None = None
+    scheduler: Annotated[Scheduler, about("Scheduler of the pods.")] | None = None
+
+
+def check(job: XGBoostTrainingJob, path: str) -> tuple[Fault, ...]:
+    """Return the broken rules between fields."""
+    replicas = list(check_replicas(job.replica_specs, f"{path}.replicaSpecs"))
+    faults = [*replicas, *check_run_mode(job.run_mode, types_of(job.replica_specs), f"{path}.runMode")]
+    faults += _check_master(job, f"{path}.replicaSpecs")
+    if not replicas:
+        faults += training_jobs.check_container(templates(job, path), CONTAINER)
+    return tuple(faults)
+
+
+def expand(job: XGBoostTrainingJob, site: Site) -> Gang:
+    """Return the gang; the master has rank 0, wherever it is in the spec."""
+    peers = _XGBoostPeers(site=site, places=places(job))
+    specs: dict[str, ReplicaSpec] = {spec.type: spec for spec in job.replica_specs}
+    members = tuple(
+        training_jobs.member(
+            specs[place.role],
+            place,
+            _template(job, specs[place.role].template, peers=peers, rank=rank),
+            CONTAINER,
+        )
+        for rank, place in enumerate(peers.places)
+    )
+    return training_jobs.gang(
+        members,
+        job.replica_specs,
+        leader=Place(MASTER, 0),
+        # The tracker counts its workers once, and does not accept one that restarts alone.
+        scope=job.restart_scope or RestartScope.GANG,
+        policy=job.run_policy,
+    )
+
+
+def places(job: XGBoostTrainingJob) -> tuple[Place, ...]:
+    """Return every replica of the job, the master first."""
+    return tuple(sorted(places_of(job.replica_specs), key=lambda place: place.role != MASTER))
+
+
+def templates(job: XGBoostTrainingJob, path: str) -> tuple[Located, ...]:
+    """Return every pod template with its path."""
+    return templates_of(job.replica_specs, f"{path}.replicaSpecs")
+
+
+def ports(job: XGBoostTrainingJob) -> Ports:
+    """Return the tracker's port; the master's template may declare which one is preferred."""
+    master = next(spec.template for spec in job.replica_specs if spec.type == MASTER)
+    containers = read(master).spec.containers
+    ports = [port for container in containers for port in container.ports or () if port.name == DECLARED]
+    return {PORT: ports[0].container_port if ports else USUAL_PORT}
+
+
+KIND = JobKind(
+    kind="XGBoostTrainingJob",
+    plural="xgboosttrainingjobs",
+    short_names=("xj",),
+    spec=XGBoostTrainingJob,
+    check=check,
+    expand=expand,
+    places=places,
+    templates=templates,
+    ports=ports,
+    modernise=training_jobs.modernise,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _XGBoostPeers:
+    """What every member has to know about the others."""
+
+    site: Site
+    places: tuple[Place, ...]
+
+
+def _template(job: XGBoostTrainingJob, template: Free, *, peers: _XGBoostPeers, rank: int) -> Free:
+    role, main = peers.places[rank].role, training_jobs.container_named(template, CONTAINER)
+    if peers.site.is_resumed:
+        template = resumed(template, job.run_mode, role=role, main=main)
+    template = debugged(template, job.run_mode, role=role, main=main)
+    return with_env(template, _env(peers, rank))
+
+
+def _env(peers: _XGBoostPeers, rank: int) -> dict[str, str]:
+    """Return the variables that scripts of T9k and Kubeflow read, and those of Rabit (DMLC_*)."""
+    host, port, size = peers.site.host(peers.places[0]), str(peers.site.ports[PORT]), str(len(peers.places))
+    return {
+        "MASTER_ADDR": host,
+        "MASTER_PORT": port,
+        "RANK": str(rank),
+        "WORLD_SIZE": size,
+        "WORKER_ADDRS": ",".join(peers.site.host(place) for place in peers.places if place.role != MASTER),
+        # One port for all, as Kubeflow's LightGBM scripts expect: every member has its own address.
+        "WORKER_PORT": port,
+        "DMLC_TRACKER_URI": host,
+        "DMLC_TRACKER_PORT": port,
+        "DMLC_TASK_ID": str(rank),
+        "DMLC_NUM_WORKER": size,
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def _check_master(job: XGBoostTrainingJob, path: str) -> Iterator[Fault]:
+    if MASTER not in types_of(job.replica_specs):
+        yield required(path, "add a replica of type master; it runs the tracker and decides the job's result")
+    for index, spec in enumerate(job.replica_specs):
+        if spec.type == MASTER and spec.replicas > 1:
+            yield invalid(f"{path}[{index}].replicas", spec.replicas, "a job has exactly one master; must be 1")

@@ -1,0 +1,170 @@
+"""The three types of kinds: jobs (expanded into a gang), services (web applications), and plain kinds without pods."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import msgspec
+
+from paceline.apimachinery.scheme import Column
+from paceline.errors import Fault, Invalid
+from paceline.kinds.compat.migration import Draft
+from paceline.model.gang import Gang, Place, Site
+from paceline.model.interactive import Window
+
+GROUP = "batch.tensorstack.dev"
+SERVICE_GROUP = "tensorstack.dev"
+OWN_GROUP = "paceline.dev"
+VERSION = "v1beta1"
+API_VERSION = f"{GROUP}/{VERSION}"
+SERVICE_API_VERSION = f"{SERVICE_GROUP}/{VERSION}"
+OWN_API_VERSION = f"{OWN_GROUP}/{VERSION}"
+
+# Columns of `kubectl get` for every job, after its name.
+COLUMNS = (
+    Column(name="Phase", path=".status.phase", description="Phase of the job."),
+    Column(name="Age", path=".metadata.creationTimestamp", type="date"),
+    Column(name="Running", path=".status.aggregate.running", type="integer", priority=1),
+    Column(name="Restarts", path=".status.backoffCount", type="integer", priority=1),
+    Column(name="Queue", path=".spec.scheduler.t9kScheduler.queue", priority=1),
+    Column(name="Waiting", path=".status.waiting", description="Why the job is waiting.", priority=1),
+)
+SERVICE_COLUMNS = (
+    Column(name="Phase", path=".status.phase", description="Phase of the workload."),
+    Column(name="URL", path=".status.url", description="URL that opens it in a browser."),
+    Column(name="Age", path=".metadata.creationTimestamp", type="date"),
+    Column(name="Pod", path=".status.pod.reference.name", priority=1),
+    Column(name="Waiting", path=".status.waiting", description="Why it is not running yet.", priority=1),
+)
+# Columns of the kinds that can be exposed outside the cluster, where no token is needed.
+OUTSIDE_COLUMNS = (
+    *SERVICE_COLUMNS[:2],
+    Column(name="Address", path=".status.address", description="Address outside the cluster; no token is needed."),
+    *SERVICE_COLUMNS[2:],
+)
+
+# Path of a pod template in the object, and the template.
+Located = tuple[str, Mapping[str, Any]]
+# Path of the field that names a claim, and the claim's name.
+Claim = tuple[str, str]
+# Ports that are allocated before any pod is created, because every member needs them: name → preferred number.
+Ports = Mapping[str, int]
+
+
+# Paths below `spec` that may change after creation, for every job kind.
+MUTABLE = ("runMode.pause.enabled", "runMode.pause.enable", "suspend", "runPolicy.ttlSecondsAfterFinished")
+
+
+def no_ports(_spec: Any) -> Ports:
+    """Return no ports: the members do not need to know any."""
+    return {}
+
+
+def no_claims(_spec: Any, _path: str) -> tuple[Claim, ...]:
+    """Return no claims: only pod templates name some."""
+    return ()
+
+
+def no_old_shapes(_draft: Draft) -> None:
+    """Migrate nothing: the kind has had only one shape."""
+
+
+class CannotRun(Invalid):
+    """The object is valid, but this installation cannot run it; its author must choose another way."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(())
+        self.args = (reason,)
+
+
+class Kind(Protocol):
+    """What all kinds have: names, a spec type, mutable paths and the columns of `kubectl get`."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def plural(self) -> str: ...
+    @property
+    def singular(self) -> str: ...
+    @property
+    def short_names(self) -> tuple[str, ...]: ...
+    @property
+    def group(self) -> str: ...
+    @property
+    def spec(self) -> type[msgspec.Struct]: ...
+    @property
+    def old(self) -> type[msgspec.Struct] | None: ...
+    @property
+    def mutable(self) -> tuple[str, ...] | None: ...
+    @property
+    def columns(self) -> tuple[Column, ...]: ...
+    @property
+    def alias_of(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobKind:
+    """One kind of job. Its functions take the decoded spec, and the path of the spec in the object."""
+
+    kind: str
+    plural: str
+    singular: str = ""
+    short_names: tuple[str, ...]
+    group: str = GROUP
+    spec: type[msgspec.Struct]
+    # Rules between fields; the bounds of a single field are declared on the field.
+    check: Callable[[Any, str], tuple[Fault, ...]]
+    # The only function that knows the framework.
+    expand: Callable[[Any, Site], Gang]
+    places: Callable[[Any], tuple[Place, ...]]
+    templates: Callable[[Any, str], tuple[Located, ...]]
+    # Claims that are named outside the pod templates.
+    claims: Callable[[Any, str], tuple[Claim, ...]] = no_claims
+    ports: Callable[[Any], Ports] = no_ports
+    # Fields that only older versions of the kind have, and the function that migrates them.
+    old: type[msgspec.Struct] | None = None
+    modernise: Callable[[Draft], None] = no_old_shapes
+    # Paths below `spec` that may change after creation.
+    mutable: tuple[str, ...] | None = MUTABLE
+    columns: tuple[Column, ...] = COLUMNS
+    # The kind that this one is an old name for.
+    alias_of: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceKind:
+    """One kind of web application that users open in a browser: a single pod with an HTTP server."""
+
+    kind: str
+    plural: str
+    singular: str = ""
+    short_names: tuple[str, ...] = ()
+    group: str = SERVICE_GROUP
+    spec: type[msgspec.Struct]
+    check: Callable[[Any, str], tuple[Fault, ...]]
+    # The only function that knows the program.
+    expand: Callable[[Any, Site], Window]
+    claims: Callable[[Any, str], tuple[Claim, ...]] = no_claims
+    old: type[msgspec.Struct] | None = None
+    modernise: Callable[[Draft], None] = no_old_shapes
+    mutable: tuple[str, ...] | None = None
+    columns: tuple[Column, ...] = SERVICE_COLUMNS
+    alias_of: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainKind:
+    """One kind of our own without pods: its controller creates jobs from it, or records what happened to them."""
+
+    kind: str
+    plural: str
+    singular: str = ""
+    short_names: tuple[str, ...] = ()
+    group: str = OWN_GROUP
+    spec: type[msgspec.Struct]
+    check: Callable[[Any, str], tuple[Fault, ...]]
+    old: type[msgspec.Struct] | None = None
+    modernise: Callable[[Draft], None] = no_old_shapes
+    mutable: tuple[str, ...] | None = None
+    columns: tuple[Column, ...]
+    alias_of: str = ""

@@ -1,0 +1,156 @@
+"""The data of a job: /input is read from, and /output written to, a claim, a directory of the host, or a bucket.
+
+In     `spec.input` and `spec.output`, as written.
+Out    their faults and the claims they name.
+Never  contains a credential: it names the Secret that does.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from paceline.apimachinery.field_errors import invalid, required
+from paceline.apimachinery.quantity import parse
+from paceline.errors import Fault
+from paceline.kinds.kind_types import Claim
+from paceline.kinds.spec.fields import Part, about
+from paceline.kinds.spec.source import ObjectName, check_inner, masked, split_url
+
+INPUT, OUTPUT = "/input", "/output"
+SCHEMES = ("s3", "oss")
+BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]")
+
+
+class Bucket(Part, frozen=True, kw_only=True):
+    """A bucket of an object store with the S3 or OSS API."""
+
+    url: Annotated[str, about("s3://BUCKET/FOLDER or oss://BUCKET/FOLDER. If omitted, the key url of the Secret.")] = ""
+    endpoint: Annotated[
+        str, about("URL of the object store. If omitted, the key endpoint of the Secret, or else AWS.")
+    ] = ""
+    region: Annotated[str, about("Region of the bucket. If omitted, the key region of the Secret.")] = ""
+    secret: (
+        Annotated[
+            ObjectName,
+            about(
+                "Secret with the keys accessKeyId and accessKeySecret. If omitted, the bucket must be public, or the "
+                "pod must have access by itself."
+            ),
+        ]
+        | None
+    ) = None
+
+
+class Input(Part, frozen=True, kw_only=True):
+    """Data that every replica reads at /input; it is mounted read-only."""
+
+    claim: Annotated[ObjectName, about("PersistentVolumeClaim with the data.")] | None = None
+    directory: Annotated[str, about("Absolute path of a directory on the node.")] | None = None
+    bucket: Annotated[Bucket, about("Bucket whose files are copied to /input before the command starts.")] | None = None
+    path: Annotated[str, about("Directory of the claim that is mounted. If omitted, its root.")] = ""
+
+
+class Staging(Part, frozen=True, kw_only=True):
+    """Volume that holds /output until it is uploaded to the bucket."""
+
+    medium: Annotated[
+        Literal["Claim", "Pod"],
+        about(
+            "Claim: a PersistentVolumeClaim per replica, which survives the loss of a pod. Pod: an emptyDir, which is "
+            "lost with the pod, for clusters without a storage class."
+        ),
+    ] = "Claim"
+    size: Annotated[str, about("Size of the claim.")] = "10Gi"
+    storage_class_name: (
+        Annotated[str, about("Storage class of the claim. If omitted, the default of the cluster.")] | None
+    ) = None
+
+
+class Output(Part, frozen=True, kw_only=True):
+    """Destination of the files that replicas write to /output; each replica has its own directory JOB/REPLICA/."""
+
+    claim: Annotated[ObjectName, about("PersistentVolumeClaim for the results, mounted at /output.")] | None = None
+    directory: Annotated[str, about("Absolute path of a directory on the node for the results.")] | None = None
+    bucket: (
+        Annotated[
+            Bucket,
+            about("Bucket for the results. They are uploaded while the command runs and after it ends."),
+        ]
+        | None
+    ) = None
+    path: Annotated[str, about("Directory of the claim for the results. If omitted, its root.")] = ""
+    staging: Annotated[Staging, about("Volume that holds /output until it is uploaded to the bucket.")] | None = None
+
+
+Place = Input | Output
+
+
+def check_place(place: Place, path: str) -> Iterator[Fault]:
+    """Yield the faults of an input or output."""
+    locations = [name for name in ("claim", "directory", "bucket") if getattr(place, name) is not None]
+    if not locations:
+        yield required(path, f"set one of claim, directory and bucket, or remove {path}")
+    for extra in locations[1:]:
+        yield invalid(
+            f"{path}.{extra}",
+            _shown(place, extra),
+            f"{locations[0]} is also set; set only one of claim, directory and bucket",
+        )
+    if place.directory is not None:
+        yield from _check_directory(place.directory, f"{path}.directory")
+    if place.bucket is not None:
+        yield from check_bucket(place.bucket, f"{path}.bucket")
+    if place.path and place.claim is None:
+        yield invalid(f"{path}.path", place.path, "a path is relative to a claim; set claim too, or remove path")
+    yield from check_inner(place.path, f"{path}.path")
+    if isinstance(place, Output) and place.staging is not None:
+        yield from _check_staging(place, place.staging, f"{path}.staging")
+
+
+def place_claims(place: Place | None, path: str) -> tuple[Claim, ...]:
+    """Return the claim that an input or output uses, with the path that names it."""
+    return ((f"{path}.claim", place.claim),) if place is not None and place.claim else ()
+
+
+def _shown(place: Place, name: str) -> str:
+    return masked(place.bucket.url) if name == "bucket" and place.bucket is not None else str(getattr(place, name))
+
+
+def _check_directory(directory: str, path: str) -> Iterator[Fault]:
+    if not directory.startswith("/"):
+        yield invalid(
+            path, directory, f"must be an absolute path, such as /home/me/{directory.removeprefix('./') or 'data'}"
+        )
+    elif ".." in directory.split("/") or "\0" in directory:
+        yield invalid(path, directory, "must not contain ..")
+    elif not directory.strip("/"):
+        yield invalid(path, directory, "must not be the root of the file system; name a directory below it")
+
+
+def check_bucket(bucket: Bucket, path: str) -> Iterator[Fault]:
+    """Yield the faults of a bucket."""
+    if not bucket.url and bucket.secret is None:
+        yield required(f"{path}.url", "set s3://BUCKET/FOLDER, or a secret that has the key url")
+    elif bucket.url:
+        parts = split_url(bucket.url)
+        if parts is None or parts.scheme not in SCHEMES or not BUCKET_NAME.fullmatch(parts.netloc):
+            yield invalid(f"{path}.url", masked(bucket.url), "must be s3://BUCKET/FOLDER or oss://BUCKET/FOLDER")
+        elif ".." in parts.path.split("/") or parts.query or parts.fragment:
+            yield invalid(f"{path}.url", masked(bucket.url), "the folder must not contain .., ? or #")
+    if bucket.endpoint:
+        parts = split_url(bucket.endpoint)
+        if parts is None or parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
+            hint = "must be an https:// or http:// URL without user and password"
+            yield invalid(f"{path}.endpoint", masked(bucket.endpoint), hint)
+
+
+def _check_staging(place: Output, staging: Staging, path: str) -> Iterator[Fault]:
+    if place.bucket is None:
+        yield invalid(path, staging.medium, "staging is only used for a bucket; remove it")
+    try:
+        is_enough = parse(staging.size) > 0
+    except ValueError as error:
+        yield invalid(f"{path}.size", staging.size, str(error))
+        return
+    if not is_enough:
+        yield invalid(f"{path}.size", staging.size, "must be greater than 0, such as 10Gi")

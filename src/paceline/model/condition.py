@@ -1,0 +1,45 @@
+"""A condition of an object, as a typed value and in Kubernetes' wire form."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, ClassVar, Self
+
+from paceline.apimachinery.timestamps import from_wire, to_wire
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """A condition with its last transition time; each kind of object has a subclass with its condition types."""
+
+    # The condition types, and the placeholder for an empty reason.
+    known: ClassVar[type[StrEnum]]
+    no_reason: ClassVar[str] = ""
+
+    type: StrEnum
+    status: bool
+    reason: str
+    message: str = ""
+    since: datetime
+
+    def to_wire(self) -> dict[str, Any]:
+        """Return the condition in wire form."""
+        return {
+            "type": self.type.value,
+            "status": "True" if self.status else "False",
+            "reason": self.reason,
+            "message": self.message,
+            "lastTransitionTime": to_wire(self.since),
+        }
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> Self:
+        """Return the decoded condition."""
+        return cls(
+            type=cls.known(wire["type"]),
+            status=wire.get("status") == "True",
+            reason=str(wire.get("reason", cls.no_reason)),
+            message=str(wire.get("message", "")),
+            since=from_wire(wire["lastTransitionTime"]),
+        )

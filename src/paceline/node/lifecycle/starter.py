@@ -1,0 +1,311 @@
+"""Start one container: work out its sandbox, fill its folder, and have a shim take it over."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from paceline.apimachinery.meta import Key, Object, name_of, namespace_of, uid_of
+from paceline.apimachinery.name_validation import label_problem
+from paceline.client.interface import Cluster
+from paceline.effects import World
+from paceline.node import devices
+from paceline.node.devices import Devices
+from paceline.node.host_info import MEMORY_OWNER, Blocked, Folders, Host
+from paceline.node.images.images import Images
+from paceline.node.lifecycle.snapshot import containers_of, numbers_of
+from paceline.node.lifecycle.termination import stop_signal
+from paceline.node.logs.archive import History
+from paceline.node.network.network import Networks
+from paceline.node.network.pod_hosts import Hosts, machine_name, no_sandbox
+from paceline.node.network.resolv_conf import has_own_list, resolver_text
+from paceline.node.runtime import cgroup_limits, sandbox, shim, unsandboxed
+from paceline.node.runtime.confinement import confinement_of, is_private
+from paceline.node.runtime.env import CONFIG_ERROR, command_of, env_of
+from paceline.node.runtime.state_files import MESSAGE
+from paceline.node.volumes.mounter import Mounts
+from paceline.node.volumes.projection import FAILED
+from paceline.node.volumes.references import Sources, read_sources
+from paceline.node.volumes.setup import make_sub_path, make_volume
+from paceline.node.volumes.token_cache import Tokens
+from paceline.node.volumes.volumes import Shelf, Volume, mounted, mounts_of, not_made, volume_of
+
+NOT_CREATED = "CreateContainerError"
+# The folder of a try in which parts of volumes are mounted, where the agent may mount nothing itself.
+BINDS = "binds"
+# What people install to get a program, where its name does not say it.
+PACKAGES = {
+    "accelerate": "Accelerate",
+    "colossalai": "ColossalAI",
+    "deepspeed": "DeepSpeed",
+    "mpirun": "Open MPI",
+    "tensorboard": "TensorBoard",
+    "torchrun": "PyTorch",
+}
+
+
+SHARED_PROCESSES = (
+    "shareProcessNamespace is not offered here: every container has processes of its own; leave it out, or run what "
+    "belongs together in one container"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Starter:
+    """What starting containers needs."""
+
+    cluster: Cluster
+    world: World
+    host: Host
+    folders: Folders
+    hosts: Hosts
+    images: Images
+    claims: Mapping[Key, Object]
+    volumes: Mapping[Key, Object]
+    # Asked anew for every container, so that installing bubblewrap is enough.
+    find_sandbox: Callable[[], str | None]
+    devices: Devices
+    history: History
+    tokens: Tokens
+    # None where pods share the machine's network.
+    networks: Networks | None = None
+    # None where the agent may not mount anything.
+    mounts: Mounts | None = None
+
+    async def start(self, pod: Object, container: Object, restarts: int, sources: Sources) -> str:
+        """Start a try of a container and return once its program runs or has failed; Blocked says what is missing.
+
+        `sources` is what `prepare` found just before. Gives what people ought to know of the environment it runs in.
+        """
+        try:
+            return await self._start(pod, container, restarts, sources)
+        except OSError as error:
+            # A full disk, most of all: the pod says so, and is tried again.
+            raise Blocked(NOT_CREATED, f"{error.filename or self.folders.root}: {error.strerror or error}") from error
+
+    async def _start(self, pod: Object, container: Object, restarts: int, sources: Sources) -> str:
+        program = self.find_sandbox() if self.host.has_sandbox else ""
+        if program is None:
+            said = "bubblewrap is not installed, and containers run in its sandbox"
+            raise Blocked("SandboxMissing", f"{said}; install it with: {self.host.install_sandbox}")
+        self.devices.assign(pod, container)
+        launch = self._launch(pod, container, sources=sources, restarts=restarts)
+        around = self._around(launch, program)
+        network = await self._network(pod)
+        self._fill(pod, launch)
+        folder = launch.message.parent
+        # Not synced: when a power cut takes it, the start that it was for has not happened either.
+        intent = self._intent(pod, container, launch) | around | {"network": network}
+        self.world.files.overwrite(folder / shim.INTENT, shim.encode(intent), 0o600)
+        await self.world.processes.start(folder)
+        self._forget_older(uid_of(pod), str(container["name"]), restarts)
+        return launch.environment.note
+
+    async def prepare(self, pod: Object) -> Sources:
+        """Make what a pod's containers share, before the first of them starts; Blocked says what is missing.
+
+        That is their volumes, and a name. Give what was read for it, which the containers are started with.
+        """
+        machine_name(pod)
+        if pod["spec"].get("shareProcessNamespace") and len(containers_of(pod)) > 1:
+            raise no_sandbox(SHARED_PROCESSES)
+        sources = await read_sources(self.cluster, pod, self.tokens)
+        shelf = self.shelf(sources)
+        pod = self._with_addresses(pod)
+        told: list[str] = []
+        for index, spec in mounted(pod):
+            try:
+                volume = volume_of(pod, index, spec, shelf)
+                self._refuse_private(spec, volume)
+                await self._mount(volume)
+                make_volume(self.world.files, volume, self.group_of(pod))
+                self._sign(volume)
+            except Blocked as error:
+                told += error.told or (str(error),)
+            except OSError as error:
+                told.append(f"{error.filename or self.folders.root}: {error.strerror or error}")
+        if told:
+            raise Blocked(FAILED, "; ".join(told), told=tuple(told))
+        return sources
+
+    def _sign(self, volume: Volume) -> None:
+        """Say beside volumes in memory whose they are: they outlast a cluster's folder that somebody removes."""
+        if volume.is_memory and volume.source is not None:
+            home = str(self.folders.root.parent).encode()
+            self.world.files.overwrite(volume.source.parent / MEMORY_OWNER, home, 0o600)
+
+    def _refuse_private(self, spec: Mapping[str, Any], volume: Volume) -> None:
+        """Refuse a folder of the machine that lies in the cluster's own; those of claims are below its volumes."""
+        if volume.source is None or not any(word in spec for word in ("hostPath", "persistentVolumeClaim")):
+            return
+        path = self.world.files.resolve(volume.source)
+        claims = self.world.files.resolve(self.folders.root.parent / "volumes")
+        is_claim = "persistentVolumeClaim" in spec and path.is_relative_to(claims) and path != claims
+        if is_private(PurePosixPath(path), self.host) and not is_claim:
+            said = f"{volume.source} lies in the cluster's own folder, which holds its keys and other pods' data"
+            raise not_made(volume.name, f"{said}; use a claim, or a folder elsewhere")
+
+    async def _mount(self, volume: Volume) -> None:
+        if volume.mounted is None or volume.source is None or self.mounts is None:
+            return
+        try:
+            await self.mounts.mount(volume.mounted, volume.source)
+        except Blocked as error:
+            raise not_made(volume.name, str(error)) from error
+
+    async def launch(self, pod: Object, container: Object, restarts: int = 0) -> sandbox.Launch:
+        """Work out what a container's sandbox is made from; Blocked says what is missing."""
+        sources = await read_sources(self.cluster, pod, self.tokens)
+        return self._launch(pod, container, sources=sources, restarts=restarts)
+
+    def _launch(self, pod: Object, container: Object, *, sources: Sources, restarts: int) -> sandbox.Launch:
+        name, uid = str(container["name"]), uid_of(pod)
+        # First the image, as a kubelet has it.
+        environment = self.images.environment_of(container)
+        if said := label_problem(name):
+            raise Blocked(CONFIG_ERROR, f"container name {name!r}: {said}")
+        pod = self._with_addresses(pod)
+        held = self.devices.of(pod, container)
+        # Without a sandbox there is neither the token nor the name that programs go on to look for.
+        api = self.hosts.network.variables if self.host.has_sandbox else {}
+        told = devices.variables(held) | api
+        # What people say themselves goes before what they are told.
+        env = told | env_of(pod, container, sources, self.host, told=told)
+        working_dir = str(container.get("workingDir") or "")
+        mounts = mounts_of(pod, container, self.shelf(sources), env)
+        places = (*(mount.target for mount in mounts), *([working_dir] if working_dir else ()))
+        context = container.get("securityContext") or {}
+        return sandbox.Launch(
+            hostname=machine_name(pod),
+            environment=environment,
+            env=tuple(env.items()),
+            command=command_of(container, env),
+            mounts=mounts,
+            hosts=self.hosts.path(pod),
+            message=self.folders.attempt(uid, name, restarts) / MESSAGE,
+            message_path=str(container.get("terminationMessagePath") or sandbox.MESSAGE),
+            working_dir=working_dir,
+            user=sandbox.user_of(pod, container, self.host),
+            openings=sandbox.openings_of(places, sandbox.closed_folders(environment, self.host), self.world.files),
+            is_read_only=bool(context.get("readOnlyRootFilesystem")),
+            resolver=self._resolver(pod),
+            devices=devices.nodes(held),
+            capabilities=sandbox.capabilities_of(container),
+            views=self._views(pod, container, restarts),
+            confinement=confinement_of(pod, container, self.host),
+        )
+
+    def _resolver(self, pod: Object) -> str:
+        """Give the file of a pod's name servers; empty when it is the machine's own."""
+        if has_own_list(pod):
+            return str(self.folders.etc(uid_of(pod)) / "resolv.conf")
+        return self.hosts.network.resolver if self.hosts.is_apart(pod) else ""
+
+    def _with_addresses(self, pod: Object) -> Object:
+        """Let a pod have its addresses: it may ask for them before its status has them."""
+        own = {"podIP": self.hosts.address(pod), "hostIP": self.hosts.network.host_address}
+        return {**pod, "status": {**(pod.get("status") or {}), **own}}
+
+    def shelf(self, sources: Sources) -> Shelf:
+        """Give what the volumes of a pod are looked up in."""
+        return Shelf(claims=self.claims, volumes=self.volumes, sources=sources, folders=self.folders, host=self.host)
+
+    def group_of(self, pod: Object) -> int | None:
+        """Tell which group a pod's volumes are given to, as far as this user may."""
+        group = (pod["spec"].get("securityContext") or {}).get("fsGroup")
+        return None if group is None else int(group)
+
+    async def _network(self, pod: Object) -> str:
+        """Give the file of the pod's own network; empty when it is on the machine's."""
+        if self.networks is None or not self.hosts.is_apart(pod):
+            return ""
+        return await self.networks.make(uid_of(pod), self.hosts.address(pod))
+
+    def _fill(self, pod: Object, launch: sandbox.Launch) -> None:
+        """Make every file and folder that the sandbox will bind."""
+        files = self.world.files
+        files.make_folder(launch.message.parent)
+        # Whoever the container runs as may write its last words.
+        files.overwrite(launch.message, b"", 0o666)
+        self.history.describe(pod)
+        if has_own_list(pod):
+            files.make_folder(Path(launch.resolver).parent)
+            files.overwrite(Path(launch.resolver), resolver_text(pod, self._name_servers(pod)).encode())
+        for mount in launch.mounts:
+            make_sub_path(files, mount, launch.message.parent.parent.name)
+        self.hosts.flush()
+
+    def _name_servers(self, pod: Object) -> str:
+        """Read the list that a pod without wishes would have."""
+        path = Path(self.hosts.network.resolver if self.hosts.is_apart(pod) else "/etc/resolv.conf")
+        try:
+            return self.world.files.read(path).decode(errors="replace")
+        except FileNotFoundError:
+            return ""
+
+    def _intent(self, pod: Object, container: Object, launch: sandbox.Launch) -> dict[str, Any]:
+        """Collect what the shim needs beside what it starts."""
+        image, words = str(container.get("image") or ""), launch.command
+        return {
+            "pod": {"namespace": namespace_of(pod), "name": name_of(pod), "uid": uid_of(pod)},
+            "container": container["name"],
+            "environment": launch.environment.name,
+            "notFound": not_found(words[0], environment=launch.environment.name, image=image),
+            "cgroup": self._cgroup(pod, container, launch.message.parent),
+            "stopSignal": stop_signal(container),
+            "binds": binds_of(launch, self.folders.mounts / uid_of(pod) if self.host.may_mount else None),
+            "process": sandbox.process_of(launch, self.host),
+        }
+
+    def _around(self, launch: sandbox.Launch, program: str) -> dict[str, Any]:
+        """Say what is started: the sandbox with the program in it, or the program alone."""
+        if not self.host.has_sandbox:
+            return unsandboxed.intent_of(launch, self.host)
+        argv = [program, "--", *sandbox.command(launch, self.host)]
+        return {"argv": argv, "options": sandbox.options(launch, self.host)}
+
+    def _views(self, pod: Object, container: Object, restarts: int) -> tuple[tuple[str, str], ...]:
+        folder = self.folders.attempt(uid_of(pod), str(container["name"]), restarts)
+        return cgroup_limits.views_of(self.host.cgroups, self._cgroup(pod, container, folder))
+
+    def _cgroup(self, pod: Object, container: Object, folder: Path) -> dict[str, Any] | None:
+        if self.host.cgroups is None:
+            return None
+        name, restarts = str(container["name"]), int(folder.name)
+        return cgroup_limits.intent_of(
+            self.host.cgroups,
+            cgroup_limits.limits_of(container, pids=self.host.pids_limit),
+            pod=pod,
+            container=name,
+            restarts=restarts,
+        )
+
+    def _forget_older(self, uid: str, name: str, restarts: int) -> None:
+        """Keep the try before this one, whose log people ask for, and no older ones."""
+        for number in numbers_of(self.world, self.folders, uid, name):
+            if number < restarts - 1:
+                self.world.files.remove(self.folders.attempt(uid, name, number))
+
+
+def binds_of(launch: sandbox.Launch, mounts: Path | None) -> dict[str, Any] | None:
+    """Say where the shim mounts parts of volumes before the sandbox binds them; None when there are none.
+
+    `mounts` is the folder of a pod's mounts, away from those that are removed with all that is in them. Without one the
+    agent may mount nothing, and the shim does it where nobody else sees it.
+    """
+    attempt = launch.message.parent
+    if not any(mount.sub_path for mount in launch.mounts):
+        return None
+    if mounts is None:
+        return {"folder": str(attempt / BINDS), "may_mount": False}
+    return {"folder": str(mounts), "may_mount": True, "name": f"{attempt.parent.name}.{attempt.name}."}
+
+
+def not_found(program: str, *, environment: str, image: str) -> str:
+    """Say that a program is missing, where, and how to get it."""
+    package = PACKAGES.get(program.rpartition("/")[2])
+    get = f"install {package} there" if package else "install it there"
+    return (
+        f"{program}: not found in environment {environment}; {get} or map the image to an environment that has it: "
+        f"paceline up --image '{image}=FOLDER'"
+    )

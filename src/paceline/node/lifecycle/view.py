@@ -1,0 +1,101 @@
+"""What one decision about a pod may look at, and what it may ask for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from paceline.apimachinery.meta import Object
+from paceline.effects import Identity
+from paceline.node.probes.probes import Health
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """That a try was begun, by which shim and when. No identity: the record was damaged by a power cut."""
+
+    identity: Identity | None
+    at: datetime | None
+    environment: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How a try ended."""
+
+    exit_code: int
+    signal: int | None = None
+    reason: str
+    message: str = ""
+    started_at: datetime | None
+    finished_at: datetime
+    max_rss_kib: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Try:
+    """One try of a container, as its folder tells: begun, held by a live shim, ended."""
+
+    restarts: int
+    started: Started | None = None
+    ended: Ended | None = None
+    is_held: bool = False
+    # Since when it has been asked to stop.
+    asked_at: datetime | None = None
+    # Whether its first hook has run well; says nothing of a container that has none.
+    is_greeted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Why a container could not be started when it was last tried to, and what would help."""
+
+    reason: str
+    message: str
+    # Whether it keeps all containers of the pod from starting, as a volume does that cannot be made.
+    is_of_pod: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """Everything one decision may look at."""
+
+    pod: Object
+    # The latest try of each container that has one, and how the one before it ended.
+    tries: Mapping[str, Try]
+    before: Mapping[str, Ended] = field(default_factory=dict)
+    problems: Mapping[str, Problem] = field(default_factory=dict)
+    # Of the containers that have probes.
+    health: Mapping[str, Health] = field(default_factory=dict)
+    # Why the pod has to go, when it has outgrown what it was allowed.
+    evicted: str = ""
+    # When this agent told containers to stop, which is after their last hook.
+    told: Mapping[str, datetime] = field(default_factory=dict)
+    boot_id: str
+    address: str
+    host_address: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """One container to start, and which try of it this is."""
+
+    container: str
+    restarts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Everything one decision may ask for, in the order it is carried out. Containers go by name."""
+
+    # Ends that no shim lived to record.
+    record: tuple[tuple[str, Ended], ...] = ()
+    kill: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
+    # When those that are asked, or have been, are killed.
+    ends: Mapping[str, datetime] = field(default_factory=dict)
+    start: tuple[Start, ...] = ()
+    # The status to report; None leaves it as it is.
+    status: Object | None = None
+    # Whether nothing of the pod is left, so that its object can go.
+    remove: bool = False
+    wake_at: datetime | None = None

@@ -1,0 +1,102 @@
+"""What keeps a container apart from the machine: the parts of /proc and /sys it may not touch, and its system calls."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import PurePosixPath
+from typing import Any
+
+from paceline.apimachinery.builtin.qos import qos_class
+from paceline.apimachinery.meta import Object
+from paceline.apimachinery.quantity import parse
+from paceline.node.host_info import Blocked, Host
+from paceline.node.runtime import seccomp
+from paceline.node.runtime.env import CONFIG_ERROR
+
+# As container runtimes have it; an agent looks once which of them its machine has.
+READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
+# Of these bubblewrap sees to by itself, but only to what access(2) calls writable. The kernel says of /proc/sys that it
+# is not, to root too, who can write to most files in it.
+COVERED_BY_BUBBLEWRAP = ("/proc/bus", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
+MASKED = (
+    *("/proc/acpi", "/proc/asound", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/sched_debug"),
+    *("/proc/scsi", "/proc/timer_list", "/proc/timer_stats", "/sys/devices/virtual/powercap", "/sys/firmware"),
+)
+DEFAULT, UNCONFINED, LOCALHOST = "RuntimeDefault", "Unconfined", "Localhost"
+UNMASKED = "Unmasked"
+# Whom the kernel ends first when the machine is out of memory, as a kubelet has it; but for those of the
+# class Guaranteed, which a kubelet puts below 0: only root can, and our own processes must stay below them.
+GUARANTEED_SCORE, LEAST_BURSTABLE, MOST_BURSTABLE, BEST_EFFORT_SCORE = 2, 3, 999, 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confinement:
+    """What of the default confinement a container has, and when the kernel ends it for want of memory."""
+
+    has_filter: bool = True
+    has_masks: bool = True
+    oom_score: int = BEST_EFFORT_SCORE
+
+
+CONFINED = Confinement()
+
+
+def confinement_of(pod: Object, container: Object, host: Host) -> Confinement:
+    """Return the confinement that a container's security context asks for; Blocked when it cannot be had."""
+    context = container.get("securityContext") or {}
+    is_privileged = bool(context.get("privileged"))
+    profile = context.get("seccompProfile") or (pod["spec"].get("securityContext") or {}).get("seccompProfile") or {}
+    kind = str(profile.get("type") or DEFAULT)
+    if kind == LOCALHOST and not is_privileged:
+        said = f"seccompProfile.type Localhost ({profile.get('localhostProfile')}) is not offered here"
+        raise Blocked(CONFIG_ERROR, f"{said}; use RuntimeDefault, which is also what a container without a profile has")
+    return Confinement(
+        has_filter=not is_privileged and kind != UNCONFINED,
+        has_masks=not is_privileged and context.get("procMount") != UNMASKED,
+        oom_score=oom_score_of(pod, container, host),
+    )
+
+
+def oom_score_of(pod: Object, container: Object, host: Host) -> int:
+    """Return the oom_score_adj of a container: by its pod's class, and the less the more memory it requests."""
+    kind = qos_class(pod)
+    if kind == "Guaranteed":
+        return GUARANTEED_SCORE
+    if kind == "BestEffort":
+        return BEST_EFFORT_SCORE
+    resources: dict[str, Any] = container.get("resources") or {}
+    amounts = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    request = parse(amounts["memory"]) if "memory" in amounts else Decimal(0)
+    score = 1000 - int(1000 * request / max(host.memory_bytes, 1))
+    return min(max(score, LEAST_BURSTABLE), MOST_BURSTABLE)
+
+
+def masks(host: Host) -> Iterator[str]:
+    """Spell what covers /proc and /sys, as options of bubblewrap."""
+    for path in host.read_only_paths:
+        yield from ("--ro-bind", path, path)
+    for path in host.masked_files:
+        yield from ("--dev-bind", "/dev/null", path)
+    for path in host.masked_folders:
+        yield from ("--tmpfs", path)
+
+
+def filter_of(confinement: Confinement, capabilities: Iterable[str], host: Host) -> str:
+    """Return the system call filter of a container, in hexadecimal digits; empty when there is none."""
+    if not confinement.has_filter or not host.has_seccomp:
+        return ""
+    # Without root nobody has a capability, whatever is asked for.
+    given = tuple(capabilities) if host.is_root else ()
+    return seccomp.filter_for(dict(host.facts).get("architecture", ""), given).hex()
+
+
+def private_in(shown: Iterable[str], host: Host) -> tuple[str, ...]:
+    """Return the private folders that lie in one of the folders a container sees."""
+    places = tuple(PurePosixPath(folder) for folder in shown)
+    folders = (PurePosixPath(folder) for folder in host.private_folders)
+    return tuple(str(folder) for folder in folders if any(folder.is_relative_to(place) for place in places))
+
+
+def is_private(path: PurePosixPath, host: Host) -> bool:
+    """Tell whether a path lies in a folder that no container may see."""
+    return any(path.is_relative_to(folder) for folder in host.private_folders)

@@ -1,0 +1,242 @@
+"""The agent's own API, shaped like a kubelet's: logs, commands, ports and use of its pods, and which there are."""
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, MutableMapping
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, unquote
+
+from paceline.apimachinery.meta import Key, Object, uid_of
+from paceline.effects import World
+from paceline.errors import Malformed, Missing, NotOffered, PacelineError, Unavailable
+from paceline.node.agent import Agent
+from paceline.node.host_info import Folders, Host
+from paceline.node.lifecycle.snapshot import containers_of, numbers_of
+from paceline.node.logs.logs import LogQuery, log_query, read_log
+from paceline.node.network.pod_ports import Doors, Listens
+from paceline.node.runtime import shim
+from paceline.node.runtime.exec_types import Run
+from paceline.node.server.log_archive import PastLogs
+from paceline.node.server.stats import Stats
+from paceline.node.server.streaming import NoContainer, Sessions
+
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+log = logging.getLogger(__name__)
+
+PLAIN, JSON = b"text/plain; charset=utf-8", b"application/json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kubelet:
+    """An ASGI app over the pods this agent knows and the folders it keeps."""
+
+    world: World
+    host: Host
+    folders: Folders
+    pods: Mapping[Key, Object]
+    sessions: Sessions
+    doors: Doors
+    stats: Stats
+    past: PastLogs
+
+    async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        """Answer one request; what goes wrong before the first byte is a Status, as Kubernetes writes it."""
+        if scope["type"] not in {"http", "websocket"}:
+            return
+        # Not scope["path"]: a quoted slash in a name must not look like one between names.
+        parts = [unquote(part) for part in scope["raw_path"].decode("latin-1").split("/")[1:]]
+        has_begun = False
+
+        async def sending(message: MutableMapping[str, Any]) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(message)
+
+        try:
+            if scope["type"] == "websocket":
+                await receive()
+                await self._meet(parts, scope, receive, sending)
+            else:
+                await self._serve(parts, scope, receive, sending)
+        except NoContainer as error:
+            await _answer(send, error.code, str(error).encode(), PLAIN, is_denial=scope["type"] == "websocket")
+        except PacelineError as error:
+            body = json.dumps(_status(error)).encode()
+            await _answer(send, error.code, body, JSON, is_denial=scope["type"] == "websocket")
+        except Exception:
+            if has_begun:
+                # Cut off, so that nobody takes a part for the whole.
+                raise
+            log.exception("a request was not served", extra={"path": scope["path"]})
+            body = json.dumps(_status(Unavailable("the node agent failed; its log says why"))).encode()
+            await _answer(send, Unavailable.code, body, JSON, is_denial=scope["type"] == "websocket")
+
+    async def _serve(self, parts: list[str], scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        match scope["method"], parts:
+            case _, ["proxy", _, _, _, _, *_]:
+                await self.doors.pass_on(scope, receive, send)
+            case _, ["exec" | "attach", _, _, _]:
+                self.sessions.check(parts, scope)
+                raise Malformed(_not_upgraded(scope))
+            case "GET", ["healthz"]:
+                await _answer(send, 200, b"ok", PLAIN)
+            case "GET", ["pods"]:
+                await _answer(send, 200, json.dumps(self._list()).encode(), JSON)
+            case "GET", ["stats", "summary"]:
+                await _answer(send, 200, json.dumps(self.stats.summary()).encode(), JSON)
+            case "GET", ["containerLogs", _, _, _] | ["history", _, _, "log"]:
+                await _stream(receive, send, self._log(parts, _query(scope)))
+            case "GET", ["history", namespace]:
+                await _answer(send, 200, json.dumps(self.past.list(namespace, _query(scope))).encode(), JSON)
+            case "GET", _:
+                raise Missing(f"the node agent has no {scope['path']}")
+            case method, _:
+                raise NotOffered(f"the node agent does not answer {method}")
+
+    async def _meet(self, parts: list[str], scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        match parts:
+            case ["proxy", _, _, _, _, *_]:
+                await self.doors.pass_on(scope, receive, send)
+            case ["exec" | "attach", _, _, _]:
+                await self.sessions.open(parts, scope, receive, send)
+            case _:
+                raise Missing(f"the node agent has no WebSocket at {scope['path']}")
+
+    def _log(self, parts: list[str], query: Mapping[str, str]) -> AsyncGenerator[bytes]:
+        """Open the log of a container: of a pod that is there, or of one that is gone."""
+        what, namespace, pod, container = parts
+        wanted = log_query(query, self.world.clock.now())
+        if what == "history":
+            # There is nothing to wait for.
+            past = self.past.folder(namespace, pod, query)
+            return read_log(self.world.files, past, replace(wanted, follow=False))
+        return read_log(self.world.files, self.log_folder((namespace, pod), container, wanted), wanted)
+
+    def log_folder(self, key: Key, container: str, query: LogQuery) -> Path:
+        """Find the folder of the try whose log is wanted."""
+        pod = self.pods.get(key)
+        if pod is None:
+            raise Missing(f'pods "{key[1]}" not found')
+        names = [str(each["name"]) for each in containers_of(pod)]
+        if container not in names:
+            raise Malformed(f"container {container} is not valid for pod {key[1]}; it has: {', '.join(names)}")
+        numbers = numbers_of(self.world, self.folders, uid_of(pod), container)
+        begun = [n for n in numbers if self.world.files.exists(self._started(pod, container, n))]
+        if query.previous and len(begun) < 2:
+            raise Malformed(f'previous terminated container "{container}" in pod "{key[1]}" not found')
+        if not begun:
+            raise Malformed(f'container "{container}" in pod "{key[1]}" is waiting to start: {_why(pod, container)}')
+        folder = self.folders.attempt(uid_of(pod), container, begun[-2 if query.previous else -1])
+        return self.past.history.check_log(folder, key[1])
+
+    def _started(self, pod: Object, container: str, number: int) -> Path:
+        return self.folders.attempt(uid_of(pod), container, number) / shim.STARTED
+
+    def _list(self) -> Object:
+        mine = [pod for pod in self.pods.values() if pod["spec"].get("nodeName") == self.host.name]
+        return {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": mine}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What the agent's API needs of the machine beside the world."""
+
+    run: Run
+    listens: Listens
+    stats: Stats
+
+
+def make_doors(agent: Agent, machine: Machine) -> Doors:
+    """Lead to the pods of an agent."""
+    return Doors(
+        world=agent.world,
+        folders=agent.folders,
+        pods=agent.pods.cache,
+        address=agent.hosts.address,
+        listens=machine.listens,
+        is_apart=agent.hosts.is_apart,
+    )
+
+
+def make_app(agent: Agent, machine: Machine) -> Kubelet:
+    """Serve what an agent knows."""
+    world, folders, pods = agent.world, agent.folders, agent.pods.cache
+    return Kubelet(
+        world=world,
+        host=agent.host,
+        folders=folders,
+        pods=pods,
+        sessions=Sessions(
+            world=world, host=agent.host, folders=folders, pods=pods, launch=agent.starter.launch, run=machine.run
+        ),
+        doors=make_doors(agent, machine),
+        stats=machine.stats,
+        past=PastLogs(history=agent.starter.history),
+    )
+
+
+def _query(scope: Mapping[str, Any]) -> dict[str, str]:
+    return dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
+
+
+def _not_upgraded(scope: Mapping[str, Any]) -> str:
+    wanted = next((value for name, value in scope["headers"] if name.lower() == b"upgrade"), b"")
+    if wanted.lower().startswith(b"spdy"):
+        return "SPDY is not spoken here: use a client that speaks WebSocket, as kubectl does from 1.31 on"
+    return "Upgrade request required"
+
+
+def _why(pod: Object, container: str) -> str:
+    status = pod.get("status") or {}
+    for each in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
+        if each["name"] == container and "waiting" in each["state"]:
+            return str(each["state"]["waiting"]["reason"])
+    return "ContainerCreating"
+
+
+def _status(error: PacelineError) -> Object:
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": str(error),
+        "reason": error.reason,
+        "code": error.code,
+    }
+
+
+async def _answer(send: Send, code: int, body: bytes, kind: bytes, *, is_denial: bool = False) -> None:
+    prefix = "websocket." if is_denial else ""
+    headers = [(b"content-type", kind), (b"content-length", str(len(body)).encode())]
+    await send({"type": f"{prefix}http.response.start", "status": code, "headers": headers})
+    await send({"type": f"{prefix}http.response.body", "body": body})
+
+
+async def _stream(receive: Receive, send: Send, chunks: AsyncGenerator[bytes]) -> None:
+    """Send chunks until they end or the reader hangs up, which only `receive` tells."""
+    async with asyncio.TaskGroup() as group:
+        pump = group.create_task(_pump(send, chunks))
+        listen = group.create_task(_until_hung_up(receive))
+        await asyncio.wait((pump, listen), return_when=asyncio.FIRST_COMPLETED)
+        pump.cancel()
+        listen.cancel()
+
+
+async def _pump(send: Send, chunks: AsyncGenerator[bytes]) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", PLAIN)]})
+    async with aclosing(chunks) as opened:
+        async for chunk in opened:
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _until_hung_up(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,179 @@
+"""What containers and the node use: measured every few seconds, told at once.
+
+Processor use is what the processes of a container were given between two measurements. Memory is what each process
+has for itself, and the largest share of one of them: what programs have in common is counted once.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+
+from paceline.apimachinery.meta import Key, Object, name_of, namespace_of, uid_of
+from paceline.apimachinery.timestamps import to_wire
+from paceline.effects import Blocking, Identity, World
+from paceline.node.host_info import Folders, Host
+from paceline.node.lifecycle.snapshot import containers_of, tries_of
+from paceline.node.volumes.stats import Filling
+
+EVERY_SECONDS = 5.0
+# What is told is the use between the first and the last of these: of about fifteen seconds.
+SAMPLES = 4
+NANO = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """Bytes that came in and went out so far."""
+
+    received: int
+    sent: int
+    # Over which interface.
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """What something has used so far, and has now."""
+
+    cpu_seconds: float
+    memory_bytes: int
+    # For how long it has been there.
+    age_seconds: float
+    # What was read from disks and written to them; None where nobody may know.
+    disk: Moved | None = None
+    # What came and went over the network of its pod; None where it has none of its own.
+    network: Moved | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What one look at the machine found: containers go by their shims."""
+
+    containers: Mapping[Identity, Use]
+    node: Use
+
+
+# Looks at the processes below each of these shims, and at the machine.
+Measure = Callable[[frozenset[Identity]], Measured]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """A look, and when it was."""
+
+    at: datetime
+    moment: float
+    measured: Measured
+    # The pods that had running containers, with these by name.
+    pods: tuple[tuple[Object, tuple[tuple[str, Identity], ...]], ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class Stats:
+    """Measures what the pods of this machine use, and remembers the last few looks."""
+
+    world: World
+    host: Host
+    folders: Folders
+    pods: Mapping[Key, Object]
+    measure: Measure
+    blocking: Blocking
+    # Who knows how full claims are, if anybody does.
+    filling: Filling | None = None
+    _samples: deque[Sample] = field(init=False, default_factory=lambda: deque(maxlen=SAMPLES))
+
+    async def run(self) -> None:
+        """Measure until cancelled."""
+        while True:
+            await self.look()
+            await asyncio.sleep(EVERY_SECONDS)
+
+    async def look(self) -> None:
+        """Measure once."""
+        mine = tuple(pod for pod in self.pods.values() if pod["spec"].get("nodeName") == self.host.name)
+        # Elsewhere: with many pods and processes it takes some milliseconds.
+        self._samples.append(await self.blocking.run(partial(self._sample, mine)))
+
+    def _sample(self, mine: tuple[Object, ...]) -> Sample:
+        found = tuple((pod, self._running(pod)) for pod in mine)
+        pods = tuple((pod, running) for pod, running in found if running)
+        measured = self.measure(frozenset(who for _, running in pods for _, who in running))
+        clock = self.world.clock
+        return Sample(at=clock.now(), moment=clock.monotonic(), measured=measured, pods=pods)
+
+    def summary(self) -> Object:
+        """Tell what the node and its pods use, in a kubelet's words."""
+        if not self._samples:
+            return {"node": {"nodeName": self.host.name}, "pods": []}
+        last = self._samples[-1]
+        pods = [told for pod, running in last.pods if (told := self._pod(pod, running, last))]
+        node = {"nodeName": self.host.name, **self._told(last, lambda each: each.node)}
+        # A kubelet has no such list: it knows of claims only while a pod has them.
+        claims = {"claims": list(self.filling.told())} if self.filling else {}
+        return {"node": node, "pods": pods, **claims}
+
+    def _pod(self, pod: Object, running: tuple[tuple[str, Identity], ...], last: Sample) -> Object | None:
+        containers = [
+            {"name": name, **self._told(last, partial(_container, who))}
+            for name, who in running
+            if who in last.measured.containers
+        ]
+        if not containers:
+            return None
+        about = {"name": name_of(pod), "namespace": namespace_of(pod), "uid": uid_of(pod)}
+        volumes = self.filling.of(pod) if self.filling else []
+        more = {**_network(running, last), **({"volume": volumes} if volumes else {})}
+        return {"podRef": about, "containers": containers, **more}
+
+    def _told(self, last: Sample, pick: Callable[[Measured], Use | None]) -> Object:
+        now = pick(last.measured)
+        if now is None:
+            return {}
+        # Something that was seen only once is new: all that it has used, it has used since it began.
+        used, seconds = now.cpu_seconds, now.age_seconds
+        for sample in self._samples:
+            before = pick(sample.measured)
+            if before is not None and sample.moment < last.moment:
+                used, seconds = now.cpu_seconds - before.cpu_seconds, last.moment - sample.moment
+                break
+        cores = max(used, 0.0) / seconds if seconds > 0 else 0.0
+        so_far = {"usageNanoCores": int(cores * NANO), "usageCoreNanoSeconds": int(now.cpu_seconds * NANO)}
+        return {
+            "cpu": {"time": to_wire(last.at), **so_far},
+            "memory": {"time": to_wire(last.at), "workingSetBytes": now.memory_bytes},
+            "windowSeconds": round(seconds, 3),
+            **_disk(now.disk, last),
+        }
+
+    def _running(self, pod: Object) -> tuple[tuple[str, Identity], ...]:
+        names = [str(each["name"]) for each in containers_of(pod)]
+        tries = tries_of(self.world, self.folders, uid_of(pod), names)
+        return tuple(
+            (name, each.started.identity)
+            for name, each in tries.items()
+            if each.started and each.started.identity and each.ended is None and each.is_held
+        )
+
+
+def _disk(moved: Moved | None, last: Sample) -> Object:
+    """Tell what was read and written; a kubelet leaves that to others."""
+    if moved is None:
+        return {}
+    return {"disk": {"time": to_wire(last.at), "readBytes": moved.received, "writeBytes": moved.sent}}
+
+
+def _network(running: tuple[tuple[str, Identity], ...], last: Sample) -> Object:
+    """Tell what came and went over a pod's own network; its containers share it."""
+    seen = (last.measured.containers[who].network for _, who in running if who in last.measured.containers)
+    moved = next((each for each in seen if each is not None), None)
+    if moved is None:
+        return {}
+    bytes_of = {"name": moved.name, "rxBytes": moved.received, "txBytes": moved.sent}
+    return {"network": {"time": to_wire(last.at), **bytes_of, "interfaces": [bytes_of]}}
+
+
+def _container(who: Identity, measured: Measured) -> Use | None:
+    return measured.containers.get(who)

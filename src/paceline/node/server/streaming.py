@@ -1,0 +1,156 @@
+"""exec and attach: a client's line to a command in a container, or to the container's own output."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+from paceline.apimachinery.meta import Key, Object, uid_of
+from paceline.effects import Files, Identity, World
+from paceline.errors import Malformed, Missing, Unavailable
+from paceline.node.host_info import Blocked, Folders, Host
+from paceline.node.lifecycle.snapshot import containers_of, latest_folder
+from paceline.node.lifecycle.view import Try
+from paceline.node.logs.logs import HEAD, TAG, end_of_log, entries
+from paceline.node.logs.rotated_log import Pages
+from paceline.node.runtime.exec_types import STDERR, STDOUT, NotRun, Run, order_for
+from paceline.node.runtime.sandbox import Launch
+from paceline.node.runtime.state_files import read_try
+from paceline.node.server.remotecommand import (
+    PROTOCOLS,
+    SUCCESS,
+    Line,
+    Receive,
+    Send,
+    Wanted,
+    chosen,
+    hear_nothing,
+    serve_command,
+    show,
+    status_of_failure,
+    status_of_nobody,
+    wanted,
+)
+
+
+class NoContainer(Unavailable):
+    """No such container runs. A kubelet says it in plain text, and kubectl shows it so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sessions:
+    """Opens the lines that clients ask for."""
+
+    world: World
+    host: Host
+    folders: Folders
+    pods: Mapping[Key, Object]
+    launch: Callable[[Object, Object], Awaitable[Launch]]
+    run: Run
+
+    async def open(self, parts: list[str], scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        """Serve a WebSocket whose `websocket.connect` has been received; what is wrong with it is raised before."""
+        asked, key, container = self._read(parts, scope)
+        protocol = chosen(scope["subprotocols"])
+        if protocol is None:
+            raise Malformed(f"none of the offered protocols is spoken here; those are: {', '.join(PROTOCOLS)}")
+        line = Line(receive, send, protocol)
+        try:
+            # Found before the client knows that it is heard: it is to see all that comes after.
+            output = Output(self.world.files, self._running(key, container)[-1])
+        except NoContainer as error:
+            # The line is opened all the same, as a server in between a client and a kubelet has to.
+            await line.open(protocol, asked)
+            await line.end(status_of_nobody(str(error)))
+            return
+        await line.open(protocol, asked)
+        if parts[0] == "exec":
+            await self._exec(line, asked, key, container)
+        else:
+            await _attach(line, asked, output)
+
+    def check(self, parts: list[str], scope: Mapping[str, Any]) -> tuple[Wanted, Key, str]:
+        """Read what is asked for, and see that its container runs."""
+        asked, key, container = self._read(parts, scope)
+        self._running(key, container)
+        return asked, key, container
+
+    def _read(self, parts: list[str], scope: Mapping[str, Any]) -> tuple[Wanted, Key, str]:
+        what, namespace, pod, container = parts
+        pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        asked, key = wanted(pairs), (namespace, pod)
+        if what == "exec" and not asked.command:
+            raise Malformed("you must specify at least one command for the container")
+        if what == "attach" and asked.stdin:
+            said = f"container {container} has no input to attach to: containers are given none here"
+            raise Malformed(f"{said}; leave out -i, or use exec")
+        return asked, key, container
+
+    async def _exec(self, line: Line, asked: Wanted, key: Key, container: str) -> None:
+        try:
+            pod, spec, who, _ = self._running(key, container)
+            launch = await self.launch(pod, spec)
+            order = order_for(launch, self.host, shim=who, argv=asked.command, has_terminal=asked.tty)
+            command = await self.run(replace(order, has_input=asked.stdin))
+        except Blocked as error:
+            await line.end(status_of_failure(NotRun(str(error))))
+        except (NotRun, NoContainer) as error:
+            await line.end(status_of_failure(NotRun(str(error))))
+        else:
+            await serve_command(line, command, asked)
+
+    def _running(self, key: Key, container: str) -> tuple[Object, Object, Identity, Path]:
+        pod = self.pods.get(key)
+        if pod is None:
+            raise Missing(f'pods "{key[1]}" not found')
+        spec = next((each for each in containers_of(pod) if each["name"] == container), None)
+        folder = latest_folder(self.world, self.folders, uid_of(pod), container) if spec else None
+        found = read_try(self.world.files, self.world.processes, folder) if folder else None
+        who = _keeper(found)
+        if spec is None or folder is None or who is None:
+            raise NoContainer(f'container not found ("{container}")')
+        return pod, spec, who, folder
+
+
+def _keeper(found: Try | None) -> Identity | None:
+    """Find the shim of a container that runs."""
+    if found is None or found.ended is not None or not found.is_held or found.started is None:
+        return None
+    return found.started.identity
+
+
+async def _attach(line: Line, asked: Wanted, output: "Output") -> None:
+    async with asyncio.TaskGroup() as group:
+        showing = group.create_task(show(line, output, asked))
+        hearing = group.create_task(hear_nothing(line))
+        await asyncio.wait((showing, hearing), return_when=asyncio.FIRST_COMPLETED)
+        hearing.cancel()
+        if not showing.done():
+            showing.cancel()
+            return
+    await line.end(dict(SUCCESS))
+
+
+class Output:
+    """What a container writes from now on to its end, told apart by where it writes it to."""
+
+    def __init__(self, files: Files, folder: Path) -> None:
+        self._files = files
+        self._folder = folder
+        self._start = end_of_log(Pages(files, folder))
+
+    async def output(self) -> AsyncGenerator[tuple[int, bytes], None]:
+        """Give the pieces, several lines in one where they go to the same place."""
+        async for whole in entries(self._files, self._folder, self._start, follow=True):
+            channel, pieces = 0, b""
+            for entry in whole.split(b"\n")[:-1]:
+                goes_to = STDOUT if entry[31:37] == b"stdout" else STDERR
+                if goes_to != channel and pieces:
+                    yield channel, pieces
+                    pieces = b""
+                channel = goes_to
+                pieces += entry[HEAD:] + b"\n" * (entry[TAG : TAG + 1] == b"F")
+            if pieces:
+                yield channel, pieces

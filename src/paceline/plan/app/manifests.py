@@ -1,0 +1,91 @@
+"""What an application owns, written out: records, claims, the trainer, the TensorBoard, the cluster spec."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from paceline.apimachinery.meta import Object
+from paceline.apimachinery.quantity import parse
+from paceline.model import well_known_labels
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """Whose object it is: the reference, where it lies, and the label that everything of it carries."""
+
+    reference: Mapping[str, Any]
+    namespace: str
+    stem: str
+
+    def metadata(self, name: str, **more: str) -> Object:
+        """Write the metadata of one object of the owner's."""
+        return {
+            "name": name,
+            "namespace": self.namespace,
+            "labels": {well_known_labels.APP: self.stem, **more},
+            "ownerReferences": [dict(self.reference)],
+        }
+
+
+def record_manifest(owner: Owner, api_version: str, spec: Mapping[str, Any]) -> Object:
+    """Write the record of a revision; it stays when the job goes."""
+    revision = str(spec["revision"])
+    return {
+        "apiVersion": api_version,
+        "kind": "JobRecord",
+        "metadata": owner.metadata(str(spec["job"]["name"]), **{well_known_labels.REVISION: revision}),
+        "spec": dict(spec),
+    }
+
+
+def owned_job(owner: Owner, api_version: str, record: Mapping[str, Any]) -> Object:
+    """Write the job that a record tells of."""
+    job = record["job"]
+    return {
+        "apiVersion": api_version,
+        "kind": job["kind"],
+        "metadata": owner.metadata(str(job["name"]), **{well_known_labels.REVISION: str(record["revision"])}),
+        "spec": dict(job["spec"]),
+    }
+
+
+def claim_manifest(owner: Owner, name: str, spec: Mapping[str, Any]) -> Object:
+    """Write a claim that all revisions share."""
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": owner.metadata(name),
+        "spec": dict(spec),
+    }
+
+
+def claim_change(there: Object, wanted: Mapping[str, Any]) -> str:
+    """Say what of a claim that is there would have to change, which claims cannot; nothing when it is as wanted."""
+    has = there["spec"]
+    if has.get("selector") != wanted.get("selector"):
+        return "the labels of its volume"
+    if "storageClassName" in wanted and has.get("storageClassName") != wanted["storageClassName"]:
+        return "its storage class"
+    sizes = [parse(each["resources"]["requests"]["storage"]) for each in (has, wanted)]
+    return "" if sizes[0] == sizes[1] else "its size"
+
+
+def files_manifest(owner: Owner, name: str, files: Mapping[str, str]) -> Object:
+    """Write a config map with files."""
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": owner.metadata(name), "data": dict(files)}
+
+
+def app_board_manifest(owner: Owner, api_version: str, name: str, spec: Mapping[str, Any]) -> Object:
+    """Write a TensorBoard of an application."""
+    return {
+        "apiVersion": api_version,
+        "kind": "TensorBoard",
+        "metadata": owner.metadata(name),
+        "spec": dict(spec),
+    }
+
+
+def cluster_manifest(namespace: str, stem: str, text: str, *, owner: Mapping[str, Any]) -> Object:
+    """Write the config map with what members are told of each other; it goes with the job."""
+    mine = Owner(reference=owner, namespace=namespace, stem=stem)
+    return files_manifest(mine, f"{owner['name']}-tf-cluster-spec", {"cluster": text})

@@ -1,0 +1,149 @@
+"""Which pods a service leads to, as the two lists of addresses that Kubernetes keeps of them."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from paceline.apimachinery.meta import Object, is_deleting, labels_of, name_of, namespace_of, owned_by, uid_of
+
+MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
+OLD_MANAGED_BY = "endpoints.kubernetes.io/managed-by"
+SERVICE_NAME = "kubernetes.io/service-name"
+MANAGER = "paceline-endpoints"
+_HEADLESS = "service.kubernetes.io/headless"
+# What one slice holds at most.
+MOST_ENDPOINTS = 100
+
+# One port of a service as one pod has it: name, number, protocol.
+Port = tuple[str, int, str]
+
+
+def selects(service: Object, pod: Object) -> bool:
+    """Tell whether a service leads to a pod, as far as labels say."""
+    spec = service.get("spec") or {}
+    selector, labels = spec.get("selector") or {}, labels_of(pod)
+    is_here = namespace_of(service) == namespace_of(pod)
+    return is_here and bool(selector) and all(labels.get(name) == value for name, value in selector.items())
+
+
+def is_led(service: Object) -> bool:
+    """Tell whether the addresses of a service are worked out here; others are written by whoever made it."""
+    spec = service.get("spec") or {}
+    return bool(spec.get("selector")) and spec.get("type") != "ExternalName"
+
+
+def endpoints_of(service: Object, pods: Iterable[Object]) -> Object:
+    """Spell the addresses behind a service in the old form: one object, by sets of ports."""
+    spec = service["spec"]
+    subsets: dict[tuple[Port, ...], tuple[list[Object], list[Object]]] = {}
+    for pod in _reachable(service, pods):
+        ready, other = subsets.setdefault(_ports(spec, pod), ([], []))
+        to = ready if _is_ready(pod) or spec.get("publishNotReadyAddresses") else other
+        to.append({"ip": pod["status"]["podIP"], **_about(service, pod)})
+    labels = {**labels_of(service), OLD_MANAGED_BY: MANAGER}
+    if spec.get("clusterIP") == "None":
+        labels[_HEADLESS] = ""
+    return {
+        "apiVersion": "v1",
+        "kind": "Endpoints",
+        "metadata": {"name": name_of(service), "namespace": namespace_of(service), "labels": labels},
+        "subsets": [_subset(ports, *both) for ports, both in sorted(subsets.items())],
+    }
+
+
+def _subset(ports: tuple[Port, ...], ready: list[Object], other: list[Object]) -> Object:
+    listed = [{**({"name": name} if name else {}), "port": number, "protocol": sort} for name, number, sort in ports]
+    parts = {"addresses": ready, "notReadyAddresses": other, "ports": listed}
+    return {name: part for name, part in parts.items() if part}
+
+
+def slices_of(service: Object, pods: Iterable[Object]) -> tuple[Object, ...]:
+    """Spell the addresses behind a service in the new form: slices, each with one set of ports."""
+    by_ports: dict[tuple[Port, ...], list[Object]] = {}
+    for pod in _reachable(service, pods):
+        by_ports.setdefault(_ports(service["spec"], pod), []).append(_endpoint(service, pod))
+    if not by_ports:
+        by_ports[()] = []
+    pieces = [
+        (ports, endpoints[start : start + MOST_ENDPOINTS])
+        for ports, endpoints in sorted(by_ports.items())
+        for start in range(0, max(len(endpoints), 1), MOST_ENDPOINTS)
+    ]
+    return tuple(_slice(service, index, *piece) for index, piece in enumerate(pieces))
+
+
+def _slice(service: Object, index: int, ports: tuple[Port, ...], endpoints: list[Object]) -> Object:
+    labels = {**labels_of(service), SERVICE_NAME: name_of(service), MANAGED_BY: MANAGER}
+    if service["spec"].get("clusterIP") == "None":
+        labels[_HEADLESS] = ""
+    return {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {
+            # Computed, so that whoever begins again finds the one that is there.
+            "name": f"{name_of(service)}-{index}",
+            "generateName": f"{name_of(service)}-",
+            "namespace": namespace_of(service),
+            "labels": labels,
+            "ownerReferences": [owned_by(service)],
+        },
+        "addressType": "IPv4",
+        "endpoints": endpoints,
+        "ports": [{"name": name, "port": number, "protocol": sort} for name, number, sort in ports],
+    }
+
+
+def _endpoint(service: Object, pod: Object) -> Object:
+    ready, going = _is_ready(pod), is_deleting(pod)
+    shown = bool(service["spec"].get("publishNotReadyAddresses"))
+    conditions = {"ready": shown or (ready and not going), "serving": ready, "terminating": going}
+    return {"addresses": [pod["status"]["podIP"]], "conditions": conditions, **_about(service, pod)}
+
+
+def _about(service: Object, pod: Object) -> Object:
+    spec = pod["spec"]
+    about: Object = {
+        "targetRef": {"kind": "Pod", "namespace": namespace_of(pod), "name": name_of(pod), "uid": uid_of(pod)}
+    }
+    if spec.get("nodeName"):
+        about["nodeName"] = spec["nodeName"]
+    if spec.get("hostname") and spec.get("subdomain") == name_of(service):
+        about["hostname"] = spec["hostname"]
+    return about
+
+
+def _reachable(service: Object, pods: Iterable[Object]) -> list[Object]:
+    """Give the pods that have an address and may answer, in one order."""
+    shown = bool(service["spec"].get("publishNotReadyAddresses"))
+    found = [
+        pod
+        for pod in pods
+        if selects(service, pod)
+        and (pod.get("status") or {}).get("podIP")
+        and pod["status"].get("phase") not in {"Failed", "Succeeded"}
+        and (shown or not is_deleting(pod))
+    ]
+    return sorted(found, key=name_of)
+
+
+def _is_ready(pod: Object) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
+
+
+def _ports(spec: Mapping[str, Any], pod: Object) -> tuple[Port, ...]:
+    """Give the ports of a service as a pod has them; one that the pod does not have is left out."""
+    found = []
+    for port in spec.get("ports") or ():
+        target, sort = port.get("targetPort") or port["port"], port.get("protocol") or "TCP"
+        number = target if isinstance(target, int) else _named(pod, target, sort)
+        if number:
+            found.append((port.get("name") or "", number, sort))
+    return tuple(found)
+
+
+def _named(pod: Object, name: str, sort: str) -> int:
+    for container in pod["spec"].get("containers") or ():
+        for port in container.get("ports") or ():
+            if port.get("name") == name and (port.get("protocol") or "TCP") == sort:
+                return int(port["containerPort"])
+    return 0

@@ -1,0 +1,78 @@
+"""A TensorBoard or Notebook as manifests: its pod, the service in front of it, and the secret with its token."""
+
+from base64 import b64encode
+from collections.abc import Mapping
+from typing import Any
+
+from paceline.apimachinery.meta import Object
+from paceline.model import well_known_labels
+from paceline.model.interactive import PORT_NAME, Window
+
+USER = "user"
+# What an author wants of a pod: with another digest it is made anew (annotation).
+DIGEST = "paceline.dev/spec-digest"
+
+
+def pod_manifest(window: Window, *, owner: Mapping[str, Any]) -> Object:
+    """Write the pod."""
+    metadata = window.template.get("metadata") or {}
+    queued = {well_known_labels.QUEUE: window.queue, well_known_labels.QUEUE_GROUP: window.name} if window.queue else {}
+    told = (
+        {well_known_labels.GANG_SIZE: "1", well_known_labels.QUEUE_PRIORITY: str(window.priority)}
+        if window.queue
+        else {}
+    )
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            **_metadata(window, window.pod, owner),
+            "labels": {**(metadata.get("labels") or {}), **service_labels(window, owner), **queued},
+            "annotations": {**(metadata.get("annotations") or {}), **told, DIGEST: window.digest},
+        },
+        "spec": dict(window.template["spec"]),
+    }
+
+
+def door_manifest(window: Window, *, owner: Mapping[str, Any]) -> Object:
+    """Write the service by which the pod is reached."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": _metadata(window, window.service, owner),
+        "spec": {
+            "type": window.service_type,
+            "selector": service_labels(window, owner),
+            "ports": [{"name": PORT_NAME, "port": 80, "targetPort": window.port}],
+        },
+    }
+
+
+def token_manifest(window: Window, token: str, *, owner: Mapping[str, Any]) -> Object:
+    """Write the secret with the token that is asked for."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": "Opaque",
+        "metadata": _metadata(window, window.secret, owner),
+        "data": {"token": b64encode(token.encode()).decode()},
+    }
+
+
+def service_labels(window: Window, owner: Mapping[str, Any]) -> dict[str, str]:
+    """Write the labels that everything of one service carries."""
+    return {
+        well_known_labels.OWNER_NAME: window.name,
+        well_known_labels.OWNER_KIND: str(owner["kind"]),
+        well_known_labels.COMPONENT: str(owner["kind"]).lower(),
+        well_known_labels.COMPONENT_TYPE: USER,
+    }
+
+
+def _metadata(window: Window, name: str, owner: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "namespace": window.namespace,
+        "labels": service_labels(window, owner),
+        "ownerReferences": [dict(owner)],
+    }

@@ -1,0 +1,213 @@
+"""One try per place: the pod that is at it now, or what the last status remembers of it.
+
+A pod that is not there was either never made or has vanished, and pods alone cannot tell which. The last status can:
+its rows name the pods that were seen, by uid. A name that was seen once is never made again; the next try has its own.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from paceline.model.gang import FLUSH, Gang, Member, Place, RestartScope
+from paceline.model.job_status import JobStatus, ReplicaPhase
+from paceline.plan.job.view import ContainerSeen, PodPhase, PodSeen, Seen
+
+DELETED_REASON = "Deleted"
+# What Kubernetes says of a container that used more memory than it may.
+MEMORY_KILL = "OOMKilled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Try:
+    """The current try of one place."""
+
+    place: Place
+    attempt: int
+    name: str
+    uid: str = ""
+    phase: ReplicaPhase
+    containers: tuple[ContainerSeen, ...] = ()
+    reason: str = ""
+    message: str = ""
+    # What runs before and beside the author's containers.
+    stages: tuple[ContainerSeen, ...] = ()
+    # Why its pod gives way to somebody more important, if it does.
+    gives_way: str = ""
+    # The container whose end counts when several have failed.
+    main: str = ""
+
+    @property
+    def has_failed(self) -> bool:
+        """Tell whether this try is over without success; a pod that somebody deleted is."""
+        return self.phase in (ReplicaPhase.FAILED, ReplicaPhase.DELETED)
+
+    @property
+    def is_over(self) -> bool:
+        """Tell whether this try has ended, one way or the other."""
+        return self.has_failed or self.phase is ReplicaPhase.SUCCEEDED
+
+    @property
+    def has_started(self) -> bool:
+        """Tell whether this try is past waiting."""
+        return self.phase not in (ReplicaPhase.CREATING, ReplicaPhase.PENDING)
+
+    @property
+    def exit_code(self) -> int | None:
+        """Give the exit code of the container that decided over the pod, if one is known."""
+        ended = self._decisive()
+        return ended.exit_code if ended else None
+
+    @property
+    def container(self) -> str:
+        """Name the container that decided over the pod, if one did."""
+        ended = self._decisive()
+        return ended.name if ended else ""
+
+    @property
+    def killed_container(self) -> str | None:
+        """Name the container that was killed for using too much memory, if one was and the try failed by it."""
+        killed = (each.name for each in self.containers if each.reason == MEMORY_KILL)
+        return next(killed, None) if self.has_failed else None
+
+    @property
+    def why(self) -> tuple[str, str]:
+        """Give reason and message, the pod's own first, then those of the container that decided over it."""
+        if self.reason:
+            return self.reason, self.message
+        ended = self._decisive()
+        return (ended.reason, ended.message) if ended else ("", self.message)
+
+    def _decisive(self) -> ContainerSeen | None:
+        ended = [each for each in self.containers if each.exit_code is not None]
+        failed = [each for each in ended if each.exit_code != 0]
+        return next((each for each in failed if each.name == self.main), next(iter(failed or ended), None))
+
+
+def attempt_of(status: JobStatus, place: Place) -> int:
+    """Count the tries of a place; the sum never falls, so no name comes twice."""
+    name = str(place)
+    return status.attempt + status.member_attempts.get(name, 0) + status.releases.get(name, 0)
+
+
+def begin_all(status: JobStatus, gang: Gang) -> JobStatus:
+    """Begin the next try of all members, which are placed as one gang."""
+    places = tuple(member.place for member in gang.members)
+    number = max(attempt_of(status, place) for place in places) + 1
+    return _numbered(status.but(attempt=status.attempt + 1), places, number)
+
+
+def begin_together(status: JobStatus, tries: tuple[Try, ...], going: tuple[Try, ...]) -> JobStatus:
+    """Begin the next try of some members, which are placed as one gang, with those that wait for room already."""
+    number = max(each.attempt + (each.has_started or each in going) for each in tries)
+    return _numbered(status, tuple(each.place for each in going), number)
+
+
+def gang_size(gang: Gang, tries: tuple[Try, ...]) -> int:
+    """Count the pods that get room together; a member that comes back to others which run waits for nobody."""
+    if gang.scope is RestartScope.GANG:
+        return gang.needed
+    under_way = [each for each in tries if not each.is_over]
+    if any(each.has_started for each in under_way) or len({each.attempt for each in under_way}) != 1:
+        return 1
+    return max(gang.needed - (len(tries) - len(under_way)), 1)
+
+
+def comes_alone(gang: Gang, tries: tuple[Try, ...]) -> bool:
+    """Tell whether who only watches a gang has had other tries than the others, so that it gets room by itself."""
+    is_watched = bool(gang.watchers) and gang.scope is RestartScope.GANG
+    return is_watched and len({each.attempt for each in tries}) > 1
+
+
+def tries_of(seen: Seen, status: JobStatus | None = None) -> tuple[Try, ...]:
+    """Give the current try of every member, in their order; `status` is the one to go by, if not the last."""
+    status = seen.status if status is None else status
+    pods = {pod.name: pod for pod in seen.pods}
+    rows = {row["name"]: row for task in seen.status.tasks for row in task.get("replicas") or ()}
+    found = []
+    for member in seen.gang.members:
+        attempt = attempt_of(status, member.place)
+        name = seen.site.pod(member.place, attempt)
+        if pod := pods.get(name):
+            tried = _from_pod(pod, member, attempt)
+            was_ended = seen.status.phase.is_final and pod.is_deleting
+            found.append(_cleaned(tried, rows.get(name, {})) if was_ended else tried)
+        else:
+            found.append(_from_row(rows.get(name, {}), member, attempt=attempt, name=name))
+    return tuple(_flushed(seen, member, each) for member, each in zip(seen.gang.members, found, strict=True))
+
+
+def older_pods(seen: Seen, tries: tuple[Try, ...]) -> tuple[PodSeen, ...]:
+    """Give the pods that are no current try."""
+    current = {each.name for each in tries}
+    return tuple(pod for pod in seen.pods if pod.name not in current)
+
+
+def _numbered(status: JobStatus, places: tuple[Place, ...], number: int) -> JobStatus:
+    """Give the next tries of places the same number, whatever each of them had: who shares it is one gang."""
+    spent = {str(place): status.attempt + status.member_attempts.get(str(place), 0) for place in places}
+    releases = {**status.releases, **{name: number - tries for name, tries in spent.items()}}
+    return status.but(releases={name: count for name, count in releases.items() if count})
+
+
+def _flushed(seen: Seen, member: Member, tried: Try) -> Try:
+    """Say of a try whose output was copied by another pod that it is: what its own sidecar came to is past."""
+    done = (each for each in seen.errands if each.phase is PodPhase.SUCCEEDED and each.name == f"{FLUSH}{member.place}")
+    errand = next(done, None)
+    if errand is None or member.keeping is None:
+        return tried
+    name = member.keeping.container
+    kept = ContainerSeen(name=name, state="Terminated", exit_code=0, reason="Completed", message=errand.message)
+    return replace(tried, stages=(*(each for each in tried.stages if each.name != name), kept))
+
+
+def _from_pod(pod: PodSeen, member: Member, attempt: int) -> Try:
+    return Try(
+        place=member.place,
+        attempt=attempt,
+        name=pod.name,
+        uid=pod.uid,
+        phase=ReplicaPhase(pod.phase.value),
+        containers=pod.containers,
+        reason=pod.reason,
+        message=pod.message,
+        stages=pod.stages,
+        gives_way=pod.gives_way,
+        main=member.main,
+    )
+
+
+def _cleaned(tried: Try, row: Mapping[str, Any]) -> Try:
+    """Say of a try that was ended because the job was over that it is gone: it has not failed."""
+    if tried.phase is not ReplicaPhase.FAILED or row.get("phase") == ReplicaPhase.FAILED.value:
+        return tried
+    return replace(tried, phase=ReplicaPhase.DELETED, reason=DELETED_REASON, message="")
+
+
+def _from_row(row: Mapping[str, Any], member: Member, *, attempt: int, name: str) -> Try:
+    if not row.get("uid"):
+        return Try(place=member.place, attempt=attempt, name=name, phase=ReplicaPhase.CREATING)
+    phase = ReplicaPhase(row["phase"])
+    gone = not phase.is_final
+    return Try(
+        place=member.place,
+        attempt=attempt,
+        name=name,
+        main=member.main,
+        uid=row["uid"],
+        # How a try ended is remembered after its pod has gone; a try that had not ended is lost with its pod.
+        phase=ReplicaPhase.DELETED if gone else phase,
+        containers=tuple(_container(each) for each in row.get("containers") or ()),
+        reason=DELETED_REASON if gone else row.get("reason", ""),
+        message="" if gone else row.get("message", ""),
+        stages=tuple(_container(each) for each in row.get("stages") or ()),
+    )
+
+
+def _container(row: Mapping[str, Any]) -> ContainerSeen:
+    return ContainerSeen(
+        name=row["name"],
+        state=row["state"],
+        exit_code=row.get("exitCode"),
+        reason=row.get("reason", ""),
+        message=row.get("message", ""),
+    )

@@ -1,0 +1,80 @@
+"""Jobs that change their size: who is given up, who joins, and when too few are left."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from paceline.model.gang import Gang, Place, RestartScope
+from paceline.model.job_status import JobStatus, ReplicaPhase
+from paceline.plan.job.attempts import Try, attempt_of
+from paceline.plan.job.plan import Plan, Tell
+from paceline.plan.job.view import Seen
+
+
+def with_releases(seen: Seen) -> Seen:
+    """Count the places that a job gave up: whoever comes back to one later is a new try of it, with its own name."""
+    if seen.gang.scope is RestartScope.GANG:
+        # All start anew there, under new names.
+        return seen
+    releases = dict(seen.status.releases)
+    for place, tries in _given_up(seen):
+        releases[str(place)] = releases.get(str(place), 0) + tries
+    return replace(seen, status=seen.status.but(releases=releases))
+
+
+def is_resized(seen: Seen) -> bool:
+    """Tell whether a gang whose members start together has another size than the one it was made with."""
+    if not seen.gang.is_elastic or seen.gang.scope is RestartScope.REPLICA:
+        return False
+    return bool(seen.status.tasks) and set(_recorded(seen.status)) != {each.place for each in seen.gang.members}
+
+
+def is_too_small(gang: Gang, lost: frozenset[Place]) -> bool:
+    """Tell whether so many members are lost that fewer are left than the job may run with."""
+    return gang.least is not None and len(gang.members) - len(lost) < gang.least
+
+
+def is_up(gang: Gang, tries: tuple[Try, ...]) -> bool:
+    """Tell whether as many members have started as the job needs."""
+    return sum(each.has_started for each in tries) >= gang.needed
+
+
+def is_new_meeting(gang: Gang, tries: tuple[Try, ...]) -> bool:
+    """Tell whether members that are made now meet anew: those of a gang always, elastic ones when their leader is."""
+    is_led = any(each.place == gang.leader and each.phase is ReplicaPhase.CREATING for each in tries)
+    return gang.scope is RestartScope.GANG or (gang.is_elastic and is_led)
+
+
+def with_size(seen: Seen, plan: Plan) -> Plan:
+    """Say on an elastic job how many replicas run and how many are wanted, and tell when that has changed."""
+    if not seen.gang.is_elastic:
+        return plan
+    before, wanted = seen.status.elastic.get("expectedReplicas"), len(seen.gang.members)
+    size = {"currentReplicas": plan.status.aggregate.get("running", 0), "expectedReplicas": wanted}
+    changed = before is not None and before != wanted and not plan.status.phase.is_final
+    told = (Tell(reason="Resized", message=f"{wanted} replicas are wanted, {before} were before"),) if changed else ()
+    return replace(plan, status=plan.status.but(elastic=size), tell=(*told, *plan.tell))
+
+
+def _given_up(seen: Seen) -> Iterator[tuple[Place, int]]:
+    """Give every place that is no member's any more, with how many tries of it are not to be repeated."""
+    members = {each.place for each in seen.gang.members}
+    last: dict[Place, int] = {}
+    for place, was_seen in _recorded(seen.status).items():
+        if was_seen:
+            last[place] = attempt_of(seen.status, place)
+    for pod in seen.pods:
+        # One that was made and not recorded before the job shrank.
+        last[pod.place] = max(pod.attempt, last.get(pod.place, 0))
+    for place, attempt in last.items():
+        missing = attempt - attempt_of(seen.status, place) + 1
+        if place not in members and missing > 0:
+            yield place, missing
+
+
+def _recorded(status: JobStatus) -> dict[Place, bool]:
+    """Give the places in the table of replicas, and of each whether its pod was seen."""
+    return {
+        Place(str(task["type"]), index): bool(row.get("uid"))
+        for task in status.tasks
+        for index, row in enumerate(task.get("replicas") or ())
+    }

@@ -1,0 +1,53 @@
+"""Pods that somebody deleted before anything of their gang ran: they are made again, which is no restart.
+
+Such a pod says nothing about its program, so no policy is asked and no restart is counted. Without it the others would
+wait for ever, since a gang gets room only as a whole.
+"""
+
+from dataclasses import replace
+
+from paceline.model.gang import RestartScope
+from paceline.model.job_status import Phase, ReplicaPhase
+from paceline.plan.job.attempts import Try, tries_of
+from paceline.plan.job.plan import Tell
+from paceline.plan.job.report.conditions import SUSPENDED, is_true
+from paceline.plan.job.view import Seen
+
+REMADE = "Remade"
+
+
+def unrun(seen: Seen) -> tuple[Try, ...]:
+    """Find the tries whose pods are gone, where nothing of the gang has run as far as anybody knows."""
+    status = seen.status
+    # Whoever is ended by us went before it ran for a reason; in a gang that begins anew together, all are judged but
+    # those who only watch.
+    is_held = status.phase.is_final or status.phase is Phase.PAUSED or is_true(status, SUSPENDED) or status.ending
+    is_gang = seen.gang.scope is RestartScope.GANG
+    if is_held or (is_gang and not seen.gang.watchers):
+        return ()
+    rows = (row for task in status.tasks for row in task.get("replicas") or ())
+    waited = {row["name"] for row in rows if row.get("phase") == ReplicaPhase.PENDING.value}
+    tries = tries_of(seen)
+    alone = (each for each in tries if not is_gang or seen.gang.watches(each.place))
+    gone = tuple(each for each in alone if each.phase is ReplicaPhase.DELETED and each.name in waited)
+    places = {each.place for each in gone}
+    return () if any(each.has_started for each in tries if each.place not in places) else gone
+
+
+def without(seen: Seen, gone: tuple[Try, ...]) -> Seen:
+    """Count the places that tries have left: whoever is made there next is a new try, with its own name."""
+    releases = dict(seen.status.releases)
+    for each in gone:
+        releases[str(each.place)] = releases.get(str(each.place), 0) + 1
+    return replace(seen, status=seen.status.but(releases=releases))
+
+
+def say_remade(gone: tuple[Try, ...]) -> tuple[Tell, ...]:
+    """Tell of every pod that is made again, and that it costs nothing."""
+    return tuple(
+        Tell(
+            reason=REMADE,
+            message=f"pod {each.name} was deleted before it ran; {each.place} is made again, and no restart is counted",
+        )
+        for each in gone
+    )

@@ -1,0 +1,66 @@
+"""T9k's conditions: what each one says, and since when."""
+
+from datetime import datetime
+
+from paceline.model.job_status import Condition, ConditionType, JobStatus, Phase
+
+# T9k's reason where there is nothing to explain.
+NONE = "-"
+
+INITIALIZED, RUNNING = ConditionType.INITIALIZED, ConditionType.RUNNING
+REPLICA_FAILURE, PAUSED = ConditionType.REPLICA_FAILURE, ConditionType.PAUSED
+COMPLETED, FAILED = ConditionType.COMPLETED, ConditionType.FAILED
+SUSPENDED = ConditionType.SUSPENDED
+ORDER = tuple(ConditionType)
+
+
+def put(status: JobStatus, new: Condition) -> JobStatus:
+    """Give the status with one condition as it is now; its moment stays while True stays True and False stays False."""
+    old = status.condition(new.type)
+    since = old.since if old is not None and old.status is new.status else new.since
+    kept = [each for each in status.conditions if each.type is not new.type]
+    made = Condition(type=new.type, status=new.status, reason=new.reason, message=new.message, since=since)
+    return status.but(conditions=tuple(sorted([*kept, made], key=lambda each: ORDER.index(each.type))))
+
+
+def is_true(status: JobStatus, kind: ConditionType) -> bool:
+    """Tell whether a condition is there and holds."""
+    found = status.condition(kind)
+    return found is not None and found.status
+
+
+def refused(status: JobStatus, message: str, now: datetime) -> JobStatus:
+    """Say on a job that it breaks a rule of its kind, so that nothing is done for it until its author changes it."""
+    wrong = Condition(type=INITIALIZED, status=False, reason="Invalid", message=message, since=now)
+    return put(status, wrong).but(waiting=message)
+
+
+def hindered(status: JobStatus, message: str, now: datetime) -> JobStatus:
+    """Say on a job that the cluster refuses what it needs; that may change without its author."""
+    if not is_true(status, INITIALIZED):
+        status = put(status, Condition(type=INITIALIZED, status=False, reason="Refused", message=message, since=now))
+    return status.but(waiting=message)
+
+
+def under_way(status: JobStatus, now: datetime, *, made: int, members: int) -> JobStatus:
+    """Say how far the making of pods is; once all were made, that stays true."""
+    if made == members or is_true(status, INITIALIZED):
+        status = put(status, Condition(type=INITIALIZED, status=True, reason=NONE, message="all pods exist", since=now))
+    else:
+        message = f"{made} of {members} pods exist"
+        status = put(status, Condition(type=INITIALIZED, status=False, reason=NONE, message=message, since=now))
+    unfinished = "the job has not ended"
+    return put(status, Condition(type=COMPLETED, status=False, reason="NotFinished", message=unfinished, since=now))
+
+
+def ended(status: JobStatus, phase: Phase, now: datetime, *, reason: str, message: str) -> JobStatus:
+    """Say how the job ended, on every condition that tells it."""
+    has_failed = phase is Phase.FAILED
+    truths = {RUNNING: False, COMPLETED: True, FAILED: has_failed}
+    for kind, truth in truths.items():
+        why = reason if kind is FAILED else phase.value
+        status = put(status, Condition(type=kind, status=truth, reason=why, message=message, since=now))
+    if not has_failed:
+        status = put(status, Condition(type=INITIALIZED, status=True, reason=NONE, message="all pods exist", since=now))
+        status = put(status, Condition(type=REPLICA_FAILURE, status=False, reason=NONE, since=now))
+    return status

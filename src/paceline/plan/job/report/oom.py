@@ -1,0 +1,44 @@
+"""Members that are killed for memory: once may be chance, twice in a row with the same limit is not."""
+
+from collections.abc import Mapping
+
+from paceline.model.gang import Gang
+from paceline.model.job_status import JobStatus
+from paceline.plan.job.attempts import Try
+
+REASON = "OutOfMemory"
+
+
+def memory_limit(gang: Gang, tried: Try) -> str:
+    """Give the limit a try was killed for; empty when it was not, or when it had none: the machine was full then."""
+    if tried.killed_container is None:
+        return ""
+    for container in gang.member(tried.place).template["spec"]["containers"]:
+        if container["name"] == tried.killed_container:
+            limits = (container.get("resources") or {}).get("limits") or {}
+            return str(limits.get("memory", ""))
+    return ""
+
+
+def is_killed_again(gang: Gang, status: JobStatus, tried: Try) -> bool:
+    """Tell whether a try was killed for the limit for which the one before it was killed too."""
+    return status.memory_kills.get(str(tried.place)) == memory_limit(gang, tried)
+
+
+def counted(gang: Gang, status: JobStatus, again: tuple[Try, ...]) -> Mapping[str, str]:
+    """Remember of every place that is tried again whether it was killed for memory, and with which limit."""
+    kills = dict(status.memory_kills)
+    for each in again:
+        kills.pop(str(each.place), None)
+        if limit := memory_limit(gang, each):
+            kills[str(each.place)] = limit
+    return kills
+
+
+def advice(gang: Gang, status: JobStatus, tried: Try) -> str:
+    """Say what to raise when a member was killed again; empty when it was not."""
+    if not is_killed_again(gang, status, tried):
+        return ""
+    limit = memory_limit(gang, tried)
+    where = f"container {tried.killed_container} of replica type {tried.place.role}"
+    return f"killed for memory twice in a row with a limit of {limit}; raise resources.limits.memory of {where}"

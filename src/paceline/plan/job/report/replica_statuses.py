@@ -1,0 +1,54 @@
+"""status.tasks and status.aggregate: T9k's table of replicas, made anew in every pass."""
+
+from typing import Any
+
+from paceline.model.job_status import JobStatus, ReplicaPhase
+from paceline.plan.job.attempts import Try
+from paceline.plan.job.view import ContainerSeen
+
+# A job may have thousands of replicas, and a status must stay small.
+MAX_MESSAGE = 200
+
+
+def with_tasks(status: JobStatus, tries: tuple[Try, ...]) -> JobStatus:
+    """Give the status with its table of replicas as they are now."""
+    roles = dict.fromkeys(each.place.role for each in tries)
+    tasks = tuple(
+        {
+            "type": role,
+            "restartCount": status.role_restarts.get(role, 0),
+            "replicas": [_row(each) for each in tries if each.place.role == role],
+        }
+        for role in roles
+    )
+    counts = {phase.value.lower(): 0 for phase in ReplicaPhase}
+    for each in tries:
+        counts[each.phase.value.lower()] += 1
+    return status.but(tasks=tasks, aggregate=counts)
+
+
+def _row(tried: Try) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "name": tried.name,
+        "uid": tried.uid,
+        "phase": tried.phase.value,
+        "containers": [_container(each) for each in tried.containers],
+        "reason": tried.reason,
+        "message": tried.message[:MAX_MESSAGE],
+        "stages": [_stage(each) for each in tried.stages],
+    }
+    return {key: value for key, value in row.items() if value}
+
+
+def _stage(stage: ContainerSeen) -> dict[str, Any]:
+    said = {"message": stage.message[:MAX_MESSAGE]} if stage.message else {}
+    return {**_container(stage), **said}
+
+
+def _container(container: ContainerSeen) -> dict[str, Any]:
+    row: dict[str, Any] = {"name": container.name, "state": container.state}
+    if container.exit_code is not None:
+        row["exitCode"] = container.exit_code
+    if container.reason:
+        row["reason"] = container.reason
+    return row

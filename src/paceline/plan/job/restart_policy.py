@@ -1,0 +1,212 @@
+"""Who is tried again, who is lost, and how long to wait before the next try."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from paceline.model.gang import Gang, Place, RestartPolicy, RestartScope
+from paceline.model.job_status import JobStatus, ReplicaPhase
+from paceline.plan.job.attempts import Try, begin_all
+from paceline.plan.job.completion_rules import holding, is_hopeless
+from paceline.plan.job.report.oom import advice, counted, is_killed_again
+from paceline.plan.job.view import Seen
+
+# Ctrl-C, SIGKILL, "please restart me", SIGTERM: T9k's list, to the letter.
+RESTARTABLE = frozenset({130, 137, 138, 143})
+PAUSE, LONGEST_PAUSE = timedelta(seconds=1), timedelta(minutes=5)
+FAR = datetime.max.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What became of the members: tries to be repeated, places that are lost, places that are done."""
+
+    again: tuple[Try, ...] = ()
+    lost: frozenset[Place] = frozenset()
+    done: frozenset[Place] = frozenset()
+    # The failed tries, the first of them first: the others often failed because of it.
+    failed: tuple[Try, ...] = ()
+
+
+def judge(seen: Seen, tries: tuple[Try, ...]) -> Verdict:
+    """Judge every ended try by its member's policy and by the restarts that are left."""
+    failed = failed_first(tries)
+    over = [*failed, *(each for each in tries if each.phase is ReplicaPhase.SUCCEEDED)]
+    again = _again(seen, over)
+    kept = frozenset(each.place for each in over) - {each.place for each in again}
+    lost = kept & {each.place for each in failed}
+    # A gang that is tried again loses nobody: whoever failed comes back with the others.
+    return Verdict(
+        again=again,
+        lost=frozenset() if is_of_all(seen.gang, again) else lost,
+        done=kept - lost,
+        failed=failed,
+    )
+
+
+def is_of_all(gang: Gang, again: tuple[Try, ...]) -> bool:
+    """Tell whether all members begin anew, not those alone that ended.
+
+    Elastic members come and go alone, but they meet at their leader: when it is lost, so is what they agreed on. Who
+    only watches met nobody.
+    """
+    if gang.scope is RestartScope.GANG:
+        return any(not gang.watches(each.place) for each in again)
+    return gang.is_elastic and any(each.place == gang.leader for each in again)
+
+
+def why_lost(seen: Seen, tried: Try) -> str:
+    """Say why a member that failed is not tried again."""
+    policy = seen.gang.member(tried.place).restart
+    if not _wants_restart(policy, tried):
+        return f"restartPolicy is {policy}"
+    if is_killed_again(seen.gang, seen.status, tried):
+        return advice(seen.gang, seen.status, tried)
+    return _all_used(seen)
+
+
+def _all_used(seen: Seen) -> str:
+    return f"all restarts are used ({seen.status.backoff_count} of the job)"
+
+
+def failed_first(tries: tuple[Try, ...]) -> tuple[Try, ...]:
+    """Give the failed tries in the order in which they failed, as far as that is known."""
+    return tuple(sorted((each for each in tries if each.has_failed), key=_order))
+
+
+def restarted(status: JobStatus, gang: Gang, again: tuple[Try, ...], now: datetime) -> JobStatus:
+    """Count the restarts and name the moment before which nothing is made."""
+    count = status.backoff_count + len(again)
+    roles, members = dict(status.role_restarts), dict(status.member_attempts)
+    is_whole = is_of_all(gang, again)
+    for each in again:
+        roles[each.place.role] = roles.get(each.place.role, 0) + 1
+        if not is_whole:
+            members[str(each.place)] = members.get(str(each.place), 0) + 1
+    begun = begin_all(status, gang) if is_whole else status
+    return begun.but(
+        member_attempts=members,
+        backoff_count=count,
+        role_restarts=roles,
+        memory_kills=counted(gang, status, again),
+        start_after=now + pause_after(count),
+    )
+
+
+def why_not_again(seen: Seen) -> str:
+    """Say why all members are not tried again although none has failed; empty when they are, in the leader's name."""
+    leader = seen.gang.leader
+    policy = seen.gang.member(leader).restart
+    if policy is RestartPolicy.NEVER:
+        return f"restartPolicy is {policy}"
+    return "" if _Budget(seen).take(leader.role) else _all_used(seen)
+
+
+def begun_again(status: JobStatus, gang: Gang, now: datetime) -> JobStatus:
+    """Count one restart of all members, in the leader's name, and name the moment before which nothing is made."""
+    count, role = status.backoff_count + 1, gang.leader.role
+    return begin_all(status, gang).but(
+        backoff_count=count,
+        role_restarts={**status.role_restarts, role: status.role_restarts.get(role, 0) + 1},
+        start_after=now + pause_after(count),
+    )
+
+
+def pause_after(count: int) -> timedelta:
+    """Give the wait before the restart of this number: it doubles each time, up to a bound."""
+    doublings = min(count - 1, 20)
+    return min(PAUSE * (1 << doublings), LONGEST_PAUSE)
+
+
+def held_until(status: JobStatus, now: datetime) -> datetime | None:
+    """Say until when nothing is made, if anything is held back at all.
+
+    A clock that was set back must not make a short pause long: no pause lasts longer than it was meant to.
+    """
+    if status.start_after is None or now >= status.start_after:
+        return None
+    return min(status.start_after, now + pause_after(max(status.backoff_count, 1)))
+
+
+def _again(seen: Seen, over: list[Try]) -> tuple[Try, ...]:
+    """Give the tries that are repeated: in a gang the one that all are for, or else those of whoever only watches."""
+    if seen.gang.scope is RestartScope.REPLICA:
+        return tuple(_single_again(seen, over))
+    peers = [each for each in over if not seen.gang.watches(each.place)]
+    watching = [each for each in over if seen.gang.watches(each.place)]
+    return tuple(_gang_again(seen, peers)) or tuple(_single_again(seen, watching))
+
+
+def _gang_again(seen: Seen, over: list[Try]) -> Iterator[Try]:
+    """Give the failed try that restarts the gang, if its policy and the limits let it.
+
+    Only the first failure is judged: a peer that fails because of it must not decide. One that the job can bear says
+    nothing of those after it. Always means OnFailure here, since a member that is done early is no reason to throw the
+    others' work away.
+    """
+    lost: set[Place] = set()
+    for each in over:
+        if not each.has_failed or _is_over_with(seen.gang, frozenset(lost)):
+            return
+        policy = seen.gang.member(each.place).restart
+        if _is_worth(seen, policy, each) and _Budget(seen).take(each.place.role):
+            yield each
+            return
+        lost.add(each.place)
+
+
+def _is_over_with(gang: Gang, lost: frozenset[Place]) -> bool:
+    return holding(gang.failure, lost) is not None or is_hopeless(gang.success, lost)
+
+
+def _single_again(seen: Seen, over: list[Try]) -> Iterator[Try]:
+    budget = _Budget(seen)
+    policies = {member.place: member.restart for member in seen.gang.members}
+    # Who meets at the leader ends soon after it, and because of it: that is one restart, of all.
+    led = [each for each in over if seen.gang.is_elastic and each.place == seen.gang.leader]
+    for each in led:
+        if _is_worth(seen, policies[each.place], each) and budget.take(each.place.role):
+            yield each
+            return
+    for each in over:
+        if _is_worth(seen, policies[each.place], each) and budget.take(each.place.role):
+            yield each
+
+
+def _is_worth(seen: Seen, policy: RestartPolicy, tried: Try) -> bool:
+    """Tell whether another try is wanted, and has a chance: what lacks memory twice will lack it again."""
+    return _wants_restart(policy, tried) and not is_killed_again(seen.gang, seen.status, tried)
+
+
+def _wants_restart(policy: RestartPolicy, tried: Try) -> bool:
+    if policy is RestartPolicy.ALWAYS or not tried.has_failed:
+        return policy is RestartPolicy.ALWAYS
+    if policy is RestartPolicy.EXIT_CODE:
+        # Without an exit code no program failed: the pod was evicted, deleted, or its node went away.
+        return not tried.exit_code or tried.exit_code in RESTARTABLE
+    return policy is RestartPolicy.ON_FAILURE
+
+
+class _Budget:
+    """The restarts that are left, shared by all members and per role."""
+
+    def __init__(self, seen: Seen) -> None:
+        self._gang = seen.gang
+        self._count = seen.status.backoff_count
+        self._roles = dict(seen.status.role_restarts)
+
+    def take(self, role: str) -> bool:
+        """Take one restart for a role, if there is one left."""
+        used, limit = self._roles.get(role, 0), self._gang.role_limits.get(role)
+        if limit is not None and used >= limit:
+            return False
+        if self._gang.backoff_limit is not None and self._count >= self._gang.backoff_limit:
+            return False
+        self._count, self._roles[role] = self._count + 1, used + 1
+        return True
+
+
+def _order(tried: Try) -> tuple[datetime, bool]:
+    """Order failures by when they happened; of two in the same second, a killed one comes before one that gave up."""
+    ends = [each.finished_at for each in tried.containers if each.finished_at is not None]
+    return min(ends, default=FAR), bool(tried.exit_code) and tried.exit_code not in RESTARTABLE

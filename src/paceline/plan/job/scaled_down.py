@@ -1,0 +1,47 @@
+"""Members that left when their job shrank: what they wrote is kept like that of those who stayed."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from paceline.model.gang import FLUSH, Place
+from paceline.model.job_status import ReplicaPhase
+from paceline.plan.job.attempts import attempt_of
+from paceline.plan.job.view import PodPhase, PodSeen, Seen
+
+# Phases of a first try that has written nothing.
+UNBEGUN = (ReplicaPhase.CREATING.value, ReplicaPhase.PENDING.value)
+
+
+def with_left(seen: Seen) -> Seen:
+    """Write down who left and may have output that nobody has copied; whoever is back looks after it again."""
+    sidecars = {each.keeping.container for each in seen.gang.members if each.keeping is not None}
+    if not seen.gang.is_elastic or not sidecars or seen.status.phase.is_final:
+        return seen
+    members = {each.place for each in seen.gang.members}
+    wrote = {*seen.status.left, *_wrote(seen)} - members
+    left = tuple(sorted(place for place in wrote if not _is_safe(seen, place, sidecars)))
+    return replace(seen, status=seen.status.but(left=left))
+
+
+def _wrote(seen: Seen) -> Iterator[Place]:
+    """Give the places at which something may have been written, as status and pods tell."""
+    for task in seen.status.tasks:
+        for index, row in enumerate(task.get("replicas") or ()):
+            place = Place(str(task["type"]), index)
+            has_begun = row.get("phase") not in UNBEGUN or attempt_of(seen.status, place) > 0
+            if row.get("uid") and has_begun:
+                yield place
+    yield from (pod.place for pod in seen.pods if pod.attempt or pod.phase is not PodPhase.PENDING)
+
+
+def _is_safe(seen: Seen, place: Place, sidecars: set[str]) -> bool:
+    """Tell whether everything was copied that was written at a place: by its last pod, or by one that came after."""
+    done = (each.phase is PodPhase.SUCCEEDED for each in seen.errands if each.name == f"{FLUSH}{place}")
+    if any(done):
+        return True
+    pods = sorted((pod for pod in seen.pods if pod.place == place), key=lambda pod: pod.attempt)
+    return bool(pods) and _is_copied(pods[-1], sidecars)
+
+
+def _is_copied(pod: PodSeen, sidecars: set[str]) -> bool:
+    return any(each.name in sidecars and each.exit_code == 0 for each in pod.stages)

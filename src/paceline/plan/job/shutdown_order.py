@@ -1,0 +1,24 @@
+"""In which order the pods of a job end that somebody stops: those that serve the others come last."""
+
+from datetime import datetime, timedelta
+
+from paceline.plan.job.cleanup import unfinished
+from paceline.plan.job.view import PodSeen, Seen
+
+# A node that is away tells of no end: nobody waits longer for a pod whose time was up.
+PATIENCE = timedelta(seconds=30)
+
+
+def leave(seen: Seen, now: datetime) -> tuple[tuple[str, ...], datetime | None]:
+    """Name the pods that are told to end now, and when to look again if nothing is heard of those before them."""
+    served = tuple(pod for pod in seen.pods if pod.place.role not in seen.gang.servers)
+    busy = [pod for pod in served if not pod.phase.is_final and not _is_overdue(pod, now)]
+    if not busy:
+        return unfinished(seen.pods), None
+    moments = [pod.ends_at + PATIENCE for pod in busy if pod.ends_at is not None]
+    has_servers = len(served) < len(seen.pods)
+    return unfinished(served), min(moments, default=None) if has_servers else None
+
+
+def _is_overdue(pod: PodSeen, now: datetime) -> bool:
+    return pod.ends_at is not None and now >= pod.ends_at + PATIENCE

@@ -1,0 +1,70 @@
+"""When nobody of a job writes a line any more: found out by asking once it is due, and once more to be sure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from paceline.apimachinery.timestamps import to_wire
+from paceline.model.gang import Gang
+from paceline.model.job_status import ReplicaPhase
+from paceline.plan.job.attempts import Try
+from paceline.plan.job.elastic import is_up
+from paceline.plan.job.plan import LogWish
+from paceline.plan.job.view import Heard, Seen
+
+# One answer may be wrong because a clock was set forward: another one after so long has to say the same.
+SURE = timedelta(seconds=30)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Silence:
+    """What is to be done about a job's silence: nothing, to ask, or to believe it."""
+
+    # When the last line was written, once it is sure that the job is stalled.
+    since: datetime | None = None
+    # The containers of which it must be known when they wrote last.
+    ask: tuple[LogWish, ...] = ()
+    look_at: datetime | None = None
+
+
+def silence(seen: Seen, tries: tuple[Try, ...], now: datetime) -> Silence:
+    """Find out whether all containers of a job that runs have been silent for as long as they may be."""
+    begun = _begun(tries) if seen.gang.stall_seconds is not None and is_up(seen.gang, tries) else {}
+    if seen.gang.stall_seconds is None or not begun:
+        return Silence()
+    patience = timedelta(seconds=seen.gang.stall_seconds)
+    heard = {wish: seen.heard[wish] for wish in begun if wish in seen.heard}
+    last = max([*begun.values(), *(each.last for each in heard.values() if each.last is not None)])
+    due = last + patience
+    if now < due:
+        return Silence(look_at=due)
+    moments = {wish: _ask_at(heard.get(wish), due, min(patience, SURE)) for wish in begun}
+    open_ = {wish: moment for wish, moment in moments.items() if moment is not None}
+    if not open_:
+        return Silence(since=last)
+    later = [moment for moment in open_.values() if moment > now]
+    return Silence(ask=tuple(wish for wish, moment in open_.items() if moment <= now), look_at=min(later, default=None))
+
+
+def say_stalled(gang: Gang, since: datetime) -> str:
+    """Say how long nobody has written anything."""
+    return f"no replica has written a line since {to_wire(since)}, for more than {gang.stall_seconds} seconds"
+
+
+def _begun(tries: tuple[Try, ...]) -> Mapping[LogWish, datetime]:
+    """Give the containers that run, each with when it began."""
+    return {
+        LogWish(pod=each.name, container=container.name): container.started_at
+        for each in tries
+        if each.phase is ReplicaPhase.RUNNING
+        for container in each.containers
+        if container.state == "Running" and container.started_at is not None
+    }
+
+
+def _ask_at(heard: Heard | None, due: datetime, pause: timedelta) -> datetime | None:
+    """Say when a container has to be asked; None when it is sure that it is silent."""
+    if heard is None or heard.asked_at < due:
+        return due
+    is_sure = heard.is_known and heard.asked_at - heard.since >= pause
+    return None if is_sure else heard.asked_at + pause

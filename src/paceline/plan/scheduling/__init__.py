@@ -1,0 +1,6 @@
+"""Placement: which gang runs, on which node, at whose cost.
+
+In     pods that wait, nodes and what runs on them.
+Out    bindings, preemptions, and reasons for waiting.
+Never  binds a pod itself.
+"""

@@ -1,0 +1,89 @@
+"""The mark on pods that give way to somebody more important, and what is still to be done about marked ones.
+
+All pods of a job are marked, as Kubernetes' own scheduler marks them. The job's controller sees the mark, writes down
+that its next try waits for room again, and only then ends them: a crash at any moment loses neither the mark nor the
+reason, and the job is charged no restart. Pods that no job of ours takes back are ended by the scheduler, and so are
+members whose job does not answer.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from paceline.apimachinery.meta import Key, Object, annotations_of, controller_of, is_deleting, key_of, labels_of
+from paceline.apimachinery.timestamps import from_wire, to_wire
+from paceline.model import well_known_labels
+from paceline.plan.scheduling.resources import family_of, is_final
+
+TYPE, REASON = "DisruptionTarget", "PreemptionByScheduler"
+# The words of Kubernetes' own scheduler.
+MESSAGE = "default-scheduler: preempting to accommodate a higher priority pod"
+# How long a job may take to write down that its pods go, before they are ended without it.
+PATIENCE = timedelta(seconds=30)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rest:
+    """What is left to do about marked pods: those to mark with a message, those to end, and when to look again."""
+
+    mark: Mapping[Key, str] = field(default_factory=dict)
+    end: tuple[Key, ...] = ()
+    wake_at: datetime | None = None
+
+
+def mark_of(pod: Object) -> Object | None:
+    """Find the mark on a pod that gives way."""
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    found = (each for each in conditions if (each.get("type"), each.get("reason")) == (TYPE, REASON))
+    return next((each for each in found if each.get("status") == "True"), None)
+
+
+def is_marked(pod: Object) -> bool:
+    """Tell whether a pod gives way."""
+    return mark_of(pod) is not None
+
+
+def is_to_end(pod: Object) -> bool:
+    """Tell whether a pod gives way that was not told to end yet."""
+    return is_marked(pod) and not is_deleting(pod) and not is_final(pod)
+
+
+def new_mark(message: str, now: datetime) -> Object:
+    """Write the condition that marks a pod."""
+    return {
+        "type": TYPE,
+        "status": "True",
+        "reason": REASON,
+        "message": message,
+        "lastProbeTime": None,
+        "lastTransitionTime": to_wire(now),
+    }
+
+
+def rest_of(placed: Iterable[Object], now: datetime) -> Rest:
+    """Go on where the last pass, or the last scheduler, stopped: a job whose one pod is marked goes as a whole."""
+    families: dict[str, list[Object]] = {}
+    for pod in placed:
+        if not is_deleting(pod) and not is_final(pod):
+            families.setdefault(family_of(pod), []).append(pod)
+    mark: dict[Key, str] = {}
+    due: dict[Key, datetime] = {}
+    for pods in families.values():
+        marks = {key_of(pod): found for pod in pods if (found := mark_of(pod)) is not None}
+        said = next((str(each.get("message") or "") for each in marks.values()), "")
+        mark |= {key_of(pod): said for pod in pods if marks and key_of(pod) not in marks}
+        due |= {key_of(pod): _due(pod, marks[key_of(pod)], now) for pod in pods if key_of(pod) in marks}
+    end = tuple(key for key, moment in due.items() if moment <= now)
+    return Rest(mark=mark, end=end, wake_at=min((each for each in due.values() if each > now), default=None))
+
+
+def _due(pod: Object, mark: Object, now: datetime) -> datetime:
+    """Tell when a marked pod is ended if nobody else has done so; a clock that was set back makes it no later."""
+    told = labels_of(pod)
+    if (
+        well_known_labels.REPLICA_TYPE not in told
+        or well_known_labels.GANG_SIZE not in annotations_of(pod)
+        or controller_of(pod) is None
+    ):
+        return now
+    return min(from_wire(mark["lastTransitionTime"]), now) + PATIENCE

@@ -1,0 +1,178 @@
+"""All-or-nothing placement: which waiting pods go to which node, and why the others wait."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+
+from paceline.apimachinery.meta import Key
+from paceline.plan.scheduling.node_fit import Fit, fit_of, is_enough, refusal, short_of
+from paceline.plan.scheduling.preemption import GIVES_WAY, Holder, make_way, say_no_way
+from paceline.plan.scheduling.resources import PODS, PORT, Amounts, GangAsk, Room, add
+
+# On one machine CPUs are shared: everything becomes slower, nothing breaks. Memory and devices are never shared.
+SHARED = frozenset({"cpu"})
+IN_BYTES = ("memory", "ephemeral-storage", "hugepages-")
+UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Pods and their nodes; why the other pods wait; what people should know about the placed ones."""
+
+    bind: Mapping[Key, str] = field(default_factory=dict)
+    waits: Mapping[Key, str] = field(default_factory=dict)
+    warn: Mapping[Key, str] = field(default_factory=dict)
+    # Where pods will be when others have given way, and these others, each with a pod that it gives way to.
+    nominate: Mapping[Key, str] = field(default_factory=dict)
+    victims: Mapping[Key, Key] = field(default_factory=dict)
+
+
+def place(
+    gangs: tuple[GangAsk, ...],
+    rooms: tuple[Room, ...],
+    holders: tuple[Holder, ...] = (),
+    *,
+    shared: frozenset[str] = SHARED,
+) -> Placement:
+    """Place gangs, each whole or not at all, by priority and then by age.
+
+    A gang that waits for resources keeps them from those behind it, so that a large one is not passed over for ever.
+    One that can never fit keeps nothing from anybody. Less important holders give way where that makes room.
+    """
+    bind: dict[Key, str] = {}
+    warn: dict[Key, str] = {}
+    turn = _Turn(rooms=rooms, holders=holders, shared=shared)
+    for gang in sorted(gangs, key=lambda each: (-each.priority, each.since, each.name)):
+        if said := _not_yet(gang, turn.kept):
+            turn.waits |= dict.fromkeys(_keys(gang), said)
+            continue
+        fit = fit_of(gang, turn.rooms, shared)
+        if not is_enough(gang, fit):
+            turn.wait(gang)
+            continue
+        if fit.stuck is not None:
+            said, _ = _lack(gang, turn.rooms, shared)
+            turn.waits |= {key: said for key in _keys(gang) if key not in fit.nodes}
+        turn.rooms = fit.rooms
+        bind |= fit.nodes
+        warn |= _warnings(gang, fit, shared)
+    return Placement(bind=bind, waits=turn.waits, warn=warn, nominate=turn.nominate, victims=turn.victims)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Turn:
+    """What is left for the next gang, and what those before it have come to."""
+
+    rooms: tuple[Room, ...]
+    holders: tuple[Holder, ...]
+    shared: frozenset[str]
+    waits: dict[Key, str] = field(default_factory=dict)
+    # Resources that somebody waits for, and who.
+    kept: dict[str, str] = field(default_factory=dict)
+    nominate: dict[Key, str] = field(default_factory=dict)
+    victims: dict[Key, Key] = field(default_factory=dict)
+
+    def wait(self, gang: GangAsk) -> None:
+        """Let a gang wait, for others to give way if that helps."""
+        said, lacking = _lack(gang, self.rooms, self.shared)
+        way = make_way(gang, self.rooms, self.holders, self.shared)
+        more = GIVES_WAY if way else say_no_way(gang)
+        self.waits |= dict.fromkeys(_keys(gang), f"{said}. {more}" if more else said)
+        self.kept |= dict.fromkeys(lacking, gang.name)
+        if way is None:
+            return
+        self.rooms = way.rooms
+        self.nominate |= way.nodes
+        for victim in way.victims:
+            self.victims |= dict.fromkeys(victim.pods, gang.asks[0].key)
+        self.holders = tuple(replace(each, is_leaving=True) if each in way.victims else each for each in self.holders)
+
+
+def _keys(gang: GangAsk) -> tuple[Key, ...]:
+    return tuple(ask.key for ask in gang.asks)
+
+
+def _not_yet(gang: GangAsk, kept: Mapping[str, str]) -> str:
+    if gang.present < gang.size:
+        return f"waits for the other members: {gang.present} of {gang.size} pods exist"
+    for name in _needs(gang):
+        if name in kept:
+            return f"waits behind {kept[name]}, which waits for {name}"
+    return ""
+
+
+def _lack(gang: GangAsk, rooms: tuple[Room, ...], shared: frozenset[str]) -> tuple[str, frozenset[str]]:
+    """Say what a gang lacks, and which resources it may keep from others."""
+    if not rooms:
+        return "no node is ready", frozenset()
+    homeless = [ask for ask in gang.asks if all(refusal(room, ask) for room in rooms)]
+    if homeless:
+        return refusal(rooms[0], homeless[0]), frozenset()
+    empty = tuple(replace(room, used={}) for room in rooms)
+    is_possible = fit_of(gang, empty, shared).stuck is None
+    total, needs = _together(rooms), _needs(gang)
+    lacking = [name for name in short_of(total, needs, shared) if not name.startswith(PORT)]
+    lacking = lacking or _short_for_one(gang, rooms, shared)
+    said = ", ".join(_say(name, needs[name], total, len(rooms)) for name in lacking)
+    ever = "" if is_possible else "; it can never run here"
+    # The words of Kubernetes' own scheduler, by which people search, and then the numbers.
+    said = f"0/{len(rooms)} nodes are available: {said}{ever}"
+    return said, frozenset(lacking) if is_possible else frozenset()
+
+
+def _short_for_one(gang: GangAsk, rooms: tuple[Room, ...], shared: frozenset[str]) -> list[str]:
+    """Name what single nodes lack for the pod that finds none, when all nodes together would have enough."""
+    fit = fit_of(gang, rooms, shared)
+    requests = fit.stuck.requests if fit.stuck else {}
+    return sorted({name for room in fit.rooms for name in short_of(room, requests, shared)})
+
+
+def _together(rooms: tuple[Room, ...]) -> Room:
+    capacity: Amounts = {}
+    used: Amounts = {}
+    for room in rooms:
+        capacity, used = add(capacity, room.capacity), add(used, room.used)
+    return Room(node="", capacity=capacity, used=used)
+
+
+def _needs(gang: GangAsk) -> dict[str, Decimal]:
+    needs: dict[str, Decimal] = {}
+    for ask in gang.asks:
+        needs = add(needs, ask.requests)
+    return needs
+
+
+def _say(name: str, asked: Decimal, total: Room, nodes: int) -> str:
+    if name.startswith(PORT):
+        said = f"{nodes} node(s) didn't have free ports for the requested pod ports"
+        return f"{said} ({name.removeprefix(PORT)} is taken; leave hostPort out, or choose another)"
+    free, capacity = max(total.free(name), Decimal(0)), total.has(name)
+    numbers = f"{_amount(name, asked)} asked, {_amount(name, free)} of {_amount(name, capacity)} free"
+    return f"{nodes} {_insufficient(name)} ({numbers})"
+
+
+def _insufficient(name: str) -> str:
+    return "Too many pods" if name == PODS else f"Insufficient {name}"
+
+
+def _warnings(gang: GangAsk, fit: Fit, shared: frozenset[str]) -> dict[Key, str]:
+    warnings: dict[Key, str] = {}
+    for room in fit.rooms:
+        for name in sorted(shared):
+            used, capacity = room.used.get(name, Decimal(0)), room.capacity.get(name, Decimal(0))
+            if used > capacity:
+                said = (
+                    f"{_amount(name, used)} {name} asked of {_amount(name, capacity)} on {room.node}: pods share them"
+                )
+                here = [ask for ask in gang.asks if fit.nodes.get(ask.key) == room.node and name in ask.requests]
+                warnings |= {ask.key: said for ask in here}
+    return warnings
+
+
+def _amount(name: str, amount: Decimal) -> str:
+    """Write an amount for people: bytes in binary units, to two digits."""
+    unit = 0
+    if name.startswith(IN_BYTES):
+        while abs(amount) >= 1024 and unit < len(UNITS) - 1:
+            amount, unit = amount / 1024, unit + 1
+    return f"{amount:.2f}".rstrip("0").rstrip(".") + UNITS[unit]

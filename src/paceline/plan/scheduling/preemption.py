@@ -1,0 +1,142 @@
+"""Who gives way to somebody more important: whole jobs, the least important, and no more of them than must."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from paceline.apimachinery.meta import Key, Object, is_deleting, key_of, labels_of
+from paceline.model import well_known_labels
+from paceline.plan.scheduling.disruption_target import is_marked
+from paceline.plan.scheduling.node_fit import Fit, fit_of, is_enough
+from paceline.plan.scheduling.resources import Amounts, GangAsk, Room, add, family_of, is_final, rank_of, requests_of
+
+# The words of Kubernetes' own scheduler.
+NEVER = "preemption: not eligible due to preemptionPolicy=Never"
+NO_VICTIMS = "preemption: No preemption victims found for incoming pod"
+GIVES_WAY = "preemption: pods of lower priority give way"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """The pods of one job, or one pod alone, that hold room on nodes."""
+
+    family: str
+    pods: tuple[Key, ...]
+    # What its going frees, by node.
+    holds: Mapping[str, Amounts]
+    # The priority of its most important pod, and when the oldest was made.
+    rank: int = 0
+    since: str = ""
+    # Whether it goes already.
+    is_leaving: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """How room is made for a gang: where its pods will be, who gives way, and what there is for others meanwhile."""
+
+    nodes: Mapping[Key, str]
+    victims: tuple[Holder, ...]
+    rooms: tuple[Room, ...]
+
+
+def holders_of(pods: tuple[Object, ...], *, below: int) -> tuple[Holder, ...]:
+    """Read who holds room on nodes: the pods of a job together, those that are being deleted by themselves.
+
+    Where nobody is less important than that, nobody gives way, and it is of no interest.
+    """
+    if all(rank_of(pod) >= below for pod in pods):
+        return ()
+    groups: dict[tuple[str, bool], list[Object]] = {}
+    for pod in pods:
+        # Results that are being copied are worth more than anybody's hurry: errands end by themselves.
+        is_errand = well_known_labels.ERRAND in labels_of(pod) and not is_deleting(pod)
+        if pod["spec"].get("nodeName") and not is_final(pod) and not is_errand:
+            groups.setdefault((family_of(pod), is_deleting(pod)), []).append(pod)
+    return tuple(_holder(family, group) for (family, _), group in groups.items())
+
+
+def make_way(gang: GangAsk, rooms: tuple[Room, ...], holders: tuple[Holder, ...], shared: frozenset[str]) -> Way | None:
+    """Find who has to go so that a whole gang finds room; None when nobody's going helps, or nobody has to.
+
+    Who is going already is waited for before anybody else is told to.
+    """
+    holders = tuple(each for each in holders if each.family != gang.family)
+    if not gang.preempts or not any(each.rank < gang.rank for each in holders):
+        return None
+    going = tuple(each for each in holders if each.is_leaving)
+    after = _without(rooms, going)
+    fit = fit_of(gang, after, shared)
+    if is_enough(gang, fit):
+        return _way(gang, rooms, fit, victims=())
+    victims = _choose(gang, after, holders, shared)
+    return _way(gang, rooms, fit_of(gang, _without(after, victims), shared), victims=victims) if victims else None
+
+
+def say_no_way(gang: GangAsk) -> str:
+    """Say why nobody gives way to a gang that is more important than most; nothing for one that is not."""
+    if gang.rank <= 0:
+        return ""
+    return NO_VICTIMS if gang.preempts else NEVER
+
+
+def _way(gang: GangAsk, rooms: tuple[Room, ...], fit: Fit, *, victims: tuple[Holder, ...]) -> Way:
+    """Keep the room that a gang will have from those behind it."""
+    kept = {room.node: room for room in rooms}
+    for ask in gang.asks:
+        if ask.key in fit.nodes:
+            room = kept[fit.nodes[ask.key]]
+            kept[room.node] = replace(room, used=add(room.used, ask.requests))
+    return Way(nodes=fit.nodes, victims=victims, rooms=tuple(kept.values()))
+
+
+def _choose(
+    gang: GangAsk, rooms: tuple[Room, ...], holders: tuple[Holder, ...], shared: frozenset[str]
+) -> tuple[Holder, ...]:
+    """Choose among the least important who will do: one alone if one is enough, else no more than must."""
+
+    def helps(victims: Iterable[Holder]) -> bool:
+        return is_enough(gang, fit_of(gang, _without(rooms, victims), shared))
+
+    youngest = sorted(holders, key=lambda each: (each.since, each.family), reverse=True)
+    lower = sorted(youngest, key=lambda each: each.rank)
+    lower = [each for each in lower if each.rank < gang.rank and not each.is_leaving]
+    for rank in sorted({each.rank for each in lower}):
+        able = [each for each in lower if each.rank <= rank]
+        if helps(able):
+            alone = next((each for each in able if helps((each,))), None)
+            return (alone,) if alone else _spared(able, helps)
+    return ()
+
+
+def _spared(able: list[Holder], helps: Callable[[Iterable[Holder]], bool]) -> tuple[Holder, ...]:
+    """Spare whoever can be spared, the most important and oldest first."""
+    for holder in reversed(able):
+        rest = [each for each in able if each is not holder]
+        if helps(rest):
+            able = rest
+    return tuple(able)
+
+
+def _without(rooms: tuple[Room, ...], holders: Iterable[Holder]) -> tuple[Room, ...]:
+    left = {room.node: room for room in rooms}
+    for holder in holders:
+        for node, amounts in holder.holds.items():
+            if node in left:
+                less = {name: -amount for name, amount in amounts.items()}
+                left[node] = replace(left[node], used=add(left[node].used, less))
+    return tuple(left.values())
+
+
+def _holder(family: str, pods: list[Object]) -> Holder:
+    holds: dict[str, Amounts] = {}
+    for pod in pods:
+        node = str(pod["spec"]["nodeName"])
+        holds[node] = add(holds.get(node, {}), requests_of(pod["spec"]))
+    return Holder(
+        family=family,
+        pods=tuple(sorted(key_of(pod) for pod in pods)),
+        holds=holds,
+        rank=max(rank_of(pod) for pod in pods),
+        since=min(str(pod["metadata"].get("creationTimestamp", "")) for pod in pods),
+        is_leaving=any(is_deleting(pod) or is_marked(pod) for pod in pods),
+    )

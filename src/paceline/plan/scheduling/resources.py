@@ -1,0 +1,239 @@
+"""What pods ask for and what nodes have, read from the objects themselves."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from paceline.apimachinery.meta import (
+    Key,
+    Object,
+    annotations_of,
+    controller_of,
+    is_deleting,
+    key_of,
+    labels_of,
+    uid_of,
+)
+from paceline.apimachinery.quantity import parse
+from paceline.model import well_known_labels as labels
+from paceline.plan.scheduling.node_affinity import Taint, Wishes, taints_of, wishes_of
+
+Amounts = Mapping[str, Decimal]
+
+PODS = "pods"
+# What asking for one of a node's own ports is called: "port 8080/TCP".
+PORT = "port "
+FINAL = ("Succeeded", "Failed")
+# Priorities within a queue go from 0 to 100.
+QUEUE_STEPS = 101
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """One pod that waits for a node."""
+
+    key: Key
+    requests: Amounts
+    wishes: Wishes = field(default_factory=Wishes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GangAsk:
+    """Pods that are placed together or not at all."""
+
+    name: str
+    asks: tuple[Ask, ...]
+    # How many pods belong together, and how many of them exist by now.
+    size: int = 1
+    present: int = 1
+    # How many of them have a node already.
+    placed: int = 0
+    since: str = ""
+    priority: int = 0
+    # Which pods are one job's; Kubernetes' own number alone, and whether less important ones may be stopped for it.
+    family: str = ""
+    rank: int = 0
+    preempts: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """One node: what it has and what is taken of it."""
+
+    node: str
+    capacity: Amounts
+    used: Amounts = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+
+    def free(self, resource: str) -> Decimal:
+        """Tell how much is left of a resource; a node that counts no pods takes any number."""
+        if resource == PODS and PODS not in self.capacity:
+            return Decimal("Infinity")
+        return self.has(resource) - self.used.get(resource, Decimal(0))
+
+    def has(self, resource: str) -> Decimal:
+        """Tell how much there is of a resource: every node has every port once."""
+        return Decimal(1) if resource.startswith(PORT) else self.capacity.get(resource, Decimal(0))
+
+
+def rooms_of(nodes: Iterable[Object], pods: Iterable[Object]) -> tuple[Room, ...]:
+    """Read the nodes that take pods, less what the pods on them hold."""
+    used: dict[str, dict[str, Decimal]] = {}
+    for pod in pods:
+        node = pod["spec"].get("nodeName")
+        if node and not is_final(pod):
+            used[node] = add(used.get(node, {}), requests_of(pod["spec"]))
+    return tuple(
+        Room(
+            node=node["metadata"]["name"],
+            capacity=_amounts((node.get("status") or {}).get("allocatable")),
+            used=used.get(node["metadata"]["name"], {}),
+            labels=labels_of(node),
+            taints=taints_of(node.get("spec") or {}),
+        )
+        for node in nodes
+        if _takes_pods(node)
+    )
+
+
+def asks_of(pods: Iterable[Object]) -> tuple[GangAsk, ...]:
+    """Read the pods that wait for a node, gang by gang.
+
+    A gang is one attempt of one job. A member that is already at a later attempt counts as there: it will not come
+    back to this one. Where nobody of the job has a node yet, all are one gang, whichever attempts they are.
+    """
+    families: dict[str, list[Object]] = {}
+    for pod in pods:
+        families.setdefault(family_of(pod), []).append(pod)
+    return tuple(ask for family in families.values() for ask in _gangs(family))
+
+
+def requests_of(spec: Mapping[str, Any]) -> dict[str, Decimal]:
+    """Add up what a pod asks for: all that runs together, or an init container with what runs beside it if more."""
+    beside: dict[str, Decimal] = {}
+    first: dict[str, Decimal] = {}
+    for container in spec.get("initContainers") or ():
+        own = _container_requests(container)
+        if container.get("restartPolicy") == "Always":
+            beside = add(beside, own)
+            own = {}
+        now = add(beside, own)
+        first = {name: max(first.get(name, Decimal(0)), now.get(name, Decimal(0))) for name in {**first, **now}}
+    together = beside
+    for container in spec.get("containers") or ():
+        together = add(together, _container_requests(container))
+    most = {name: max(together.get(name, Decimal(0)), first.get(name, Decimal(0))) for name in {**together, **first}}
+    overhead = _amounts(spec.get("overhead"))
+    return {PODS: Decimal(1), **add(most, overhead), **dict.fromkeys(_host_ports(spec), Decimal(1))}
+
+
+def _host_ports(spec: Mapping[str, Any]) -> Iterable[str]:
+    """Name the node's own ports that a pod asks for."""
+    for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
+        for port in container.get("ports") or ():
+            if port.get("hostPort"):
+                yield f"{PORT}{port['hostPort']}/{port.get('protocol') or 'TCP'}"
+
+
+def add(one: Amounts, other: Amounts) -> dict[str, Decimal]:
+    """Add amounts, resource by resource."""
+    return {name: one.get(name, Decimal(0)) + other.get(name, Decimal(0)) for name in {**one, **other}}
+
+
+def _gangs(family: list[Object]) -> Iterable[GangAsk]:
+    waiting = [pod for pod in family if waits(pod)]
+    attempts = sorted({_attempt(pod) for pod in waiting})
+    is_begun = any(_holds(pod) for pod in family)
+    for attempt in attempts if is_begun else attempts[:1]:
+        members = sorted((pod for pod in waiting if _attempt(pod) == attempt or not is_begun), key=key_of)
+        first = members[0]
+        yield GangAsk(
+            name=_gang_name(first),
+            asks=tuple(_ask(pod) for pod in members),
+            size=max(_size(pod) for pod in members),
+            present=len({_place(pod) for pod in family if _attempt(pod) >= attempt}),
+            placed=len({_place(pod) for pod in family if _attempt(pod) >= attempt and not waits(pod)}),
+            since=min(str(pod["metadata"].get("creationTimestamp", "")) for pod in members),
+            priority=min(_priority(pod) for pod in members),
+            family=family_of(first),
+            rank=min(rank_of(pod) for pod in members),
+            preempts=all(pod["spec"].get("preemptionPolicy") != "Never" for pod in members),
+        )
+
+
+def _ask(pod: Object) -> Ask:
+    spec = pod["spec"]
+    return Ask(key=key_of(pod), requests=requests_of(spec), wishes=wishes_of(spec))
+
+
+def _priority(pod: Object) -> int:
+    """Tell who goes first: Kubernetes' own number, and among equals that of the job's queue."""
+    return rank_of(pod) * QUEUE_STEPS + _number(annotations_of(pod).get(labels.QUEUE_PRIORITY), otherwise=0)
+
+
+def rank_of(pod: Object) -> int:
+    """Tell how important a pod is by Kubernetes' own number: that of its priority class."""
+    said = pod["spec"].get("priority")
+    return said if isinstance(said, int) else 0
+
+
+def family_of(pod: Object) -> str:
+    """Tell which pods are looked at together: all of a job, or one alone."""
+    owner = controller_of(pod)
+    is_member = labels.GANG_SIZE in annotations_of(pod)
+    return str(owner["uid"]) if owner is not None and is_member else uid_of(pod)
+
+
+def _gang_name(pod: Object) -> str:
+    return labels_of(pod).get(labels.OWNER_NAME) or key_of(pod)[1]
+
+
+def _place(pod: Object) -> tuple[str, str]:
+    told = labels_of(pod)
+    return told.get(labels.REPLICA_TYPE, ""), told.get(labels.REPLICA_INDEX, "")
+
+
+def _attempt(pod: Object) -> int:
+    return _number(labels_of(pod).get(labels.ATTEMPT), otherwise=0)
+
+
+def _size(pod: Object) -> int:
+    return _number(annotations_of(pod).get(labels.GANG_SIZE), otherwise=1)
+
+
+def _number(text: str | None, *, otherwise: int) -> int:
+    # Labels and annotations are anybody's to write.
+    return int(text) if text and text.isdecimal() and len(text) < 10 else otherwise
+
+
+def waits(pod: Object) -> bool:
+    """Tell whether a pod waits for a node."""
+    spec = pod["spec"]
+    return not (spec.get("nodeName") or spec.get("schedulingGates") or is_final(pod) or is_deleting(pod))
+
+
+def _holds(pod: Object) -> bool:
+    """Tell whether a pod has a node, and is not about to leave it."""
+    return bool(pod["spec"].get("nodeName")) and not is_final(pod) and not is_deleting(pod)
+
+
+def is_final(pod: Object) -> bool:
+    """Tell whether a pod has ended."""
+    return (pod.get("status") or {}).get("phase") in FINAL
+
+
+def _takes_pods(node: Object) -> bool:
+    conditions = {each["type"]: each["status"] for each in (node.get("status") or {}).get("conditions") or ()}
+    return conditions.get("Ready") == "True" and not (node.get("spec") or {}).get("unschedulable")
+
+
+def _container_requests(container: Mapping[str, Any]) -> dict[str, Decimal]:
+    resources = container.get("resources") or {}
+    # What has only a limit asks for as much.
+    return _amounts({**(resources.get("limits") or {}), **(resources.get("requests") or {})})
+
+
+def _amounts(wire: Mapping[str, Any] | None) -> dict[str, Decimal]:
+    return {name: parse(value) for name, value in (wire or {}).items()}

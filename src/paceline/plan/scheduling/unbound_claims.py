@@ -1,0 +1,38 @@
+"""Which claims keep a pod from a node: it gets one when all that it claims has volumes."""
+
+from collections.abc import Iterator, Mapping
+
+from paceline.apimachinery.builtin.storage_annotations import WAITING
+from paceline.apimachinery.meta import Key, Object, annotations_of, is_deleting, name_of, namespace_of
+
+# The words of Kubernetes' own scheduler, by which people search.
+UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
+
+
+def lack_of(pod: Object, claims: Mapping[Key, Object]) -> str:
+    """Say which claim of a pod has no volume, and why; nothing when all of them have one."""
+    for name, is_own in _names(pod):
+        claim = claims.get((namespace_of(pod), name))
+        if claim is None and is_own:
+            return f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
+        if claim is None:
+            return f'persistentvolumeclaim "{name}" not found'
+        if is_deleting(claim):
+            return f'persistentvolumeclaim "{name}" is being deleted'
+        phase = (claim.get("status") or {}).get("phase")
+        if phase == "Lost":
+            volume = claim["spec"].get("volumeName") or ""
+            return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{volume}"'
+        if phase != "Bound":
+            why = annotations_of(claim).get(WAITING, "")
+            return f"{UNBOUND} ({name}: {why})" if why else UNBOUND
+    return ""
+
+
+def _names(pod: Object) -> Iterator[tuple[str, bool]]:
+    """Name the claims of a pod, and whether it brings each along itself."""
+    for volume in pod["spec"].get("volumes") or ():
+        if claim := (volume.get("persistentVolumeClaim") or {}).get("claimName"):
+            yield str(claim), False
+        elif "ephemeral" in volume:
+            yield f"{name_of(pod)}-{volume['name']}", True

@@ -1,0 +1,263 @@
+"""Which volume a claim gets, why it gets none, and what becomes of a volume whose claim has gone.
+
+The words are those of Kubernetes' own controller, because people search for them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from paceline.apimachinery.builtin.storage_annotations import (
+    BIND_COMPLETED,
+    BOUND_BY_CONTROLLER,
+    FOLDERS,
+    PROVISIONED_BY,
+    removal_fault,
+)
+from paceline.apimachinery.meta import Key, Object, annotations_of, is_deleting, key_of, labels_of, name_of, uid_of
+from paceline.apimachinery.quantity import parse
+from paceline.apimachinery.selector import LabelRule, matches
+from paceline.plan.job.plan import Tell
+
+NO_CLASS = "no persistent volumes available for this claim and no storage class is set"
+WAITS_FOR_POD = "waiting for first consumer to be created before binding"
+LOST = "Bound claim has lost its PersistentVolume. Data on the volume is lost!"
+MISBOUND = "Two claims are bound to the same volume, this one is bound incorrectly"
+LATE_BINDING = "WaitForFirstConsumer"
+# Of many volumes that do not fit, a person reads the first few.
+MOST_NAMED = 3
+_OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "absent"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stock:
+    """What a claim may be given: the volumes there are, and the classes by which new ones are made."""
+
+    volumes: Mapping[Key, Object]
+    classes: Mapping[Key, Object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimPlan:
+    """The next step for one claim; nothing in it means that all is well."""
+
+    # The volume to bind it to, or the class by which to make it one.
+    bind: Object | None = None
+    provision: Object | None = None
+    is_lost: bool = False
+    # The size that its volume is to have from now on.
+    grow_to: str = ""
+    # Why it has no volume, as an event and, with what was found wrong with each volume, on the claim.
+    told: Tell | None = None
+    waiting: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VolumePlan:
+    """What a volume is to say of itself, and whether it forgets its claim."""
+
+    phase: str
+    reason: str = ""
+    message: str = ""
+    unbind: bool = False
+
+
+def decide_claim(claim: Object, stock: Stock, *, has_consumer: bool) -> ClaimPlan:
+    """Choose the next step for one claim; `has_consumer` says whether a pod wants it by now."""
+    wanted = str(claim["spec"].get("volumeName") or "")
+    volume = stock.volumes.get(("", wanted))
+    if BIND_COMPLETED in annotations_of(claim):
+        return _bound(claim, volume, stock)
+    if wanted:
+        return _asked_for(claim, wanted, volume)
+    found = match(claim, stock, has_consumer=has_consumer)
+    if found is not None:
+        return ClaimPlan(bind=found)
+    return _without_volume(claim, stock, has_consumer=has_consumer)
+
+
+def decide_volume(volume: Object, claim: Object | None, root: PurePosixPath) -> VolumePlan:
+    """Choose what becomes of a volume, given the claim that it names, if that is still the same one.
+
+    `root` is where the folders of claims lie.
+    """
+    reference = volume["spec"].get("claimRef") or {}
+    if not reference.get("uid"):
+        return VolumePlan(phase="Available")
+    if claim is None:
+        return _released(volume, root)
+    wanted = claim["spec"].get("volumeName") or ""
+    if wanted == name_of(volume):
+        return VolumePlan(phase="Bound")
+    if wanted and BOUND_BY_CONTROLLER in annotations_of(volume):
+        # The claim was given another volume in the meantime; this one is free again.
+        return VolumePlan(phase="Available", unbind=True)
+    if wanted:
+        return _released(volume, root)
+    # The other half of the binding comes with the claim.
+    return VolumePlan(phase=str((volume.get("status") or {}).get("phase") or "Available"))
+
+
+def match(claim: Object, stock: Stock, *, has_consumer: bool) -> Object | None:
+    """Find the volume for a claim: one that was made for it, else the smallest that fits."""
+    fitting = [volume for volume in stock.volumes.values() if not objection(claim, volume)]
+    for volume in fitting:
+        if is_for(volume, claim):
+            return volume
+    if is_late(claim, stock) and not has_consumer:
+        return None
+    return min(fitting, key=lambda each: (parse(each["spec"]["capacity"]["storage"]), name_of(each)), default=None)
+
+
+def objection(claim: Object, volume: Object) -> str:
+    """Say why a volume cannot be this claim's; nothing when it can."""
+    reference = volume["spec"].get("claimRef")
+    if reference and not is_for(volume, claim):
+        return f"is kept for claim {reference.get('namespace')}/{reference.get('name')}"
+    if is_deleting(volume):
+        return "is being deleted"
+    if said := mismatch(claim, volume):
+        return said
+    if reference:
+        return ""
+    phase = (volume.get("status") or {}).get("phase")
+    if phase != "Available":
+        return f"is {phase or 'not looked at yet'}"
+    if not matches(_rules(claim["spec"].get("selector")), labels_of(volume)):
+        return "labels do not match the selector"
+    return ""
+
+
+def mismatch(claim: Object, volume: Object) -> str:
+    """Say what of a claim's wishes a volume does not have, in Kubernetes' words."""
+    wish, has = claim["spec"], volume["spec"]
+    if parse(has["capacity"]["storage"]) < parse(wish["resources"]["requests"]["storage"]):
+        return "requested PV is too small"
+    if (has.get("storageClassName") or "") != (wish.get("storageClassName") or ""):
+        return "storageClassName does not match"
+    if (has.get("volumeMode") or "Filesystem") != (wish.get("volumeMode") or "Filesystem"):
+        return "incompatible volumeMode"
+    if not set(wish.get("accessModes") or ()) <= set(has.get("accessModes") or ()):
+        return "incompatible accessMode"
+    return ""
+
+
+def is_for(volume: Object, claim: Object) -> bool:
+    """Tell whether a volume names this claim; one that names no uid is kept for whoever has the name."""
+    reference = volume["spec"].get("claimRef") or {}
+    if (reference.get("namespace"), reference.get("name")) != key_of(claim):
+        return False
+    return reference.get("uid") in (None, "", uid_of(claim))
+
+
+def is_late(claim: Object, stock: Stock) -> bool:
+    """Tell whether a claim's class waits with the volume until a pod wants it."""
+    return (_class_of(claim, stock) or {}).get("volumeBindingMode") == LATE_BINDING
+
+
+def _class_of(claim: Object, stock: Stock) -> Object | None:
+    return stock.classes.get(("", str(claim["spec"].get("storageClassName") or "")))
+
+
+def _bound(claim: Object, volume: Object | None, stock: Stock) -> ClaimPlan:
+    if volume is None:
+        return ClaimPlan(is_lost=True, told=Tell(reason="ClaimLost", message=LOST, is_warning=True))
+    if not is_for(volume, claim) and volume["spec"].get("claimRef"):
+        return ClaimPlan(is_lost=True, told=Tell(reason="ClaimMisbound", message=MISBOUND, is_warning=True))
+    if not is_for(volume, claim) or (claim.get("status") or {}).get("phase") != "Bound":
+        return ClaimPlan(bind=volume)
+    asked = claim["spec"]["resources"]["requests"]["storage"]
+    has = ((claim.get("status") or {}).get("capacity") or {}).get("storage") or "0"
+    can_grow = (_class_of(claim, stock) or {}).get("allowVolumeExpansion")
+    if can_grow and parse(asked) > parse(has) and annotations_of(volume).get(PROVISIONED_BY) == FOLDERS:
+        return ClaimPlan(grow_to=asked)
+    return ClaimPlan()
+
+
+def _asked_for(claim: Object, name: str, volume: Object | None) -> ClaimPlan:
+    """Bind a claim to the volume it names, if that is free and has what it wants."""
+    if volume is None:
+        return ClaimPlan(waiting=f'volume "{name}" does not exist')
+    if is_for(volume, claim) and (volume["spec"].get("claimRef") or {}).get("uid"):
+        return ClaimPlan(bind=volume)
+    if volume["spec"].get("claimRef") and not is_for(volume, claim):
+        said = f'volume "{name}" already bound to a different claim.'
+        return _waits(Tell(reason="FailedBinding", message=said, is_warning=True))
+    if said := mismatch(claim, volume):
+        said = f'Cannot bind to requested volume "{name}": {said}'
+        return _waits(Tell(reason="VolumeMismatch", message=said, is_warning=True))
+    return ClaimPlan(bind=volume)
+
+
+def _without_volume(claim: Object, stock: Stock, *, has_consumer: bool) -> ClaimPlan:
+    name = str(claim["spec"].get("storageClassName") or "")
+    found_wrong = _all_objections(claim, stock)
+    if not name:
+        return _waits(Tell(reason="FailedBinding", message=NO_CLASS), found_wrong)
+    chosen = _class_of(claim, stock)
+    if chosen is None:
+        said = f'storageclass.storage.k8s.io "{name}" not found'
+        return _waits(Tell(reason="ProvisioningFailed", message=said, is_warning=True), found_wrong)
+    if is_late(claim, stock) and not has_consumer:
+        return _waits(Tell(reason=LATE_BINDING, message=WAITS_FOR_POD))
+    provisioner = str(chosen.get("provisioner") or "")
+    if provisioner == FOLDERS:
+        return _provision(claim, chosen, found_wrong)
+    if provisioner.startswith("kubernetes.io/"):
+        said = f"no volume plugin matched name: {provisioner}"
+        return _waits(Tell(reason="ProvisioningFailed", message=said, is_warning=True), found_wrong)
+    said = (
+        f"Waiting for a volume to be created either by the external provisioner '{provisioner}' or manually by the "
+        "system administrator. If volume creation is delayed, please verify that the provisioner is running and "
+        "correctly registered."
+    )
+    return _waits(Tell(reason="ExternalProvisioning", message=said), found_wrong)
+
+
+def _provision(claim: Object, chosen: Object, found_wrong: str) -> ClaimPlan:
+    said = ""
+    if claim["spec"].get("selector"):
+        said = "claim.Spec.Selector is not supported"
+    elif claim["spec"].get("volumeMode") == "Block":
+        said = "a folder is no block device; leave volumeMode out"
+    if not said:
+        return ClaimPlan(provision=chosen)
+    said = f'failed to provision volume with StorageClass "{name_of(chosen)}": {said}'
+    return _waits(Tell(reason="ProvisioningFailed", message=said, is_warning=True), found_wrong)
+
+
+def _waits(told: Tell, found_wrong: str = "") -> ClaimPlan:
+    return ClaimPlan(told=told, waiting=f"{told.message}; {found_wrong}" if found_wrong else told.message)
+
+
+def _all_objections(claim: Object, stock: Stock) -> str:
+    """Say of the volumes there are why none of them will do; those that others have tell nobody anything."""
+    free = [volume for volume in stock.volumes.values() if not volume["spec"].get("claimRef")]
+    said = [f"{name_of(each)}: {objection(claim, each)}" for each in sorted(free, key=name_of)]
+    more = f" and {len(said) - MOST_NAMED} more" if len(said) > MOST_NAMED else ""
+    return ", ".join(said[:MOST_NAMED]) + more
+
+
+def _released(volume: Object, root: PurePosixPath) -> VolumePlan:
+    policy = volume["spec"].get("persistentVolumeReclaimPolicy")
+    if policy == "Recycle":
+        said = "recycling is not offered here; use Retain and remove what is in the volume, or Delete"
+        return VolumePlan(phase="Failed", reason="VolumeFailedRecycle", message=said)
+    if policy == "Delete" and (fault := removal_fault(volume, root)):
+        return VolumePlan(phase="Failed", reason="VolumeFailedDelete", message=fault)
+    return VolumePlan(phase="Released")
+
+
+def _rules(selector: Mapping[str, Any] | None) -> tuple[LabelRule, ...]:
+    """Read the selector of a claim."""
+    wanted = selector or {}
+    exact = [
+        LabelRule(key=key, op="in", values=frozenset({str(value)}))
+        for key, value in (wanted.get("matchLabels") or {}).items()
+    ]
+    others = [
+        LabelRule(key=each["key"], op=_OPERATORS[each["operator"]], values=frozenset(each.get("values") or ()))
+        for each in wanted.get("matchExpressions") or ()
+    ]
+    return (*exact, *others)

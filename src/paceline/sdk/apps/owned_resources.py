@@ -1,0 +1,48 @@
+"""What belongs to an application: the objects that it, its current job or its TensorBoard owns."""
+
+from collections.abc import Container, Iterable
+from dataclasses import dataclass
+
+from paceline.apimachinery.meta import Object, controller_of, uid_of
+from paceline.client.interface import CLAIMS, CONFIG_MAPS, PODS, SERVICES, Collection, Select
+from paceline.client.sync import DirectCluster
+from paceline.sdk.apps.app import VERSION, AppRef
+from paceline.sdk.discovery import SERVICE_GROUP
+from paceline.sdk.job import JobRef
+
+BOARDS = Collection(group=SERVICE_GROUP, version=VERSION, plural="tensorboards")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Belongings:
+    """The objects of an application beside its job, and the pods of all of them."""
+
+    config_maps: tuple[Object, ...]
+    claims: tuple[Object, ...]
+    services: tuple[Object, ...]
+    boards: tuple[Object, ...]
+    pods: tuple[Object, ...]
+
+
+def belongings_of(cluster: DirectCluster, app: AppRef, job: JobRef | None) -> Belongings:
+    """Read everything that an application owns, directly or by way of its job and its TensorBoard."""
+    here = Select(namespace=app.namespace)
+
+    def read(where: Collection, owners: Container[str]) -> tuple[Object, ...]:
+        return tuple(owned(cluster.list(where, here).items, owners))
+
+    owners = {app.uid} if job is None else {app.uid, job.uid}
+    boards = read(BOARDS, owners)
+    behind = {*owners, *map(uid_of, boards)}
+    return Belongings(
+        config_maps=read(CONFIG_MAPS, owners),
+        claims=read(CLAIMS, owners),
+        services=read(SERVICES, behind),
+        boards=boards,
+        pods=read(PODS, behind),
+    )
+
+
+def owned(objects: Iterable[Object], owners: Container[str]) -> Iterable[Object]:
+    """Give the objects that one of several others owns."""
+    return (each for each in objects if (controller_of(each) or {}).get("uid") in owners)

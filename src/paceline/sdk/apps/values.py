@@ -1,0 +1,131 @@
+"""Values into an application: files and settings over a template's defaults, checked before anything is sent."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from paceline.apimachinery.meta import Object
+from paceline.apimachinery.yaml_reader import read_trees
+from paceline.errors import Exists, Fault, Invalid, Malformed
+from paceline.kinds import registry
+from paceline.kinds.apps import expand
+from paceline.kinds.apps.templates.types import Parts, Template
+from paceline.kinds.apps.templates.values import as_told, merged, with_setting
+from paceline.kinds.kind_types import OWN_API_VERSION
+from paceline.sdk.submission.manifest import read_bytes
+from paceline.sdk.submission.manifest_document import called
+
+Tree = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What somebody wrote over the defaults: files of values, then single settings."""
+
+    files: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+    # Settings whose values are text, whatever they look like.
+    texts: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.files or self.settings or self.texts)
+
+    def over(self, below: Mapping[str, Any]) -> Tree:
+        """Put what is given over other values; Malformed says what cannot be read, and in which line."""
+        tree = dict(below)
+        for path in self.files:
+            tree = merged(tree, read_values_file(path))
+        return merged(tree, self._set())
+
+    def _set(self) -> Tree:
+        tree: Tree = {}
+        for setting in self.settings:
+            tree = with_setting(tree, setting)
+        for setting in self.texts:
+            tree = with_setting(tree, setting, is_text=True)
+        return tree
+
+
+def read_values_file(path: str) -> Tree:
+    """Read one file of values: a mapping, without a key that stands twice."""
+    text = read_bytes(path).decode("utf-8-sig", errors="replace")
+    twice: list[str] = []
+    try:
+        trees = list(read_trees(text, path, twice=twice))
+    except Malformed:
+        # Once more, for the longer message.
+        trees = list(read_trees(text, path))
+    if len(trees) > 1:
+        raise Malformed(f"{path}:{trees[1].line}: values are one document; this is the second")
+    tree = trees[0].value if trees else {}
+    if not isinstance(tree, dict):
+        raise Malformed(f"{path}: {called(tree)} are no values; write names and values, such as worker: {{number: 2}}")
+    if twice:
+        raise Malformed("\n".join(_slips(path, tree, twice)))
+    return tree
+
+
+def _slips(path: str, tree: Tree, twice: list[str]) -> Iterable[str]:
+    """Say what a lost indentation leads to: keys that stand twice, and blocks with nothing in them."""
+    for told in twice:
+        where, _, what = told.partition(": ")
+        name = what.removeprefix('key "').partition('"')[0]
+        yield f'{path}:{where.removeprefix("line ")}: duplicate key "{name}"; keep one of them'
+    for name in (name for name, value in tree.items() if value is None):
+        yield f"{path}: {name} is empty; look at the indentation below it"
+
+
+def render(name: str, template: Template, values: Tree) -> Object:
+    """Write the application that a chart would, too."""
+    return {
+        "apiVersion": OWN_API_VERSION,
+        "kind": "TrainingApp",
+        "metadata": {"name": name},
+        "spec": {"template": {"name": template.name, "version": template.version}, "values": values},
+    }
+
+
+def check(app: Object) -> None:
+    """Refuse an application with faults, in the words of its values."""
+    if wrong := registry.app_faults(app):
+        raise Invalid(tuple(_in_values(fault) for fault in wrong))
+
+
+def _in_values(fault: Fault) -> Fault:
+    return Fault(fault.path.removeprefix("spec.values."), fault.value, fault.hint)
+
+
+def parts_of(app: Object, revision: int = 1) -> tuple[Object, Parts]:
+    """Give the job that an application becomes, and all that belongs to it."""
+    parts = expand.expand_app(app, revision)
+    return expand.job_manifest(app, parts, revision=revision), parts
+
+
+def is_same(app: Object, other: Object) -> bool:
+    """Tell whether two specs are one revision."""
+    return expand.digest_of(app) == expand.digest_of(other)
+
+
+def refuse_unchanged(before: Object, after: Object, revision: int) -> None:
+    """Refuse a change that changes nothing."""
+    if is_same(before, after):
+        name = before["metadata"]["name"]
+        raise Exists(
+            f"nothing changes: revision {revision} of {name} has these values already; "
+            f"`paceline rerun {name}` runs the same once more"
+        )
+
+
+def changed_values(before: Mapping[str, Any], after: Mapping[str, Any], path: str = "") -> dict[str, tuple[Any, Any]]:
+    """Give every value that differs: where, what it was and what it is; None where it is not there."""
+    found: dict[str, tuple[Any, Any]] = {}
+    for name in dict.fromkeys((*before, *after)):
+        old, new = before.get(name), after.get(name)
+        where = f"{path}{name}"
+        if isinstance(old, Mapping) or isinstance(new, Mapping):
+            found |= changed_values(
+                old if isinstance(old, Mapping) else {}, new if isinstance(new, Mapping) else {}, f"{where}."
+            )
+        elif as_told(old) != as_told(new):
+            found[where] = (old, new)
+    return found

@@ -1,0 +1,51 @@
+"""Run commands in the containers of a job's members, or of a pod."""
+
+from dataclasses import dataclass
+
+from paceline.client.http.exec_stream import STDERR, Line, open_line
+from paceline.client.interface import PODS
+from paceline.errors import Missing
+from paceline.sdk.client import Session
+from paceline.sdk.follow import Choice
+from paceline.sdk.job import JobRef
+from paceline.sdk.replica_pods import MemberPod, latest, leader_place
+
+__all__ = ["STDERR", "Ask", "Line", "member_to_enter", "run_in_pod"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """A command, and how it is to be run."""
+
+    words: tuple[str, ...]
+    container: str = ""
+    has_input: bool = False
+    has_terminal: bool = False
+
+    def query(self) -> tuple[tuple[str, str], ...]:
+        """Spell it as Kubernetes does."""
+        named = (("container", self.container),) if self.container else ()
+        flags = {"stdin": self.has_input, "stdout": True, "stderr": not self.has_terminal, "tty": self.has_terminal}
+        said = tuple((name, "true") for name, is_on in flags.items() if is_on)
+        return (*(("command", word) for word in self.words), *named, *said)
+
+
+def run_in_pod(session: Session, pod: str, ask: Ask) -> Line:
+    """Start a command in a pod, and give the line to it."""
+    return open_line(session.cluster.access, PODS.path(session.namespace, pod, "exec"), ask.query())
+
+
+def member_to_enter(job: JobRef, choice: Choice) -> MemberPod:
+    """Find the pod of the one member that is meant: the leader when nothing is said; Missing says why there is none."""
+    pods = job.pods()
+    places = choice.places(pods, leader_place(pods))
+    meant = [pod for pod in latest(pods) if pod.place in places]
+    running = [pod for pod in meant if pod.phase == "Running"]
+    if running:
+        return running[0]
+    if meant:
+        why = f": {meant[0].reason}" if meant[0].reason else ""
+        said = f"{meant[0].place} of {job} does not run ({meant[0].phase}{why})"
+        raise Missing(f"{said}; only a running member can be entered")
+    known = ", ".join(sorted({str(pod.place) for pod in pods})) or "none"
+    raise Missing(f"{job} has no such member; it has: {known}")

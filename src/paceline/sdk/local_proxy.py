@@ -1,0 +1,272 @@
+"""A door on this machine to one page of a cluster: a browser needs no token, and sees nothing but that page.
+
+Every door has an origin of its own, so a page behind it reaches neither the API server nor another pod's page.
+"""
+
+import contextlib
+import select
+import socket
+import ssl
+import threading
+from dataclasses import dataclass
+from hmac import compare_digest
+from http import HTTPStatus
+from http.cookies import CookieError, SimpleCookie
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
+
+from paceline.client.requests import Request
+from paceline.client.sync import DirectCluster
+from paceline.errors import PacelineError, Unavailable
+from paceline.model.interactive import proxy_path
+from paceline.sdk.connection import Dial
+
+LOOPBACK = "127.0.0.1"
+# What concerns one connection only, or would tell the cluster whose browser this is.
+NOT_PASSED = frozenset(
+    {"authorization", "connection", "content-length", "cookie", "host", "keep-alive", "origin", "referer"}
+)
+NOT_RETURNED = frozenset(
+    {"connection", "content-length", "date", "keep-alive", "server", "set-cookie", "transfer-encoding"}
+)
+# What browsers say of where a request comes from. The cluster takes what carries it for a page's own.
+MARKS = "sec-fetch-"
+MAX_BODY = 16 << 20
+# What browsers say of requests that the page itself makes, or a person.
+SAME = ("same-origin", "none")
+STARTING = b"<!doctype html><meta http-equiv=refresh content=2><p>It is starting; this page looks again by itself.</p>"
+CHUNK_BYTES = 65536
+# How long one side of a WebSocket may take to read.
+SEND_SECONDS = 60.0
+KEY, TOKEN = "key", "token"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """One page of a cluster, and what stands between it and whoever else uses this machine."""
+
+    # The page's own path, such as /t9k/notebooks/projects/NAMESPACE/name/NAME/lab.
+    page: str
+    # The password of the program behind it, which is added to every request.
+    token: str = ""
+    # What a browser must know, from the address that was printed; empty: every user of this machine may look.
+    key: str = ""
+
+    @property
+    def is_at_root(self) -> bool:
+        """Tell whether the page lies at `/` here: its program does not know its path."""
+        found = proxy_path(self.page)
+        return found is not None and bool(found[1])
+
+    @property
+    def way(self) -> str:
+        """What the cluster's own path of each of its pages begins with."""
+        found = proxy_path(self.page)
+        return found[0].partition("/proxy/")[0] + "/proxy" if found else ""
+
+    def target(self, path: str) -> str | None:
+        """Return the cluster's path for one of the browser's; None for what is no part of the page."""
+        if ".." in unquote(urlsplit(path).path).split("/"):
+            return None
+        found = proxy_path(f"{self.page}{path.removeprefix('/')}" if self.is_at_root else path)
+        if found is None or not found[0].startswith(f"{self.way}/"):
+            return None
+        if not self.token:
+            return found[0]
+        return f"{found[0]}{'&' if '?' in path else '?'}{TOKEN}={quote(self.token, safe='')}"
+
+    def seen(self, location: str) -> str:
+        """Return where a redirection of the program leads in the browser, without the program's password."""
+        parts = urlsplit(location)
+        query = urlencode([(name, text) for name, text in parse_qsl(parts.query) if name != TOKEN or not self.token])
+        path = parts.path if self.is_at_root else parts.path.removeprefix(self.way)
+        return urlunsplit(("", "", path, query, parts.fragment)) if not parts.netloc else location
+
+
+class Front:
+    """Serves one page on a loopback port, until it is closed."""
+
+    def __init__(self, dial: Dial, site: Site, port: int) -> None:
+        try:
+            self._server = _Server((LOOPBACK, port), dial, site)
+        except OSError as error:
+            raise Unavailable(f"port {port} cannot be had: {error.strerror}; choose another with --port") from error
+
+    @property
+    def url(self) -> str:
+        """Give what is typed into a browser."""
+        key = self._server.site.key
+        return f"http://{LOOPBACK}:{self._server.server_port}/{f'?{KEY}={key}' if key else ''}"
+
+    def serve(self) -> None:
+        """Pass requests on until somebody interrupts."""
+        self._server.serve_forever()
+
+    def close(self) -> None:
+        """Let the port go."""
+        self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    """A port, and the page behind it; each thread has a line of its own to the cluster."""
+
+    daemon_threads = True
+    # A page asks for dozens of files at once.
+    request_queue_size = 128
+
+    def __init__(self, address: tuple[str, int], dial: Dial, site: Site) -> None:
+        super().__init__(address, _Visit)
+        self.site = site
+        self._dial = dial
+        self._lines = threading.local()
+
+    def line(self) -> DirectCluster:
+        """Give this thread's line to the cluster."""
+        if not hasattr(self._lines, "cluster"):
+            self._lines.cluster = self._dial()
+        found: DirectCluster = self._lines.cluster
+        return found
+
+    @property
+    def cookie(self) -> str:
+        """Name the cookie; browsers share cookies between the ports of one host."""
+        return f"paceline-{self.server_port}"
+
+
+class _Visit(BaseHTTPRequestHandler):
+    """One browser's requests."""
+
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def do_GET(self) -> None:
+        """Let the browser see the page, and nothing else."""
+        refused = self._refusal()
+        if refused:
+            self._answer(HTTPStatus.FORBIDDEN, (), f"{refused}\n".encode())
+        elif self._knocks():
+            # Out of the address line, where it would be seen and kept.
+            cookie = f"{self.server.cookie}={self.server.site.key}; Path=/; HttpOnly; SameSite=Strict"
+            self._answer(HTTPStatus.FOUND, (("Location", self._front()), ("Set-Cookie", cookie)), b"")
+        elif not self._is_let():
+            self._answer(HTTPStatus.UNAUTHORIZED, (), b"open the whole address that the command has printed\n")
+        elif (target := self.server.site.target(self.path)) is not None:
+            self._pass_on(target)
+        elif urlsplit(self.path).path == "/":
+            self._answer(HTTPStatus.FOUND, (("Location", self._front()),), b"")
+        else:
+            self._answer(HTTPStatus.NOT_FOUND, (), f"there is one page here, at {self._front()}\n".encode())
+
+    do_POST = do_HEAD = do_PUT = do_PATCH = do_DELETE = do_GET  # noqa: N815 - the names that http.server calls
+
+    def _refusal(self) -> str:
+        """Say why another page, or one of another name, gets nothing here."""
+        host = self.headers.get("Host") or ""
+        # A page of another name that leads here is somebody else's.
+        if host.rpartition(":")[0] not in (LOOPBACK, "localhost"):
+            return "this door is opened by its own address only"
+        is_reading = self.command in ("GET", "HEAD") and not self._is_upgrade()
+        if self.headers.get("Origin", f"http://{host}") != f"http://{host}":
+            return "another page may look here, and change nothing"
+        if not is_reading and self.headers.get("Sec-Fetch-Site", SAME[0]) not in SAME:
+            return "another page may look here, and change nothing"
+        return ""
+
+    def _knocks(self) -> bool:
+        """Tell whether this is the first visit, by the address that was printed."""
+        key, parts = self.server.site.key, urlsplit(self.path)
+        said = parse_qs(parts.query).get(KEY, [""])[0]
+        return bool(key) and parts.path == "/" and compare_digest(said.encode(), key.encode())
+
+    def _is_let(self) -> bool:
+        """Tell whether the browser knows the key."""
+        if not self.server.site.key:
+            return True
+        try:
+            cookies = SimpleCookie(self.headers.get("Cookie", ""))
+        except CookieError:
+            return False
+        said = cookies.get(self.server.cookie)
+        return said is not None and compare_digest(said.value.encode(), self.server.site.key.encode())
+
+    def _front(self) -> str:
+        return "/" if self.server.site.is_at_root else self.server.site.page
+
+    def _is_upgrade(self) -> bool:
+        return (self.headers.get("Upgrade") or "").lower() == "websocket"
+
+    def _kept(self) -> tuple[tuple[str, str], ...]:
+        """Give the headers that concern the program."""
+        pairs = ((name, text) for name, text in self.headers.items() if name.lower() not in NOT_PASSED)
+        return tuple((name, text) for name, text in pairs if not name.lower().startswith(MARKS))
+
+    def _pass_on(self, target: str) -> None:
+        if self._is_upgrade():
+            self._join(target)
+            return
+        size = int(self.headers.get("Content-Length") or 0)
+        if size > MAX_BODY:
+            self._answer(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, (), b"")
+            return
+        body = self.rfile.read(size) if size else b""
+        try:
+            got = self.server.line().send(Request(method=self.command, path=target, headers=self._kept(), body=body))
+        except PacelineError as error:
+            self._answer(HTTPStatus.BAD_GATEWAY, (), f"{error}\n".encode())
+            return
+        if got.status == HTTPStatus.SERVICE_UNAVAILABLE:
+            self._answer(got.status, (("Content-Type", "text/html"),), STARTING)
+            return
+        kept = tuple((name, text) for name, text in got.headers if name.lower() not in NOT_RETURNED)
+        self._answer(got.status, tuple(self._moved(pair) for pair in kept), got.body)
+
+    def _moved(self, pair: tuple[str, str]) -> tuple[str, str]:
+        name, text = pair
+        return (name, self.server.site.seen(text)) if name.lower() == "location" else pair
+
+    def _join(self, target: str) -> None:
+        """Pass a WebSocket on, whatever is said on it, until either side hangs up."""
+        self.close_connection = True
+        headers = (*self._kept(), ("Connection", "Upgrade"))
+        try:
+            head, rest, far = self.server.line().upgrade(Request(method="GET", path=target, headers=headers))
+        except PacelineError as error:
+            self._answer(HTTPStatus.BAD_GATEWAY, (), f"{error}\n".encode())
+            return
+        with far, contextlib.suppress(OSError):
+            self.connection.settimeout(SEND_SECONDS)
+            self.connection.sendall(head + rest)
+            _relay(self.connection, far)
+
+    def _answer(self, code: int, headers: tuple[tuple[str, str], ...], body: bytes) -> None:
+        self.send_response(code)
+        for name, text in headers:
+            self.send_header(name, text)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as http.server calls it
+        """Say nothing: the command's own lines are enough."""
+
+
+def _relay(near: socket.socket, far: socket.socket) -> None:
+    """Copy what comes from either side to the other, in one thread: OpenSSL must not be used by two at once."""
+    while True:
+        # A TLS socket may have read more than it has given.
+        has_more = isinstance(far, ssl.SSLSocket) and far.pending() > 0
+        ready = [far] if has_more else select.select([near, far], [], [])[0]
+        for source, sink in ((near, far), (far, near)):
+            if source not in ready:
+                continue
+            source.settimeout(0)
+            try:
+                piece = source.recv(CHUNK_BYTES)
+            except (BlockingIOError, ssl.SSLWantReadError):
+                # Something came that is the line's own affair, such as new keys.
+                continue
+            if not piece:
+                return
+            sink.settimeout(SEND_SECONDS)
+            sink.sendall(piece)

@@ -1,0 +1,103 @@
+"""Several logs as one: line by line in the order of time, each line with the member it is from."""
+
+import heapq
+from collections import deque
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from functools import lru_cache
+
+from paceline.sdk.follow import Logged
+from paceline.sdk.logs.lines import STAMP
+from paceline.sdk.logs.sources import LogAsk
+
+Moment = tuple[str, bytes]
+Stamped = tuple[Moment, bytes, Logged]
+
+# So many logs are read side by side; of more, the cluster would hold too many lines open at once.
+MOST = 200
+# Lines of one member that follow each other are given together, up to here.
+PIECE = 64 * 1024
+NEVER: Moment = ("", b"")
+
+
+def in_time_order(streams: Iterable[Iterator[Logged]], *, keeps_stamps: bool) -> Iterator[Logged]:
+    """Merge logs whose lines are stamped; of lines of one moment, those of the first log come first."""
+    held: list[bytes] = []
+    last: Logged | None = None
+    size = 0
+    for _, line, source in heapq.merge(*map(_lines, streams), key=_moment_of):
+        text = line if keeps_stamps else _bare(line)
+        if last is not None and (source.pod != last.pod or size > PIECE):
+            yield Logged(place=last.place, pod=last.pod, text=b"".join(held))
+            held, size = [], 0
+        held.append(text if text.endswith(b"\n") else text + b"\n")
+        last, size = source, size + len(text)
+    if last is not None:
+        yield Logged(place=last.place, pod=last.pod, text=b"".join(held))
+
+
+def within(chunks: Iterable[bytes], ask: LogAsk) -> Iterator[bytes]:
+    """Give of a log what is not newer than was asked for, and the last lines of that: no server knows such a bound."""
+    if ask.until is None:
+        yield from chunks
+        return
+    latest, last = _of(ask.until), NEVER
+    kept: deque[bytes] = deque(maxlen=ask.tail)
+    for chunk in chunks:
+        for line in filter(None, chunk.split(b"\n")):
+            # A piece of a line that was too long has no stamp: it goes where its beginning went.
+            last = max(last, _in_micros(_moment(line)))
+            if last <= latest:
+                kept.append(line + b"\n")
+        while kept and ask.tail is None:
+            yield _shown(kept.popleft(), ask)
+    yield from (_shown(line, ask) for line in kept)
+
+
+def _in_micros(moment: Moment) -> Moment:
+    """Cut what people cannot say: a line's own time, copied from a screen, is not before the line."""
+    return moment[0], moment[1][:6].rstrip(b"0")
+
+
+def _shown(line: bytes, ask: LogAsk) -> bytes:
+    return line if ask.has_timestamps else _bare(line)
+
+
+def _lines(stream: Iterator[Logged]) -> Iterator[Stamped]:
+    last = NEVER
+    for logged in stream:
+        for line in logged.text.split(b"\n"):
+            if not line:
+                continue
+            last = max(last, _moment(line))
+            yield last, line, logged
+
+
+def _moment_of(stamped: Stamped) -> Moment:
+    return stamped[0]
+
+
+def _moment(line: bytes) -> Moment:
+    """Give the time of a line in a form that sorts; nodes may write it with fewer digits, or in their own zone."""
+    stamp = STAMP.match(line)
+    if stamp is None:
+        return NEVER
+    text = stamp[0].strip()
+    zone = b"Z" if text.endswith(b"Z") else text[-6:]
+    seconds, _, fraction = text[: -len(zone)].partition(b".")
+    return _utc(seconds + zone), fraction.rstrip(b"0")
+
+
+@lru_cache(maxsize=1024)
+def _utc(second: bytes) -> str:
+    return datetime.fromisoformat(second.decode()).astimezone(UTC).isoformat(timespec="seconds")
+
+
+def _of(moment: datetime) -> Moment:
+    there = moment.astimezone(UTC)
+    return there.replace(microsecond=0).isoformat(timespec="seconds"), f"{there.microsecond:06}".rstrip("0").encode()
+
+
+def _bare(line: bytes) -> bytes:
+    stamp = STAMP.match(line)
+    return line[stamp.end() :] if stamp else line

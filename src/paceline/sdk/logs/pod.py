@@ -1,0 +1,23 @@
+"""The log of one pod, whoever made it."""
+
+from collections.abc import Iterator
+
+from paceline.client.interface import PODS
+from paceline.sdk.client import Session
+from paceline.sdk.logs.event_mux import Feed
+from paceline.sdk.logs.lines import whole_lines
+from paceline.sdk.logs.merge import within
+from paceline.sdk.logs.sources import LogAsk, LogTry, Read, Said, reading
+
+
+def pod_log(session: Session, name: str, ask: LogAsk) -> Iterator[bytes]:
+    """Give a pod's log in whole lines: followed until its process ends, or as it is now."""
+    if not ask.is_followed:
+        path = PODS.path(session.namespace, name, "log")
+        yield from within(whole_lines(session.cluster.stream(path, ask.query())), ask)
+        return
+    with Feed(session.dial) as feed:
+        feed.start(reading(LogTry(namespace=session.namespace, pod=name), ask), f"log of {name}")
+        while not isinstance(item := feed.take(), Read):
+            if isinstance(item, Said):
+                yield item.text

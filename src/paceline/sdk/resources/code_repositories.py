@@ -1,0 +1,97 @@
+"""Code by name: a repository, the revision and folder of it that are meant, and the secret that opens it."""
+
+from dataclasses import dataclass, field, replace
+
+from paceline.apimachinery.field_errors import invalid
+from paceline.apimachinery.meta import Object, labels_of, name_of
+from paceline.apimachinery.name_validation import subdomain_problem
+from paceline.client.interface import CONFIG_MAPS, Select
+from paceline.client.sync import DirectCluster
+from paceline.errors import Exists, Fault, Invalid
+from paceline.kinds.spec.source import Git, Source, check_source
+from paceline.model.well_known_labels import CODE
+from paceline.sdk.resources.name_lookup import check_name, check_new, pick
+
+# By which options a repository is described.
+OPTIONS = {
+    "-.git.url": "--git",
+    "-.git.revision": "--revision",
+    "-.git.directory": "--directory",
+    "-.git.secret": "--secret",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Code:
+    """One repository that people know by name; its password is in a secret, of which it knows the name."""
+
+    name: str
+    url: str
+    revision: str = ""
+    directory: str = ""
+    secret: str = ""
+    # Empty until it is made.
+    object: Object = field(default_factory=dict)
+
+    @property
+    def values(self) -> dict[str, str]:
+        """Give what a template must know of it."""
+        return {"url": self.url, "revision": self.revision, "directory": self.directory, "secret": self.secret}
+
+    def check(self) -> None:
+        """Refuse what cannot be fetched, in the words of the options that describe it."""
+        check_name(self.name, what="code")
+        told = Git(url=self.url, revision=self.revision, directory=self.directory)
+        wrong = [_in_options(fault) for fault in check_source(Source(git=told), "-")]
+        if self.secret and (problem := subdomain_problem(self.secret)):
+            wrong.append(invalid("--secret", self.secret, problem))
+        if wrong:
+            raise Invalid(tuple(wrong))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Codes:
+    """The named code of one namespace."""
+
+    cluster: DirectCluster
+    namespace: str
+
+    def all(self) -> tuple[Code, ...]:
+        """Read all code that has a name."""
+        ours = Select(namespace=self.namespace, labels=CODE)
+        found = (_code(each) for each in self.cluster.list(CONFIG_MAPS, ours).items)
+        return tuple(sorted(found, key=lambda each: each.name))
+
+    def named(self, name: str) -> Code:
+        """Find code; Missing suggests a close one."""
+        return pick(name, self.all(), what="code", namespace=self.namespace)
+
+    def create(self, code: Code) -> Code:
+        """Give a repository a name."""
+        code.check()
+        check_new(code.name, self.all(), what="code")
+        config_map = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": code.name, "namespace": self.namespace, "labels": {CODE: code.name}},
+            "data": {key: text for key, text in code.values.items() if text},
+        }
+        try:
+            return _code(self.cluster.create(CONFIG_MAPS, config_map))
+        except Exists as error:
+            raise Exists(f"code {code.name}, or another config map of that name, exists already") from error
+
+    def delete(self, code: Code) -> None:
+        """Forget code; its repository stays, and so does what was made of it."""
+        self.cluster.delete(CONFIG_MAPS, (self.namespace, name_of(code.object)))
+
+
+def _code(config_map: Object) -> Code:
+    told = config_map.get("data") or {}
+    known = {key: str(told.get(key) or "") for key in ("url", "revision", "directory", "secret")}
+    return Code(name=labels_of(config_map)[CODE], object=config_map, **known)
+
+
+def _in_options(fault: Fault) -> Fault:
+    hint = fault.hint.replace("-.git.secret", OPTIONS["-.git.secret"])
+    return replace(fault, path=OPTIONS[fault.path], hint=hint)

@@ -1,0 +1,52 @@
+"""A handle to a TensorBoard or Notebook."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from paceline.apimachinery.meta import Object
+from paceline.apimachinery.timestamps import to_wire
+from paceline.client.interface import PODS, Select
+from paceline.client.sync import DirectCluster
+from paceline.errors import Malformed
+from paceline.model.interactive_status import ServicePhase, ServiceStatus, Trait
+from paceline.model.well_known_labels import OPENED_AT, OWNER_KIND, OWNER_NAME
+from paceline.sdk.discovery import Kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceRef:
+    """One TensorBoard or Notebook of a cluster."""
+
+    kind: Kind
+    namespace: str
+    name: str
+    cluster: DirectCluster
+
+    def __str__(self) -> str:
+        return f"{self.kind.singular}/{self.name}"
+
+    def pods(self) -> tuple[Object, ...]:
+        """Read its pods: one, or none."""
+        labels = f"{OWNER_NAME}={self.name},{OWNER_KIND}={self.kind.kind}"
+        return self.cluster.list(PODS, Select(namespace=self.namespace, labels=labels)).items
+
+    def pause(self) -> None:
+        """End its pod and keep the object; `resume` starts it again."""
+        self.cluster.patch(self.kind.where, (self.namespace, self.name), {"spec": {"suspend": True}})
+
+    def resume(self, now: datetime) -> None:
+        """Let it run on, whoever suspended it: its author, or nobody's use of it."""
+        found = self.cluster.get(self.kind.where, self.namespace, self.name)
+        rest = ServiceStatus.from_wire(found.get("status") or {}).condition(Trait.SUSPENDED)
+        # A moment of the cluster's clock, whatever ours says: any since it was suspended will do.
+        moment = rest.since if rest is not None and rest.status else now
+        patch = {"spec": {"suspend": False}, "metadata": {"annotations": {OPENED_AT: to_wire(moment)}}}
+        self.cluster.patch(self.kind.where, (self.namespace, self.name), patch)
+
+
+def is_at_rest(service: Object) -> bool:
+    """Tell whether a TensorBoard or Notebook has no pod and gets none by itself; one nobody can read may have one."""
+    try:
+        return ServiceStatus.from_wire(service.get("status") or {}).phase is ServicePhase.PAUSED
+    except Malformed:
+        return False

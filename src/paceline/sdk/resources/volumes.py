@@ -1,0 +1,208 @@
+"""Volumes by name: a folder of this machine, a new claim, or a bucket whose keys never come back out."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from paceline.apimachinery.field_errors import invalid
+from paceline.apimachinery.meta import Object, annotations_of, labels_of, name_of
+from paceline.apimachinery.quantity import parse
+from paceline.client.interface import CLAIMS, SECRETS, VOLUMES, Select
+from paceline.client.sync import DirectCluster
+from paceline.errors import Exists, Invalid, PacelineError
+from paceline.kinds.spec import data
+from paceline.model.well_known_labels import LOCATION, VOLUME
+from paceline.sdk.resources.name_lookup import check_new, pick
+
+# A folder has no size of its own; a claim must ask for one.
+FOLDER_SIZE = "1Ti"
+# By which options a bucket is described.
+OPTIONS = {"-.url": "--bucket", "-.endpoint": "--endpoint"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bucket:
+    """A bucket, and the keys that open it."""
+
+    url: str
+    endpoint: str = ""
+    region: str = ""
+    key_id: str = ""
+    key_secret: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Volume:
+    """One volume that people know by name."""
+
+    name: str
+    # folder, claim or bucket.
+    type: str
+    location: str
+    phase: str
+    object: Object
+
+    @property
+    def values(self) -> dict[str, str]:
+        """Give what a template must know of it."""
+        if self.type == "bucket":
+            return {"secret": name_of(self.object), "bucket": self.location}
+        return {"claim": name_of(self.object)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Volumes:
+    """The named volumes of one namespace."""
+
+    cluster: DirectCluster
+    namespace: str
+
+    def all(self) -> tuple[Volume, ...]:
+        """Read every volume that has a name; keys are not among what is given."""
+        return tuple(sorted(self._found(), key=lambda each: each.name))
+
+    def named(self, name: str) -> Volume:
+        """Find a volume; Missing suggests a close one."""
+        return pick(name, self.all(), what="volume", namespace=self.namespace)
+
+    def create_folder(self, name: str, path: str) -> Volume:
+        """Give a folder of the machine a name."""
+        self._check(name)
+        if wrong := _folder_problem(path):
+            raise Invalid((invalid("--dir", path, wrong),))
+        mode = {"accessModes": ["ReadWriteMany"]}
+        held = {"namespace": self.namespace, "name": name, "kind": "PersistentVolumeClaim", "apiVersion": "v1"}
+        volume = {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": self._volume_name(name), "labels": {VOLUME: name}},
+            "spec": {
+                **mode,
+                "capacity": {"storage": FOLDER_SIZE},
+                "persistentVolumeReclaimPolicy": "Retain",
+                "storageClassName": "",
+                "hostPath": {"path": path, "type": "Directory"},
+                "claimRef": held,
+            },
+        }
+        wish = {**mode, "resources": {"requests": {"storage": FOLDER_SIZE}}, "storageClassName": ""}
+        try:
+            self.cluster.create(VOLUMES, volume)
+        except Exists as error:
+            raise Exists(f"volume {name} exists already") from error
+        try:
+            return self._claim(name, {**wish, "volumeName": self._volume_name(name)}, path)
+        except PacelineError:
+            # Without a claim nobody would ever find it again.
+            self.cluster.delete(VOLUMES, ("", self._volume_name(name)))
+            raise
+
+    def create_claim(self, name: str, size: str) -> Volume:
+        """Make a new, empty volume."""
+        self._check(name)
+        if not _is_size(size):
+            raise Invalid((invalid("--size", size, "write a size, such as 10Gi"),))
+        wish = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": size}}}
+        return self._claim(name, wish, size)
+
+    def create_bucket(self, name: str, bucket: Bucket) -> Volume:
+        """Give a bucket a name; its keys go into a secret and are not shown again."""
+        self._check(name)
+        described = data.Bucket(url=bucket.url, endpoint=bucket.endpoint)
+        if wrong := tuple(data.check_bucket(described, "-")):
+            raise Invalid(tuple(replace(fault, path=OPTIONS[fault.path]) for fault in wrong))
+        held = {
+            "url": bucket.url,
+            "endpoint": bucket.endpoint,
+            "region": bucket.region,
+            "accessKeyId": bucket.key_id,
+            "accessKeySecret": bucket.key_secret,
+            # By these names TensorBoard finds them.
+            "AWS_ACCESS_KEY_ID": bucket.key_id,
+            "AWS_SECRET_ACCESS_KEY": bucket.key_secret,
+            "AWS_REGION": bucket.region,
+            "S3_ENDPOINT": bucket.endpoint,
+        }
+        secret = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": self._metadata(name, bucket.url),
+            "stringData": {key: value for key, value in held.items() if value},
+        }
+        try:
+            made = self.cluster.create(SECRETS, secret)
+        except Exists as error:
+            raise Exists(f"volume {name}, or another secret of that name, exists already") from error
+        return _bucket(made)
+
+    def delete(self, volume: Volume) -> None:
+        """Forget a volume; files stay, in a folder and in a bucket."""
+        if volume.type == "bucket":
+            self.cluster.delete(SECRETS, (self.namespace, name_of(volume.object)))
+            return
+        self.cluster.delete(CLAIMS, (self.namespace, name_of(volume.object)))
+        if volume.type == "folder":
+            self.cluster.delete(VOLUMES, ("", str(volume.object["spec"]["volumeName"])))
+
+    def for_folder(self, path: str) -> Volume:
+        """Give the volume of a folder, made if there is none yet."""
+        for each in self.all():
+            if each.type == "folder" and each.location == path:
+                return each
+        return self.create_folder(f"dir-{hashlib.sha256(path.encode()).hexdigest()[:8]}", path)
+
+    def _claim(self, name: str, spec: Object, location: str) -> Volume:
+        metadata = self._metadata(name, location)
+        claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
+        try:
+            return _claimed(self.cluster.create(CLAIMS, claim))
+        except Exists as error:
+            raise Exists(f"volume {name}, or another claim of that name, exists already") from error
+
+    def _check(self, name: str) -> None:
+        check_new(name, self.all(), what="volume")
+
+    def _found(self) -> Iterator[Volume]:
+        ours = Select(namespace=self.namespace, labels=VOLUME)
+        yield from (_claimed(each) for each in self.cluster.list(CLAIMS, ours).items)
+        yield from (_bucket(each) for each in self.cluster.list(SECRETS, ours).items)
+
+    def _metadata(self, name: str, location: str) -> Object:
+        return {
+            "name": name,
+            "namespace": self.namespace,
+            "labels": {VOLUME: name},
+            "annotations": {LOCATION: location},
+        }
+
+    def _volume_name(self, name: str) -> str:
+        return f"{self.namespace}-{name}"
+
+
+def _claimed(claim: Object) -> Volume:
+    location = annotations_of(claim).get(LOCATION, "")
+    is_folder = location.startswith("/")
+    phase = str((claim.get("status") or {}).get("phase") or "Pending")
+    kind = "folder" if is_folder else "claim"
+    return Volume(name=labels_of(claim)[VOLUME], type=kind, location=location, phase=phase, object=claim)
+
+
+def _bucket(secret: Object) -> Volume:
+    kept = {key: value for key, value in secret.items() if key not in ("data", "stringData")}
+    location = annotations_of(secret).get(LOCATION, "")
+    return Volume(name=labels_of(secret)[VOLUME], type="bucket", location=location, phase="Ready", object=kept)
+
+
+def _is_size(size: str) -> bool:
+    try:
+        return parse(size) > 0
+    except ValueError:
+        return False
+
+
+def _folder_problem(path: str) -> str:
+    if not path.startswith("/"):
+        return f"write an absolute path, such as /home/me/{path.removeprefix('./')}"
+    if ".." in path.split("/"):
+        return "write the path without .."
+    return "name a folder, not the whole disk" if not path.strip("/") else ""

@@ -1,0 +1,141 @@
+"""The files that a job has left, while it runs and after its pods are gone.
+
+What goes to a bucket is told by the containers that copy it, in their logs, which are read like any others: whoever may
+read them needs no key of the bucket. What lies on a claim or in a folder is not copied, and looked at where it lies.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from paceline.apimachinery.meta import Object, controller_of, labels_of, name_of
+from paceline.client.interface import PODS, Select
+from paceline.errors import Malformed, Missing, NotOffered
+from paceline.model import well_known_labels
+from paceline.model.gang import FLUSH, KEEPER, Place
+from paceline.sdk.client import Session
+from paceline.sdk.job import JobRef
+from paceline.sdk.job_summary import status_of
+from paceline.sdk.logs.archived import History, PastPod
+from paceline.sdk.logs.pod import pod_log
+from paceline.sdk.logs.sources import LogAsk
+from paceline.sdk.results.mounted import files_below, lying
+from paceline.sdk.results.upload_log import ResultFile, Told, in_order
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Results:
+    """The files that are known, and what is to be said of them: of one member's, or (member is empty) of all."""
+
+    files: tuple[ResultFile, ...] = ()
+    said: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keeper:
+    """A pod with a container that copies the output of one place."""
+
+    place: Place
+    # What began later is larger: an errand is run when no member is any more.
+    turn: tuple[bool, int]
+    read: Callable[[], Iterable[bytes]]
+
+
+def results_of(session: Session, name: str, *, is_here: bool = False) -> Results:
+    """List what a job has left; Missing when there is no such job, or when all that told of its files is gone.
+
+    `is_here` tells whether folders of the cluster are those of this machine.
+    """
+    history = History(cluster=session.cluster, namespace=session.namespace)
+    try:
+        ref = session.job(name)
+    except Missing:
+        pods = history.pods(job=name.rpartition("/")[2])
+        # Of several jobs that had the name, the last one.
+        tolds = hear(_past(history, (each for each in pods if each.owner == pods[0].owner)), {})
+        if not tolds:
+            raise
+        return _results(tolds, f"{name} is gone, and kept no results in a bucket")
+    job = ref.read()
+    output = (job.get("spec") or {}).get("output")
+    if not output:
+        hint = "name a bucket, a claim or a directory there, and write to /output"
+        raise NotOffered(f"{ref} keeps no results, because it has no spec.output; {hint}")
+    if not output.get("bucket"):
+        return _lain(session, ref, output, is_here=is_here)
+    tolds = hear(_present(session, ref), {})
+    if not _is_enough(tolds, job):
+        past = history.pods(job=ref.name)
+        tolds = hear(_past(history, (each for each in past if each.owner == ref.uid)), tolds)
+    return _results(tolds)
+
+
+def hear(keepers: Iterable[Keeper], known: Mapping[Place, Told]) -> dict[Place, Told]:
+    """Read logs, of each place the latest first, until all is told; what is known already comes from later ones."""
+    tolds = dict(known)
+    for keeper in sorted(keepers, key=lambda each: each.turn, reverse=True):
+        told = tolds.setdefault(keeper.place, Told(member=str(keeper.place)))
+        if told.is_whole:
+            continue
+        try:
+            log = b"".join(keeper.read())
+        except (Missing, Malformed) as error:
+            told.unread.append(error)
+        else:
+            told.hear(log)
+    return tolds
+
+
+def _is_enough(tolds: Mapping[Place, Told], job: Object) -> bool:
+    """Tell whether every member that ever began was heard."""
+    rows = sum(len(task.get("replicas") or ()) for task in status_of(job).tasks)
+    return sum(told.is_whole for told in tolds.values()) >= rows
+
+
+def _results(tolds: Mapping[Place, Told], silence: str = "") -> Results:
+    """Put together what was told; Missing when nothing was, because it is gone, or because `silence` says why."""
+    ordered = [tolds[place] for place in sorted(tolds)]
+    said = tuple((told.member, sentence) for told in ordered if (sentence := told.sentence()))
+    lost = [error for told in ordered for error in told.unread if isinstance(error, Missing)]
+    if not any(told.said or told.files for told in ordered):
+        if lost:
+            raise Missing(f"{lost[0]}; which files were kept is in .paceline/manifest.json beside them")
+        if silence:
+            raise Missing(silence)
+    return Results(files=in_order(ordered), said=said)
+
+
+def _present(session: Session, ref: JobRef) -> Iterator[Keeper]:
+    select = Select(namespace=ref.namespace, labels=f"{well_known_labels.OWNER_NAME}={ref.name}")
+    for pod in session.cluster.list(PODS, select).items:
+        if (controller_of(pod) or {}).get("uid") == ref.uid and (found := _copies(labels_of(pod))) is not None:
+            place, turn, ask = found
+            yield Keeper(place=place, turn=turn, read=partial(pod_log, session, name_of(pod), ask))
+
+
+def _past(history: History, pods: Iterable[PastPod]) -> Iterator[Keeper]:
+    for pod in pods:
+        if (found := _copies(pod.labels)) is not None:
+            place, turn, ask = found
+            yield Keeper(place=place, turn=turn, read=partial(history.pod_log, pod, ask))
+
+
+def _copies(told: Mapping[str, str]) -> tuple[Place, tuple[bool, int], LogAsk] | None:
+    """Read from a pod's labels whose output it copies, how late it came, and where that is told; None for others."""
+    errand, attempt = told.get(well_known_labels.ERRAND, ""), told.get(well_known_labels.ATTEMPT, "0")
+    role, index = told.get(well_known_labels.REPLICA_TYPE, ""), told.get(well_known_labels.REPLICA_INDEX, "")
+    if errand.startswith(FLUSH):
+        role, _, index = errand.removeprefix(FLUSH).rpartition("-")
+    if not role or not index.isdigit() or not attempt.isdigit():
+        return None
+    ask = LogAsk(is_followed=False, container="" if errand else KEEPER)
+    return Place(role, int(index)), (bool(errand), int(attempt)), ask
+
+
+def _lain(session: Session, ref: JobRef, output: Mapping[str, Any], *, is_here: bool) -> Results:
+    found = lying(session, ref.name, output, is_here=is_here)
+    said = f"results lie in {found.where}"
+    if found.folder is None:
+        return Results(said=(("", f"{said}; they are listed only where that is a folder of this machine"),))
+    return Results(files=tuple(files_below(found.folder)), said=(("", said),))

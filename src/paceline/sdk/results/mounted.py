@@ -1,0 +1,83 @@
+"""Results that lie where they were written: on a claim, or in a folder of the machine."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from paceline.apimachinery.timestamps import to_wire
+from paceline.errors import PacelineError
+from paceline.filesystem.handles import FOLDER, closed, open_beneath
+from paceline.sdk.client import Session
+from paceline.sdk.results.upload_log import ResultFile
+from paceline.sdk.submission.job_volumes import folder_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lying:
+    """Where the results of a job lie, in words and, if it is a folder here, as its path."""
+
+    where: str
+    folder: Path | None = None
+
+
+def lying(session: Session, job: str, output: Mapping[str, Any], *, is_here: bool) -> Lying:
+    """Find where a job's output lies; `is_here` tells whether folders of the cluster are those of this machine."""
+    if directory := output.get("directory"):
+        folder = f"{directory.rstrip('/')}/{job}"
+        return Lying(where=f"{folder} of the machine that ran it", folder=Path(folder) if is_here else None)
+    claim, inner = str(output.get("claim")), "/".join(part for part in (output.get("path", "").strip("/"), job) if part)
+    where = f"{inner}/ on claim {claim}"
+    with suppress(PacelineError):
+        if is_here and (root := folder_of(session, claim)):
+            return Lying(where=f"{where}, which is {root}/{inner}", folder=Path(root, inner))
+    return Lying(where=where)
+
+
+def files_below(folder: Path) -> Iterator[ResultFile]:
+    """List the files of every member's folder, in the order of their names; links are not followed."""
+    for member in sorted(each.name for each in _entries(folder) if each.is_dir(follow_symlinks=False)):
+        found: dict[str, os.stat_result] = {}
+        with suppress(OSError), closed(os.open(folder / member, FOLDER)) as root:
+            folders = [""]
+            while folders:
+                folders += _look(root, folders.pop(), found)
+        for name in sorted(found):
+            yield _file(member, name, found[name])
+
+
+def _entries(folder: Path) -> list["os.DirEntry[str]"]:
+    """List a folder; nothing of one that has gone or is closed to us."""
+    try:
+        return list(os.scandir(folder))
+    except OSError:
+        return []
+
+
+def _look(root: int, inner: str, found: dict[str, os.stat_result]) -> list[str]:
+    """Add the files of one folder to those that were found, by handle, and return the folders in it."""
+    folders = []
+    with (
+        suppress(OSError),
+        closed(open_beneath(root, inner)) as place,
+        closed(os.open(".", FOLDER, dir_fd=place)) as here,
+        os.scandir(here) as entries,
+    ):
+        for entry in entries:
+            name = f"{inner}/{entry.name}" if inner else entry.name
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(name)
+            elif entry.is_file(follow_symlinks=False):
+                # One may go while others are looked at.
+                with suppress(FileNotFoundError):
+                    found[name] = entry.stat(follow_symlinks=False)
+    return folders
+
+
+def _file(member: str, name: str, known: os.stat_result) -> ResultFile:
+    shown = name.encode(errors="surrogateescape").decode(errors="replace")
+    when = to_wire(datetime.fromtimestamp(int(known.st_mtime), UTC))
+    return ResultFile(member=member, name=shown, size=known.st_size, time=when)

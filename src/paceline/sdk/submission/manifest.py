@@ -1,0 +1,89 @@
+"""Read objects from YAML: small, flat and JSON-shaped, or refused with the line that is wrong."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from paceline.apimachinery.field_errors import nearest
+from paceline.apimachinery.yaml_reader import Tree, read_trees
+from paceline.errors import Malformed, TooLarge
+from paceline.sdk.submission.manifest_document import Document, called, checked
+
+MAX_BYTES = 1024 * 1024
+STDIN = "-"
+
+
+def read_file(path: str) -> tuple[Document, ...]:
+    """Read all objects of a file (`-` is standard input); Malformed or TooLarge say what to change, and where."""
+    return read_text(read_bytes(path), "stdin" if path == STDIN else path)
+
+
+def read_bytes(path: str) -> bytes:
+    """Read a file of YAML, or standard input; Malformed or TooLarge say why it is not read."""
+    if path == STDIN:
+        return _limited(sys.stdin.buffer.read(MAX_BYTES + 1), "stdin")
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except IsADirectoryError as error:
+        raise Malformed(f"{path}: is a folder; name the files in it, such as {path.rstrip('/')}/job.yaml") from error
+    except FileNotFoundError as error:
+        raise Malformed(f"{path}: no such file{_similar_file(path)}") from error
+    except OSError as error:
+        raise Malformed(f"{path}: cannot be read: {error.strerror}") from error
+    return _limited(data, path)
+
+
+def read_text(data: bytes, source: str) -> tuple[Document, ...]:
+    """Read all objects of a YAML text; `source` is how messages call it."""
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise Malformed(
+            f"{source}:{line}: byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8"
+        ) from error
+    documents = [each for tree in read_trees(text, source) for each in _objects(tree, source)]
+    if not documents:
+        raise Malformed(f"{source}: holds no object; it should begin with apiVersion, kind and metadata")
+    return tuple(documents)
+
+
+def _limited(data: bytes, source: str) -> bytes:
+    if len(data) > MAX_BYTES:
+        raise TooLarge(
+            f"{source}: more than {MAX_BYTES // 1024**2} MiB of YAML is not read; "
+            "a job takes a few KiB: put data on a claim"
+        )
+    return data
+
+
+def _similar_file(path: str) -> str:
+    try:
+        names = [each.name for each in Path(path).parent.iterdir()]
+    except OSError:
+        return ""
+    near = nearest(Path(path).name, names)
+    return f"; did you mean {Path(path).parent / near}?" if near else ""
+
+
+def _objects(tree: Tree, source: str) -> Iterator[Document]:
+    """Give the objects of one document: itself, or the items of a List."""
+    value = tree.value
+    if not isinstance(value, dict):
+        raise Malformed(f"{source}:{tree.line}: {called(value)} is not an object; {_instead(value)}")
+    if value.get("kind") == "List" and isinstance(value.get("items"), list):
+        for number, item in enumerate(value["items"]):
+            place = f"{source}:{tree.line}: items[{number}]"
+            if not isinstance(item, dict):
+                raise Malformed(f"{place}: {called(item)} is not an object")
+            yield Document(object=checked(item, place), place=place)
+        return
+    place = f"{source}:{tree.line}"
+    yield Document(object=checked(value, place), place=place)
+
+
+def _instead(value: object) -> str:
+    if isinstance(value, list):
+        return "each object is a mapping, and a line with --- separates them"
+    return "it should be a mapping that begins with apiVersion, kind and metadata"

@@ -1,0 +1,101 @@
+"""Pack a script or a folder up, so that every replica gets the very same code, on whichever cluster."""
+
+import base64
+import gzip
+import io
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from paceline.apimachinery.meta import Object
+from paceline.errors import Malformed, TooLarge
+
+# A config map has room for 1 MiB, and what is packed grows by a third on its way.
+MAX_BYTES = 700 * 1024
+MAX_FILES = 2000
+# Code packs to a tenth at best; more than this is data, which nobody should have to read to be told so.
+MAX_PLAIN_BYTES = 50 * 1024 * 1024
+KEY = "source.tar.gz"
+# What nobody means to send along.
+LEFT_OUT = frozenset({".git", "__pycache__", ".venv", "venv", "node_modules", ".mypy_cache", ".pytest_cache"})
+BESIDE = ("requirements.txt",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packed:
+    """Code, packed up; the same files have the same digest, wherever and whenever they are packed."""
+
+    data: bytes
+    files: tuple[str, ...]
+
+    @property
+    def digest(self) -> str:
+        """Give what the code is found by."""
+        return f"sha256:{sha256(self.data).hexdigest()}"
+
+    def config_map(self, name: str, labels: dict[str, str]) -> Object:
+        """Write the config map that carries the code."""
+        return {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": name, "labels": labels},
+            "immutable": True,
+            "binaryData": {KEY: base64.b64encode(self.data).decode()},
+        }
+
+
+def pack(path: str) -> Packed:
+    """Pack a folder, or a script with the Python files and requirements.txt beside it."""
+    place = Path(path)
+    if not place.exists():
+        raise Malformed(f"{path}: no such file or folder")
+    root = place if place.is_dir() else place.parent
+    found = sorted(_all(root) if place.is_dir() else _beside(place))
+    if not found:
+        raise Malformed(f"{path}: there is nothing in it to send")
+    if len(found) > MAX_FILES:
+        raise TooLarge(f"{path}: {len(found)} files are too many to send along (at most {MAX_FILES}); use --git")
+    if (plain := sum(file.stat().st_size for file in found)) > MAX_PLAIN_BYTES:
+        what = f"{plain // 1024**2} MiB"
+        raise TooLarge(f"{path}: {what} is too much to send along (at most {MAX_BYTES // 1024} KiB packed); use --git")
+    raw = io.BytesIO()
+    # A script may itself be a link; a copy goes along then.
+    with tarfile.open(fileobj=raw, mode="w", format=tarfile.PAX_FORMAT, dereference=True) as archive:
+        for file in found:
+            archive.add(file, arcname=str(file.relative_to(root)), recursive=False, filter=_plain)
+    data = gzip.compress(raw.getvalue(), mtime=0)
+    if len(data) > MAX_BYTES:
+        size = f"{len(data) // 1024} KiB packed"
+        raise TooLarge(f"{path}: {size} is too much to send along (at most {MAX_BYTES // 1024} KiB); use --git")
+    return Packed(data=data, files=tuple(str(file.relative_to(root)) for file in found))
+
+
+def _beside(script: Path) -> Iterator[Path]:
+    for each in script.parent.iterdir():
+        if each == script or ((each.suffix == ".py" or each.name in BESIDE) and _is_sent(each)):
+            yield each
+
+
+def _all(folder: Path) -> Iterator[Path]:
+    for each in folder.iterdir():
+        if each.name in LEFT_OUT or each.is_symlink():
+            continue
+        if each.is_dir():
+            yield from _all(each)
+        elif _is_sent(each):
+            yield each
+
+
+def _is_sent(file: Path) -> bool:
+    """Tell whether a file goes along: a link might lead to what nobody means to send."""
+    return file.is_file() and not file.is_symlink()
+
+
+def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Leave out who packed it and when, so that the same files are the same archive."""
+    entry.uid = entry.gid = entry.mtime = 0
+    entry.uname = entry.gname = ""
+    entry.mode = 0o755 if entry.mode & 0o100 else 0o644
+    return entry

@@ -1,0 +1,192 @@
+"""Train with code of one's own: the values of the model-training template, and what must be made before."""
+
+import contextlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self
+
+from paceline.apimachinery.meta import Object, key_of, labels_of, name_of, owned_by
+from paceline.client.interface import CONFIG_MAPS, SECRETS, Collection
+from paceline.errors import Exists, Missing, NotOffered, PacelineError
+from paceline.kinds.apps.expand import stem_of_app
+from paceline.kinds.apps.templates.model_training import TEMPLATE
+from paceline.kinds.apps.templates.values import merged
+from paceline.model.well_known_labels import APP
+from paceline.sdk.apps.app import APPS, KIND, status_of
+from paceline.sdk.apps.values import check, refuse_unchanged, render
+from paceline.sdk.client import Session
+from paceline.sdk.job import JobRef
+from paceline.sdk.submission.source_archive import Packed, pack
+
+IMPORTS = re.compile(r"^\s*(?:import|from)\s+(torch|tensorflow|keras)\b", re.MULTILINE)
+BY_IMPORT = {"torch": "pytorch", "tensorflow": "tensorflow", "keras": "keras"}
+# Stands for a digest while nothing is packed yet.
+NO_DIGEST = f"sha256:{'0' * 64}"
+# Stands for the address of code while its name is not looked up yet.
+NO_URL = "https://example.org/looked-up-later.git"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """An object that an application needs, and whether it was there before."""
+
+    where: Collection
+    object: Object
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """One training that somebody asks for."""
+
+    name: str
+    values: Mapping[str, Any]
+    # The script or folder on this machine, if the code is not in a repository.
+    path: str = ""
+    # The name of the code, if it is known by one: what it stands for is looked up in the cluster.
+    code: str = ""
+    git_user: str = ""
+    password: str = field(default="", repr=False)
+    data: Mapping[str, str] = field(default_factory=dict)
+    # What was made for it before, or found made: it belongs to the application once that is there.
+    made: tuple[Piece, ...] = ()
+
+    def but(self, **changes: Any) -> Self:
+        """Give the same with some of it changed."""
+        return replace(self, **changes)
+
+    @property
+    def stem(self) -> str:
+        """Give what the names of its objects begin with."""
+        return stem_of_app(self.name)
+
+    def app(self) -> Object:
+        """Write the application."""
+        told = {**self.values, **({"data": dict(self.data)} if self.data else {})}
+        return render(self.name, TEMPLATE, merged(TEMPLATE.defaults(), told))
+
+    def with_code(self, saved: Mapping[str, str]) -> Self:
+        """Give the same with the code that its name stands for; what was told beside the name comes first."""
+        told = {name: text for name, text in self.values["git"].items() if text}
+        return self.but(values={**self.values, "git": {**saved, **told}})
+
+    def check(self) -> None:
+        """Refuse what cannot be run before anything is sent or started."""
+        plan = self
+        if self.path:
+            archive = {"digest": NO_DIGEST, "configMap": "checked-later"}
+            plan = self.but(values={**self.values, "archive": archive})
+        if self.code:
+            plan = self.with_code({"url": NO_URL})
+        check(plan.app())
+
+
+def name_from(path: str) -> str:
+    """Give the name of an application after its script or folder."""
+    stem = Path(path).resolve().stem if not Path(path).is_dir() else Path(path).resolve().name
+    return re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")[:30].rstrip("-") or "training"
+
+
+def framework_of(script: str) -> tuple[str, str]:
+    """Guess the framework of a script from what it imports, and say why."""
+    found = IMPORTS.search(script)
+    if found is None:
+        return "python", "it imports none of torch, tensorflow and keras"
+    return BY_IMPORT[found[1]], f"it imports {found[1]}"
+
+
+def give_source(session: Session, plan: Plan) -> Plan:
+    """Send the code along, or the password of its repository; both as objects of the cluster."""
+    if plan.path:
+        return _with_archive(session, plan, pack(plan.path))
+    if not plan.git_user:
+        return plan
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": f"{plan.stem}-git", "namespace": session.namespace, "labels": {APP: plan.stem}},
+        "stringData": {"username": plan.git_user, "password": plan.password},
+    }
+    made = _create(session, SECRETS, secret)
+    git = {**plan.values["git"], "secret": name_of(made.object)}
+    return plan.but(values={**plan.values, "git": git}, made=(made,))
+
+
+def _with_archive(session: Session, plan: Plan, packed: Packed) -> Plan:
+    name = f"{plan.stem}-source-{packed.digest.removeprefix('sha256:')[:10]}"
+    manifest = packed.config_map(name, {APP: plan.stem})
+    manifest["metadata"]["namespace"] = session.namespace
+    made = _create(session, CONFIG_MAPS, manifest)
+    archive = {"digest": packed.digest, "configMap": name}
+    return plan.but(values={**plan.values, "archive": archive}, made=(made,))
+
+
+def _create(session: Session, where: Collection, manifest: Object) -> Piece:
+    """Make an object, or bring the one of its name up to date; Exists when it is not ours by its label."""
+    try:
+        return Piece(where=where, object=session.cluster.create(where, manifest), is_new=True)
+    except Exists:
+        there = session.cluster.get(where, *key_of(manifest))
+    if labels_of(there).get(APP) != labels_of(manifest)[APP]:
+        what = f"{str(manifest['kind']).lower()} {name_of(manifest)}"
+        raise Exists(f"{what} is there and belongs to somebody else; choose another name for the application")
+    if "stringData" in manifest:
+        there = session.cluster.patch(where, key_of(manifest), {"stringData": manifest["stringData"]})
+    return Piece(where=where, object=there, is_new=False)
+
+
+def submit(session: Session, plan: Plan) -> Object:
+    """Make the application; what was made for it goes with it, and is taken back when it is refused."""
+    app = plan.app()
+    app["metadata"]["namespace"] = session.namespace
+    try:
+        made = session.cluster.create(APPS, app)
+    except Exists:
+        raise
+    except PacelineError:
+        for piece in plan.made:
+            if piece.is_new:
+                # The error that matters is the first one.
+                with contextlib.suppress(PacelineError):
+                    session.cluster.delete(piece.where, key_of(piece.object))
+        raise
+    _adopt(session, plan, made)
+    return made
+
+
+def revise(session: Session, plan: Plan) -> int:
+    """Change the application; give the number of its next revision. Exists when nothing changes."""
+    ref = session.app(plan.name)
+    if ref is None:
+        raise Missing(f"there is no application named {plan.name!r}")
+    before = ref.read()
+    after = {**before, "spec": {**before["spec"], **plan.app()["spec"]}}
+    number = status_of(before).revision
+    refuse_unchanged(before, after, number)
+    _adopt(session, plan, ref.change(after))
+    return number + 1
+
+
+def _adopt(session: Session, plan: Plan, app: Object) -> None:
+    for piece in plan.made:
+        change = {"metadata": {"ownerReferences": [owned_by(app)]}}
+        session.cluster.patch(piece.where, key_of(piece.object), change)
+
+
+def wait_job(session: Session, name: str) -> JobRef:
+    """Wait until the current revision of an application has its job; NotOffered says why none can be made."""
+    for news in session.watch((KIND,), name=name):
+        if news.is_gone:
+            break
+        status = status_of(news.object)
+        generation = int(news.object["metadata"].get("generation", 1))
+        if status.observed_generation != generation:
+            continue
+        if status.job is not None:
+            with contextlib.suppress(Missing):
+                return session.job(name)
+        elif status.waiting:
+            raise NotOffered(f"app/{name}: {status.waiting}")
+    raise Missing(f"app/{name} was deleted")
