@@ -29,7 +29,7 @@ from paceline.client.informer import Informer
 from paceline.client.interface import EVENTS, NODES, PODS, SERVICES, Change, PatchType
 from paceline.client.rest_config import from_json
 from paceline.cluster.crd_install import define_kinds
-from paceline.cluster.external_controllers import Choice, look_after
+from paceline.cluster.external_controllers import Choice, run_leader
 from paceline.cluster.wiring import Machine, start_controllers
 from paceline.controllers.job.reconciler import collection_of
 from paceline.errors import PacelineError
@@ -92,7 +92,7 @@ async def control_real(access):
     world = real_world()
     transport = HttpTransport(access, world.chance)
     choice = Choice(access=access, lease_namespace="default")
-    await look_after(transport, world, choice, lambda text: print(text, flush=True))
+    await run_leader(transport, world, choice, lambda text: print(text, flush=True))
 
 
 CONTROLLERS = {"embedded": control_embedded, "real": control_real}

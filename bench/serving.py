@@ -19,7 +19,7 @@ from paceline.client.in_process import IN_PROCESS, LocalCluster
 from paceline.client.interface import NAMESPACES
 from paceline.cluster.crd_install import live_kinds
 from paceline.cluster.pki import prepare_keys
-from paceline.errors import Exists
+from paceline.errors import AlreadyExists
 from paceline.host.asgi_server import loopback_socket, serve
 from paceline.host.effects import GC_THRESHOLD, OneThread, real_world
 from paceline.settings import LOOPBACK, Settings
@@ -107,7 +107,7 @@ async def ours(group, settings, keys, port):
     server = Server(store=store, kinds=live_kinds(store), clock=world.clock, ids=world.ids, gate=gate, nodes=NoNodes())
     app = make_app(server)
     async with LocalCluster(app, token=keys.controller_token) as cluster:
-        with contextlib.suppress(Exists):
+        with contextlib.suppress(AlreadyExists):
             await cluster.create(NAMESPACES, {"metadata": {"name": "default"}})
     return app
 

@@ -45,7 +45,7 @@ class Ids(Protocol):
         ...
 
 
-class Chance(Protocol):
+class Random(Protocol):
     """The dice: jitter and choices."""
 
     def fraction(self) -> float:
@@ -135,7 +135,7 @@ class Files(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
+class ProcessHandle:
     """One process, told apart from a later one that was given the same pid."""
 
     pid: int
@@ -158,20 +158,20 @@ class Processes(Protocol):
         """Tell whether a live shim holds the folder's lock."""
         ...
 
-    def alive(self, who: Identity) -> bool:
+    def alive(self, who: ProcessHandle) -> bool:
         """Tell whether this very process still runs."""
         ...
 
-    async def ended(self, who: Identity) -> None:
+    async def ended(self, who: ProcessHandle) -> None:
         """Return when this very process is gone."""
         ...
 
-    def signal(self, who: Identity, number: int) -> None:
+    def signal(self, who: ProcessHandle, number: int) -> None:
         """Send a signal to this very process; gone already is fine."""
         ...
 
 
-class Blocking(Protocol):
+class Executor(Protocol):
     """Where calls that block are run, so that they do not stop the loop."""
 
     async def run(self, call: Callable[[], T]) -> T:
@@ -180,11 +180,11 @@ class Blocking(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class Effects:
     """Everything outside, as one argument."""
 
     clock: Clock
     ids: Ids
-    chance: Chance
+    chance: Random
     files: Files
     processes: Processes

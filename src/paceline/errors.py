@@ -2,18 +2,18 @@
 
 PacelineError
 ├─ Invalid        the author must change the object        422, never retried
-├─ Malformed      the caller sent what cannot be read      400, never retried
-├─ Unknown        the caller has no valid token            401, never retried
+├─ BadRequest      the caller sent what cannot be read      400, never retried
+├─ Unauthorized        the caller has no valid token            401, never retried
 ├─ Forbidden      the caller may not do this               403, never retried
-├─ Missing        the object is gone; stop caring          404, never retried
-├─ NotOffered     the server does not have this verb       405, never retried
-├─ Exists         the name is taken                        409, never retried
+├─ NotFound        the object is gone; stop caring          404, never retried
+├─ MethodNotAllowed     the server does not have this verb       405, never retried
+├─ AlreadyExists         the name is taken                        409, never retried
 ├─ Conflict       nobody: read again, try again now        409, retried at once
 ├─ Expired        nobody: list again                       410, retried after a new list
 ├─ TooLarge       the author must send less                413, never retried
-├─ Unreadable     the caller must send another type        415, never retried
-├─ Busy           nobody: try again after a pause          503, retried with back-off
-└─ Unavailable    whoever runs the machine must act        500, said once, never retried
+├─ UnsupportedMediaType     the caller must send another type        415, never retried
+├─ ServiceUnavailable           nobody: try again after a pause          503, retried with back-off
+└─ HostError    whoever runs the machine must act        500, said once, never retried
 
 Anything else that escapes is a bug and ends the process.
 """
@@ -60,13 +60,13 @@ class Invalid(PacelineError):
         self.what = what
 
 
-class Malformed(PacelineError):
+class BadRequest(PacelineError):
     """The request cannot be read at all."""
 
     code, reason = 400, "BadRequest"
 
 
-class Unknown(PacelineError):
+class Unauthorized(PacelineError):
     """The caller did not say who they are, or the token is not valid."""
 
     code, reason = 401, "Unauthorized"
@@ -78,19 +78,19 @@ class Forbidden(PacelineError):
     code, reason = 403, "Forbidden"
 
 
-class Missing(PacelineError):
+class NotFound(PacelineError):
     """The object is not there (any more)."""
 
     code, reason = 404, "NotFound"
 
 
-class NotOffered(PacelineError):
+class MethodNotAllowed(PacelineError):
     """The verb is not served on this path."""
 
     code, reason = 405, "MethodNotAllowed"
 
 
-class Exists(PacelineError):
+class AlreadyExists(PacelineError):
     """An object of this name is there already."""
 
     code, reason = 409, "AlreadyExists"
@@ -114,19 +114,19 @@ class TooLarge(PacelineError):
     code, reason = 413, "RequestEntityTooLarge"
 
 
-class Unreadable(PacelineError):
+class UnsupportedMediaType(PacelineError):
     """The content type is not one the server reads."""
 
     code, reason = 415, "UnsupportedMediaType"
 
 
-class Busy(PacelineError):
+class ServiceUnavailable(PacelineError):
     """The server cannot answer now; a pause helps."""
 
     code, reason, retry = 503, "ServiceUnavailable", True
 
 
-class Unavailable(PacelineError):
+class HostError(PacelineError):
     """Something on the machine is missing or broken; the message says what would mend it."""
 
     code, reason = 500, "InternalError"
@@ -135,17 +135,17 @@ class Unavailable(PacelineError):
 BY_REASON: dict[str, type[PacelineError]] = {
     error.reason: error
     for error in (
-        Malformed,
-        Unknown,
+        BadRequest,
+        Unauthorized,
         Forbidden,
-        Missing,
-        NotOffered,
-        Exists,
+        NotFound,
+        MethodNotAllowed,
+        AlreadyExists,
         Conflict,
         Expired,
         TooLarge,
-        Unreadable,
-        Busy,
-        Unavailable,
+        UnsupportedMediaType,
+        ServiceUnavailable,
+        HostError,
     )
 }

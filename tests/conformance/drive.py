@@ -31,7 +31,7 @@ from paceline.client.interface import (
     PatchType,
 )
 from paceline.client.kubeconfig import load
-from paceline.errors import Exists, Missing, PacelineError
+from paceline.errors import AlreadyExists, NotFound, PacelineError
 from paceline.host.effects import real_world
 from tests.conformance.answers import alike, answer
 from tests.conformance.conditions import STATUSES, Look, holds, logs_asked
@@ -139,7 +139,7 @@ class Stage:
     async def _has_account(self, namespace: str) -> bool:
         try:
             await self.cluster.get(ACCOUNTS, namespace, "default")
-        except Missing:
+        except NotFound:
             return False
         return True
 
@@ -149,7 +149,7 @@ class Stage:
             where = KINDS[manifest["kind"]]
             try:
                 await self.cluster.create(where, manifest)
-            except Exists:
+            except AlreadyExists:
                 await self.cluster.patch(where, key_of(manifest), manifest)
         for kind, name in (step.get("remove") or {}).items():
             await self.cluster.delete(KINDS[kind], (case.namespace, name), {})

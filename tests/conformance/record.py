@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 
-from paceline.errors import Unavailable
+from paceline.errors import HostError
 from paceline.testing.real.kube import find_assets
 from paceline.testing.real.node import real_node
 from tests.conformance.answers import write
@@ -24,7 +24,7 @@ def main(topics: Sequence[str]) -> None:
     try:
         with real_node(assets) as node:
             said = run_cases(node.kube.kubeconfig, wanted, width=WIDTH, expected=None)
-    except Unavailable as problem:
+    except HostError as problem:
         sys.exit(str(problem))
     for topic in sorted({case.topic for case in wanted}):
         path = write(topic, {case.name: said[case.name] for case in wanted if case.topic == topic})

@@ -20,7 +20,7 @@ from paceline.client.kubeconfig import load
 from paceline.client.rest_config import Access
 from paceline.cluster.crd_install import define_kinds, live_kinds
 from paceline.cluster.pki import prepare_keys
-from paceline.errors import Busy
+from paceline.errors import ServiceUnavailable
 from paceline.host.asgi_server import loopback_socket, serve
 from paceline.host.effects import real_world
 from paceline.settings import LOOPBACK, Settings
@@ -97,14 +97,14 @@ class NoNodes:
     """Runs nothing, so it has no logs."""
 
     async def logs(self, namespace: str, pod: Object, query: Mapping[str, str]) -> AsyncIterator[bytes]:
-        raise Busy("there is no node")
+        raise ServiceUnavailable("there is no node")
         yield b""
 
     async def pass_on(self, scope: object, receive: object, send: object) -> None:
-        raise Busy("there is no node")
+        raise ServiceUnavailable("there is no node")
 
     async def stats(self) -> Object:
-        raise Busy("there is no node")
+        raise ServiceUnavailable("there is no node")
 
 
 @asynccontextmanager

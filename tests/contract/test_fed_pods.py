@@ -6,8 +6,8 @@ import subprocess
 import pytest
 
 from paceline.kinds import registry
-from paceline.model.gang import Place
-from paceline.plan.job.plan import NewErrand, NewPod
+from paceline.model.gang import ReplicaId
+from paceline.plan.job.plan import AuxiliaryPod, NewPod
 from paceline.plan.job.pods.manifests import claim_manifest, errand_manifest, pod_manifest
 from paceline.testing.real.kube import real_kube
 from tests.kubes import assets_or_skip
@@ -35,12 +35,12 @@ def manifests():
         job = generic(name=name, **spec)
         site, before = registry.expand(job, {})
         _, gang = registry.expand(job, {}, commit="0" * 40)
-        yield pod_manifest(site, gang, NewPod(place=Place("worker", 0), attempt=0), owner=OWNER)
+        yield pod_manifest(site, gang, NewPod(place=ReplicaId("worker", 0), attempt=0), owner=OWNER)
         if before.resolve is not None:
-            yield errand_manifest(site, before, NewErrand(name="resolve", attempt=0), owner=OWNER)
+            yield errand_manifest(site, before, AuxiliaryPod(name="resolve", attempt=0), owner=OWNER)
         keeping = gang.members[0].keeping
         if keeping is not None:
-            yield errand_manifest(site, gang, NewErrand(name="flush-worker-0", attempt=0), owner=OWNER)
+            yield errand_manifest(site, gang, AuxiliaryPod(name="flush-worker-0", attempt=0), owner=OWNER)
             yield claim_manifest(site, gang.members[0], keeping.claim, owner=OWNER)
 
 

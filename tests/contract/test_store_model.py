@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from paceline.errors import Busy, Conflict, Exists, Expired, Missing, PacelineError
+from paceline.errors import AlreadyExists, Conflict, Expired, NotFound, PacelineError, ServiceUnavailable
 from paceline.store.backend import Log, Op, Record
 from paceline.store.limits import Limits
 from paceline.store.sqlite import SqliteLog
@@ -44,9 +44,9 @@ class Model:
     def write(self, op: Op, key: str, expected: int | None) -> Stored | type[PacelineError]:
         found = self.state.get(key)
         if op is Op.CREATE and found:
-            return Exists
+            return AlreadyExists
         if op is not Op.CREATE and not found:
-            return Missing
+            return NotFound
         if op is not Op.CREATE and found and expected not in (None, found.revision):
             return Conflict
         revision = self.revision + 1
@@ -238,7 +238,7 @@ class SimMachine(StoreMachine):
         if key in self.model.state:
             return
         self.disk.fail("append", Fault.FULL)
-        with suppress(Busy):
+        with suppress(ServiceUnavailable):
             self.runner.run(self.send(Op.CREATE, key, None))
             raise AssertionError("a write that is not on the disk was acknowledged")
 
@@ -255,14 +255,14 @@ class SimMachine(StoreMachine):
             return list(await asyncio.gather(*both, return_exceptions=True))
 
         refused, deleted = self.runner.run(send())
-        assert type(refused) is Busy
+        assert type(refused) is ServiceUnavailable
         assert deleted == self.model.write(Op.DELETE, key, None)
         if not has_room:
-            with suppress(Busy):
+            with suppress(ServiceUnavailable):
                 self.runner.run(self.send(Op.CREATE, new_key, None))
                 raise AssertionError("the reserve was used up by a write that could wait")
         self.disk.has_room = True
-        with suppress(Missing):
+        with suppress(NotFound):
             # Any write at all, for the store to find out.
             self.runner.run(self.send(Op.DELETE, "nobody", None))
 
@@ -280,15 +280,15 @@ class SimMachine(StoreMachine):
             return
         self.disk.fail("append", Fault.LOST_REPLY)
         self.disk.fail("since", Fault.FULL)
-        with suppress(Busy):
+        with suppress(ServiceUnavailable):
             self.runner.run(self.send(Op.CREATE, key, None))
             raise AssertionError("a write of unknown outcome was acknowledged")
         self.model.write(Op.CREATE, key, None)
         answer = self.model.write(Op.DELETE, next_key, None)
         try:
             assert self.runner.run(self.send(Op.DELETE, next_key, None)) == answer
-        except Missing:
-            assert answer is Missing
+        except NotFound:
+            assert answer is NotFound
 
     @rule()
     def cut_the_power(self) -> None:

@@ -13,7 +13,7 @@ from paceline.cluster.wiring import Following
 from paceline.controllers.interactive.job_tensorboard import Boards
 from paceline.controllers.interactive.reconciler import Services
 from paceline.controllers.job.reconciler import Jobs
-from paceline.errors import Missing
+from paceline.errors import NotFound
 from paceline.host.effects import real_world
 from paceline.kinds.kind_types import GROUP, SERVICE_GROUP, VERSION
 from paceline.testing.contract.target import OpenSubject, Subject, pod_spec
@@ -62,7 +62,7 @@ async def found(s: Subject, where: Collection, name: str) -> Object:
     async def look() -> Object | None:
         try:
             return await s.cluster.get(where, s.namespace, name)
-        except Missing:
+        except NotFound:
             return None
 
     return await until(look)

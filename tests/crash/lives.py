@@ -15,7 +15,7 @@ from paceline.client.interface import (
     VOLUMES,
     Collection,
 )
-from paceline.errors import Missing
+from paceline.errors import NotFound
 from paceline.kinds.kind_types import GROUP, VERSION
 from paceline.node.network.network import SHARED_NETWORK
 from paceline.node.network.pod_hosts import StableName, natural_number
@@ -381,7 +381,7 @@ async def keep(stage: Stage) -> None:
     await stage.until("lost is bound", lambda now: now.phase("persistentvolumeclaims", "lost") == "Bound")
     await stage.delete(VOLUMES, "spare")
     # Whoever asks again because the answer was lost finds it gone.
-    with contextlib.suppress(Missing):
+    with contextlib.suppress(NotFound):
         await stage.patch(VOLUMES, "spare", {"metadata": {"finalizers": []}})
     await stage.until("lost is lost", lambda now: now.phase("persistentvolumeclaims", "lost") == "Lost")
 

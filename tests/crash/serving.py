@@ -9,7 +9,7 @@ from paceline.apiserver.auth.authentication import Gate, hashed
 from paceline.apiserver.config import Server
 from paceline.client.in_process import IN_PROCESS, LocalCluster
 from paceline.cluster.crd_install import live_kinds
-from paceline.cluster.wiring import make_basics
+from paceline.cluster.wiring import create_default_objects
 from paceline.host.asgi_server import loopback_socket, serve
 from paceline.host.effects import OneThread, real_world
 from paceline.settings import LOOPBACK
@@ -38,7 +38,7 @@ async def main(folder: Path) -> None:
     )
     async with asyncio.TaskGroup() as group, LocalCluster(app, token=TOKEN) as cluster:
         group.create_task(store.run())
-        await make_basics(cluster)
+        await create_default_objects(cluster)
         started = asyncio.Event()
         group.create_task(serve(app, sock, tls=None, started=started))
         await started.wait()

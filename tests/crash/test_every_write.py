@@ -38,7 +38,7 @@ DOORS = {"os", "shutil", "sqlite3", "subprocess", "tempfile", "open"}
 ELSEWHERE = {
     "controllers/leader_election.py": "unit/control/test_leader.py",  # the embedded cluster's controllers need no lease
     "node/runtime/cgroup.py": "e2e/test_limits.py",  # part of the shim
-    "node/logs/garbage_collection.py": "unit/node/test_history.py",  # lives are too short for anything to be cleared away
+    "node/logs/garbage_collection.py": "unit/node/test_history.py",  # lives are too short for anything to expire
     "node/runtime/nsenter.py": "e2e/test_exec.py",  # runs a command in a container, in a process of its own
     "podtools/ssh_shim.py": "e2e/test_launch.py",  # stands in for ssh inside a job's pods
     "node/runtime/zygote.py": "e2e/test_shim.py",  # the real parent of all shims
@@ -58,9 +58,9 @@ NOT_KILLED_AT = {
     "controllers/job/reconciler.py _say_unreadable self.recorder.record": SPOILT,
     "controllers/interactive/reconciler.py reconcile self.recorder.record": SPOILT,
     "controllers/job/apply_plan.py _make_launch hands.cluster.patch": "of a job that comes back in another size",
-    "controllers/job/apply_plan.py _make_group hands.cluster.create": "only clusters with T9k's scheduler have PodGroups",
+    "controllers/job/apply_plan.py _make_group hands.cluster.create": "only with T9k's scheduler are there PodGroups",
     "controllers/job/apply_plan.py _make_group hands.cluster.patch": "as above: flow/test_elastic.py",
-    "controllers/job/reconciler.py _hinder self.recorder.record": "our own server has no policies: realflow/test_trouble.py",
+    "controllers/job/reconciler.py _hinder self.recorder.record": "our server has no policies: realflow/test_trouble.py",
     "node/agent.py _start self.recorder.record": "nothing is built in a simulated world: e2e/test_images.py",
     "controllers/job/apply_plan.py _make_claims hands.cluster.create": "no life here has its output copied: "
     "flow/test_elastic.py, e2e/test_output_faults.py",
@@ -85,7 +85,7 @@ NOT_WAITED_IN = {
     "node/logs/logs.py": "follows the log of a container; reads only",
     "node/server/api.py": "the agent's socket; reads only",
     "node/server/streaming.py": "opens lines to containers; writes nothing",
-    "node/lifecycle/starter.py Starter.launch": "only for commands in containers, as inside.py and sessions.py; writes nothing",
+    "node/lifecycle/starter.py Starter.launch": "only for commands in containers; writes nothing",
     "node/lifecycle/starter.py Starter._mount": "nothing is mounted in a simulated world: e2e/test_network.py",
     "node/lifecycle/starter.py Starter._network": "pods have no network of their own in a simulated world",
     "node/server/stats.py": "measures; writes nothing",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.errors import PacelineError, Unavailable
+from paceline.errors import HostError, PacelineError
 from paceline.store.backend import Op, Record
 from paceline.store.sqlite import SqliteLog
 from tests.crash.batches import batch
@@ -78,7 +78,7 @@ def outcome(path: Path, data: bytes, truth: tuple) -> str:
     path.write_bytes(data)
     try:
         assert served(path) == truth
-    except Unavailable:
+    except HostError:
         return "noticed"
     try:
         added = go_on(path, truth[0])
@@ -150,5 +150,5 @@ def test_rows_that_are_whole_but_not_those_that_were_written_are_noticed(whole, 
     with closing(SqliteLog(path, reserve=0)) as log:
         log.open()
         log._db.execute(harm)
-    with pytest.raises(Unavailable, match="restore a backup"):
+    with pytest.raises(HostError, match="restore a backup"):
         served(path)

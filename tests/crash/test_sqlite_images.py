@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.errors import Unavailable
+from paceline.errors import HostError
 from paceline.store.sqlite import SqliteLog
 from tests.crash.batches import batch
 
@@ -169,7 +169,7 @@ def is_noticed(path: Path) -> bool:
     """Tell whether a damaged image is refused; one that is served must be served as it was written."""
     try:
         found = read(path)
-    except Unavailable:
+    except HostError:
         return True
     assert found == sum((batch(number) for number in range(1, BATCHES + 1)), ())
     return False

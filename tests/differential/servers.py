@@ -13,7 +13,7 @@ from paceline.client.kubeconfig import load
 from paceline.client.sync import DirectCluster
 from paceline.cluster.crd_install import define_kinds
 from paceline.cluster.pki import prepare_keys
-from paceline.cluster.wiring import default_class, make_basics
+from paceline.cluster.wiring import create_default_objects, default_class
 from paceline.host.asgi_server import loopback_socket, serve
 from paceline.host.effects import real_world
 from paceline.settings import LOOPBACK, Settings
@@ -81,7 +81,7 @@ async def serving(home: Path):
         (home / "authority.crt").write_bytes(access.ca)
         try:
             async with HttpCluster(access, SimChance()) as cluster:
-                await make_basics(cluster)
+                await create_default_objects(cluster)
                 await define_kinds(cluster)
             yield Place(host=f"{LOOPBACK}:{port}", ca_file=home / "authority.crt", token=access.token)
         finally:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paceline.cluster.host_facts import find_sandbox, look_at_host
-from paceline.effects import World
+from paceline.effects import Effects
 from paceline.host.effects import real_world
-from paceline.node.images.builder import NoWorkshop
+from paceline.node.images.builder import StaticEnvironments
 from paceline.node.images.images import Images
 from paceline.node.lifecycle.starter import binds_of
 from paceline.node.logs.logs import LogQuery, read_log
@@ -24,7 +24,7 @@ HOST = look_at_host()
 class Container:
     """One container's folder, and what can be done to it."""
 
-    world: World
+    world: Effects
     folder: Path
 
     async def start(self):
@@ -81,7 +81,7 @@ def prepare(world, root, command, *, name="0", held_to=None, **launch):
     folder, etc = root / name, root / "etc"
     world.files.make_folder(folder)
     world.files.make_folder(etc)
-    images = Images(rows=(), workshop=NoWorkshop(), host=HOST, files=world.files)
+    images = Images(rows=(), workshop=StaticEnvironments(), host=HOST, files=world.files)
     environment = images.environment_of({"image": "python"})
     world.files.overwrite(etc / "hosts", HEAD.encode())
     world.files.overwrite(folder / "message", b"", 0o666)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from paceline.errors import Unavailable
+from paceline.errors import HostError
 from paceline.model.well_known_labels import OWNER_NAME
 from paceline.podtools.object_store import Bucket, Where, open_bucket
 from paceline.testing.embedded import Embedded, wait_until
@@ -26,7 +26,7 @@ def store(cluster: Embedded):
         with s3_server(host=beside_pods(cluster)) as running:
             running.make_bucket("results")
             yield running
-    except Unavailable as error:
+    except HostError as error:
         pytest.skip(str(error))
 
 

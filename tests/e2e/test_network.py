@@ -22,7 +22,7 @@ import pytest
 from paceline.host.network import nftables
 from paceline.host.network.netlink import Line, attribute, delete_link, give_address, links, make_bridge, set_up
 from paceline.host.network.netlink import text as netlink_text
-from paceline.host.network.netns import RUN, Namespaces, cables, hardware, let_go
+from paceline.host.network.netns import RUN, Namespaces, cables, hardware, unmount_netns
 from paceline.host.network.pod_bridge import bridge_name, missing_rights
 from paceline.testing.embedded import Embedded, embedded, folder_for_cluster, wait_until
 from tests.e2e.manifests import pod, pytorch, text
@@ -235,7 +235,7 @@ def elsewhere() -> Iterator[str]:
             assert server.stdout.readline() == b"up\n"
             yield address
             server.kill()
-        let_go(Path(file))
+        unmount_netns(Path(file))
         delete_link(line, name)
         (RUN / name).rmdir()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.errors import Unavailable
+from paceline.errors import HostError
 from paceline.podtools.object_store import Where, open_bucket
 from paceline.testing.embedded import Embedded, processes_with, wait_until
 from paceline.testing.s3_server import KEY, KEY_ID, Front, in_front_of, s3_server
@@ -26,7 +26,7 @@ def front(cluster: Embedded):
         with s3_server(host=beside_pods(cluster)) as server, in_front_of(server) as running:
             server.make_bucket("results")
             yield running
-    except Unavailable as error:
+    except HostError as error:
         pytest.skip(str(error))
 
 

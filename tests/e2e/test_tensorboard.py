@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from paceline.errors import Unavailable
+from paceline.errors import HostError
 from paceline.testing.embedded import Embedded, embedded, leftovers, wait_until
 from paceline.testing.s3_server import KEY, KEY_ID, S3Server, s3_server
 from tests.e2e.doors import Door
@@ -120,7 +120,7 @@ def bucket(cluster: Embedded) -> Iterator[S3Server]:
         with s3_server(host=beside_pods(cluster)) as running:
             running.make_bucket("curves")
             yield running
-    except Unavailable as error:
+    except HostError as error:
         pytest.skip(str(error))
 
 

@@ -10,9 +10,9 @@ from paceline.apimachinery.meta import Object
 from paceline.apiserver.handlers import create_update as write_verbs
 from paceline.client import workqueue
 from paceline.controllers.gc import garbage_collector
-from paceline.controllers.gc.owner_graph import Item
+from paceline.controllers.gc.owner_graph import ObjectRef
 from paceline.controllers.job import reconciler as control_jobs
-from paceline.errors import Missing
+from paceline.errors import NotFound
 from paceline.host.cluster_clock import ClusterClock
 from paceline.model.job_status import Phase
 from paceline.node import agent
@@ -59,11 +59,11 @@ def ports_are_chosen_without_looking_at_others(patch: pytest.MonkeyPatch) -> Non
 
 
 def owners_are_told_apart_by_name(patch: pytest.MonkeyPatch) -> None:
-    async def standing(self: garbage_collector.Owners, item: Item, owner: Object) -> Standing:
+    async def standing(self: garbage_collector.Owners, item: ObjectRef, owner: Object) -> Standing:
         where = self.following.served.by_kind[str(owner["apiVersion"]), str(owner["kind"])]
         try:
             return standing_of(await self.cluster.get(where, item.namespace, str(owner["name"])))
-        except Missing:
+        except NotFound:
             return Standing.GONE
 
     patch.setattr(garbage_collector.Owners, "_standing", standing)
@@ -85,7 +85,7 @@ def new_tries_do_not_wait_for_old_ones(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_job_is_announced_again_and_again(patch: pytest.MonkeyPatch) -> None:
-    births = plan_decide.births
+    births = plan_decide.created_events
 
     def twice(seen: Any, tries: Any) -> Any:
         return births(replace(seen, status=replace(seen.status, conditions=())), tries)

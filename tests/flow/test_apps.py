@@ -8,7 +8,7 @@ import pytest
 
 from paceline.apimachinery.meta import Object, name_of
 from paceline.client.interface import CLAIMS, CONFIG_MAPS, EVENTS, PODS, Collection, Select
-from paceline.errors import Invalid, Missing
+from paceline.errors import Invalid, NotFound
 from paceline.kinds.kind_types import GROUP, OWN_GROUP, SERVICE_GROUP, VERSION
 from paceline.testing.sim.cluster import SimCluster
 from paceline.testing.sim.loop import run_simulated
@@ -195,7 +195,7 @@ def test_a_record_outlives_the_job_and_the_training_is_not_begun_again() -> None
 async def is_gone(cluster: SimCluster, where: Collection, name: str) -> bool:
     try:
         await cluster.client().get(where, "default", name)
-    except Missing:
+    except NotFound:
         return True
     return False
 

@@ -7,7 +7,7 @@ import pytest
 from paceline.apimachinery.meta import name_of
 from paceline.apimachinery.timestamps import from_wire
 from paceline.client.interface import PODS
-from paceline.errors import Missing
+from paceline.errors import NotFound
 from paceline.testing.sim.cluster import SimCluster
 from paceline.testing.sim.processes import Course
 from tests.flow.life import PATIENCE_SECONDS, phase_becomes
@@ -69,7 +69,7 @@ def test_a_finished_job_stays_for_all_of_its_time(jump: float) -> None:
         cluster.sim.clock.jump(-jump)
         await restart_all(cluster)
         await asyncio.sleep(300)
-        with pytest.raises(Missing):
+        with pytest.raises(NotFound):
             await read(cluster, job)
 
     live(act, Course(seconds=1))
@@ -112,7 +112,7 @@ def test_a_pod_has_all_of_its_grace(jump: float) -> None:
         assert (await cluster.client().get(PODS, "default", name))["status"]["phase"] == "Running"
         cluster.sim.clock.jump(-jump)
         await asyncio.sleep(120)
-        with pytest.raises(Missing):
+        with pytest.raises(NotFound):
             await cluster.client().get(PODS, "default", name)
 
     live(act, Course(seconds=1_000_000, on_term=None))

@@ -3,7 +3,7 @@
 import asyncio
 
 from paceline.client.interface import ACCOUNTS, CONFIG_MAPS, ENDPOINTS, NAMESPACES, PODS, SERVICES, SLICES
-from paceline.errors import Missing
+from paceline.errors import NotFound
 from paceline.testing.sim.loop import run_simulated
 from paceline.testing.sim.processes import Course
 from tests.flow.life import PATIENCE_SECONDS, ended, started
@@ -20,7 +20,7 @@ async def until(holds):
 async def is_there(client, where, namespace, name):
     try:
         return await client.get(where, namespace, name)
-    except Missing:
+    except NotFound:
         return None
 
 

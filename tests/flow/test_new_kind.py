@@ -11,7 +11,7 @@ from paceline.cluster.crd_install import full_scheme
 from paceline.errors import Fault, Invalid
 from paceline.kinds import registry
 from paceline.kinds.kind_types import GROUP, VERSION, JobKind, Located
-from paceline.model.gang import Gang, Member, Place, Site
+from paceline.model.gang import Gang, JobNaming, Member, ReplicaId
 from paceline.testing.sim.loop import run_simulated
 from paceline.testing.sim.processes import Course
 from tests.flow.life import ended, phase_becomes, started
@@ -27,15 +27,15 @@ def check(job: EchoJob, path: str) -> tuple[Fault, ...]:
     return () if job.words else (Fault(f"{path}.words", [], "say at least one word"),)
 
 
-def places(job: EchoJob) -> tuple[Place, ...]:
-    return tuple(Place("speaker", index) for index in range(len(job.words)))
+def places(job: EchoJob) -> tuple[ReplicaId, ...]:
+    return tuple(ReplicaId("speaker", index) for index in range(len(job.words)))
 
 
-def expand(job: EchoJob, _site: Site) -> Gang:
+def expand(job: EchoJob, _site: JobNaming) -> Gang:
     members = tuple(
         Member(place=place, template=_template(word)) for place, word in zip(places(job), job.words, strict=True)
     )
-    return Gang(members=members, leader=Place("speaker", 0), success=(places(job),), failure=())
+    return Gang(members=members, leader=ReplicaId("speaker", 0), success=(places(job),), failure=())
 
 
 def templates(_job: EchoJob, _path: str) -> tuple[Located, ...]:

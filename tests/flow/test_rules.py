@@ -8,7 +8,7 @@ import pytest
 
 from paceline.apimachinery.meta import Object, name_of, uid_of
 from paceline.client.interface import CLAIMS, CRDS, EVENTS, POD_GROUPS, PODS, SECRETS, SERVICES, Select
-from paceline.errors import Invalid, Malformed, Missing
+from paceline.errors import BadRequest, Invalid, NotFound
 from paceline.testing.sim.cluster import SimCluster
 from paceline.testing.sim.loop import run_simulated
 from paceline.testing.sim.processes import Course
@@ -81,7 +81,7 @@ def test_a_finished_job_goes_with_all_that_is_its_own_when_its_time_is_over() ->
         await asyncio.sleep(50)
         assert len(await pods_of(cluster)) == 2
         await asyncio.sleep(20)
-        with pytest.raises(Missing):
+        with pytest.raises(NotFound):
             await read(cluster, job)
         assert await pods_of(cluster) == {}
         assert [
@@ -394,7 +394,7 @@ def test_a_queued_elastic_job_is_one_group_of_its_least_for_t9ks_scheduler() -> 
 async def serves_groups(cluster: SimCluster) -> bool:
     try:
         await cluster.client().list(POD_GROUPS)
-    except Missing:
+    except NotFound:
         return False
     return True
 
@@ -471,10 +471,10 @@ def test_a_misspelt_field_is_refused_with_the_right_word(job: dict[str, Any], hi
     """Vector 14."""
 
     async def act(cluster: SimCluster) -> None:
-        with pytest.raises((Malformed, Invalid)) as refused:
+        with pytest.raises((BadRequest, Invalid)) as refused:
             await submit(cluster, job)
         assert hint in str(refused.value)
-        with pytest.raises(Missing):
+        with pytest.raises(NotFound):
             await read(cluster, job)
 
     live(act)

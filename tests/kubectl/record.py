@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from paceline.errors import Unavailable
+from paceline.errors import HostError
 from paceline.testing.real.kube import RealKube, find_assets, real_kube
 from paceline.testing.real.node import real_node
 from tests.kubectl.recordings import Said, write
@@ -57,7 +57,7 @@ def _cluster(assets: Path, needs: str) -> Iterator[RealKube]:
     try:
         with real_node(assets) as node:
             yield node.kube
-    except Unavailable as problem:
+    except HostError as problem:
         sys.exit(f"{problem}\n(without a node, name the files to record: create apply get …)")
 
 

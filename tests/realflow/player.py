@@ -11,8 +11,8 @@ from paceline.apimachinery.timestamps import to_wire
 from paceline.client.informer import Informer
 from paceline.client.interface import PODS, Cluster, Select
 from paceline.client.workqueue import WorkQueue, run
-from paceline.effects import Chance, Clock
-from paceline.errors import Conflict, Missing
+from paceline.effects import Clock, Random
+from paceline.errors import Conflict, NotFound
 from paceline.model import well_known_labels
 
 
@@ -50,7 +50,7 @@ class Player:
     cluster: Cluster
     namespace: str
     clock: Clock
-    chance: Chance
+    chance: Random
     script: Script = runs_on
     # Whether deleted pods go, as on a node that answers.
     is_there: bool = True
@@ -98,7 +98,7 @@ class Player:
             return
         try:
             await self._step(pod)
-        except (Missing, Conflict):
+        except (NotFound, Conflict):
             # It went meanwhile.
             return
 

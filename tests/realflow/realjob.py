@@ -11,7 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from paceline.errors import Unavailable
+from paceline.errors import HostError
 from paceline.testing.real.kube import find_assets
 from paceline.testing.real.node import RealNode, real_node
 from paceline.testing.real.python_image import write_python_archive
@@ -81,7 +81,7 @@ def controller(kubeconfig: Path) -> Iterator[None]:
         reader.start()
         try:
             if not leads.wait(PATIENCE_SECONDS):
-                raise Unavailable("the controller does not lead")
+                raise HostError("the controller does not lead")
             yield
         finally:
             process.terminate()
@@ -93,7 +93,7 @@ def wait_gone(node: RealNode) -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
     while left := node.run("get", "pods,services", "-l", "tensorstack.dev/owner-name=sum", "-o", "name"):
         if time.monotonic() > deadline:
-            raise Unavailable(f"still there: {left}")
+            raise HostError(f"still there: {left}")
         time.sleep(0.5)
 
 
@@ -132,7 +132,7 @@ def main() -> int:
             archive.unlink()
             with controller(grant(node)):
                 return watch(node)
-    except Unavailable as problem:
+    except HostError as problem:
         sys.exit(str(problem))
 
 

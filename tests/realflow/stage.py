@@ -12,7 +12,7 @@ from typing import Any
 from paceline.apimachinery.meta import Object, name_of
 from paceline.apiserver.auth.authentication import Gate, hashed
 from paceline.client.http.cluster import HttpTransport
-from paceline.client.http.transport import Transport, Unreached
+from paceline.client.http.transport import Transport, Unreachable
 from paceline.client.in_process import IN_PROCESS, LocalTransport
 from paceline.client.interface import CLAIMS, EVENTS, NAMESPACES, PODS, Collection, Select
 from paceline.client.requests import Request, Response
@@ -21,8 +21,8 @@ from paceline.client.rest import Verbs
 from paceline.client.rest_config import Access
 from paceline.cluster.external_controllers import ANY_CLUSTER
 from paceline.cluster.wiring import own_controllers, start
-from paceline.effects import World
-from paceline.errors import Expired, Missing, PacelineError
+from paceline.effects import Effects
+from paceline.errors import Expired, NotFound, PacelineError
 from paceline.kinds import registry
 from paceline.kinds.kind_types import VERSION
 from paceline.store.limits import Limits
@@ -87,7 +87,7 @@ class Tap:
                 step = asyncio.get_running_loop().create_task(anext(stream))
                 await asyncio.wait([step, cut], return_when=asyncio.FIRST_COMPLETED)
                 if cut.done():
-                    raise Unreached("the test has cut the line")
+                    raise Unreachable("the test has cut the line")
                 try:
                     chunk = step.result()
                 except StopAsyncIteration:
@@ -107,7 +107,7 @@ class Tap:
 
     def _reach(self) -> None:
         if not self._is_open.is_set():
-            raise Unreached("the test has cut the line")
+            raise Unreachable("the test has cut the line")
 
     def _heard(self, answer: Response) -> Response:
         if answer.status >= 400:
@@ -125,7 +125,7 @@ class Stage:
     transport: Transport
     people: Verbs
     namespace: str
-    world: World
+    world: Effects
     player: Player
 
     @asynccontextmanager
@@ -196,7 +196,7 @@ class Stage:
         async def look() -> bool:
             try:
                 await self.read(obj)
-            except Missing:
+            except NotFound:
                 return True
             return False
 

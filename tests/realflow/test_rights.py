@@ -13,12 +13,12 @@ from paceline.client.kubeconfig import load
 from paceline.client.rest import Verbs
 from paceline.client.rest_config import Access
 from paceline.client.sync import DirectCluster
-from paceline.cluster.external_controllers import HOME, Choice, check, look_after
+from paceline.cluster.external_controllers import HOME, Choice, check, run_leader
 from paceline.cluster.install_manifests import ACCOUNT, controller_manifests
 from paceline.cluster.rbac import lease_rights, rights
 from paceline.cluster.wiring import Following
 from paceline.controllers.endpoints import Endpoints
-from paceline.errors import Exists, Forbidden, Unavailable
+from paceline.errors import AlreadyExists, Forbidden, HostError
 from paceline.kinds import registry
 from paceline.kinds.kind_types import GROUP, OWN_GROUP, SERVICE_GROUP
 from paceline.testing.real.kube import RealKube
@@ -87,7 +87,7 @@ def grant(kube: RealKube, namespace: str = "") -> Access:
         for each in controller_manifests("paceline:test", namespace):
             try:
                 cluster.create(WHERE[each["kind"]], each)
-            except Exists:
+            except AlreadyExists:
                 continue
         path = ACCOUNTS.path(namespace or HOME, ACCOUNT, "token")
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
@@ -145,7 +145,7 @@ def test_the_granted_rights_are_enough_and_all_of_them_are_used(real: RealKube) 
             endpoints = Endpoints(cluster=stage.people, chance=stage.world.chance, pods=pods)
 
             async def work(_told: asyncio.Event) -> None:
-                await look_after(tap, stage.world, choice, said.append)
+                await run_leader(tap, stage.world, choice, said.append)
 
             async with beside(Following(informer=pods).run), beside(endpoints.run), beside(work):
                 await everything(stage)
@@ -164,7 +164,7 @@ def test_a_right_that_is_missing_is_named(real: RealKube) -> None:
     access = grant(real)
     nobody: Object = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "nobody", "namespace": HOME}}
     with DirectCluster(load(real.kubeconfig, Path.read_bytes)) as cluster:
-        with contextlib.suppress(Exists):
+        with contextlib.suppress(AlreadyExists):
             cluster.create(ACCOUNTS, nobody)
         path = ACCOUNTS.path(HOME, "nobody", "token")
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
@@ -175,7 +175,7 @@ def test_a_right_that_is_missing_is_named(real: RealKube) -> None:
         async with real_transport(theirs)() as transport:
             await check(Verbs(transport), Choice(access=theirs))
 
-    with pytest.raises(Unavailable) as told:
+    with pytest.raises(HostError) as told:
         run(main())
     said = str(told.value).splitlines()
     assert said[0] == f"system:serviceaccount:{HOME}:nobody may not do what the controller must:"
@@ -193,11 +193,11 @@ def test_in_one_namespace_rights_in_that_namespace_are_enough(real: RealKube) ->
             async with real_transport(access)() as mine:
                 tap = Tap(mine)
                 await check(Verbs(mine), choice)
-                with pytest.raises(Unavailable, match="in all namespaces"):
+                with pytest.raises(HostError, match="in all namespaces"):
                     await check(Verbs(mine), Choice(access=access))
 
                 async def work(_told: asyncio.Event) -> None:
-                    await look_after(tap, stage.world, choice, lambda _text: None)
+                    await run_leader(tap, stage.world, choice, lambda _text: None)
 
                 async with beside(work):
                     made = await stage.submit(pytorch())

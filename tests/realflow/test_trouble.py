@@ -11,8 +11,8 @@ from paceline.client.http.transport import Transport
 from paceline.client.interface import LEASES, NAMESPACES
 from paceline.client.kubeconfig import load
 from paceline.client.rest_config import Access
-from paceline.cluster.external_controllers import Choice, look_after
-from paceline.errors import Conflict, Exists, Expired
+from paceline.cluster.external_controllers import Choice, run_leader
+from paceline.errors import AlreadyExists, Conflict, Expired
 from paceline.plan.leader_election import LEASE_SECONDS
 from paceline.testing.real.kube import RealKube
 from tests.kubes import kube_with_kinds
@@ -103,7 +103,13 @@ def test_two_controllers_that_both_act_do_what_one_would_have_done(opens: OpenTr
             assert (over["status"]["attempt"], over["status"]["backoffCount"]) == (1, 1)
             assert first.writes
             assert second.writes
-            assert first.count(Conflict) + second.count(Conflict) + first.count(Exists) + second.count(Exists) > 0
+            assert (
+                first.count(Conflict)
+                + second.count(Conflict)
+                + first.count(AlreadyExists)
+                + second.count(AlreadyExists)
+                > 0
+            )
             assert {len(uids) for uids in stage.player.uids.values()} == {1}
             assert len(stage.player.uids) == 4
 
@@ -118,7 +124,7 @@ class Process:
         self.said: list[str] = []
         access = Access(server="https://nowhere")
         choice = Choice(access=access, namespace=stage.namespace)
-        work = look_after(self.tap, stage.world, choice, self.said.append)
+        work = run_leader(self.tap, stage.world, choice, self.said.append)
         self.task = asyncio.get_running_loop().create_task(work)
 
     @property

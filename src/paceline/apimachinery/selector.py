@@ -8,7 +8,7 @@ from typing import Any
 
 from paceline.apimachinery.meta import Object
 from paceline.apimachinery.name_validation import key_problem, value_problem
-from paceline.errors import Malformed
+from paceline.errors import BadRequest
 
 _TOKEN = re.compile(r"\s*(?:(==|!=|=|!|,|\(|\)|<|>)|([^\s=!,()<>]+))\s*")
 _SIGNS = frozenset({"==", "!=", "=", "!", ",", "(", ")", "<", ">"})
@@ -110,7 +110,7 @@ def field_text(obj: Object, path: str) -> str:
 
 
 def parse_labels(text: str) -> tuple[LabelRule, ...]:
-    """Return the parsed label selector; raise Malformed with what was expected where."""
+    """Return the parsed label selector; raise BadRequest with what was expected where."""
     tokens = _tokens(text)
     rules: list[LabelRule] = []
     while tokens[0] != _END:
@@ -119,7 +119,7 @@ def parse_labels(text: str) -> tuple[LabelRule, ...]:
             break
         _expect(tokens, ",")
         if tokens[0] == _END:
-            raise Malformed("found '', expected: identifier after ','")
+            raise BadRequest("found '', expected: identifier after ','")
     return tuple(rules)
 
 
@@ -128,11 +128,11 @@ def _rule(tokens: deque[str]) -> LabelRule:
     if negated:
         tokens.popleft()
     if not negated and tokens[0] in _SIGNS:
-        raise Malformed(f"found '{tokens[0]}', expected: !, identifier, or 'end of string'")
+        raise BadRequest(f"found '{tokens[0]}', expected: !, identifier, or 'end of string'")
     key = _word(tokens)
     if problem := key_problem(key):
         detail = f'key: Invalid value: "{key}": {problem}'
-        raise Malformed(f"unable to parse requirement: {detail}")
+        raise BadRequest(f"unable to parse requirement: {detail}")
     if negated:
         return LabelRule(key=key, op="absent")
     if tokens[0] in {",", _END}:
@@ -141,11 +141,11 @@ def _rule(tokens: deque[str]) -> LabelRule:
     if op in {"in", "notin"}:
         return LabelRule(key=key, op=op, values=_listed(tokens))
     if op not in {"=", "==", "!=", "<", ">"}:
-        raise Malformed(f"unable to parse requirement: found '{op}', expected: in, notin, =, ==, !=, gt, lt")
+        raise BadRequest(f"unable to parse requirement: found '{op}', expected: in, notin, =, ==, !=, gt, lt")
     value = "" if tokens[0] in {",", _END} else _word(tokens)
     if op in {"<", ">"}:
         if not _is_integer(value):
-            raise Malformed(f"for '{op}' the value must be an integer, not '{value}'")
+            raise BadRequest(f"for '{op}' the value must be an integer, not '{value}'")
         return LabelRule(key=key, op=op, values=frozenset({value}))
     name = "notin" if op == "!=" else "in"
     return LabelRule(key=key, op=name, values=frozenset({_checked(value)}))
@@ -153,7 +153,7 @@ def _rule(tokens: deque[str]) -> LabelRule:
 
 def _listed(tokens: deque[str]) -> frozenset[str]:
     if tokens[0] != "(":
-        raise Malformed(f"unable to parse requirement: found '{tokens[0]}' expected: '('")
+        raise BadRequest(f"unable to parse requirement: found '{tokens[0]}' expected: '('")
     tokens.popleft()
     values: set[str] = set()
     while True:
@@ -166,12 +166,12 @@ def _listed(tokens: deque[str]) -> frozenset[str]:
             return frozenset(values)
         if tokens[0] != ",":
             token = "" if tokens[0] == _END else tokens[0]
-            raise Malformed(f"unable to parse requirement: found '{token}', expected: ',' or ')'")
+            raise BadRequest(f"unable to parse requirement: found '{token}', expected: ',' or ')'")
         tokens.popleft()
 
 
 def parse_fields(text: str, *, group: str, kind: str, more: tuple[str, ...] = ()) -> tuple[FieldRule, ...]:
-    """Return the parsed field selector of a kind; raise Malformed for an unknown field."""
+    """Return the parsed field selector of a kind; raise BadRequest for an unknown field."""
     selectable = (*_BY_KEY, *_SELECTABLE.get((group, kind), ()), *more)
     rules: list[FieldRule] = []
     for part in re.split(r"(?<!\\),", text):
@@ -179,12 +179,12 @@ def parse_fields(text: str, *, group: str, kind: str, more: tuple[str, ...] = ()
             continue
         match = re.fullmatch(r"([^=!]*?)(!=|==|=)((?:[^=\\]|\\[\\,=])*)", part, re.DOTALL)
         if match is None:
-            raise Malformed(f"invalid selector: '{text}'; can't understand '{part}'")
+            raise BadRequest(f"invalid selector: '{text}'; can't understand '{part}'")
         path, op, value = match.groups()
         if not path and not value:
             continue
         if path not in selectable:
-            raise Malformed(_unknown_field(path, group, kind))
+            raise BadRequest(_unknown_field(path, group, kind))
         plain = re.sub(r"\\([\\,=])", r"\1", value)
         rules.append(FieldRule(path=path, value=plain, equal=op != "!="))
     return tuple(rules)
@@ -269,7 +269,7 @@ def _tokens(text: str) -> deque[str]:
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
-            raise Malformed(f"unable to parse the label selector at '{text[position:]}'")
+            raise BadRequest(f"unable to parse the label selector at '{text[position:]}'")
         tokens.append(match[1] or match[2])
         position = match.end()
     tokens.append(_END)
@@ -279,19 +279,19 @@ def _tokens(text: str) -> deque[str]:
 def _word(tokens: deque[str]) -> str:
     token = tokens.popleft() if tokens[0] != _END else ""
     if not token or token in _SIGNS:
-        raise Malformed(f"unable to parse requirement: found '{token}', expected: identifier")
+        raise BadRequest(f"unable to parse requirement: found '{token}', expected: identifier")
     return token
 
 
 def _expect(tokens: deque[str], sign: str) -> None:
     if tokens[0] != sign:
-        raise Malformed(f"found '{tokens[0]}', expected: ',' or 'end of string'")
+        raise BadRequest(f"found '{tokens[0]}', expected: ',' or 'end of string'")
     tokens.popleft()
 
 
 def _checked(value: str) -> str:
     if problem := value_problem(value):
-        raise Malformed(f'unable to parse requirement: values: Invalid value: "{value}": {problem}')
+        raise BadRequest(f'unable to parse requirement: values: Invalid value: "{value}": {problem}')
     return value
 
 

@@ -1,10 +1,10 @@
-"""Decoding of untrusted objects: any exception becomes Malformed, because it is not a bug of ours."""
+"""Decoding of untrusted objects: any exception becomes BadRequest, because it is not a bug of ours."""
 
 from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-from paceline.errors import Malformed
+from paceline.errors import BadRequest
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -13,8 +13,8 @@ T = TypeVar("T")
 MISREAD = (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError)
 
 
-def foreign(read: Callable[P, T]) -> Callable[P, T]:
-    """Return a decoder that raises Malformed where the wrapped one fails on malformed input."""
+def untrusted(read: Callable[P, T]) -> Callable[P, T]:
+    """Return a decoder that raises BadRequest where the wrapped one fails on malformed input."""
 
     @wraps(read)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -22,7 +22,7 @@ def foreign(read: Callable[P, T]) -> Callable[P, T]:
             return read(*args, **kwargs)
         except MISREAD as error:
             reason = f"field {error} is missing" if isinstance(error, KeyError) else str(error)
-            raise Malformed(f"the object is malformed: {reason}") from error
+            raise BadRequest(f"the object is malformed: {reason}") from error
 
     return guarded
 

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 import yaml
 
 from paceline.apimachinery.yaml_scalars import is_word, plain
-from paceline.errors import Malformed, TooLarge
+from paceline.errors import BadRequest, TooLarge
 
 MAX_NODES = 20_000
 MAX_DEPTH = 64
@@ -38,7 +38,7 @@ class Grown:
 
 
 def read_trees(text: str, source: str, *, twice: list[str] | None = None) -> Iterator[Tree]:
-    """Give every document that is not empty; Malformed and TooLarge carry file and line.
+    """Give every document that is not empty; BadRequest and TooLarge carry file and line.
 
     A key that stands twice is refused, or told in `twice`, where Kubernetes takes the last.
     """
@@ -46,11 +46,11 @@ def read_trees(text: str, source: str, *, twice: list[str] | None = None) -> Ite
         builder = Builder(text, source, twice)
         yield from builder.documents()
     except yaml.MarkedYAMLError as error:
-        raise Malformed(_syntax(error, source, text) if twice is None else _brief(error)) from error
+        raise BadRequest(_syntax(error, source, text) if twice is None else _brief(error)) from error
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         character = error.character if isinstance(error.character, int) else ord(error.character)
-        raise Malformed(f"{source}:{line}: the character 0x{character:02x} is not allowed in YAML") from error
+        raise BadRequest(f"{source}:{line}: the character 0x{character:02x} is not allowed in YAML") from error
 
 
 class Builder:
@@ -193,7 +193,7 @@ class Builder:
         return result
 
     def _refuse(self, event: yaml.Event, why: str) -> NoReturn:
-        raise Malformed(f"{self._source}:{_line(event)}: {why}")
+        raise BadRequest(f"{self._source}:{_line(event)}: {why}")
 
 
 def _line(event: yaml.Event) -> int:

@@ -28,7 +28,7 @@ class _Book:
     told: datetime | None = None
 
 
-class Visits:
+class ActivityTracker:
     """Counts the requests that are passed on to services."""
 
     def __init__(self, clock: Clock) -> None:

@@ -36,15 +36,26 @@ from paceline.apiserver.handlers.proxy import Proxies
 from paceline.apiserver.handlers.scale import Scales
 from paceline.apiserver.handlers.token_requests import request_token
 from paceline.apiserver.handlers.watch import STALL_SECONDS, Changes, Sent
-from paceline.apiserver.http_types import Answer, App, Passage, Receive, Request, Scope, Send, Stalled, Stream, refuse
-from paceline.apiserver.managed_fields import Tracking
+from paceline.apiserver.http_types import (
+    App,
+    ProxiedResponse,
+    Receive,
+    Request,
+    Response,
+    Scope,
+    Send,
+    Stalled,
+    Stream,
+    refuse,
+)
+from paceline.apiserver.managed_fields import FieldTracker
 from paceline.apiserver.paths import Target, find_target, split_path
 from paceline.apiserver.routes import ABOUT, HEALTH, PASSED_ON, VERBS, sort_of
 from paceline.apiserver.slicing import aside
 from paceline.apiserver.status_errors import Refusal
 from paceline.apiserver.url_rewrite import to_service
-from paceline.apiserver.warnings import deprecation, even_if_refused, with_deprecation, with_warnings
-from paceline.effects import Blocking
+from paceline.apiserver.warnings import attach_warnings, deprecation, with_deprecation, with_warnings
+from paceline.effects import Executor
 from paceline.errors import PacelineError
 
 log = logging.getLogger(__name__)
@@ -91,12 +102,12 @@ class Api:
         self._server = server
         self._pods, self._sessions, self._proxies = Pods(server), Sessions(server), Proxies(server)
         self._metrics, self._node_proxies = Metrics(server), NodeProxies(server)
-        self._tracking = Tracking(server)
+        self._tracking = FieldTracker(server)
         reads, deletes = Reads(server), Deletes(server)
         self._deletes = deletes
         admission = Admission(server.kinds, server.store)
         writes, by_accounts = Writes(server, admission), Writes(server, AccountAdmission(admission))
-        self._verbs: Mapping[str, Callable[[Request, Target], Awaitable[Answer | Stream]]] = {
+        self._verbs: Mapping[str, Callable[[Request, Target], Awaitable[Response | Stream]]] = {
             "get": reads.get,
             "list": reads.list,
             "watch": self._watch,
@@ -120,14 +131,14 @@ class Api:
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; this is the one place where a bug is caught, told and survived."""
-        reply = Reply(send, as_yaml=wants_yaml(scope), blocking=self._server.blocking)
+        reply = ResponseWriter(send, as_yaml=wants_yaml(scope), blocking=self._server.blocking)
         try:
             try:
                 request = self._request(scope)
                 seat = await self._server.fairness.enter(request.caller)
                 try:
                     answered = await self._answer(request, scope, receive)
-                    if isinstance(answered, Answer):
+                    if isinstance(answered, Response):
                         await reply.whole(answered)
                         return
                 finally:
@@ -146,12 +157,17 @@ class Api:
             await reply.whole(refuse(status_errors.broken()))
 
     async def _stream(
-        self, request: Request, scope: Scope, answered: Stream | Passage, receive: Receive, reply: "Reply"
+        self,
+        request: Request,
+        scope: Scope,
+        answered: Stream | ProxiedResponse,
+        receive: Receive,
+        reply: "ResponseWriter",
     ) -> None:
         """Serve what may last, for as long as its caller may have it."""
         welcome = Welcome(self._server.gate, scope, request)
         with self._server.fairness.stream(request.caller):
-            if not isinstance(answered, Passage):
+            if not isinstance(answered, ProxiedResponse):
                 await _serve(answered, receive, reply, welcome)
             elif not await welcome.during(answered.run(receive, reply.pass_on)):
                 # Half of somebody else's answer can only be cut off.
@@ -160,12 +176,12 @@ class Api:
     async def meet(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a WebSocket through to a container or a port; one that is refused is told why, as a request would be."""
         await receive()
-        reply = Denial(send)
+        reply = WebSocketRejection(send)
         try:
             try:
                 request = self._request(scope)
                 passage = self._through(request, scope)
-                if not isinstance(passage, Passage):
+                if not isinstance(passage, ProxiedResponse):
                     raise status_errors.bad_request("a WebSocket leads to exec, attach and proxy only")
                 with self._server.fairness.stream(request.caller):
                     welcome = Welcome(self._server.gate, scope, request)
@@ -179,7 +195,7 @@ class Api:
             log.exception("a WebSocket was not served", extra={"path": scope["path"]})
             await reply.whole(refuse(status_errors.broken()))
 
-    async def _answer(self, request: Request, scope: Scope, receive: Receive) -> Answer | Stream | Passage:
+    async def _answer(self, request: Request, scope: Scope, receive: Receive) -> Response | Stream | ProxiedResponse:
         if scope["path"] in PUBLIC:
             if scope["method"] not in VERBS[HEALTH]:
                 raise status_errors.not_offered()
@@ -209,7 +225,7 @@ class Api:
             caller=caller,
         )
 
-    def _through(self, request: Request, scope: Scope) -> Passage | Answer | None:
+    def _through(self, request: Request, scope: Scope) -> ProxiedResponse | Response | None:
         """Find the way for what is passed on, its body unread; None for everything else."""
         parts = request.parts
         if leads_to_node(parts):
@@ -238,7 +254,7 @@ class Api:
             target.resource, target.name, said_of(request.caller.name, wanted_of(verb, target))
         )
 
-    async def _route(self, request: Request) -> Answer | Stream:
+    async def _route(self, request: Request) -> Response | Stream:
         parts = request.parts
         if parts[:1] == ("openapi",) and request.method == "GET":
             self._allow(request, ABOUT, "get")
@@ -253,7 +269,7 @@ class Api:
             raise status_errors.not_offered()
         return told
 
-    async def _verb(self, request: Request, target: Target) -> Answer | Stream:
+    async def _verb(self, request: Request, target: Target) -> Response | Stream:
         verb = _verb_of(request, target)
         self._allow(request, sort_of(target), verb, target)
         await self._definitions.begin()
@@ -268,7 +284,7 @@ class Api:
         if target.resource.is_builtin and target.resource.group in access_reviews.GROUPS:
             return access_reviews.review(request, target, self._server.clock, tracking=self._tracking)
         if said := deprecation(target.resource):
-            with even_if_refused(said):
+            with attach_warnings(said):
                 answered = with_deprecation(await self._act(verb, request, target), target.resource)
         else:
             answered = await self._act(verb, request, target)
@@ -277,7 +293,7 @@ class Api:
         await self._definitions.after_write(target.resource)
         return with_warnings(answered, target.resource)
 
-    async def _act(self, verb: str, request: Request, target: Target) -> Answer | Stream:
+    async def _act(self, verb: str, request: Request, target: Target) -> Response | Stream:
         verbs = self._verbs if request.caller.account is None else self._verbs_of_accounts
         if target.resource.group == events_v1.GROUP and target.resource.is_builtin:
             core = self._server.scheme.find("", "v1", "events")
@@ -288,7 +304,7 @@ class Api:
     async def _watch(self, request: Request, target: Target) -> Stream:
         return Changes(request, self._server, target, sent=self._sent)
 
-    async def _special(self, request: Request, target: Target, verb: str) -> Answer | Stream:
+    async def _special(self, request: Request, target: Target, verb: str) -> Response | Stream:
         match target.subresource, verb:
             case "binding", "create":
                 return await self._pods.bind(request, target)
@@ -311,17 +327,17 @@ def _verb_of(request: Request, target: Target) -> str:
     return verb
 
 
-class Reply:
+class ResponseWriter:
     """The one answer to a request. Once its head is sent, a later one can only end it."""
 
-    def __init__(self, send: Send, *, as_yaml: bool = False, blocking: Blocking) -> None:
+    def __init__(self, send: Send, *, as_yaml: bool = False, blocking: Executor) -> None:
         self._send = send
         self._blocking = blocking
         self._as_yaml = as_yaml
         self._started = False
         self._is_foreign = False
 
-    async def whole(self, answered: Answer) -> None:
+    async def whole(self, answered: Response) -> None:
         """Send everything at once; if a stream has begun already, end that."""
         if self._is_foreign:
             return  # Left unfinished, so that the client knows that something is missing.
@@ -375,14 +391,14 @@ class Reply:
         await self._send({"type": "http.response.start", "status": code, "headers": [*known, *headers]})
 
 
-class Denial:
+class WebSocketRejection:
     """The answer to a WebSocket: a whole one until it is accepted, a close after that."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
         self._started = False
 
-    async def whole(self, answered: Answer) -> None:
+    async def whole(self, answered: Response) -> None:
         """Refuse with a whole answer, or hang up where that comes too late; a client that is gone need not know."""
         headers = [(b"content-type", answered.content_type.encode()), (b"cache-control", b"no-cache, private")]
         with suppress(OSError):
@@ -398,7 +414,7 @@ class Denial:
         await self._send(message)
 
 
-async def _serve(stream: Stream, receive: Receive, reply: Reply, welcome: Welcome) -> None:
+async def _serve(stream: Stream, receive: Receive, reply: ResponseWriter, welcome: Welcome) -> None:
     """Run a stream until it ends, the client is gone, or it may not have it any more, whichever comes first."""
 
     async def write(chunk: bytes) -> None:

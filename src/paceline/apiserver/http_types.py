@@ -63,7 +63,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Response:
     """A whole answer."""
 
     code: int = 200
@@ -99,7 +99,7 @@ class Stream(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passage:
+class ProxiedResponse:
     """An answer that somebody else gives, straight to the client."""
 
     run: Callable[[Receive, Send], Awaitable[None]]
@@ -116,16 +116,16 @@ class Options:
     force: bool = False
 
 
-def answer(obj: Object, *, code: int = 200, warnings: tuple[str, ...] = ()) -> Answer:
+def answer(obj: Object, *, code: int = 200, warnings: tuple[str, ...] = ()) -> Response:
     """Answer with an object."""
-    return Answer(code=code, body=orjson.dumps(obj, option=orjson.OPT_APPEND_NEWLINE), warnings=warnings)
+    return Response(code=code, body=orjson.dumps(obj, option=orjson.OPT_APPEND_NEWLINE), warnings=warnings)
 
 
-def refuse(status: Status, *, warnings: tuple[str, ...] = ()) -> Answer:
+def refuse(status: Status, *, warnings: tuple[str, ...] = ()) -> Response:
     """Answer with a Status."""
     if status.plain:
-        return Answer(code=status.code, body=status.plain.encode(), content_type=PLAIN, warnings=warnings)
+        return Response(code=status.code, body=status.plain.encode(), content_type=PLAIN, warnings=warnings)
     body = orjson.dumps(status.to_wire(), option=orjson.OPT_APPEND_NEWLINE)
     seconds = (status.details or {}).get("retryAfterSeconds") if status.code == TOO_MANY else None
     headers = () if seconds is None else (("retry-after", str(seconds)),)
-    return Answer(code=status.code, body=body, warnings=warnings, headers=headers)
+    return Response(code=status.code, body=body, warnings=warnings, headers=headers)

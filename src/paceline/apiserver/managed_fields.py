@@ -26,7 +26,7 @@ from paceline.apimachinery.timestamps import to_wire as time_to_wire
 from paceline.apiserver.config import Server
 from paceline.apiserver.http_types import Request
 from paceline.apiserver.paths import Target
-from paceline.errors import Malformed
+from paceline.errors import BadRequest
 
 MAX_NAME = 128
 _STATUS: Path = ("f:status",)
@@ -112,7 +112,7 @@ def _as_told(new: Object, said: Object | None, target: Target) -> Object:
     return {**new, "metadata": {**new["metadata"], **told}}
 
 
-class Tracking:
+class FieldTracker:
     """The entries of all objects of one server."""
 
     def __init__(self, server: Server) -> None:
@@ -160,7 +160,7 @@ class Tracking:
     def _born(self, new: Object, author: Author, target: Target, *, zero: Object, ignored: tuple[Path, ...]) -> Managed:
         try:
             fields = newborn(self.type_of(target.resource), new, zero=zero, ignored=ignored)
-        except Malformed:
+        except BadRequest:
             return {}
         if target.written:
             fields = {target.written.names.get(step, step): below for step, below in fields.items()}
@@ -189,6 +189,6 @@ class Tracking:
     def _compared(self, resource: Resource, old: Object, new: Object) -> Comparison:
         try:
             return compared(self.type_of(resource), old, new)
-        except Malformed:
+        except BadRequest:
             # An item of a list that cannot be told from others: the check of the object says so, if it matters.
             return Comparison()

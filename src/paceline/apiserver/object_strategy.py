@@ -43,7 +43,7 @@ def read(value: bytes) -> Object:
     return obj
 
 
-def apart(obj: Object) -> tuple[Object, Any]:
+def split_managed_fields(obj: Object) -> tuple[Object, Any]:
     """Give an object without the entries that say whose its fields are, and those: they are large and the server's."""
     metadata = obj.get("metadata")
     if not isinstance(metadata, dict) or "managedFields" not in metadata:
@@ -52,7 +52,7 @@ def apart(obj: Object) -> tuple[Object, Any]:
     return {**obj, "metadata": rest}, metadata["managedFields"]
 
 
-def put_back(obj: Object, entries: Any) -> None:
+def restore_managed_fields(obj: Object, entries: Any) -> None:
     """Give an object, in place, the entries that were taken apart from it."""
     if entries:
         obj["metadata"]["managedFields"] = entries
@@ -75,7 +75,7 @@ def check_size(obj: Object) -> None:
         raise too_large(f"Request entity too large: an object may have {MAX_OBJECT_BYTES} bytes, not {size}")
 
 
-def identify(obj: Object, target: Target, *, name: str = "") -> None:
+def set_type_and_namespace(obj: Object, target: Target, *, name: str = "") -> None:
     """Set kind and place of an object in place; refuse what says otherwise. Whether the kind fits is asked before."""
     metadata = obj.setdefault("metadata", {})
     obj["apiVersion"], obj["kind"] = target.resource.api_version, target.resource.kind
@@ -100,7 +100,7 @@ def identify(obj: Object, target: Target, *, name: str = "") -> None:
             del metadata[part]
 
 
-def misfit(obj: Object, resource: Resource, scheme: Scheme) -> str:
+def wrong_type_reason(obj: Object, resource: Resource, scheme: Scheme) -> str:
     """Say why an object of one of Kubernetes' own kinds is not of the kind that it is written as, or ""."""
     version, kind = obj.get("apiVersion") or resource.api_version, obj.get("kind") or resource.kind
     if (version, kind) == (resource.api_version, resource.kind):
@@ -111,7 +111,7 @@ def misfit(obj: Object, resource: Resource, scheme: Scheme) -> str:
     return f"converting ({short}.{kind}) to ({inner}.{resource.kind}): unknown conversion"
 
 
-def deduped(metadata: Object) -> tuple[str, ...]:
+def dedup_owner_refs(metadata: Object) -> tuple[str, ...]:
     """Take out, in place, owners that stand there twice; give what has to be said about it."""
     owners = metadata.get("ownerReferences")
     if not isinstance(owners, list) or len(owners) < 2:
@@ -131,7 +131,7 @@ def deduped(metadata: Object) -> tuple[str, ...]:
     return (_TWICE_OWNED + ", ".join(dict.fromkeys(twice)),) if twice else ()
 
 
-def newborn(obj: Object, resource: Resource, *, now: datetime, ids: Ids) -> Object:
+def prepare_for_create(obj: Object, resource: Resource, *, now: datetime, ids: Ids) -> Object:
     """Give a new object with what only the server may set; the well-known fields come first."""
     metadata = dict(obj["metadata"])
     if metadata.pop("resourceVersion", ""):
@@ -157,7 +157,7 @@ def newborn(obj: Object, resource: Resource, *, now: datetime, ids: Ids) -> Obje
     return {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": {**first, **metadata}, **body}
 
 
-def successor(old: Object, new: Object, target: Target) -> Object:
+def prepare_for_update(old: Object, new: Object, target: Target) -> Object:
     """Give the object that a write through one door leaves: each door changes its own half only."""
     resource = target.resource
     metadata = _carried(old["metadata"], new["metadata"])
@@ -165,7 +165,7 @@ def successor(old: Object, new: Object, target: Target) -> Object:
         if not is_builtin(resource):
             # Only whose the fields are is written through this door, beside the status.
             metadata = {part: value for part, value in old["metadata"].items() if part != "managedFields"}
-            put_back({"metadata": metadata}, new["metadata"].get("managedFields"))
+            restore_managed_fields({"metadata": metadata}, new["metadata"].get("managedFields"))
         kept = {**old, "metadata": metadata}
         return _with(kept, "status", _status(old, new, resource))
     changed = {**new, "metadata": metadata}
@@ -207,8 +207,8 @@ def recount(new: Object, old: Object, resource: Resource) -> None:
 
 
 def _body(obj: Object, resource: Resource) -> Object:
-    apart = {"metadata", "status"} if resource.has_status else {"metadata"}
-    return {part: value for part, value in obj.items() if part not in apart}
+    split_managed_fields = {"metadata", "status"} if resource.has_status else {"metadata"}
+    return {part: value for part, value in obj.items() if part not in split_managed_fields}
 
 
 def is_same(old: Object, new: Object) -> bool:

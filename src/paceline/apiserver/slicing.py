@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import TypeVar
 
-from paceline.effects import Blocking
+from paceline.effects import Executor
 
 T = TypeVar("T")
 
@@ -49,7 +49,7 @@ class Inline:
         return call()
 
 
-async def aside(blocking: Blocking, size: int, call: Callable[[], T]) -> T:
+async def aside(blocking: Executor, size: int, call: Callable[[], T]) -> T:
     """Run a call whose work grows with `size`: at once where that is small, else elsewhere.
 
     What it reads of the store may be changed meanwhile, so whatever it decides is written under a guard.

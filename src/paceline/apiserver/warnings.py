@@ -7,7 +7,7 @@ from dataclasses import replace
 import orjson
 
 from paceline.apimachinery.scheme import Resource, no_warnings
-from paceline.apiserver.http_types import Answer, Stream
+from paceline.apiserver.http_types import Response, Stream
 from paceline.apiserver.status_errors import Refusal
 
 # Kinds that Kubernetes wants to be rid of.
@@ -21,7 +21,7 @@ def deprecation(resource: Resource) -> tuple[str, ...]:
 
 
 @contextmanager
-def even_if_refused(warnings: Sequence[str]) -> Iterator[None]:
+def attach_warnings(warnings: Sequence[str]) -> Iterator[None]:
     """Let a refusal say as well what there was to say before it; more may be added to it meanwhile."""
     try:
         yield
@@ -31,17 +31,17 @@ def even_if_refused(warnings: Sequence[str]) -> Iterator[None]:
         raise Refusal(error.status, warnings=(*warnings, *error.warnings)) from error
 
 
-def with_deprecation(answered: Answer | Stream, resource: Resource) -> Answer | Stream:
+def with_deprecation(answered: Response | Stream, resource: Resource) -> Response | Stream:
     """Add that a kind is on its way out."""
     said = deprecation(resource)
-    if not said or not isinstance(answered, Answer):
+    if not said or not isinstance(answered, Response):
         return answered
     return replace(answered, warnings=(*said, *answered.warnings))
 
 
-def with_warnings(answered: Answer | Stream, resource: Resource) -> Answer | Stream:
+def with_warnings(answered: Response | Stream, resource: Resource) -> Response | Stream:
     """Add what the kind has to say about an object that was written."""
-    if resource.warn is no_warnings or not isinstance(answered, Answer):
+    if resource.warn is no_warnings or not isinstance(answered, Response):
         return answered
     obj = orjson.loads(answered.body)
     # Whoever asked for a table or the metadata alone has not been shown what the words would be about.

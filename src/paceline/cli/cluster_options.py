@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from paceline.cli.output.console import say_warning
-from paceline.errors import Unavailable
-from paceline.sdk.connection import Number, Unreached, embedded_number
+from paceline.errors import HostError
+from paceline.sdk.connection import AttemptNumber, Unreachable, embedded_number
 from paceline.sdk.home import home_from
 from paceline.sdk.reader import Reader
 from paceline.settings import Settings
@@ -24,7 +24,7 @@ RESTART_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
+class ClusterOptions:
     """Which cluster is meant, and which namespace of it."""
 
     namespace: str = ""
@@ -43,7 +43,7 @@ class Reach:
         with Reader(number.dial, self.namespace or number.namespace) as reader, self.hinting():
             yield reader
 
-    def number(self) -> Number:
+    def number(self) -> AttemptNumber:
         """Find the way to the cluster that is meant."""
         if self.is_embedded:
             await_restart(home_from(os.environ))
@@ -57,11 +57,11 @@ class Reach:
         """Say what starts a cluster when nobody answers in a block."""
         try:
             yield
-        except Unreached as error:
+        except Unreachable as error:
             if not self.is_embedded:
                 raise
             home = home_from(os.environ)
-            raise Unreached(f"no cluster answers in {home} ({error}); `paceline up -d` starts one") from error
+            raise Unreachable(f"no cluster answers in {home} ({error}); `paceline up -d` starts one") from error
 
 
 def reaches_cluster(command: Command) -> Command:
@@ -83,7 +83,7 @@ def reaches_cluster(command: Command) -> Command:
     )
     @functools.wraps(command)
     def wrapped(*, namespace: str, kubeconfig: str, context: str, **rest: Any) -> Any:
-        return command(reach=Reach(namespace=namespace, kubeconfig=kubeconfig, context=context), **rest)
+        return command(reach=ClusterOptions(namespace=namespace, kubeconfig=kubeconfig, context=context), **rest)
 
     return wrapped
 
@@ -103,12 +103,12 @@ def await_restart(home: Path) -> None:
     if not is_ready(chosen.lock) and holder(chosen.supervisor_lock) is not None:
         from paceline.cluster.daemon import wait_ready
 
-        with contextlib.suppress(Unavailable):
+        with contextlib.suppress(HostError):
             wait_ready(chosen, RESTART_SECONDS)
 
 
 def settings() -> Settings:
     """Give the choices of the embedded cluster's last start, or the shipped ones."""
-    from paceline.cluster.daemon import recall
+    from paceline.cluster.daemon import load_last_settings
 
-    return recall(home_from(os.environ))
+    return load_last_settings(home_from(os.environ))

@@ -3,7 +3,7 @@
 from typing import Any
 
 from paceline.apimachinery.meta import Object, uid_of
-from paceline.errors import Missing
+from paceline.errors import NotFound
 from paceline.sdk.client import Session
 from paceline.sdk.discovery import Kind
 
@@ -26,6 +26,6 @@ def remove_and_wait(session: Session, kind: Kind, metadata: dict[str, Any]) -> N
     try:
         found = session.cluster.get(kind.where, namespace, name)
         remove(session, kind, found)
-    except Missing:
+    except NotFound:
         return
     session.wait_gone(kind, found)

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 
 from paceline.cli.output.console import err
 from paceline.cluster.daemon import is_running, start_in_background, wait_ready
-from paceline.errors import Unavailable
-from paceline.sdk.connection import Unreached
+from paceline.errors import HostError
+from paceline.sdk.connection import Unreachable
 from paceline.settings import Settings
 
 
 def ensure_running(settings: Settings) -> None:
-    """Start the embedded cluster in the background when it does not run; Unreached when it cannot be started."""
+    """Start the embedded cluster in the background when it does not run; Unreachable when it cannot be started."""
     if is_running(settings):
         with _unreached():
             wait_ready(settings)
@@ -31,5 +31,5 @@ def _unreached() -> Iterator[None]:
     """A cluster that does not start is one that cannot be reached."""
     try:
         yield
-    except Unavailable as error:
-        raise Unreached(str(error)) from error
+    except HostError as error:
+        raise Unreachable(str(error)) from error

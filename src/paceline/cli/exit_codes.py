@@ -2,7 +2,15 @@
 
 from collections.abc import Iterator
 
-from paceline.errors import Busy, Fault, Invalid, Malformed, PacelineError, TooLarge, Unreadable
+from paceline.errors import (
+    BadRequest,
+    Fault,
+    Invalid,
+    PacelineError,
+    ServiceUnavailable,
+    TooLarge,
+    UnsupportedMediaType,
+)
 
 OK = 0
 FAILED = 1
@@ -11,14 +19,14 @@ NOT_REACHED = 3
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 
-_BAD_INPUT = (Invalid, Malformed, TooLarge, Unreadable)
+_BAD_INPUT = (Invalid, BadRequest, TooLarge, UnsupportedMediaType)
 
 
 def exit_code(error: PacelineError) -> int:
     """Give the number that tells scripts who must act: the author, whoever runs the cluster, or another."""
     if isinstance(error, _BAD_INPUT):
         return BAD_INPUT
-    return NOT_REACHED if isinstance(error, Busy) else FAILED
+    return NOT_REACHED if isinstance(error, ServiceUnavailable) else FAILED
 
 
 def messages(error: PacelineError) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from paceline.apimachinery.meta import Object
-from paceline.errors import Invalid, Missing
+from paceline.errors import Invalid, NotFound
 from paceline.sdk.apps.app import KIND as APP
 from paceline.sdk.apps.app import AppRef
 from paceline.sdk.client import Session
@@ -20,7 +20,7 @@ class Target:
 
 
 def find(session: Session, words: tuple[str, ...]) -> list[Target]:
-    """Read every object that is named; Missing and Invalid say which one is not there."""
+    """Read every object that is named; NotFound and Invalid say which one is not there."""
     kind = _kind_first(session, words)
     if kind is not None:
         return [_read(session, kind, name) for name in words[1:]]
@@ -45,7 +45,7 @@ def _app_alone(session: Session, word: str) -> AppRef | None:
         return None
     try:
         return app if session.job(word).name != word else None
-    except Missing:
+    except NotFound:
         return app
 
 
@@ -65,7 +65,7 @@ def _read(session: Session, kind: Kind, name: str) -> Target:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Meant:
+class JobOrApp:
     """What a name means to those who stop and start things: an application with its current job, or a job alone."""
 
     app: AppRef | None = None
@@ -76,11 +76,11 @@ class Meant:
         return str(self.app or self.job)
 
 
-def meant(session: Session, word: str) -> Meant:
-    """Find the job or application that a word means; Missing when there is neither."""
+def meant(session: Session, word: str) -> JobOrApp:
+    """Find the job or application that a word means; NotFound when there is neither."""
     if (app := _app_alone(session, word)) is None:
-        return Meant(job=session.job(word))
+        return JobOrApp(job=session.job(word))
     try:
-        return Meant(app=app, job=session.job(app.name))
-    except Missing:
-        return Meant(app=app)
+        return JobOrApp(app=app, job=session.job(app.name))
+    except NotFound:
+        return JobOrApp(app=app)

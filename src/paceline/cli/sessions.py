@@ -3,12 +3,12 @@
 import contextlib
 from collections.abc import Iterator
 
-from paceline.cli.cluster_options import Reach, settings
+from paceline.cli.cluster_options import ClusterOptions, settings
 from paceline.sdk.client import Session
 
 
 @contextlib.contextmanager
-def session(reach: Reach) -> Iterator[Session]:
+def session(reach: ClusterOptions) -> Iterator[Session]:
     """Connect for the length of a block."""
     number = reach.number()
     with Session(number.dial, reach.namespace or number.namespace) as opened, reach.hinting():
@@ -16,7 +16,7 @@ def session(reach: Reach) -> Iterator[Session]:
 
 
 @contextlib.contextmanager
-def session_started(reach: Reach) -> Iterator[Session]:
+def session_started(reach: ClusterOptions) -> Iterator[Session]:
     """Connect for the length of a block; the embedded cluster, if that is meant, is started when it does not run."""
     if reach.is_embedded:
         # Only here: commands that start nothing need not load it.

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from paceline.sdk.apps.values import Given
+from paceline.sdk.apps.values import ValueOverrides
 
 Command = Callable[..., Any]
 
@@ -19,6 +19,6 @@ def takes_values(command: Command) -> Command:
     @click.option("--set-string", "texts", multiple=True, metavar="NAME=TEXT", help="One value that is text.")
     @functools.wraps(command)
     def wrapped(*, files: tuple[str, ...], settings: tuple[str, ...], texts: tuple[str, ...], **rest: Any) -> Any:
-        return command(given=Given(files=files, settings=settings, texts=texts), **rest)
+        return command(given=ValueOverrides(files=files, settings=settings, texts=texts), **rest)
 
     return wrapped

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from paceline.effects import Chance
+from paceline.effects import Random
 
 _MAX_DOUBLINGS = 30
 
@@ -14,7 +14,7 @@ class Backoff:
     first_seconds: float
     most_seconds: float
 
-    def pause(self, failures: int, chance: Chance) -> float:
+    def pause(self, failures: int, chance: Random) -> float:
         """Give the pause after the so-many-th failure in a row, counted from 1."""
         doublings = min(failures - 1, _MAX_DOUBLINGS)
         ceiling = min(self.first_seconds * (1 << doublings), self.most_seconds)

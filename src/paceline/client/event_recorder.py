@@ -8,7 +8,7 @@ from paceline.apimachinery.meta import Key, Object, name_of, namespace_of, revis
 from paceline.apimachinery.timestamps import to_wire
 from paceline.client.interface import EVENTS, Cluster
 from paceline.effects import Clock
-from paceline.errors import Conflict, Exists, Missing, PacelineError
+from paceline.errors import AlreadyExists, Conflict, NotFound, PacelineError
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class Recorder:
         for _ in range(MAX_TRIES):
             try:
                 await self._cluster.create(EVENTS, event)
-            except Exists:
+            except AlreadyExists:
                 if await self._count(key, event):
                     return
             else:
@@ -65,7 +65,7 @@ class Recorder:
                 "lastTimestamp": event["lastTimestamp"],
             }
             await self._cluster.patch(EVENTS, key, again)
-        except (Missing, Conflict):
+        except (NotFound, Conflict):
             return False
         return True
 

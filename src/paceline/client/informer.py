@@ -8,8 +8,8 @@ from paceline.apimachinery.meta import Key, Object, key_of, labels_of, namespace
 from paceline.apimachinery.selector import matches, parse_fields, parse_labels
 from paceline.client.backoff import Backoff
 from paceline.client.cache import Cache, Handler, is_later
-from paceline.client.interface import Change, Cluster, Collection, Happened, Select
-from paceline.effects import Chance
+from paceline.client.interface import Change, Cluster, Collection, Select, WatchEvent
+from paceline.effects import Random
 from paceline.errors import Expired, PacelineError
 
 log = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ class Informer:
         collection: Collection,
         *,
         select: Select | None = None,
-        chance: Chance,
+        chance: Random,
         on_change: Handler | None = None,
     ) -> None:
         self.cache = Cache()
@@ -122,7 +122,7 @@ class Informer:
             async for event in events:
                 self._take_in(event)
 
-    def _take_in(self, event: Happened) -> None:
+    def _take_in(self, event: WatchEvent) -> None:
         obj = event.object
         if event.change is Change.DELETED:
             self._lose(obj)

@@ -69,7 +69,7 @@ class Change(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Happened:
+class WatchEvent:
     """One event of a watch."""
 
     change: Change
@@ -108,7 +108,7 @@ class Cluster(Protocol):
 
     def watch(
         self, where: Collection, select: Select, *, since: str, timeout_seconds: int | None = None
-    ) -> AsyncGenerator[Happened, None]:
+    ) -> AsyncGenerator[WatchEvent, None]:
         """Follow what happens after a revision until the server ends the stream; Expired when it is too old.
 
         Bookmarks are told too. Whoever stops early closes the generator (`contextlib.aclosing`), which hangs up.

@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from paceline.client.rest_config import Access, Read, choose, located, parse_json, read_file, unreadable
-from paceline.errors import Unavailable
+from paceline.errors import HostError
 
 _POD_FILES = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _TOKEN = _POD_FILES / "token"
@@ -31,7 +31,7 @@ def discover(environ: Mapping[str, str], home: Path, read: Read, *, context: str
     if environ.get("KUBERNETES_SERVICE_HOST") and not context:
         return in_cluster(environ, read)
     where = environ.get("KUBECONFIG") or home / ".kube" / "config"
-    raise Unavailable(f"no cluster is known: there is no {where}; set KUBECONFIG to a kubeconfig file")
+    raise HostError(f"no cluster is known: there is no {where}; set KUBECONFIG to a kubeconfig file")
 
 
 def merge(configs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def _parse_yaml(path: Path, data: bytes) -> dict[str, Any]:
     try:
         config = yaml.safe_load(data)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise Unavailable(f"{path} is neither JSON nor YAML: {error}") from error
+        raise HostError(f"{path} is neither JSON nor YAML: {error}") from error
     if not isinstance(config, dict):
-        raise Unavailable(f"{path} holds no mapping; is it a kubeconfig?")
+        raise HostError(f"{path} holds no mapping; is it a kubeconfig?")
     return config

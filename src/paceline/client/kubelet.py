@@ -8,20 +8,20 @@ from urllib.parse import quote
 
 from paceline.apimachinery.meta import Object, name_of
 from paceline.client.http.cluster import HttpTransport
-from paceline.client.http.http1 import Broken, Place
-from paceline.client.http.reverse_proxy import Passing, Receive, Send, join, kept, pass_on
-from paceline.client.http.transport import Unreached
+from paceline.client.http.http1 import Address, Broken
+from paceline.client.http.reverse_proxy import ProxyRequest, Receive, Send, join, kept, pass_on
+from paceline.client.http.transport import Unreachable
 from paceline.client.requests import Request, stream
 from paceline.client.responses import read_object
 from paceline.client.rest_config import Access
-from paceline.effects import Chance
-from paceline.errors import Busy, Malformed
+from paceline.effects import Random
+from paceline.errors import BadRequest, ServiceUnavailable
 
 
 class AgentSocket:
     """Reaches the node agent of this machine."""
 
-    def __init__(self, path: Path, chance: Chance) -> None:
+    def __init__(self, path: Path, chance: Random) -> None:
         self._path = path
         self._transport = HttpTransport(Access(server="http://node-agent"), chance, socket=path)
 
@@ -35,14 +35,14 @@ class AgentSocket:
             async with aclosing(self._transport.stream(request)) as chunks:
                 async for chunk in chunks:
                     yield chunk
-        except Unreached as error:
+        except Unreachable as error:
             raise self._absent(error) from error
 
     async def pass_on(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         """Pass a request on, or a WebSocket that has arrived, to the path that the scope names."""
         query = scope["query_string"].decode("latin-1")
         headers = ((name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"])
-        passing = Passing(
+        passing = ProxyRequest(
             method=scope.get("method", "GET"),
             target=scope["raw_path"].decode("ascii") + ("?" if query else "") + query,
             headers=kept(headers),
@@ -50,21 +50,25 @@ class AgentSocket:
         )
         relay = join if scope["type"] == "websocket" else pass_on
         try:
-            await relay(Place(socket=self._path), passing, receive, send)
-        except Unreached as error:
+            await relay(Address(socket=self._path), passing, receive, send)
+        except Unreachable as error:
             raise self._absent(error) from error
 
     async def stats(self) -> Object:
         """Read what the node and its pods use."""
         try:
             return read_object(await self._transport.send(Request(method="GET", path="/stats/summary")))
-        except Unreached as error:
+        except Unreachable as error:
             raise self._absent(error) from error
 
-    def _absent(self, error: Unreached) -> Busy:
+    def _absent(self, error: Unreachable) -> ServiceUnavailable:
         if isinstance(error.__cause__, Broken):
-            return Busy("the node agent broke off its answer; if it does so again, the cluster's log says why")
-        return Busy(f"the node agent is not running: nothing answers on {self._path}; `paceline up` starts it")
+            return ServiceUnavailable(
+                "the node agent broke off its answer; if it does so again, the cluster's log says why"
+            )
+        return ServiceUnavailable(
+            f"the node agent is not running: nothing answers on {self._path}; `paceline up` starts it"
+        )
 
     async def close(self) -> None:
         """Hang up all connections."""
@@ -76,5 +80,5 @@ def _only_container(pod: Object) -> str:
     names = [str(container.get("name")) for container in containers]
     if len(names) != 1:
         choices = ", ".join(names) or "none"
-        raise Malformed(f"pod {name_of(pod)} has several containers; name one of: {choices}")
+        raise BadRequest(f"pod {name_of(pod)} has several containers; name one of: {choices}")
     return names[0]

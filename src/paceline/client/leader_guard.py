@@ -5,10 +5,10 @@ from contextlib import aclosing
 
 from paceline.client.http.transport import Transport
 from paceline.client.requests import Request, Response
-from paceline.errors import Busy
+from paceline.errors import ServiceUnavailable
 
 
-class Fence:
+class LeaderGuard:
     """A transport that asks before every write; the last thing a request passes before it goes out."""
 
     def __init__(self, transport: Transport, may_write: Callable[[], bool]) -> None:
@@ -18,7 +18,7 @@ class Fence:
     async def send(self, request: Request) -> Response:
         """Carry a request, unless it writes and may not."""
         if not request.is_safe and not self._may_write():
-            raise Busy("another controller leads now; this one writes nothing more")
+            raise ServiceUnavailable("another controller leads now; this one writes nothing more")
         return await self._transport.send(request)
 
     async def stream(self, request: Request) -> AsyncGenerator[bytes, None]:

@@ -11,7 +11,7 @@ import orjson
 
 from paceline.apimachinery.meta import Object, name_of, namespace_of
 from paceline.client.interface import Collection, PatchType, Select
-from paceline.errors import Malformed
+from paceline.errors import BadRequest
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -173,14 +173,14 @@ def _selection(select: Select) -> Pairs:
 def _object_path(where: Collection, namespace: str, name: str, subresource: str = "") -> str:
     _need_namespace(where, namespace, name)
     if not name:
-        raise Malformed(f"one of the {where.plural} is meant, but metadata.name is empty; name it")
+        raise BadRequest(f"one of the {where.plural} is meant, but metadata.name is empty; name it")
     return where.path(_quoted(namespace), _quoted(name), subresource)
 
 
 def _need_namespace(where: Collection, namespace: str, name: str) -> None:
     if where.namespaced and not namespace:
         said = f"{where.plural} {name!r}: metadata.namespace is empty; these live in a namespace"
-        raise Malformed(said)
+        raise BadRequest(said)
 
 
 def _quoted(part: str) -> str:

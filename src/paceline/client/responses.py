@@ -9,52 +9,52 @@ from typing import Any, TypeVar
 import orjson
 
 from paceline.apimachinery.meta import Object, ties_of
-from paceline.client.interface import Change, Happened, Page
+from paceline.client.interface import Change, Page, WatchEvent
 from paceline.client.requests import Response
 from paceline.errors import (
     BY_REASON,
-    Busy,
+    BadRequest,
     Conflict,
     Expired,
     Fault,
     Forbidden,
+    HostError,
     Invalid,
-    Malformed,
-    Missing,
-    NotOffered,
+    MethodNotAllowed,
+    NotFound,
     PacelineError,
+    ServiceUnavailable,
     TooLarge,
-    Unavailable,
-    Unknown,
-    Unreadable,
+    Unauthorized,
+    UnsupportedMediaType,
 )
 
-Told = TypeVar("Told", Page, Happened)
+Told = TypeVar("Told", Page, WatchEvent)
 
 # Reasons that other servers give and ours has no word of its own for.
 _ALSO_BY_REASON: dict[str, type[PacelineError]] = {
     "Gone": Expired,
-    "NotAcceptable": Unreadable,
-    "ServerTimeout": Busy,
-    "Timeout": Busy,
-    "TooManyRequests": Busy,
+    "NotAcceptable": UnsupportedMediaType,
+    "ServerTimeout": ServiceUnavailable,
+    "Timeout": ServiceUnavailable,
+    "TooManyRequests": ServiceUnavailable,
 }
 
 _BY_CODE: dict[int, type[PacelineError]] = {
-    401: Unknown,
+    401: Unauthorized,
     403: Forbidden,
-    404: Missing,
-    405: NotOffered,
-    406: Unreadable,
+    404: NotFound,
+    405: MethodNotAllowed,
+    406: UnsupportedMediaType,
     409: Conflict,
     410: Expired,
     413: TooLarge,
-    415: Unreadable,
-    429: Busy,
-    501: NotOffered,
-    502: Busy,
-    503: Busy,
-    504: Busy,
+    415: UnsupportedMediaType,
+    429: ServiceUnavailable,
+    501: MethodNotAllowed,
+    502: ServiceUnavailable,
+    503: ServiceUnavailable,
+    504: ServiceUnavailable,
 }
 
 _SHOWN_CHARS = 300
@@ -83,18 +83,18 @@ def read_page(response: Response) -> Page:
     )
 
 
-def read_event(line: bytes) -> Happened:
+def read_event(line: bytes) -> WatchEvent:
     """Give one event of a watch; an ERROR event is raised as the error it carries."""
     event = _mapping(line)
     kind, obj = event.get("type"), event.get("object")
     if kind == "ERROR":
         raise error_of_status(obj if isinstance(obj, dict) else {}, 500)
     if not isinstance(kind, str) or kind not in Change.__members__ or not isinstance(obj, dict):
-        raise Unavailable(f"the server sent a watch event that is none: {_shown(line)}")
-    return Happened(change=Change(kind), object=obj)
+        raise HostError(f"the server sent a watch event that is none: {_shown(line)}")
+    return WatchEvent(change=Change(kind), object=obj)
 
 
-def only_ties(read: Told) -> Told:
+def metadata_only(read: Told) -> Told:
     """Leave out all but which objects they are, whom they belong to, and what holds them."""
     if isinstance(read, Page):
         return replace(read, items=tuple(ties_of(each) for each in read.items))
@@ -150,9 +150,9 @@ def error_of_status(status: Mapping[str, Any], code: int) -> PacelineError:
     message = str(status.get("message") or f"the server answered {code} {reason}".rstrip())
     if reason == Invalid.reason or (code == Invalid.code and not reason):
         return _invalid(status, message)
-    if code == Unavailable.code and not reason:
+    if code == HostError.code and not reason:
         # A kube-apiserver passes trouble of its database on like this; it goes away by itself.
-        return Busy(message)
+        return ServiceUnavailable(message)
     kind = BY_REASON.get(reason) or _ALSO_BY_REASON.get(reason) or _by_code(code)
     return kind(message)
 
@@ -160,7 +160,7 @@ def error_of_status(status: Mapping[str, Any], code: int) -> PacelineError:
 def _by_code(code: int) -> type[PacelineError]:
     known = _BY_CODE.get(code)
     if known is None:
-        return Unavailable if code >= 500 else Malformed
+        return HostError if code >= 500 else BadRequest
     return known
 
 
@@ -196,9 +196,9 @@ def _mapping(body: bytes) -> Object:
         decoded = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         said = f"the server's answer is not JSON ({error}): {_shown(body)}"
-        raise Unavailable(said) from error
+        raise HostError(said) from error
     if not isinstance(decoded, dict):
-        raise Unavailable(f"the server's answer is not an object: {_shown(body)}")
+        raise HostError(f"the server's answer is not an object: {_shown(body)}")
     return decoded
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from paceline.apimachinery.meta import Object
 from paceline.client import requests, responses
 from paceline.client.http.transport import Transport
-from paceline.client.interface import Collection, Happened, Page, PatchType, Select
+from paceline.client.interface import Collection, Page, PatchType, Select, WatchEvent
 from paceline.client.requests import Request, Response
 from paceline.errors import Expired
 
@@ -55,11 +55,11 @@ class Verbs:
         request = requests.page(where, select, limit=limit, after=after)
         page = responses.read_page(await self._send(request))
         # Page by page: all of them together in full would be what was not wanted.
-        return responses.only_ties(page) if select.only_ties else page
+        return responses.metadata_only(page) if select.only_ties else page
 
     async def watch(
         self, where: Collection, select: Select, *, since: str, timeout_seconds: int | None = None
-    ) -> AsyncGenerator[Happened, None]:
+    ) -> AsyncGenerator[WatchEvent, None]:
         """Follow what happens after a revision until the server ends the stream."""
         request = requests.watch(where, select, since=since, timeout_seconds=timeout_seconds)
         lines = responses.Lines()
@@ -67,7 +67,7 @@ class Verbs:
             async for chunk in chunks:
                 for line in lines.feed(chunk):
                     event = responses.read_event(line)
-                    yield responses.only_ties(event) if select.only_ties else event
+                    yield responses.metadata_only(event) if select.only_ties else event
 
     async def create(self, where: Collection, obj: Object, *, author: str = "") -> Object:
         """Store a new object; Exists when the name is taken, Invalid when it breaks rules."""

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from paceline.apimachinery.field_errors import nearest
-from paceline.errors import Unavailable
+from paceline.errors import HostError
 
 Read = Callable[[Path], bytes]
 
@@ -60,16 +60,16 @@ def parse_json(data: bytes) -> dict[str, Any] | None:
 
 
 def read_file(path: Path, read: Read) -> bytes:
-    """Read a file that a person has named; Unavailable says which one cannot be read."""
+    """Read a file that a person has named; HostError says which one cannot be read."""
     try:
         return read(path)
     except OSError as error:
         raise unreadable(path, error) from error
 
 
-def unreadable(path: Path, error: OSError) -> Unavailable:
+def unreadable(path: Path, error: OSError) -> HostError:
     """Say that a file cannot be read, and why."""
-    return Unavailable(f"cannot read {path}: {error.strerror or error}; is the path right?")
+    return HostError(f"cannot read {path}: {error.strerror or error}; is the path right?")
 
 
 def located(config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def choose(config: Mapping[str, Any], read: Read, *, context: str = "") -> Acces
     wanted = context or str(config.get("current-context") or "")
     if not wanted:
         known = _names(config, "contexts")
-        raise Unavailable(f"the kubeconfig has no current-context; name one of these with --context: {known}")
+        raise HostError(f"the kubeconfig has no current-context; name one of these with --context: {known}")
     chosen = _find(config, "contexts", wanted)
     cluster = _find(config, "clusters", str(chosen.get("cluster") or ""))
     # A context may name no user: some clusters let everybody in.
@@ -96,16 +96,16 @@ def choose(config: Mapping[str, Any], read: Read, *, context: str = "") -> Acces
 
 def _access(cluster: Mapping[str, Any], user: Mapping[str, Any], read: Read, *, namespace: str) -> Access:
     if cluster.get("proxy-url"):
-        raise Unavailable("the kubeconfig asks for a proxy-url, which is not supported yet")
+        raise HostError("the kubeconfig asks for a proxy-url, which is not supported yet")
     for name, instead in _LATER.items():
         # kubectl, too, prefers a token that is spelled out.
         if user.get(name) and not user.get("token"):
             said = f"the kubeconfig's user has `{name}`, which is not supported yet; {instead}"
-            raise Unavailable(said)
+            raise HostError(said)
     server = str(cluster.get("server") or "")
     if not server.startswith(("https://", "http://")):
         said = f"the kubeconfig's server is {server!r}; a URL such as https://10.0.0.1:6443 is needed"
-        raise Unavailable(said)
+        raise HostError(said)
     return Access(
         server=server.rstrip("/"),
         ca=_data(cluster, "certificate-authority", read),
@@ -125,7 +125,7 @@ def _data(entry: Mapping[str, Any], name: str, read: Read) -> bytes:
         try:
             return base64.b64decode(inline, validate=True)
         except (binascii.Error, TypeError, ValueError) as error:
-            raise Unavailable(f"the kubeconfig's {name}-data is not base64: {error}") from error
+            raise HostError(f"the kubeconfig's {name}-data is not base64: {error}") from error
     path = entry.get(name)
     return read_file(Path(path), read) if path else b""
 
@@ -144,7 +144,7 @@ def _find(config: Mapping[str, Any], part: str, name: str) -> Mapping[str, Any]:
     known = [str(entry.get("name")) for entry in _entries(config, part)]
     meant = nearest(name, known)
     hint = f"did you mean {meant!r}? It has: " if meant else "it has: "
-    raise Unavailable(f"the kubeconfig has no {part.removesuffix('s')} named {name!r}; {hint}{_names(config, part)}")
+    raise HostError(f"the kubeconfig has no {part.removesuffix('s')} named {name!r}; {hint}{_names(config, part)}")
 
 
 def _names(config: Mapping[str, Any], part: str) -> str:
@@ -154,5 +154,5 @@ def _names(config: Mapping[str, Any], part: str) -> str:
 def _entries(config: Mapping[str, Any], part: str) -> list[dict[str, Any]]:
     entries = config.get(part) or []
     if not isinstance(entries, list):
-        raise Unavailable(f"the kubeconfig's `{part}` is not a list; is it a kubeconfig?")
+        raise HostError(f"the kubeconfig's `{part}` is not a list; is it a kubeconfig?")
     return [entry for entry in entries if isinstance(entry, dict)]

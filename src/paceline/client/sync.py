@@ -14,8 +14,8 @@ from weakref import WeakSet
 from paceline.apimachinery.meta import Object
 from paceline.client import requests, responses
 from paceline.client.http.tls import tls_context
-from paceline.client.http.transport import Unreached, reaching
-from paceline.client.interface import Collection, Happened, Page, PatchType, Select
+from paceline.client.http.transport import Unreachable, translate_errors
+from paceline.client.interface import Collection, Page, PatchType, Select, WatchEvent
 from paceline.client.requests import Request, Response
 from paceline.client.rest_config import Access
 from paceline.errors import Expired
@@ -63,7 +63,7 @@ class DirectCluster:
             self._kept = None
 
     def hang_up(self) -> None:
-        """Cut every connection, from any thread and for good: whoever waits for an answer gets Unreached."""
+        """Cut every connection, from any thread and for good: whoever waits for an answer gets Unreachable."""
         self._is_cut = True
         for each in tuple(self._sockets):
             with suppress(OSError):
@@ -92,7 +92,7 @@ class DirectCluster:
         """Read one page of a list; Expired when the list it continues is no longer kept."""
         request = requests.page(where, select, limit=limit, after=after)
         page = responses.read_page(self.send(request))
-        return responses.only_ties(page) if select.only_ties else page
+        return responses.metadata_only(page) if select.only_ties else page
 
     def create(self, where: Collection, obj: Object) -> Object:
         """Store a new object; Exists when the name is taken, Invalid when it breaks rules."""
@@ -125,14 +125,14 @@ class DirectCluster:
 
     def watch(
         self, where: Collection, select: Select, *, since: str, timeout_seconds: int | None = None
-    ) -> Generator[Happened, None, None]:
+    ) -> Generator[WatchEvent, None, None]:
         """Follow what happens after a revision until the server ends the stream; closing it hangs up."""
         request = requests.watch(where, select, since=since, timeout_seconds=timeout_seconds)
         lines = responses.Lines()
         for chunk in self._chunks(request):
             for line in lines.feed(chunk):
                 event = responses.read_event(line)
-                yield responses.only_ties(event) if select.only_ties else event
+                yield responses.metadata_only(event) if select.only_ties else event
 
     def stream(self, path: str, query: Mapping[str, str]) -> Generator[bytes, None, None]:
         """Read a path as it grows (logs); closing it hangs up."""
@@ -143,7 +143,7 @@ class DirectCluster:
         connection, is_fresh = self._connection()
         try:
             response = self._exchange(connection, request)
-        except Unreached:
+        except Unreachable:
             # A kept connection may have been closed meanwhile; reading again is safe, writing is not.
             self.close()
             if is_fresh or not request.is_safe:
@@ -220,10 +220,10 @@ class DirectCluster:
             self._sockets.add(connection.sock)
         # After the socket was noted: `hang_up` in another thread has cut it, or is seen here.
         if self._is_cut:
-            raise Unreached(f"{self._access.server}: this side has hung up")
+            raise Unreachable(f"{self._access.server}: this side has hung up")
 
     def _reaching(self) -> AbstractContextManager[None]:
-        return reaching(self._access.server, http.client.HTTPException)
+        return translate_errors(self._access.server, http.client.HTTPException)
 
 
 class _NamedConnection(http.client.HTTPSConnection):

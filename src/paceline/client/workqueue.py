@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
 from paceline.client.backoff import Backoff
-from paceline.effects import Chance
+from paceline.effects import Random
 from paceline.errors import Conflict, PacelineError
 
 log = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ class WorkQueue(Generic[K]):
     Nothing in it can grow beyond the number of keys, so it needs no other bound.
     """
 
-    def __init__(self, chance: Chance) -> None:
+    def __init__(self, chance: Random) -> None:
         self._chance = chance
         # Those that are urgent first, each kind in the order in which they came.
         self._ready: asyncio.PriorityQueue[tuple[bool, int, K]] = asyncio.PriorityQueue()

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 
-from paceline.errors import Unavailable
+from paceline.errors import HostError
 from paceline.host.lockfile import READY, holder
 from paceline.settings import Settings
 
@@ -22,7 +22,7 @@ MOST_SILENT_ENDS = 3
 
 
 async def keep_agent(settings: Settings, is_ready: asyncio.Event, *, open_files: int | None = None) -> None:
-    """Run the node agent as a process of its own, and again when it ends; Unavailable when it never gets ready."""
+    """Run the node agent as a process of its own, and again when it ends; HostError when it never gets ready."""
     silent_ends = 0
     while True:
         await _old_one_gone(settings)
@@ -30,7 +30,7 @@ async def keep_agent(settings: Settings, is_ready: asyncio.Event, *, open_files:
         if not is_ready.is_set():
             silent_ends += 1
             if said or silent_ends == MOST_SILENT_ENDS:
-                raise Unavailable(said or f"the node agent ends before it is ready; {settings.log} may say why")
+                raise HostError(said or f"the node agent ends before it is ready; {settings.log} may say why")
         log.warning("the node agent ended and is started again")
         await asyncio.sleep(PAUSE_SECONDS)
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from paceline.cluster.daemon import running_pid
 from paceline.effects import Clock
-from paceline.errors import Unavailable
-from paceline.host.lockfile import hold
+from paceline.errors import HostError
+from paceline.host.lockfile import lock_file
 from paceline.settings import Settings
 from paceline.store.backend import Damaged
 from paceline.store.backup import Contents, beside, check, copy_out, fill, last_revision, prepare, salvage
@@ -56,14 +56,14 @@ def restore(settings: Settings, source: Path, clock: Clock) -> Restored:
     """Put a backup in place of the store; whoever watched before has to list again."""
     source = source.absolute()
     if not source.is_file() or not source.stat().st_size:
-        raise Unavailable(f"{source} is not there or empty; name a file that `paceline backup` has written")
+        raise HostError(f"{source} is not there or empty; name a file that `paceline backup` has written")
     with _alone(settings), beside(settings.store) as copy:
         revision = max(last_revision(source), last_revision(settings.store), read_mark(settings.mark).revision) + LEAP
         _copy(source, copy)
         try:
             contents = prepare(copy, revision)
         except Damaged as error:
-            raise Unavailable(str(error).replace(str(copy), str(source)).partition(";")[0]) from error
+            raise HostError(str(error).replace(str(copy), str(source)).partition(";")[0]) from error
         return Restored(contents=contents, aside=_exchange(settings, copy, clock))
 
 
@@ -81,7 +81,7 @@ def accept_loss(settings: Settings, clock: Clock) -> Accepted | None:
                     pass
         except Damaged:
             return _save(settings, marked, clock)
-        except Unavailable:
+        except HostError:
             return _leap(settings, marked)
     return None
 
@@ -111,7 +111,7 @@ def _save(settings: Settings, marked: int, clock: Clock) -> Accepted:
                 _copy(found, _part(copy, part))
         saved = salvage(copy)
         if not saved.records:
-            raise Unavailable(f"{settings.store}: nothing in it can be read; {RESTORE}, or move it away and try again")
+            raise HostError(f"{settings.store}: nothing in it can be read; {RESTORE}, or move it away and try again")
         last = max(marked, *(record.revision for record in saved.records))
         fill(new, saved.records, last + LEAP)
         aside = _exchange(settings, new, clock)
@@ -171,14 +171,14 @@ def _part(path: Path, ending: str) -> Path:
 
 @contextmanager
 def _alone(settings: Settings) -> Iterator[None]:
-    """Keep every other process from the store; Unavailable while a cluster runs on it."""
+    """Keep every other process from the store; HostError while a cluster runs on it."""
     if pid := running_pid(settings):
         there = f"a cluster runs in {settings.home} (pid {pid})"
-        raise Unavailable(f"{there}; stop it with `paceline down`, then try again")
+        raise HostError(f"{there}; stop it with `paceline down`, then try again")
     try:
         settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
         settings.store.parent.mkdir(exist_ok=True, mode=0o700)
     except OSError as error:
-        raise Unavailable(f"{settings.store.parent} cannot be written: {error.strerror}") from error
-    with hold(settings.lock):
+        raise HostError(f"{settings.store.parent} cannot be written: {error.strerror}") from error
+    with lock_file(settings.lock):
         yield

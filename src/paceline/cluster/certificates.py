@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from paceline.effects import World
+from paceline.effects import Effects
 from paceline.host.effects import real_world
 from paceline.node.network.network import API_NAMES
 from paceline.settings import LOOPBACK
@@ -30,7 +30,7 @@ def main() -> int:
     return 0
 
 
-def make_certificates(world: World, folder: Path) -> None:
+def make_certificates(world: Effects, folder: Path) -> None:
     """Make an authority, and a certificate for this machine; the authority's key is kept nowhere."""
     root_key = ec.generate_private_key(ec.SECP256R1())
     root_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "paceline authority")])

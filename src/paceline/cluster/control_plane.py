@@ -13,7 +13,7 @@ from zlib import crc32
 
 import uvloop
 
-from paceline.apiserver.activity import Visits
+from paceline.apiserver.activity import ActivityTracker
 from paceline.apiserver.app import Nodes, Server, make_app
 from paceline.apiserver.auth.authentication import Gate
 from paceline.apiserver.auth.service_account_tokens import AccountTokens
@@ -24,18 +24,18 @@ from paceline.cluster.agent_supervisor import keep_agent
 from paceline.cluster.crd_install import define_kinds, live_kinds
 from paceline.cluster.daemon import last_port
 from paceline.cluster.pki import Keys, prepare_keys
-from paceline.cluster.signals import until_told
+from paceline.cluster.signals import run_until_signalled
 from paceline.cluster.supervisor_keeper import Supervisor, keep_supervisor
-from paceline.cluster.wiring import Machine, make_basics, start_controllers, tell_of_api
+from paceline.cluster.wiring import Machine, create_default_objects, publish_api_endpoints, start_controllers
 from paceline.controllers.job.reconciler import PORTS
-from paceline.effects import World
-from paceline.errors import Unavailable
+from paceline.effects import Effects
+from paceline.errors import HostError
 from paceline.host.asgi_server import listening_ports, loopback_socket, pods_sockets, serve, unix_socket
 from paceline.host.cluster_clock import ClockKeeper, open_clock
 from paceline.host.connection_limits import Front
 from paceline.host.effects import GC_THRESHOLD, OneThread, give_back, real_world, trim_memory
 from paceline.host.home_protection import be_spared_by_oom, close_home
-from paceline.host.lockfile import hold, say_ready
+from paceline.host.lockfile import lock_file, mark_ready
 from paceline.host.network.pod_bridge import Choice, bridge_name, close, prepare
 from paceline.host.open_files import raise_open_files
 from paceline.node.network.network import API_NAMES
@@ -59,7 +59,7 @@ def run_control(settings: Settings, ready: Callable[[], None], supervisor: Super
     world = real_world()
     close_home(settings)
     be_spared_by_oom()
-    with hold(settings.lock):
+    with lock_file(settings.lock):
         uvloop.run(_run(settings, run_cluster(settings, world, ready, open_files=open_files), supervisor))
 
 
@@ -72,22 +72,22 @@ async def _run(settings: Settings, cluster: Coroutine[Any, Any, None], superviso
                 group.create_task(keep_supervisor(settings, supervisor, told))
             await cluster
 
-    await until_told(work(), told)
+    await run_until_signalled(work(), told)
 
 
-def _continued(settings: Settings, world: World) -> tuple[World, ClockKeeper]:
+def _continued(settings: Settings, world: Effects) -> tuple[Effects, ClockKeeper]:
     """Return the world with the cluster's clock, on record before the node agent looks for it."""
     clock = open_clock(settings.clock, world)
     keeper = ClockKeeper(path=settings.clock, clock=clock, world=world, blocking=OneThread("clock"))
     try:
         keeper.record()
     except OSError as error:
-        raise Unavailable(f"{settings.clock} cannot be written: {error.strerror}") from error
+        raise HostError(f"{settings.clock} cannot be written: {error.strerror}") from error
     return replace(world, clock=clock), keeper
 
 
 async def run_cluster(
-    settings: Settings, world: World, ready: Callable[[], None], *, open_files: int | None = None
+    settings: Settings, world: Effects, ready: Callable[[], None], *, open_files: int | None = None
 ) -> None:
     """Open the store, serve the API, run the controllers and the agent, all until cancelled."""
     world, clock_keeper = _continued(settings, world)
@@ -98,7 +98,7 @@ async def run_cluster(
     store = Store(marked, OneThread("store"))
     await store.open()
     nodes = AgentSocket(settings.agent_socket, world.chance)
-    visits = Visits(world.clock)
+    visits = ActivityTracker(world.clock)
     try:
         server = replace(_server(keys, store, world, nodes=nodes, port=port), visits=visits)
         app = make_app(server)
@@ -111,7 +111,7 @@ async def run_cluster(
             group.create_task(serve(app, sock, tls=(keys.certificate, keys.key), started=started, front=front))
             await started.wait()
             await _open_to_agent(group, app, settings)
-            await make_basics(cluster)
+            await create_default_objects(cluster)
             async with asyncio.TaskGroup() as controllers:
                 volumes = PurePosixPath(settings.volumes)
                 # On a thread of its own, which goes into other networks for a moment.
@@ -119,7 +119,7 @@ async def run_cluster(
                 await _open_to_pods(
                     controllers, functools.partial(serve, app, front=front), settings, (choice, port), keys=keys
                 )
-                await tell_of_api(cluster, choice.gateway, port)
+                await publish_api_endpoints(cluster, choice.gateway, port)
                 machine = replace(_machine(settings, keys), shares_network=choice.subnet is None, visits=visits)
                 # First, for it takes longest, and in a process of its own.
                 agent_is_ready = asyncio.Event()
@@ -128,7 +128,7 @@ async def run_cluster(
                 await start_controllers(controllers, cluster, world, volumes=volumes, machine=machine)
                 await agent_is_ready.wait()
                 give_back()
-                say_ready(settings.lock)
+                mark_ready(settings.lock)
                 ready()
     finally:
         await nodes.close()
@@ -167,7 +167,7 @@ def api_ports(settings: Settings) -> Iterator[int]:
     yield from (*API_PORTS[begin:], *API_PORTS[:begin])
 
 
-def _server(keys: Keys, store: Store, world: World, *, nodes: Nodes, port: int) -> Server:
+def _server(keys: Keys, store: Store, world: Effects, *, nodes: Nodes, port: int) -> Server:
     kinds = live_kinds(store)
     tokens = AccountTokens(key=keys.signing, store=store, scheme=lambda: kinds.scheme, clock=world.clock)
     # Whoever comes by another name was led here by a page that should not know of this server.
@@ -218,10 +218,10 @@ def _machine(settings: Settings, keys: Keys) -> Machine:
     )
 
 
-def _prepare(settings: Settings, world: World, port: int) -> Keys:
-    """Make the files that must be there before the first request; Unavailable says which one cannot be made."""
+def _prepare(settings: Settings, world: Effects, port: int) -> Keys:
+    """Make the files that must be there before the first request; HostError says which one cannot be made."""
     try:
         world.files.make_folder(settings.store.parent)
         return prepare_keys(settings, world, port)
     except OSError as error:
-        raise Unavailable(f"{error.filename or settings.home} cannot be written: {error.strerror}") from error
+        raise HostError(f"{error.filename or settings.home} cannot be written: {error.strerror}") from error

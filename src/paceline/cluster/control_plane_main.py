@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 from paceline.cluster.control_plane import run_control
-from paceline.cluster.daemon import recall
-from paceline.cluster.logs import known, leaves, say_to_stderr
+from paceline.cluster.daemon import load_last_settings
+from paceline.cluster.logs import configure_logging, known, leaves
 from paceline.cluster.supervisor import FINAL, FOREGROUND
 from paceline.cluster.supervisor_keeper import Supervisor
 from paceline.errors import Invalid, PacelineError
@@ -23,8 +23,8 @@ log = logging.getLogger(__name__)
 
 def main() -> int:
     """Run until told to stop; a known error is one line, a bug is a traceback in the log."""
-    settings = recall(Path(sys.argv[1]))
-    say_to_stderr("control", settings.log)
+    settings = load_last_settings(Path(sys.argv[1]))
+    configure_logging("control", settings.log)
     fd, supervisor = None, None
     if len(sys.argv) > 2:
         fd = int(sys.argv[2])

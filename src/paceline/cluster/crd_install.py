@@ -11,7 +11,7 @@ from paceline.apimachinery.scheme import Scheme
 from paceline.apiserver.crd.registry import LiveKinds
 from paceline.apiserver.crd.schema_cache import Schemas
 from paceline.client.interface import CRDS, Cluster
-from paceline.errors import Missing
+from paceline.errors import NotFound
 from paceline.kinds import registry
 from paceline.store.store import Store
 
@@ -74,7 +74,7 @@ async def define_kinds(cluster: Cluster) -> None:
 async def _find(cluster: Cluster, name: str) -> Object | None:
     try:
         return await cluster.get(CRDS, "", name)
-    except Missing:
+    except NotFound:
         return None
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from paceline.cluster.logs import open_log
-from paceline.errors import Unavailable
+from paceline.errors import HostError
 from paceline.host.home_protection import close_home
 from paceline.host.lockfile import READY, holder, is_ready
 from paceline.settings import LOOPBACK, Settings
@@ -36,7 +36,7 @@ def running_pid(settings: Settings) -> int | None:
 
 
 def start_in_background(settings: Settings) -> None:
-    """Start the cluster and return once it is ready; Unavailable says why it is not."""
+    """Start the cluster and return once it is ready; HostError says why it is not."""
     remember(settings)
     with _in_home(settings):
         log = open_log(settings.log)
@@ -50,15 +50,15 @@ def start_in_background(settings: Settings) -> None:
         # Somebody else was a little quicker.
         wait_ready(settings)
         return
-    raise Unavailable(said or f"the cluster did not start: {_last_words(settings)}; all it said is in {settings.log}")
+    raise HostError(said or f"the cluster did not start: {_last_words(settings)}; all it said is in {settings.log}")
 
 
 def wait_ready(settings: Settings, seconds: float = START_SECONDS) -> None:
-    """Wait until a cluster that somebody has started is ready; Unavailable when it ends or takes too long."""
+    """Wait until a cluster that somebody has started is ready; HostError when it ends or takes too long."""
     deadline = time.monotonic() + seconds
     while not is_ready(settings.lock):
         if not is_running(settings) or time.monotonic() > deadline:
-            raise Unavailable(f"the cluster did not start: {_last_words(settings)}; all it said is in {settings.log}")
+            raise HostError(f"the cluster did not start: {_last_words(settings)}; all it said is in {settings.log}")
         time.sleep(LOOK_SECONDS)
 
 
@@ -105,7 +105,7 @@ def remember(settings: Settings) -> None:
         beside.replace(settings.started_with)
 
 
-def recall(home: Path) -> Settings:
+def load_last_settings(home: Path) -> Settings:
     """Read the choices of the last start; a folder that was never started gives the shipped ones."""
     settings = Settings(home=home)
     try:
@@ -175,7 +175,7 @@ def _in_home(settings: Settings) -> Iterator[None]:
         yield
     except OSError as error:
         hint = "PACELINE_HOME chooses another folder"
-        raise Unavailable(f"cannot write in {settings.home}: {error.strerror}; {hint}") from error
+        raise HostError(f"cannot write in {settings.home}: {error.strerror}; {hint}") from error
 
 
 def _last_words(settings: Settings) -> str:

@@ -17,17 +17,17 @@ from paceline.client.http.cluster import Bearer, HttpTransport
 from paceline.client.http.transport import Transport
 from paceline.client.interface import NAMESPACES, Cluster
 from paceline.client.kubeconfig import discover, load, token_in_cluster
-from paceline.client.leader_guard import Fence
+from paceline.client.leader_guard import LeaderGuard
 from paceline.client.requests import Request
 from paceline.client.rest import Verbs
 from paceline.client.rest_config import Access, Read
 from paceline.cluster.crd_install import define_kinds, own_kinds
 from paceline.cluster.rbac import lease_rights, missing_rights, rights, who_am_i
-from paceline.cluster.signals import until_told
+from paceline.cluster.signals import run_until_signalled
 from paceline.cluster.wiring import Machine, own_controllers, start
 from paceline.controllers.leader_election import Leader
-from paceline.effects import Clock, World
-from paceline.errors import Exists, Forbidden, Missing, Unavailable
+from paceline.effects import Clock, Effects
+from paceline.errors import AlreadyExists, Forbidden, HostError, NotFound
 from paceline.host.cluster_clock import start_clock
 from paceline.host.effects import real_world
 
@@ -75,16 +75,16 @@ def find_access(kubeconfig: str, context: str, environ: Mapping[str, str]) -> Ac
 
 def run_controller(choice: Choice, say: Say) -> None:
     """Look after the cluster until a signal says stop; `say` is told what a person should know."""
-    uvloop.run(until_told(_connected(choice, real_world(), say)))
+    uvloop.run(run_until_signalled(_connected(choice, real_world(), say)))
 
 
-async def _connected(choice: Choice, world: World, say: Say) -> None:
+async def _connected(choice: Choice, world: Effects, say: Say) -> None:
     bearer = pod_token(world.clock, Path.read_bytes) if choice.access.is_of_pod else None
     transport = HttpTransport(choice.access, world.chance, bearer=bearer)
     try:
         say(await check(Verbs(transport), choice))
         clock = start_clock(world.clock, await _server_date(transport))
-        await look_after(transport, replace(world, clock=clock), choice, say)
+        await run_leader(transport, replace(world, clock=clock), choice, say)
     finally:
         await transport.close()
 
@@ -96,15 +96,15 @@ async def _server_date(transport: Transport) -> str:
 
 
 async def check(cluster: Cluster, choice: Choice) -> str:
-    """Make sure that the controllers can work there; Unavailable says what is missing, and what would mend it."""
+    """Make sure that the controllers can work there; HostError says what is missing, and what would mend it."""
     version = str((await _ask(cluster, "/version")).get("gitVersion") or "")
     if version.endswith(EMBEDDED):
-        raise Unavailable(f"{choice.access.server} is an embedded cluster of Paceline: its controllers run already")
+        raise HostError(f"{choice.access.server} is an embedded cluster of Paceline: its controllers run already")
     if choice.installs_kinds:
         await _define(cluster)
     if lacking := await _never_served(cluster, SERVED_SECONDS if choice.installs_kinds else KNOWN_SECONDS):
         named = "our kinds" if len(lacking) == len(own_kinds()) else ", ".join(lacking)
-        raise Unavailable(
+        raise HostError(
             f"{choice.access.server} does not know {named}; type: paceline crds | kubectl apply --server-side -f -\n"
             "or start this with --install-crds"
         )
@@ -119,12 +119,12 @@ async def check(cluster: Cluster, choice: Choice) -> str:
         only = f" --namespace {choice.namespace}" if choice.namespace else ""
         said = f"{who} may not do what the controller must:"
         how = f"`paceline crds --with-controller IMAGE{only}` prints a role with all of them"
-        raise Unavailable("\n".join((said, *lacked, how)))
+        raise HostError("\n".join((said, *lacked, how)))
     await _need_namespace(cluster, lease_namespace)
     return f"{choice.access.server} is Kubernetes {version}, knows all {len(own_kinds())} kinds, and lets {who} work"
 
 
-async def look_after(transport: Transport, world: World, choice: Choice, say: Say) -> None:
+async def run_leader(transport: Transport, world: Effects, choice: Choice, say: Say) -> None:
     """Wait for the lease and run the controllers while it is held, until cancelled."""
     me = f"{platform.node() or 'controller'}_{world.ids.suffix(6)}"
 
@@ -133,7 +133,7 @@ async def look_after(transport: Transport, world: World, choice: Choice, say: Sa
             say(f"waiting: {name} leads" if name else "waiting: nobody leads yet")
 
     leader = Leader(cluster=Verbs(transport), clock=world.clock, key=choice.lease, me=me, on_leader=tell)
-    fenced = Verbs(Fence(transport, leader.may_act))
+    fenced = Verbs(LeaderGuard(transport, leader.may_act))
 
     async def act() -> None:
         try:
@@ -152,7 +152,7 @@ async def _define(cluster: Cluster) -> None:
         await define_kinds(cluster)
     except* Forbidden as errors:
         who = await who_am_i(cluster)
-        raise Unavailable(
+        raise HostError(
             f"{who} may not define kinds ({errors.exceptions[0]}); ask an administrator to type: "
             "paceline crds | kubectl apply --server-side -f -"
         ) from errors
@@ -177,7 +177,7 @@ async def _not_served(cluster: Cluster) -> tuple[str, ...]:
     for path, plurals in wanted.items():
         try:
             served = {str(each["name"]) for each in (await _ask(cluster, path))["resources"]}
-        except Missing:
+        except NotFound:
             served = set()
         lacking += [f"{plural}.{path.split('/')[2]}" for plural in plurals - served]
     return tuple(sorted(lacking))
@@ -190,13 +190,13 @@ async def _need_namespace(cluster: Cluster, name: str) -> None:
     except Forbidden:
         # Who may see none cannot tell; the lease will.
         return
-    except Missing:
+    except NotFound:
         try:
             await cluster.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-        except Exists:
+        except AlreadyExists:
             return
         except Forbidden as error:
-            raise Unavailable(
+            raise HostError(
                 f"the lease needs the namespace {name}, which is not there; type: kubectl create namespace {name}"
             ) from error
 

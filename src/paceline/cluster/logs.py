@@ -49,7 +49,7 @@ class _Rotating(logging.StreamHandler):  # type: ignore[type-arg]
         super().emit(record)
 
 
-def say_to_stderr(process: str, path: Path | None = None) -> None:
+def configure_logging(process: str, path: Path | None = None) -> None:
     """Send everything that is logged to stderr, marked with which process says it; `path` is the log file, if any."""
     handler = _Rotating(path)
     handler.setFormatter(_Line(process))

@@ -21,21 +21,21 @@ from paceline.client.rest_config import from_json
 from paceline.cluster.config.devices import chosen_devices
 from paceline.cluster.config.image_map import chosen_images, chosen_recipes
 from paceline.cluster.config.log_retention import chosen_policy
-from paceline.cluster.daemon import last_port, recall
+from paceline.cluster.daemon import last_port, load_last_settings
 from paceline.cluster.host_facts import find_sandbox, look_at_host
-from paceline.cluster.logs import known, say_to_stderr
-from paceline.cluster.signals import until_told
+from paceline.cluster.logs import configure_logging, known
+from paceline.cluster.signals import run_until_signalled
 from paceline.environments.build_queue import RealWorkshop
 from paceline.environments.builder import environments
 from paceline.environments.uv import cache_folder
-from paceline.errors import PacelineError, Unavailable
+from paceline.errors import HostError, PacelineError
 from paceline.host.asgi_server import serve, unix_socket
 from paceline.host.cluster_clock import open_clock
 from paceline.host.container_exec import Commands
 from paceline.host.device_discovery import find_supplies
 from paceline.host.effects import GC_THRESHOLD, OneThread, Threads, give_back, real_world
 from paceline.host.home_protection import be_spared_by_oom, close_home, private_folders, sweep_memory
-from paceline.host.lockfile import READY, hold
+from paceline.host.lockfile import READY, lock_file
 from paceline.host.mounts import RealMounts
 from paceline.host.network.listening_sockets import Listeners
 from paceline.host.network.pod_bridge import pod_network
@@ -45,10 +45,10 @@ from paceline.host.proc_stats import measure
 from paceline.host.shim_processes import RealProcesses
 from paceline.node.agent import EVENTS_AT_ONCE, Agent
 from paceline.node.host_info import Folders, Host
-from paceline.node.network.service_proxy import Entrances
+from paceline.node.network.service_proxy import ServiceProxy
 from paceline.node.server.api import Machine, make_app, make_doors
 from paceline.node.server.stats import Stats
-from paceline.node.volumes.stats import Filling
+from paceline.node.volumes.stats import VolumeUsage
 from paceline.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -59,8 +59,8 @@ FILE_THREADS = 4
 
 def main() -> int:
     """Run until told to stop or until the control process is gone; known errors are one line each."""
-    settings = recall(Path(sys.argv[1]))
-    say_to_stderr("agent", settings.log)
+    settings = load_last_settings(Path(sys.argv[1]))
+    configure_logging("agent", settings.log)
     gc.set_threshold(GC_THRESHOLD, 50, 50)
     be_spared_by_oom()
     soft = raise_open_files()
@@ -70,7 +70,7 @@ def main() -> int:
         settings.agent.mkdir(parents=True, exist_ok=True, mode=0o700)
         close_home(settings)
         sweep_memory()
-        with hold(settings.agent_lock):
+        with lock_file(settings.agent_lock):
             uvloop.run(_until_told(settings, open_files))
     except* PacelineError as errors:
         failed = "; ".join(known(errors))
@@ -89,7 +89,7 @@ def _answer(text: str) -> None:
 async def _until_told(settings: Settings, open_files: int) -> None:
     told = asyncio.Event()
     asyncio.get_running_loop().add_reader(sys.stdin.fileno(), _read_on, told)
-    await until_told(_run_agent(settings, open_files), told)
+    await run_until_signalled(_run_agent(settings, open_files), told)
 
 
 def _read_on(told: asyncio.Event) -> None:
@@ -102,7 +102,7 @@ def _read_on(told: asyncio.Event) -> None:
 async def _run_agent(settings: Settings, open_files: int) -> None:
     access = from_json(settings.agent_access, Path.read_bytes)
     if access is None:
-        raise Unavailable(f"{settings.agent_access} is damaged; `paceline up` writes it anew")
+        raise HostError(f"{settings.agent_access} is damaged; `paceline up` writes it anew")
     world = real_world()
     clock = open_clock(settings.clock, world)
     processes = RealProcesses(mark=str(settings.home), clock_offset=clock.offset, open_files=open_files)
@@ -150,9 +150,9 @@ async def _run_agent(settings: Settings, open_files: int) -> None:
         _answer(READY)
 
 
-def _entrances(agent: Agent, machine: Machine, ports: OpenPorts) -> Entrances:
+def _entrances(agent: Agent, machine: Machine, ports: OpenPorts) -> ServiceProxy:
     """Let services be reached from outside, by the same way that the API server takes to pods."""
-    return Entrances(
+    return ServiceProxy(
         cluster=agent.cluster,
         chance=agent.world.chance,
         recorder=agent.recorder,
@@ -176,9 +176,9 @@ def _host(settings: Settings) -> Host:
     )
 
 
-def _filling(agent: Agent) -> Filling:
+def _filling(agent: Agent) -> VolumeUsage:
     """Measure claims on a thread of its own: to add up a large one takes long."""
-    return Filling(
+    return VolumeUsage(
         files=agent.world.files,
         clock=agent.world.clock,
         blocking=OneThread("sizes"),

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from paceline.apiserver.auth.authentication import hashed
-from paceline.effects import World
-from paceline.errors import Unavailable
+from paceline.effects import Effects
+from paceline.errors import HostError
 from paceline.node.network.network import API_NAMES
 from paceline.settings import LOOPBACK, NAMESPACE, Settings
 
@@ -38,7 +38,7 @@ class Keys:
     signing: bytes
 
 
-def prepare_keys(settings: Settings, world: World, port: int) -> Keys:
+def prepare_keys(settings: Settings, world: Effects, port: int) -> Keys:
     """Make what is missing and write the kubeconfigs; what is there stays, so copies of kubeconfigs go on working."""
     folder = settings.keys
     world.files.make_folder(folder)
@@ -84,7 +84,7 @@ def _is_lasting(authority: Path, now: datetime) -> bool:
     return bool(ends) and min(ends) >= (now + RENEW_BEFORE).timestamp()
 
 
-def _signing(path: Path, world: World) -> bytes:
+def _signing(path: Path, world: Effects) -> bytes:
     """Read the secret that tokens are signed with, made at the first start: pods' tokens outlive this process."""
     if not path.exists():
         world.files.write(path, world.ids.secret().encode())
@@ -121,4 +121,4 @@ def _make_certificates(folder: Path) -> None:
     command = [sys.executable, "-m", "paceline.cluster.certificates", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
     if done.returncode:
-        raise Unavailable(f"no certificates could be made in {folder}: {done.stderr.strip() or done.returncode}")
+        raise HostError(f"no certificates could be made in {folder}: {done.stderr.strip() or done.returncode}")

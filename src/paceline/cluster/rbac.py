@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from paceline.apimachinery.meta import Object
 from paceline.client.interface import Cluster
-from paceline.errors import Forbidden, Missing
+from paceline.errors import Forbidden, NotFound
 from paceline.kinds import registry
 from paceline.kinds.apps import job_record, training_app
 from paceline.kinds.kind_types import GROUP, OWN_GROUP
@@ -98,7 +98,7 @@ async def who_am_i(cluster: Cluster) -> str:
     """Ask the cluster as whom it knows the caller; old ones do not tell."""
     try:
         answer = await cluster.post(_SELF, _review("SelfSubjectReview", None))
-    except (Forbidden, Missing):
+    except (Forbidden, NotFound):
         return "the kubeconfig's user"
     return str(((answer.get("status") or {}).get("userInfo") or {}).get("username") or "nobody")
 

@@ -6,7 +6,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 
-async def until_told(work: Coroutine[Any, Any, None], told: asyncio.Event | None = None) -> None:
+async def run_until_signalled(work: Coroutine[Any, Any, None], told: asyncio.Event | None = None) -> None:
     """Work until SIGTERM, SIGINT or whoever else sets `told` says stop; what the work raises is raised here."""
     told = told or asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from paceline.cluster.logs import say_to_stderr
+from paceline.cluster.logs import configure_logging
 from paceline.errors import PacelineError
-from paceline.host.lockfile import READY, hold
+from paceline.host.lockfile import READY, lock_file
 from paceline.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ def supervise(settings: Settings, report: Report, *, mode: str, adopted: int | N
 
     Unavailable when another supervisor holds the folder.
     """
-    with hold(settings.supervisor_lock), _stop_requests() as stop:
+    with lock_file(settings.supervisor_lock), _stop_requests() as stop:
         failures = 0
         if adopted is not None:
             exit_ = _Control(settings, stop).adopt(adopted)
@@ -189,7 +189,7 @@ def _log_answer(answer: str) -> None:
 def main() -> int:
     """Run until told to stop; a known error is one line."""
     settings = Settings(home=Path(sys.argv[1]))
-    say_to_stderr("supervisor", settings.log)
+    configure_logging("supervisor", settings.log)
     words = sys.argv[2:]
     adopted = int(words[1]) if words[:1] == ["--adopt"] else None
     fd = int(words[0]) if words and adopted is None else -1

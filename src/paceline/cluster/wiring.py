@@ -35,21 +35,21 @@ from paceline.controllers.namespaces import Namespaces
 from paceline.controllers.scheduler import Scheduler
 from paceline.controllers.service_accounts import Accounts
 from paceline.controllers.volume.binder import CLASS, Claims
-from paceline.effects import World
-from paceline.errors import Missing
+from paceline.effects import Effects
+from paceline.errors import NotFound
 from paceline.settings import NAMESPACE
 
 # The first address of those that services share.
 API_ADDRESS = "10.96.0.1"
 
 
-async def make_basics(cluster: Cluster) -> None:
+async def create_default_objects(cluster: Cluster) -> None:
     """Make what every cluster has: a few namespaces, priorities, a class for claims, a name for the API itself."""
     for where, manifest in _basics():
         try:
             # Asked first: an address that a service has already cannot even be asked for again.
             await cluster.get(where, *key_of(manifest))
-        except Missing:
+        except NotFound:
             # What a kube-apiserver makes by itself says that one has made it; clients need not know the difference.
             await cluster.create(where, manifest, author="" if where is STORAGE_CLASSES else "kube-apiserver")
 
@@ -89,13 +89,13 @@ def _basics() -> Iterator[tuple[Collection, Object]]:
     )
 
 
-async def tell_of_api(cluster: Cluster, address: str, port: int) -> None:
+async def publish_api_endpoints(cluster: Cluster, address: str, port: int) -> None:
     """Say where the API server answers, for those who look behind its service; loopback is no address to tell."""
     key = (NAMESPACE, "kubernetes")
     for where, manifest in _behind_api(address, port):
         try:
             there = await cluster.get(where, *key)
-        except Missing:
+        except NotFound:
             if address:
                 await cluster.create(where, manifest, author="kube-apiserver")
             continue
@@ -175,7 +175,7 @@ class Following:
 async def start_controllers(
     group: asyncio.TaskGroup,
     cluster: Cluster,
-    world: World,
+    world: Effects,
     *,
     volumes: PurePosixPath,
     machine: Machine = ANY_MACHINE,
@@ -210,7 +210,7 @@ async def start_controllers(
 
 def own_controllers(
     cluster: Cluster,
-    world: World,
+    world: Effects,
     *,
     machine: Machine = ANY_MACHINE,
     namespace: str = "",
@@ -250,7 +250,7 @@ async def start(group: asyncio.TaskGroup, controllers: Iterable[Controller]) -> 
         await synced.wait()
 
 
-def _windows(cluster: Cluster, world: World, *, jobs: Jobs, machine: Machine) -> tuple[Boards, Services]:
+def _windows(cluster: Cluster, world: Effects, *, jobs: Jobs, machine: Machine) -> tuple[Boards, Services]:
     """Make the controllers of what people open in a browser."""
     recorder = Recorder(cluster, world.clock, component="paceline-controller")
     services = Services(

@@ -8,15 +8,15 @@ from paceline.apimachinery.meta import Key, Object, is_deleting, key_of, labels_
 from paceline.client.informer import Informer
 from paceline.client.interface import ENDPOINTS, SERVICES, SLICES, Change, Cluster, Collection, Select
 from paceline.client.workqueue import WorkQueue, run
-from paceline.effects import Chance
-from paceline.errors import Exists, Forbidden, Missing
+from paceline.effects import Random
+from paceline.errors import AlreadyExists, Forbidden, NotFound
 from paceline.plan.endpoints import (
     MANAGED_BY,
     MANAGER,
     OLD_MANAGED_BY,
     SERVICE_NAME,
     endpoints_of,
-    is_led,
+    has_selector,
     selects,
     slices_of,
 )
@@ -31,7 +31,7 @@ class Endpoints:
     """Follows services and pods, and writes where each service leads."""
 
     cluster: Cluster
-    chance: Chance
+    chance: Random
     # Run by whoever made it, as others look at pods too.
     pods: Informer
     queue: WorkQueue[Key] = field(init=False)
@@ -71,7 +71,7 @@ class Endpoints:
         service = self._services.cache.get(key)
         wanted: dict[Key, Object] = {}
         slices: dict[Key, Object] = {}
-        if service is not None and is_led(service) and not is_deleting(service):
+        if service is not None and has_selector(service) and not is_deleting(service):
             pods = self._pods_like(service)
             made = endpoints_of(service, pods)
             wanted = {key_of(made): made}
@@ -80,7 +80,7 @@ class Endpoints:
         try:
             await self._write(ENDPOINTS, self._endpoints, wanted=wanted, there=there)
             await self._write(SLICES, self._slices, wanted=slices, there=self._slices_of(key))
-        except (Missing, Forbidden):
+        except (NotFound, Forbidden):
             # The namespace is on its way out, or what was read has gone: its end is told and looked at.
             return
 
@@ -110,14 +110,14 @@ class Endpoints:
     async def _make(self, where: Collection, informer: Informer, obj: Object) -> None:
         try:
             informer.observe(await self.cluster.create(where, obj))
-        except Exists:
+        except AlreadyExists:
             # Ours, and not heard of yet: it is looked at when it is. Or somebody else's, who then knows better.
             return
 
     async def _delete(self, where: Collection, obj: Object) -> None:
         try:
             await self.cluster.delete(where, key_of(obj), {"preconditions": {"uid": uid_of(obj)}})
-        except Missing:
+        except NotFound:
             return
 
     def _service_changed(self, _change: Change, old: Object | None, new: Object | None) -> None:

@@ -13,7 +13,7 @@ from paceline.apimachinery.meta import Key, Object, revision_of
 from paceline.apimachinery.timestamps import to_wire_micro
 from paceline.client.interface import LEASES, Cluster
 from paceline.effects import Clock
-from paceline.errors import Conflict, Exists, Missing, PacelineError
+from paceline.errors import AlreadyExists, Conflict, NotFound, PacelineError
 from paceline.plan.leader_election import AGAIN_SECONDS, LEASE_SECONDS, LeaseSeen, Step, acts_until, decide
 
 log = logging.getLogger(__name__)
@@ -72,7 +72,7 @@ class Leader:
                 async with asyncio.timeout(TRY_SECONDS):
                     pause = await self._turn()
                 troubles = 0
-            except (Conflict, Exists):
+            except (Conflict, AlreadyExists):
                 # Somebody was faster.
                 self._is_in_doubt, pause = True, AGAIN_SECONDS / 4
             except (PacelineError, TimeoutError) as error:
@@ -98,7 +98,7 @@ class Leader:
     async def _look(self) -> None:
         try:
             self._observe(await self.cluster.get(LEASES, *self.key))
-        except Missing:
+        except NotFound:
             self._lease = None
         self._is_in_doubt = False
 

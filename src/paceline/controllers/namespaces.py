@@ -8,8 +8,8 @@ from paceline.apimachinery.meta import Object, is_deleting, key_of, name_of, uid
 from paceline.client.informer import Informer
 from paceline.client.interface import NAMESPACES, Change, Cluster, Collection, Select
 from paceline.client.workqueue import WorkQueue, run
-from paceline.effects import Chance
-from paceline.errors import Conflict, Missing
+from paceline.effects import Random
+from paceline.errors import Conflict, NotFound
 
 # Held by every namespace until nothing is left in it.
 FINALIZER = "kubernetes"
@@ -23,7 +23,7 @@ class Namespaces:
     """Empties the namespaces that are to go. Which kinds there are is asked anew each time."""
 
     cluster: Cluster
-    chance: Chance
+    chance: Random
     queue: WorkQueue[str] = field(init=False)
     _namespaces: Informer = field(init=False)
 
@@ -55,14 +55,14 @@ class Namespaces:
         freed = {**namespace, "spec": {**namespace["spec"], "finalizers": others}}
         try:
             await self.cluster.replace(NAMESPACES, freed, subresource="finalize")
-        except Missing:
+        except NotFound:
             return
 
     async def _empty(self, where: Collection, namespace: str) -> int:
         """Ask all objects of one kind to go; give how many there were."""
         try:
             page = await self.cluster.list(where, Select(namespace=namespace))
-        except Missing:
+        except NotFound:
             # The kind itself has gone meanwhile, and its objects with it.
             return 0
         for each in page.items:
@@ -74,7 +74,7 @@ class Namespaces:
         options = {"preconditions": {"uid": uid_of(obj)}, "propagationPolicy": "Background"}
         try:
             await self.cluster.delete(where, key_of(obj), options)
-        except (Missing, Conflict):
+        except (NotFound, Conflict):
             # Gone already, or changed: the next look tells.
             return
 
@@ -87,7 +87,7 @@ class Namespaces:
             path = f"/apis/{group}/{version}" if group else f"/api/{version}"
             try:
                 listed = (await self._ask(path))["resources"]
-            except Missing:
+            except NotFound:
                 continue
             found.extend(
                 Collection(group=group, version=version, plural=each["name"])

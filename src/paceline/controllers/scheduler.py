@@ -10,12 +10,12 @@ from paceline.client.event_recorder import Recorder
 from paceline.client.informer import Informer
 from paceline.client.interface import CLAIMS, NODES, PODS, Change, Cluster
 from paceline.client.workqueue import WorkQueue, run
-from paceline.effects import Chance, Clock
-from paceline.errors import Conflict, Missing
-from paceline.plan.scheduling.disruption_target import MESSAGE, TYPE, is_to_end, new_mark, rest_of
+from paceline.effects import Clock, Random
+from paceline.errors import Conflict, NotFound
+from paceline.plan.scheduling.disruption_target import MESSAGE, TYPE, needs_delete, new_mark, rest_of
 from paceline.plan.scheduling.gang import Placement, place
 from paceline.plan.scheduling.preemption import holders_of
-from paceline.plan.scheduling.resources import GangAsk, asks_of, family_of, is_final, rooms_of, waits
+from paceline.plan.scheduling.resources import PodGroup, asks_of, family_of, is_final, rooms_of, waits
 from paceline.plan.scheduling.unbound_claims import lack_of
 
 # There is one thing to do: place what waits.
@@ -32,7 +32,7 @@ class Scheduler:
 
     cluster: Cluster
     clock: Clock
-    chance: Chance
+    chance: Random
     recorder: Recorder
     # Run by whoever made it, as others look at pods too.
     pods: Informer
@@ -50,7 +50,7 @@ class Scheduler:
         self.pods.cache.index(WAITING, lambda pod: (True,) if waits(pod) else ())
         self.pods.cache.index(PLACED, lambda pod: (True,) if pod["spec"].get("nodeName") and not is_final(pod) else ())
         self.pods.cache.index(FAMILY, lambda pod: (family_of(pod),))
-        self.pods.cache.index(MARKED, lambda pod: (True,) if is_to_end(pod) else ())
+        self.pods.cache.index(MARKED, lambda pod: (True,) if needs_delete(pod) else ())
 
     async def run(self, synced: asyncio.Event) -> None:
         """Work until cancelled; `synced` is set once every cache has been filled."""
@@ -116,18 +116,18 @@ class Scheduler:
         }
         try:
             self.pods.observe(await self.cluster.patch(PODS, key_of(pod), patch, subresource="status"))
-        except Missing:
+        except NotFound:
             return False
         return True
 
     async def _end(self, pod: Object) -> None:
         try:
             await self.cluster.delete(PODS, key_of(pod), {"preconditions": {"uid": uid_of(pod)}})
-        except (Missing, Conflict):
+        except (NotFound, Conflict):
             # It went by itself; the watch tells.
             return
 
-    def _lacks(self, gangs: Iterable[GangAsk], nodes: int) -> dict[Key, str]:
+    def _lacks(self, gangs: Iterable[PodGroup], nodes: int) -> dict[Key, str]:
         """Say of all pods of gangs of which one claims what has no volume what that is."""
         lacks: dict[Key, str] = {}
         for gang in gangs:
@@ -168,7 +168,7 @@ class Scheduler:
         try:
             await self.cluster.post(PODS.path(*key, "binding"), binding)
             self.pods.observe(await self.cluster.get(PODS, *key))
-        except (Missing, Conflict):
+        except (NotFound, Conflict):
             # The pod went, or was bound by an earlier pass whose answer got lost: the watch tells which.
             return False
         return True
@@ -194,7 +194,7 @@ class Scheduler:
         }
         try:
             self.pods.observe(await self.cluster.patch(PODS, key, patch, subresource="status"))
-        except Missing:
+        except NotFound:
             return
         if not is_told:
             await self.recorder.record(pod, "FailedScheduling", message=why, is_warning=True)

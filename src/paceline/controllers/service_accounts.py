@@ -7,8 +7,8 @@ from paceline.apimachinery.meta import Object, is_deleting, name_of, namespace_o
 from paceline.client.informer import Informer
 from paceline.client.interface import ACCOUNTS, CONFIG_MAPS, NAMESPACES, Change, Cluster, Collection, Select
 from paceline.client.workqueue import WorkQueue, run
-from paceline.effects import Chance
-from paceline.errors import Exists, Forbidden, Missing
+from paceline.effects import Random
+from paceline.errors import AlreadyExists, Forbidden, NotFound
 
 ACCOUNT = "default"
 AUTHORITY = "kube-root-ca.crt"
@@ -19,7 +19,7 @@ class Accounts:
     """Keeps in every namespace what pods expect there; puts it right when somebody changes it or takes it away."""
 
     cluster: Cluster
-    chance: Chance
+    chance: Random
     # The certificate by which the API server is known, as PEM.
     authority: str
     queue: WorkQueue[str] = field(init=False)
@@ -71,14 +71,14 @@ class Accounts:
             elif there.get("data") != config_map["data"]:
                 right = {**there, "data": config_map["data"]}
                 self._authorities.observe(await self.cluster.replace(CONFIG_MAPS, right))
-        except (Missing, Forbidden):
+        except (NotFound, Forbidden):
             # The namespace is on its way out.
             return
 
     async def _make(self, where: Collection, informer: Informer, wanted: Object) -> None:
         try:
             informer.observe(await self.cluster.create(where, wanted))
-        except Exists:
+        except AlreadyExists:
             # Not heard of yet; when it is, it is looked at.
             return
 

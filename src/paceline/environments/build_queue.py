@@ -9,9 +9,9 @@ from paceline.effects import Clock
 from paceline.environments.builder import Build, Environments, NotBuilt
 from paceline.environments.cache import mark_used
 from paceline.environments.specs import Recipe, Recipes
-from paceline.errors import Invalid, Unavailable
-from paceline.node.host_info import Blocked
-from paceline.node.images.builder import ALWAYS, CREATING, NEVER, NOT_PULLED, Opened
+from paceline.errors import HostError, Invalid
+from paceline.node.host_info import CannotStart
+from paceline.node.images.builder import ALWAYS, CREATING, NEVER, NOT_PULLED, BuiltEnvironment
 
 # As long waits a kubelet after a pull that failed: at first, and at most.
 FIRST_SECONDS, LAST_SECONDS = 10.0, 300.0
@@ -47,29 +47,31 @@ class RealWorkshop:
         """Have a call made whenever a build has ended."""
         self._listeners.append(on_change)
 
-    def open(self, name: str, *, policy: str) -> Opened:
-        """Give an environment; Blocked while there is none or a newer one is looked for, and its build is begun."""
+    def open(self, name: str, *, policy: str) -> BuiltEnvironment:
+        """Give an environment; CannotStart while there is none or a newer one is looked for, and its build is begun."""
         try:
             recipe = self.recipes.read(name)
         except Invalid as error:
-            raise Blocked(NOT_PULLED, str(error)) from error
+            raise CannotStart(NOT_PULLED, str(error)) from error
         folder = self.place.folder(recipe)
         is_there = folder.exists()
         if is_there and (policy != ALWAYS or not recipe.is_open):
             mark_used(folder)
-            return Opened(folder=folder)
+            return BuiltEnvironment(folder=folder)
         if not is_there and policy == NEVER:
-            raise Blocked(NOT_PULLED, f"environment {name} is not built; build it with: paceline image build {name}")
+            raise CannotStart(
+                NOT_PULLED, f"environment {name} is not built; build it with: paceline image build {name}"
+            )
         work = self._work.setdefault(recipe.title, _Work())
         is_removed = not is_there and not work.failure
         if work.build is None and (is_removed or self.clock.monotonic() >= work.try_at):
             self._begin(recipe, work, is_renewal=is_there)
         if work.build is not None:
-            raise Blocked(CREATING, f"building environment {name}{': ' * bool(work.line)}{work.line}")
+            raise CannotStart(CREATING, f"building environment {name}{': ' * bool(work.line)}{work.line}")
         if not is_there:
-            raise Blocked(NOT_PULLED, work.failure)
+            raise CannotStart(NOT_PULLED, work.failure)
         mark_used(folder)
-        return Opened(folder=folder, note=work.failure and f"{NOT_LOOKED}: {work.failure}")
+        return BuiltEnvironment(folder=folder, note=work.failure and f"{NOT_LOOKED}: {work.failure}")
 
     async def run(self) -> None:
         """Let builds run until cancelled; then they end at once."""
@@ -82,7 +84,7 @@ class RealWorkshop:
 
     def _begin(self, recipe: Recipe, work: _Work, *, is_renewal: bool) -> None:
         if self._group is None:
-            raise Blocked(NOT_PULLED, f"environment {recipe.name} is not built, and the agent is about to end")
+            raise CannotStart(NOT_PULLED, f"environment {recipe.name} is not built, and the agent is about to end")
 
         def say(line: str) -> None:
             work.line = line
@@ -95,11 +97,11 @@ class RealWorkshop:
             await _to_its_end(build)
             work.failures, work.failure = 0, ""
             work.try_at = self.clock.monotonic() + FRESH_SECONDS
-        except (NotBuilt, Unavailable) as error:
+        except (NotBuilt, HostError) as error:
             work.failure = str(error)
             work.failures += 1
             # Whoever installs uv need not wait long.
-            tries = 1 if isinstance(error, Unavailable) else work.failures
+            tries = 1 if isinstance(error, HostError) else work.failures
             pause = FRESH_SECONDS if build.is_renewal else min(FIRST_SECONDS * 2 ** (tries - 1), LAST_SECONDS)
             work.try_at = self.clock.monotonic() + pause
         finally:
@@ -115,6 +117,6 @@ async def _to_its_end(build: Build) -> None:
         await asyncio.shield(working)
     except asyncio.CancelledError:
         build.stop()
-        with contextlib.suppress(NotBuilt, Unavailable):
+        with contextlib.suppress(NotBuilt, HostError):
             await working
         raise

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from paceline.environments.specs import Recipe, interpreter, python
 from paceline.environments.uv import cache_folder, find_uv, how_to_get, variables
-from paceline.errors import PacelineError, Unavailable
+from paceline.errors import HostError, PacelineError
 
 # What an environment says of itself; its time of change is that of the last use.
 ABOUT, LOCK_FILE, WANTED = "paceline.json", "requirements.lock", "requirements.txt"
@@ -62,11 +62,11 @@ class Environments:
         return max((int(end) for end in ends if end.isdecimal()), default=1)
 
     def uv(self) -> str:
-        """Find uv; Unavailable says how to get it."""
+        """Find uv; HostError says how to get it."""
         found = find_uv(self.cache, self.env.get("PATH"))
         if found is None:
             said = "uv is not installed, and environments are built by it"
-            raise Unavailable(f"{said}; install it with: {how_to_get(self.cache)}")
+            raise HostError(f"{said}; install it with: {how_to_get(self.cache)}")
         return found
 
 
@@ -90,7 +90,7 @@ class Build:
     _mutex: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def run(self) -> Path:
-        """Build it unless it is there, and give its folder; NotBuilt or Unavailable say why it is not."""
+        """Build it unless it is there, and give its folder; NotBuilt or HostError say why it is not."""
         there = self.place.folder(self.recipe)
         is_there = there.exists()
         if is_there and not self.is_renewal:

@@ -16,7 +16,7 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from paceline.client.http.reverse_proxy import MAX_MESSAGE_BYTES
-from paceline.errors import Unavailable
+from paceline.errors import HostError
 from paceline.host.connection_limits import HEAD_SECONDS, Front, Place, peer_of
 from paceline.host.http_connection import Connection, WebSocket
 from paceline.settings import LOOPBACK
@@ -44,7 +44,7 @@ def loopback_socket(port: int, others: Iterable[int] = ()) -> socket.socket:
         sock.listen(1024)
         sock.settimeout(0)
         return sock
-    raise Unavailable(f"no free port on {LOOPBACK}")
+    raise HostError(f"no free port on {LOOPBACK}")
 
 
 def pods_sockets(address: str, port: int, bridge: str) -> tuple[socket.socket, ...]:
@@ -61,7 +61,7 @@ def pods_sockets(address: str, port: int, bridge: str) -> tuple[socket.socket, .
             for each in made:
                 each.close()
             said = f"the API server cannot listen for pods at {address}:{port}: {error.strerror}"
-            raise Unavailable(f"{said}; start with --network host, or free the port") from error
+            raise HostError(f"{said}; start with --network host, or free the port") from error
         sock.listen(1024)
         sock.settimeout(0)
     return tuple(made)
@@ -85,7 +85,7 @@ def unix_socket(path: Path) -> socket.socket:
         sock.bind(str(path))
     except OSError as error:
         sock.close()
-        raise Unavailable(
+        raise HostError(
             f"cannot listen at {path}: {error}; choose a shorter PACELINE_HOME (a socket's path holds 107 bytes)"
         ) from error
     path.chmod(0o600)

@@ -16,7 +16,7 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 from paceline.apimachinery.timestamps import from_wire, to_wire_micro
-from paceline.effects import Blocking, Clock, World
+from paceline.effects import Clock, Effects, Executor
 
 log = logging.getLogger(__name__)
 
@@ -114,7 +114,7 @@ def _starting_at(start: datetime, machine: Clock, ticks: Callable[[], int]) -> C
     return ClusterClock(machine=machine, offset=passed - ticks(), uptime=ticks)
 
 
-def open_clock(path: Path, world: World, ticks: Callable[[], int] = uptime) -> ClusterClock:
+def open_clock(path: Path, world: Effects, ticks: Callable[[], int] = uptime) -> ClusterClock:
     """Return the cluster's clock as its record has it; without a readable record it starts at the machine's time."""
     record = None
     try:
@@ -132,8 +132,8 @@ class ClockKeeper:
 
     path: Path
     clock: ClusterClock
-    world: World
-    blocking: Blocking
+    world: Effects
+    blocking: Executor
     _ahead: timedelta = timedelta()
 
     def record(self) -> None:

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-from paceline.effects import World
+from paceline.effects import Effects
 from paceline.filesystem.handles import FOLDER, PATH, closed, make_beneath
 from paceline.filesystem.trees import BLOCK_BYTES, give_tree, remove_entry, used_bytes
 from paceline.host.clock import RealClock
@@ -30,12 +30,12 @@ GC_THRESHOLD = 50_000
 SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 
 
-def real_world(mark: str = "") -> World:
+def real_world(mark: str = "") -> Effects:
     """Give this machine as one argument; nothing is opened or started before it is used.
 
     `mark` is shown in the arguments of every shim's process.
     """
-    return World(
+    return Effects(
         clock=RealClock(),
         ids=RealIds(),
         chance=RealChance(),

@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from paceline.errors import Unavailable
+from paceline.errors import HostError
 from paceline.node.host_info import MEMORY_OWNER
 from paceline.settings import Settings
 
@@ -22,7 +22,7 @@ PATH_BYTES = 4096
 
 
 def close_home(settings: Settings) -> None:
-    """Make the cluster's folder and close it to everybody else; Unavailable when it cannot be closed."""
+    """Make the cluster's folder and close it to everybody else; HostError when it cannot be closed."""
     try:
         settings.home.mkdir(parents=True, exist_ok=True, mode=PRIVATE_FOLDER)
         _close(settings.home, is_folder=True)
@@ -33,7 +33,7 @@ def close_home(settings: Settings) -> None:
         _close(settings.log, is_folder=False)
     except OSError as error:
         hint = "PACELINE_HOME chooses another folder"
-        raise Unavailable(f"cannot write in {settings.home}: {error.strerror}; {hint}") from error
+        raise HostError(f"cannot write in {settings.home}: {error.strerror}; {hint}") from error
 
 
 def _close(path: Path, *, is_folder: bool) -> None:
@@ -44,12 +44,12 @@ def _close(path: Path, *, is_folder: bool) -> None:
         if about.st_uid != os.geteuid():
             said = f"{path} belongs to user {about.st_uid}, who could read this cluster's keys and all claims"
             hint = f"give it to user {os.geteuid()} (chown), or choose another folder by PACELINE_HOME"
-            raise Unavailable(f"{said}; {hint}")
+            raise HostError(f"{said}; {hint}")
         if stat.S_IMODE(about.st_mode) & OTHERS:
             os.fchmod(handle, stat.S_IMODE(about.st_mode) & ~OTHERS)
         if stat.S_IMODE(os.fstat(handle).st_mode) & OTHERS:
             said = f"{path} is open to other users, who could read this cluster's keys and all claims"
-            raise Unavailable(f"{said}, and its file system keeps it so; choose another folder by PACELINE_HOME")
+            raise HostError(f"{said}, and its file system keeps it so; choose another folder by PACELINE_HOME")
     finally:
         os.close(handle)
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from paceline.errors import Unavailable
+from paceline.errors import HostError
 from paceline.node.runtime.shim import start_ticks
 
 READY = "ready"
@@ -19,19 +19,19 @@ MOST_BYTES = 64
 
 
 @contextlib.contextmanager
-def hold(path: Path) -> Iterator[None]:
-    """Hold the lock file and write our pid into it; Unavailable names whoever holds it already."""
+def lock_file(path: Path) -> Iterator[None]:
+    """Hold the lock file and write our pid into it; HostError names whoever holds it already."""
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         if not _take(file):
-            raise Unavailable(f"a cluster runs already in {path.parent} (pid {holder(path)})")
+            raise HostError(f"a cluster runs already in {path.parent} (pid {holder(path)})")
         _write(file, str(os.getpid()))
         yield
     finally:
         os.close(file)
 
 
-def say_ready(path: Path) -> None:
+def mark_ready(path: Path) -> None:
     """Let others know that the process that holds the lock, which is this one, has started well."""
     file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:
@@ -75,7 +75,7 @@ def _words_of_holder(path: Path) -> list[str] | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise Unavailable(f"{path}: {error.strerror}; PACELINE_HOME chooses another folder") from error
+        raise HostError(f"{path}: {error.strerror}; PACELINE_HOME chooses another folder") from error
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:

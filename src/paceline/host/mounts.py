@@ -7,10 +7,10 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from paceline.errors import Busy
-from paceline.node.host_info import Blocked
+from paceline.errors import ServiceUnavailable
+from paceline.node.host_info import CannotStart
 from paceline.node.runtime.subpath_mounts import remove_place
-from paceline.node.volumes.mounter import NFS, Mounted
+from paceline.node.volumes.mounter import NFS, MountSpec
 from paceline.node.volumes.projection import FAILED
 
 TABLE = Path("/proc/self/mountinfo")
@@ -35,10 +35,10 @@ class RealMounts:
 
     root: Path
 
-    async def mount(self, what: Mounted, target: Path) -> None:
-        """Mount at a folder, made if need be; being there already is fine. Blocked says what is missing."""
+    async def mount(self, what: MountSpec, target: Path) -> None:
+        """Mount at a folder, made if need be; being there already is fine. CannotStart says what is missing."""
         if what.kind == NFS and (missing := _missing_helper()):
-            raise Blocked(FAILED, missing)
+            raise CannotStart(FAILED, missing)
         if str(target) in places():
             return
         _make(target)
@@ -48,7 +48,7 @@ class RealMounts:
         code, said = await _run("mount", "-t", what.kind, *words, what.source, str(target), seconds=MOUNT_SECONDS)
         if code:
             _unmake(target)
-            raise Blocked(FAILED, f"mount failed: exit status {code}: {what.kind} {what.source}: {said}")
+            raise CannotStart(FAILED, f"mount failed: exit status {code}: {what.kind} {what.source}: {said}")
 
     async def unmount(self, uid: str) -> None:
         """Take all mounts of a pod away; what cannot be reached any more is let go of."""
@@ -61,7 +61,7 @@ class RealMounts:
             if code:
                 code, said = await _run("umount", "-f", "-l", place, seconds=UNMOUNT_SECONDS)
             if code:
-                raise Busy(f"{place} is still mounted: {said}")
+                raise ServiceUnavailable(f"{place} is still mounted: {said}")
         _unmake(folder)
 
     def known(self) -> frozenset[str]:

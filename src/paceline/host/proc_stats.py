@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from paceline.effects import Identity
+from paceline.effects import ProcessHandle
 from paceline.node.server.stats import Measured, Moved, Use
 
 KIB = 1024
@@ -21,7 +21,7 @@ class Process:
     ticks: int
 
 
-def measure(shims: frozenset[Identity]) -> Measured:
+def measure(shims: frozenset[ProcessHandle]) -> Measured:
     """Measure what runs below each of these shims, and the machine."""
     table, up = processes(), _up_seconds()
     children = children_in(table)

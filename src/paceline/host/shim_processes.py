@@ -10,8 +10,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from paceline.effects import Identity
-from paceline.errors import Busy
+from paceline.effects import ProcessHandle
+from paceline.errors import ServiceUnavailable
 from paceline.host.lockfile import is_locked
 from paceline.host.open_files import restore_open_files
 from paceline.node.runtime import shim, zygote
@@ -74,17 +74,17 @@ class RealProcesses:
         """Tell whether a live shim holds the folder's lock, by trying to take it."""
         return is_locked(folder / shim.LOCK)
 
-    def alive(self, who: Identity) -> bool:
+    def alive(self, who: ProcessHandle) -> bool:
         """Tell whether this very process still runs."""
         return who.boot_id == self.boot_id() and shim.start_ticks(who.pid) == who.start_ticks
 
-    async def ended(self, who: Identity) -> None:
+    async def ended(self, who: ProcessHandle) -> None:
         """Return when this very process is gone."""
         with _handle(self, who) as handle:
             if handle is not None:
                 await _readable(handle)
 
-    def signal(self, who: Identity, number: int) -> None:
+    def signal(self, who: ProcessHandle, number: int) -> None:
         """Send a signal to this very process; gone already is fine."""
         with _handle(self, who) as handle, contextlib.suppress(ProcessLookupError):
             if handle is not None:
@@ -107,7 +107,7 @@ class RealProcesses:
         """Fork a process that runs a command in a container, and return the line to it (node/runtime/nsenter.py)."""
         ours, theirs = socket.socketpair()
         with theirs:
-            self._ask(zygote.ENTER.encode(), theirs.fileno())
+            self._ask(zygote.EXEC.encode(), theirs.fileno())
         return ours
 
     def _ask(self, what: bytes, ready: int) -> None:
@@ -119,11 +119,11 @@ class RealProcesses:
                     return
             # It ended between the look and the call.
             self.close()
-        raise Busy("the process that starts containers ends as soon as it is started")
+        raise ServiceUnavailable("the process that starts containers ends as soon as it is started")
 
 
 @contextlib.contextmanager
-def _handle(processes: RealProcesses, who: Identity) -> Iterator[int | None]:
+def _handle(processes: RealProcesses, who: ProcessHandle) -> Iterator[int | None]:
     """Open a handle that no later process of the same pid can be behind; None when the process is gone."""
     try:
         handle = os.pidfd_open(who.pid)

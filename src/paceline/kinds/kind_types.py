@@ -8,9 +8,9 @@ import msgspec
 
 from paceline.apimachinery.scheme import Column
 from paceline.errors import Fault, Invalid
-from paceline.kinds.compat.migration import Draft
-from paceline.model.gang import Gang, Place, Site
-from paceline.model.interactive import Window
+from paceline.kinds.compat.migration import Migration
+from paceline.model.gang import Gang, JobNaming, ReplicaId
+from paceline.model.interactive import InteractiveWorkload
 
 GROUP = "batch.tensorstack.dev"
 SERVICE_GROUP = "tensorstack.dev"
@@ -65,7 +65,7 @@ def no_claims(_spec: Any, _path: str) -> tuple[Claim, ...]:
     return ()
 
 
-def no_old_shapes(_draft: Draft) -> None:
+def no_old_shapes(_draft: Migration) -> None:
     """Migrate nothing: the kind has had only one shape."""
 
 
@@ -115,15 +115,15 @@ class JobKind:
     # Rules between fields; the bounds of a single field are declared on the field.
     check: Callable[[Any, str], tuple[Fault, ...]]
     # The only function that knows the framework.
-    expand: Callable[[Any, Site], Gang]
-    places: Callable[[Any], tuple[Place, ...]]
+    expand: Callable[[Any, JobNaming], Gang]
+    places: Callable[[Any], tuple[ReplicaId, ...]]
     templates: Callable[[Any, str], tuple[Located, ...]]
     # Claims that are named outside the pod templates.
     claims: Callable[[Any, str], tuple[Claim, ...]] = no_claims
     ports: Callable[[Any], Ports] = no_ports
     # Fields that only older versions of the kind have, and the function that migrates them.
     old: type[msgspec.Struct] | None = None
-    modernise: Callable[[Draft], None] = no_old_shapes
+    modernise: Callable[[Migration], None] = no_old_shapes
     # Paths below `spec` that may change after creation.
     mutable: tuple[str, ...] | None = MUTABLE
     columns: tuple[Column, ...] = COLUMNS
@@ -143,10 +143,10 @@ class ServiceKind:
     spec: type[msgspec.Struct]
     check: Callable[[Any, str], tuple[Fault, ...]]
     # The only function that knows the program.
-    expand: Callable[[Any, Site], Window]
+    expand: Callable[[Any, JobNaming], InteractiveWorkload]
     claims: Callable[[Any, str], tuple[Claim, ...]] = no_claims
     old: type[msgspec.Struct] | None = None
-    modernise: Callable[[Draft], None] = no_old_shapes
+    modernise: Callable[[Migration], None] = no_old_shapes
     mutable: tuple[str, ...] | None = None
     columns: tuple[Column, ...] = SERVICE_COLUMNS
     alias_of: str = ""
@@ -164,7 +164,7 @@ class PlainKind:
     spec: type[msgspec.Struct]
     check: Callable[[Any, str], tuple[Fault, ...]]
     old: type[msgspec.Struct] | None = None
-    modernise: Callable[[Draft], None] = no_old_shapes
+    modernise: Callable[[Migration], None] = no_old_shapes
     mutable: tuple[str, ...] | None = None
     columns: tuple[Column, ...]
     alias_of: str = ""

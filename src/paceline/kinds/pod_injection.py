@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from paceline.kinds.spec.data import INPUT, OUTPUT, Bucket, Input, Output, Staging
-from paceline.kinds.spec.data_flow import Fed
+from paceline.kinds.spec.data_flow import DataFlowSpec
 from paceline.kinds.spec.fields import Free
 from paceline.kinds.spec.hyperparameters import Hyperparameters, flags_of, variables_of, with_flags
 from paceline.kinds.spec.pod_template import each_container, literal, with_env
 from paceline.kinds.spec.run_mode import RunMode, is_debug
 from paceline.kinds.spec.source import FOLDER, USUAL_REQUIREMENTS, Archive, Git, Source, pinned, working_dir
-from paceline.model.gang import KEEPER, Gang, Keeping, Member, Place, Site
+from paceline.model.gang import KEEPER, Gang, JobNaming, Member, OutputUpload, ReplicaId
 
 # Image of our program that does the work in the pods; the embedded cluster runs the installed Paceline instead.
 IMAGE = "paceline/porter:0.1.0"
@@ -58,15 +58,15 @@ class _PodAdditions:
     mounts: tuple[Free, ...] = ()
     # Init containers of ours, which run before those of the template.
     init_containers: tuple[Free, ...] = ()
-    keeping: Keeping | None = None
+    keeping: OutputUpload | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PodContext:
     """The pod that additions are made for: its job, its replica and its template."""
 
-    site: Site
-    place: Place
+    site: JobNaming
+    place: ReplicaId
     template: Mapping[str, Any]
 
     @property
@@ -96,7 +96,7 @@ class _PodContext:
         return {"spec": {**shared, "containers": [container], "volumes": [dict(volume) for volume in volumes]}}
 
 
-def feed(gang: Gang, spec: Fed, site: Site) -> Gang:
+def inject(gang: Gang, spec: DataFlowSpec, site: JobNaming) -> Gang:
     """Return the gang with source, input, output and hyperparameters added to its pods."""
     members = tuple(_fed(member, spec, site) for member in gang.members)
     if spec.hyperparameters is not None and not _runs_debug_command(spec, spec.hyperparameters):
@@ -108,7 +108,7 @@ def feed(gang: Gang, spec: Fed, site: Site) -> Gang:
             for member in members
         )
     remark = NOTHING_KEPT if spec.source is not None and spec.output is None else ""
-    gang = replace(gang, members=members, remark=remark, left=tuple(_scaled_down(gang, spec, site)))
+    gang = replace(gang, members=members, success_note=remark, left=tuple(_scaled_down(gang, spec, site)))
     if spec.source is None or spec.source.git is None:
         return gang
     if commit := pinned(spec.source.git) or site.commit:
@@ -117,7 +117,7 @@ def feed(gang: Gang, spec: Fed, site: Site) -> Gang:
     return replace(gang, resolve=_resolve(context, spec.source.git))
 
 
-def _scaled_down(gang: Gang, spec: Fed, site: Site) -> Iterator[Member]:
+def _scaled_down(gang: Gang, spec: DataFlowSpec, site: JobNaming) -> Iterator[Member]:
     """Yield the members that were scaled down and whose output is uploaded; they have the template of their role."""
     places = {member.place for member in gang.members}
     for place in site.left:
@@ -129,7 +129,7 @@ def _scaled_down(gang: Gang, spec: Fed, site: Site) -> Iterator[Member]:
             yield replace(like, place=place, keeping=keeping)
 
 
-def _fed(member: Member, spec: Fed, site: Site) -> Member:
+def _fed(member: Member, spec: DataFlowSpec, site: JobNaming) -> Member:
     context = _PodContext(site=site, place=member.place, template=member.template)
     additions = []
     if spec.source is not None:
@@ -195,13 +195,13 @@ def _at_home(template: Free, source: Source) -> Free:
     return {**template, "spec": {**spec, "containers": [moved(container) for container in spec["containers"]]}}
 
 
-def _runs_debug_command(spec: Fed, hyperparameters: Hyperparameters) -> bool:
+def _runs_debug_command(spec: DataFlowSpec, hyperparameters: Hyperparameters) -> bool:
     """Return whether members run the debug command, which does not understand the flags."""
     mode = getattr(spec, "run_mode", None)
     return hyperparameters.passed_as == "Flags" and isinstance(mode, RunMode) and is_debug(mode)
 
 
-def _with_hyperparameters(member: Member, hyperparameters: Hyperparameters, site: Site) -> Member:
+def _with_hyperparameters(member: Member, hyperparameters: Hyperparameters, site: JobNaming) -> Member:
     """Return a member whose command gets the hyperparameters."""
     if hyperparameters.passed_as == "Environment":
         env = {name: literal(text) for name, text in variables_of(hyperparameters).items()}
@@ -321,7 +321,7 @@ def _bucket_output(context: _PodContext, bucket: Bucket, staging: Staging) -> _P
     sidecar = {"restartPolicy": "Always", "lifecycle": {"postStart": {"exec": {"command": ["sh", "-c", WAIT_READY]}}}}
     upload = context.container(KEEPER, ("sync", *arguments), mount, *secret.mounts, **sidecar)
     flush = context.container("flush", ("flush", *arguments), mount, *secret.mounts)
-    keeping = Keeping(
+    keeping = OutputUpload(
         container=KEEPER,
         flush=context.pod(flush, (volume, *secret.volumes)) if is_claim else None,
         claim=_claim_spec(staging) if is_claim else None,

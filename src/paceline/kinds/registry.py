@@ -15,7 +15,7 @@ from paceline.apimachinery.scheme import Lookup, Resource, no_warnings
 from paceline.errors import Fault, Invalid
 from paceline.kinds.apps import expand as apps
 from paceline.kinds.apps import job_record, training_app
-from paceline.kinds.compat.migration import Today
+from paceline.kinds.compat.migration import Normalized
 from paceline.kinds.compat.normalize import normalise
 from paceline.kinds.crd import crd
 from paceline.kinds.decode import decode, misfits
@@ -33,14 +33,14 @@ from paceline.kinds.kind_types import (
     Ports,
     ServiceKind,
 )
-from paceline.kinds.pod_injection import feed
+from paceline.kinds.pod_injection import inject
 from paceline.kinds.schema import Schema, object_schema
-from paceline.kinds.spec.data_flow import Fed, check_fed, fed_claims
+from paceline.kinds.spec.data_flow import DataFlowSpec, check_fed, fed_claims
 from paceline.kinds.spec.pod_template import claims_in
 from paceline.kinds.spec.run_policy import Limits, with_limits
 from paceline.kinds.spec.scheduler import queue_of
-from paceline.model.gang import Gang, Place, Site
-from paceline.model.interactive import SHORT, Window
+from paceline.model.gang import Gang, JobNaming, ReplicaId
+from paceline.model.interactive import SHORT, InteractiveWorkload
 
 KINDS: tuple[JobKind, ...] = (
     pytorch.KIND,
@@ -94,7 +94,7 @@ def service_of(obj: Object) -> ServiceKind | None:
     return next((kind for kind in kinds if obj.get("apiVersion") == f"{kind.group}/{VERSION}"), None)
 
 
-def today(obj: Object) -> Today:
+def today(obj: Object) -> Normalized:
     """Return a job or service migrated to the current shape; raise Invalid if it is neither."""
     kind = kind_of(obj) or service_of(obj)
     if kind is None:
@@ -138,7 +138,7 @@ class _Examined:
     """The result of validating a job: its faults or, if it has none, the decoded job."""
 
     faults: tuple[Fault, ...] = ()
-    read: tuple[JobKind, msgspec.Struct, Today] | None = None
+    read: tuple[JobKind, msgspec.Struct, Normalized] | None = None
 
     @property
     def claims(self) -> tuple[Claim, ...]:
@@ -157,7 +157,7 @@ def _examined(obj: Object) -> _Examined:
     except Invalid as error:
         return _Examined(faults=(*error.faults, *_name_faults(obj, 0)))
     broken_rules = kind.check(spec, "spec")
-    if isinstance(spec, Fed) and not broken_rules:
+    if isinstance(spec, DataFlowSpec) and not broken_rules:
         broken_rules = tuple(check_fed(spec, kind.templates(spec, "spec"), "spec"))
     if broken_rules:
         return _Examined(faults=(*_as_written(broken_rules, normalized), *_name_faults(obj, 0)))
@@ -198,11 +198,11 @@ def expand(
     *,
     is_resumed: bool = False,
     commit: str = "",
-    left: tuple[Place, ...] = (),
-) -> tuple[Site, Gang]:
+    left: tuple[ReplicaId, ...] = (),
+) -> tuple[JobNaming, Gang]:
     """Return a valid job as a gang, independent of its framework; `commit` is the resolved commit of its code."""
     kind, spec = read(obj)
-    site = Site(
+    site = JobNaming(
         job=name_of(obj),
         namespace=namespace_of(obj),
         stem=stem_of(obj),
@@ -214,17 +214,17 @@ def expand(
     queue, priority = queue_of(getattr(spec, "scheduler", None))
     policy = getattr(spec, "run_policy", None)
     gang = with_limits(kind.expand(spec, site), policy if isinstance(policy, Limits) else None)
-    if isinstance(spec, Fed):
-        gang = feed(gang, spec, site)
+    if isinstance(spec, DataFlowSpec):
+        gang = inject(gang, spec, site)
     return site, replace(gang, queue=queue, priority=priority)
 
 
-def expand_service(obj: Object) -> Window:
+def expand_service(obj: Object) -> InteractiveWorkload:
     """Return a service as a pod with an HTTP port, independent of its program; raise Invalid with all its faults."""
     if broken_rules := service_faults(obj):
         raise Invalid(broken_rules)
     kind, spec = read_service(obj)
-    site = Site(job=name_of(obj), namespace=namespace_of(obj), stem=stem_of(obj), ports={})
+    site = JobNaming(job=name_of(obj), namespace=namespace_of(obj), stem=stem_of(obj), ports={})
     queue, priority = queue_of(getattr(spec, "scheduler", None))
     window = kind.expand(spec, site)
     return replace(window, queue=queue, priority=priority, digest=f"{window.digest}{_digest(obj)}")
@@ -302,9 +302,9 @@ def claims_of(obj: Object) -> tuple[Claim, ...]:
     return _claims(kind, spec, normalise(kind, obj))
 
 
-def _claims(kind: JobKind, spec: msgspec.Struct, normalized: Today) -> tuple[Claim, ...]:
+def _claims(kind: JobKind, spec: msgspec.Struct, normalized: Normalized) -> tuple[Claim, ...]:
     mounted = [claim for where, template in kind.templates(spec, "spec") for claim in claims_in(template, where)]
-    data_claims = fed_claims(spec, "spec") if isinstance(spec, Fed) else ()
+    data_claims = fed_claims(spec, "spec") if isinstance(spec, DataFlowSpec) else ()
     claims = dict.fromkeys([*mounted, *kind.claims(spec, "spec"), *data_claims])
     return tuple(dict.fromkeys((normalized.as_written(where), name) for where, name in claims))
 
@@ -381,14 +381,14 @@ def _claim_hint(name: str, existing: tuple[str, ...], namespace: str) -> str:
     return f"namespace {namespace} has no such claim (existing claims: {listed}); create it first"
 
 
-def _decoded(kind: JobKind | ServiceKind, normalized: Today) -> msgspec.Struct:
+def _decoded(kind: JobKind | ServiceKind, normalized: Normalized) -> msgspec.Struct:
     spec = normalized.obj.get("spec")
     if malformed := misfits(spec, kind.spec, "spec"):
         raise Invalid(_as_written(malformed, normalized))
     return decode(spec, kind.spec)
 
 
-def _as_written(current: tuple[Fault, ...], normalized: Today) -> tuple[Fault, ...]:
+def _as_written(current: tuple[Fault, ...], normalized: Normalized) -> tuple[Fault, ...]:
     """Return faults with the paths that the author wrote, not those of the current shape."""
     return tuple(replace(fault, path=normalized.as_written(fault.path)) for fault in current)
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, Self
 
 from paceline.apimachinery.timestamps import from_wire, to_wire
-from paceline.apimachinery.untrusted import foreign
+from paceline.apimachinery.untrusted import untrusted
 
 
 class AppPhase(StrEnum):
@@ -67,7 +67,7 @@ class AppStatus:
         return {"phase": self.phase.value, "observedGeneration": self.observed_generation, **filled}
 
     @classmethod
-    @foreign
+    @untrusted
     def from_wire(cls, wire: Mapping[str, Any]) -> Self:
         """Return the decoded status; an application without one gets the initial status."""
         job = wire.get("job") or {}
@@ -122,7 +122,7 @@ class RecordStatus:
         return {"phase": self.phase.value, **filled}
 
     @classmethod
-    @foreign
+    @untrusted
     def from_wire(cls, wire: Mapping[str, Any]) -> Self:
         """Return the decoded status."""
         return cls(

@@ -31,7 +31,7 @@ class CleanUp(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Place:
+class ReplicaId:
     """Identity of a replica: its role (T9k's replica type) and its index within the role."""
 
     role: str
@@ -52,7 +52,7 @@ KEEPER, FLUSH = "paceline-output", "flush-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keeping:
+class OutputUpload:
     """How a member's output is uploaded: by a sidecar in its pod, and afterwards by an auxiliary pod if necessary."""
 
     # Name of the sidecar; its exit code 0 means that all files are uploaded.
@@ -67,24 +67,24 @@ class Keeping:
 class Member:
     """A replica of the gang, with a pod template that contains everything its framework needs."""
 
-    place: Place
+    place: ReplicaId
     template: Mapping[str, Any]
     restart: RestartPolicy = RestartPolicy.ON_FAILURE
     # The container whose exit code counts if several fail; if empty, the first that failed.
     main: str = ""
     # How its output is uploaded, if it is.
-    keeping: Keeping | None = None
+    keeping: OutputUpload | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
+class RemoteLaunch:
     """Files that members need to start processes in each other without ssh."""
 
     files: Mapping[str, str]
 
 
 # A rule lists replicas; it is met when all of them have succeeded or failed, respectively.
-Rule = tuple[Place, ...]
+Rule = tuple[ReplicaId, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,7 @@ class Gang:
     """All members of a job and its policies, independent of the framework."""
 
     members: tuple[Member, ...]
-    leader: Place
+    leader: ReplicaId
     success: tuple[Rule, ...]
     failure: tuple[Rule, ...]
     scope: RestartScope = RestartScope.REPLICA
@@ -103,7 +103,7 @@ class Gang:
     # Roles whose members serve the others, and are therefore stopped after them.
     servers: tuple[str, ...] = ()
     # Roles whose members only observe the others: they restart alone, and do not fail the gang.
-    watchers: tuple[str, ...] = ()
+    observer_roles: tuple[str, ...] = ()
     active_deadline_seconds: int | None = None
     # Time until all members must be running.
     starting_deadline_seconds: int | None = None
@@ -115,13 +115,13 @@ class Gang:
     is_elastic: bool = False
     least: int | None = None
     # Files that members need to start processes in each other.
-    launch: Launch | None = None
+    launch: RemoteLaunch | None = None
     # The pod that resolves the git revision to a commit, before any member is created.
     resolve: Mapping[str, Any] | None = None
     # The resolved commit of the code, if any.
     commit: str = ""
     # A note for the author, shown when the job has succeeded.
-    remark: str = ""
+    success_note: str = ""
     # Members that were scaled down, and may have output that is not uploaded yet; they have no pods.
     left: tuple[Member, ...] = ()
     # The queue of its pods and their priority there; without a queue, the default scheduler decides.
@@ -133,11 +133,11 @@ class Gang:
         """Number of members that must be schedulable before any of them starts."""
         return len(self.members) if self.least is None else self.least
 
-    def watches(self, place: Place) -> bool:
+    def watches(self, place: ReplicaId) -> bool:
         """Return whether a replica only observes the others."""
-        return place.role in self.watchers
+        return place.role in self.observer_roles
 
-    def member(self, place: Place) -> Member:
+    def member(self, place: ReplicaId) -> Member:
         """Return a member; raise KeyError if the gang does not have this replica."""
         for member in self.members:
             if member.place == place:
@@ -146,7 +146,7 @@ class Gang:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
+class JobNaming:
     """What is known about a job before it is expanded: the names and ports that its members may need."""
 
     job: str
@@ -159,9 +159,9 @@ class Site:
     # The resolved commit of the code, once it is known.
     commit: str = ""
     # Replicas that were scaled down, and may have output that is not uploaded yet.
-    left: tuple[Place, ...] = ()
+    left: tuple[ReplicaId, ...] = ()
 
-    def pod(self, place: Place, attempt: int = 0) -> str:
+    def pod(self, place: ReplicaId, attempt: int = 0) -> str:
         """Return the pod name of an attempt; later attempts have their number as a suffix."""
         name = f"{self.stem}-{place.role}-{place.index}"
         return name if attempt == 0 else f"{name}-r{attempt}"
@@ -175,14 +175,14 @@ class Site:
         """Return the name of an auxiliary pod; later attempts have their number as a suffix."""
         return f"{self.stem}-{name}" + (f"-r{attempt}" if attempt else "")
 
-    def staging(self, place: Place) -> str:
+    def staging(self, place: ReplicaId) -> str:
         """Return the name of the claim that holds a member's output until it is uploaded; all attempts share it."""
         return f"{self.pod(place)}-output"
 
-    def hostname(self, place: Place) -> str:
+    def hostname(self, place: ReplicaId) -> str:
         """Return the host name of a replica, which is the same for all attempts."""
         return self.pod(place)
 
-    def host(self, place: Place) -> str:
+    def host(self, place: ReplicaId) -> str:
         """Return the DNS name at which every member of the job can reach a replica, on both clusters."""
         return f"{self.hostname(place)}.{self.stem}"

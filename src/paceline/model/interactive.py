@@ -20,7 +20,7 @@ INSIDE = "ClusterIP"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class InteractiveWorkload:
     """A pod with a web application, independent of its kind."""
 
     plural: str

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, ClassVar, Self
 
 from paceline.apimachinery.timestamps import from_wire, to_wire, to_wire_micro
-from paceline.apimachinery.untrusted import foreign
+from paceline.apimachinery.untrusted import untrusted
 from paceline.model.condition import Fact
 
 
@@ -92,7 +92,7 @@ class ServiceStatus:
         }
 
     @classmethod
-    @foreign
+    @untrusted
     def from_wire(cls, wire: Mapping[str, Any]) -> Self:
         """Return the decoded status; an object without one gets the initial status."""
         phase = wire.get("phase")

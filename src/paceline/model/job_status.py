@@ -7,9 +7,9 @@ from enum import StrEnum
 from typing import Any, ClassVar, Self
 
 from paceline.apimachinery.timestamps import from_wire, to_wire, to_wire_micro
-from paceline.apimachinery.untrusted import counts, foreign
+from paceline.apimachinery.untrusted import counts, untrusted
 from paceline.model.condition import Fact
-from paceline.model.gang import Place
+from paceline.model.gang import ReplicaId
 
 
 class Phase(StrEnum):
@@ -119,7 +119,7 @@ class JobStatus:
     # a restart, or had fewer attempts than others when the whole gang restarted.
     releases: Mapping[str, int] = field(default_factory=dict)
     # Replicas that were scaled down, and whose output may not be uploaded yet.
-    left: tuple[Place, ...] = ()
+    left: tuple[ReplicaId, ...] = ()
     backoff_count: int = 0
     role_restarts: Mapping[str, int] = field(default_factory=dict)
     # No pod is created before this time: the back-off after a failure.
@@ -200,7 +200,7 @@ class JobStatus:
         }
 
     @classmethod
-    @foreign
+    @untrusted
     def from_wire(cls, wire: Mapping[str, Any]) -> Self:
         """Return the decoded status, or the initial one if there is none; raise Malformed if it is invalid."""
         phase = wire.get("phase") or Phase.PENDING
@@ -212,7 +212,7 @@ class JobStatus:
             member_attempts=counts(wire.get("memberAttempts")),
             backoff_count=int(wire.get("backoffCount") or 0),
             releases=counts(wire.get("releases")),
-            left=tuple(Place.named(name) for name in wire.get("left") or ()),
+            left=tuple(ReplicaId.named(name) for name in wire.get("left") or ()),
             role_restarts=counts(wire.get("roleRestarts")),
             start_after=_moment(wire, "startAfter"),
             start_time=_moment(wire, "startTime"),

@@ -16,29 +16,29 @@ from paceline.client.event_recorder import Recorder
 from paceline.client.informer import Informer
 from paceline.client.interface import CLAIMS, PODS, VOLUMES, Change, Cluster
 from paceline.client.workqueue import WorkQueue, run
-from paceline.effects import Blocking, Identity, World
-from paceline.errors import Busy, Conflict, Missing
+from paceline.effects import Effects, Executor, ProcessHandle
+from paceline.errors import Conflict, NotFound, ServiceUnavailable
 from paceline.node.devices import Devices
-from paceline.node.host_info import Blocked, Folders, Host
-from paceline.node.images.builder import NOT_PULLED, NOT_RENEWED, NoWorkshop, Workshop
+from paceline.node.host_info import CannotStart, Folders, Host
+from paceline.node.images.builder import NOT_PULLED, NOT_RENEWED, EnvironmentProvider, StaticEnvironments
 from paceline.node.images.images import Images, Row, backed_off
 from paceline.node.lifecycle.decide import MOMENT, decide
 from paceline.node.lifecycle.events import Story, part_of, pulled, stories
-from paceline.node.lifecycle.eviction import Evictions, in_haste
+from paceline.node.lifecycle.eviction import Evictions, without_grace
 from paceline.node.lifecycle.hooks import Hooks
-from paceline.node.lifecycle.hooks_spec import is_greeted
-from paceline.node.lifecycle.killer import Leaving
+from paceline.node.lifecycle.hooks_spec import post_start_done
+from paceline.node.lifecycle.killer import ContainerKiller
 from paceline.node.lifecycle.pod_status import FINAL
 from paceline.node.lifecycle.snapshot import containers_of, look, tries_of
 from paceline.node.lifecycle.starter import Starter
 from paceline.node.lifecycle.termination import held_tries
 from paceline.node.lifecycle.view import Plan, Problem, Seen, Try
 from paceline.node.logs.archive import History, Policy
-from paceline.node.logs.garbage_collection import Clearing
+from paceline.node.logs.garbage_collection import LogGC
 from paceline.node.network.network import SHARED_NETWORK, Networks, PodNetwork
 from paceline.node.network.pod_hosts import Hosts
 from paceline.node.probes.exec_action import RunInside
-from paceline.node.probes.prober import Asking
+from paceline.node.probes.prober import Prober
 from paceline.node.probes.workers import Checks
 from paceline.node.registration import Registration
 from paceline.node.runtime.env import CONFIG_ERROR
@@ -68,14 +68,14 @@ class Agent:
     """Everything the agent is made of. Nothing that matters lives only in it: it may be killed at any moment."""
 
     cluster: Cluster
-    world: World
-    blocking: Blocking
+    world: Effects
+    blocking: Executor
     recorder: Recorder
     host: Host
     folders: Folders
     images: tuple[Row, ...]
     find_sandbox: Callable[[], str | None]
-    workshop: Workshop = field(default_factory=NoWorkshop)
+    workshop: EnvironmentProvider = field(default_factory=StaticEnvironments)
     # How much is kept of pods that are gone.
     keeping: Policy = field(default_factory=Policy)
     # Runs commands in containers; without it, probes and hooks that want one fail and say so.
@@ -94,18 +94,18 @@ class Agent:
     _starter: Starter = field(init=False)
     _devices: Devices = field(init=False)
     _evictions: Evictions = field(init=False)
-    _clearing: Clearing = field(init=False)
+    _clearing: LogGC = field(init=False)
     _checks: Checks = field(init=False)
     _hooks: Hooks = field(init=False)
-    _leaving: Leaving = field(init=False)
+    _leaving: ContainerKiller = field(init=False)
     _group: asyncio.TaskGroup = field(init=False)
     # Where the pods bound to this machine are found, by uid.
     _keys: dict[str, Key] = field(init=False, default_factory=dict)
     # Since when something keeps a pod's containers from starting.
     _blocked: dict[str, datetime] = field(init=False, default_factory=dict)
-    _followed: set[Identity] = field(init=False, default_factory=set)
+    _followed: set[ProcessHandle] = field(init=False, default_factory=set)
     # Whose first hook this process has begun.
-    _greeted: set[Identity] = field(init=False, default_factory=set)
+    _greeted: set[ProcessHandle] = field(init=False, default_factory=set)
 
     def __post_init__(self) -> None:
         """Set up the caches; nothing runs before `run`."""
@@ -127,7 +127,7 @@ class Agent:
         )
         self._devices = Devices(files=self.world.files, folders=self.folders, supplies=self.host.supplies)
         history = History(world=self.world, folders=self.folders, policy=self.keeping)
-        self._clearing = Clearing(
+        self._clearing = LogGC(
             history=history,
             blocking=self.blocking,
             recorder=self.recorder,
@@ -136,9 +136,9 @@ class Agent:
         )
         self._starter = self._make_starter(history)
         self.workshop.listen(self._environment_changed)
-        asking = Asking(inside=RunInside(starter=self._starter, command=self.command) if self.command else None)
+        asking = Prober(inside=RunInside(starter=self._starter, command=self.command) if self.command else None)
         self._hooks = Hooks(asking=asking, recorder=self.recorder, address=self.hosts.address)
-        self._leaving = Leaving(
+        self._leaving = ContainerKiller(
             world=self.world,
             folders=self.folders,
             recorder=self.recorder,
@@ -235,17 +235,17 @@ class Agent:
             else:
                 await self._move_on(uid, pod)
         except OSError as error:
-            raise Busy(f"the node agent's folder {self.folders.root}: {error}") from error
+            raise ServiceUnavailable(f"the node agent's folder {self.folders.root}: {error}") from error
 
     async def _move_on(self, uid: str, pod: Object) -> None:
         problems: dict[str, Problem] = {}
         why = self._evictions.why(uid)
-        pod = in_haste(pod) if why else pod
+        pod = without_grace(pod) if why else pod
         for _ in range(MAX_ROUNDS):
             seen = look(self.world, self.folders, pod, address=self.hosts.address(pod), problems=problems)
             seen = self._leaving.recalled(replace(seen, evicted=why))
             health = self._checks.health(pod, seen.tries)
-            seen = replace(seen, health=health, tries=self._checks.greeted(uid, seen.tries))
+            seen = replace(seen, health=health, tries=self._checks.with_post_start(uid, seen.tries))
             seen = replace(seen, host_address=self.network.host_address)
             plan = decide(seen, self.world.clock.now())
             if not plan.record and not plan.start:
@@ -260,7 +260,7 @@ class Agent:
             self.queue.add(uid)
             return
         self._checks.keep(self._group, pod, seen.tries)
-        self._greet(seen)
+        self._run_post_start(seen)
         if self._has_ended(seen, plan):
             await self._disconnect(uid)
         await self._report(pod, plan)
@@ -282,12 +282,14 @@ class Agent:
         for start in plan.start:
             try:
                 note = await self._starter.start(pod, specs[start.container], start.restarts, prepared)
-            except Blocked as error:
+            except CannotStart as error:
                 problems[start.container] = await self._problem(pod, specs[start.container], error)
                 continue
             folder = self.folders.attempt(uid_of(pod), start.container, start.restarts)
             if read_started(self.world.files, folder) is None:
-                raise Busy(f"the shim of container {start.container!r} ended before it began; see {folder}")
+                raise ServiceUnavailable(
+                    f"the shim of container {start.container!r} ended before it began; see {folder}"
+                )
             if note:
                 part = part_of(pod, start.container)
                 await self.recorder.record(pod, NOT_RENEWED, message=note, part=part, is_warning=True)
@@ -297,12 +299,12 @@ class Agent:
         """Make what all containers of a pod need; give what they are made from, or what keeps them from starting."""
         try:
             return await self._starter.prepare(pod)
-        except Blocked as error:
+        except CannotStart as error:
             for said in error.told:
                 await self.recorder.record(pod, error.reason, message=said, is_warning=True)
             return Problem(reason=error.reason, message=str(error), is_of_pod=True)
 
-    async def _problem(self, pod: Object, container: Object, error: Blocked) -> Problem:
+    async def _problem(self, pod: Object, container: Object, error: CannotStart) -> Problem:
         now = self.world.clock.now()
         lasted = (now - self._blocked.get(uid_of(pod), now)).total_seconds()
         if error.reason == NOT_PULLED and lasted >= SOONEST_SECONDS:
@@ -314,16 +316,16 @@ class Agent:
             await self.recorder.record(pod, story.reason, message=story.message, part=part)
         return Problem(reason=error.reason, message=str(error))
 
-    def _greet(self, seen: Seen) -> None:
+    def _run_post_start(self, seen: Seen) -> None:
         """Run the first hook of each container that has not been through it, also when another agent began it."""
         uid, held = uid_of(seen.pod), held_tries(seen)
         for container in containers_of(seen.pod):
             name = str(container["name"])
             each = held.get(name)
             who = each.started.identity if each and each.started else None
-            if each is None or who is None or who in self._greeted or is_greeted(seen, name):
+            if each is None or who is None or who in self._greeted or post_start_done(seen, name):
                 continue
-            if not self._checks.is_condemned((uid, name, each.restarts)):
+            if not self._checks.is_unhealthy((uid, name, each.restarts)):
                 self._greeted.add(who)
                 self._beside(self._after_start(seen, container, each.restarts))
 
@@ -333,7 +335,7 @@ class Agent:
             write_hooked(self.world.files, self._folder(seen, name))
             self._checks.welcome((uid, name, restarts))
         else:
-            self._checks.condemn((uid, name, restarts))
+            self._checks.mark_unhealthy((uid, name, restarts))
 
     def _is_wanted(self, uid: str) -> bool:
         """Tell whether a pod is there and not about to go."""
@@ -350,7 +352,7 @@ class Agent:
                 self._followed.add(who)
                 self._beside(self._await_end(uid, who))
 
-    async def _await_end(self, uid: str, who: Identity) -> None:
+    async def _await_end(self, uid: str, who: ProcessHandle) -> None:
         try:
             await self.world.processes.ended(who)
         finally:
@@ -367,7 +369,7 @@ class Agent:
         patch = {"metadata": {"resourceVersion": revision_of(pod)}, "status": plan.status}
         try:
             written = await self.cluster.patch(PODS, key_of(pod), patch, subresource="status")
-        except Missing:
+        except NotFound:
             return  # The pod went meanwhile; the watch will say so.
         self.pods.observe(written)
         if told := stories(old, plan.status):
@@ -403,7 +405,7 @@ class Agent:
         options = {"gracePeriodSeconds": 0, "preconditions": {"uid": uid_of(pod)}}
         try:
             await self.cluster.delete(PODS, key_of(pod), options)
-        except (Missing, Conflict):
+        except (NotFound, Conflict):
             return  # Gone, or another pod has the name by now.
 
     async def _clear(self, uid: str) -> None:

@@ -13,7 +13,7 @@ from paceline.apimachinery.builtin.qos import is_extended
 from paceline.apimachinery.meta import Object, uid_of
 from paceline.apimachinery.quantity import whole
 from paceline.effects import Files
-from paceline.node.host_info import Blocked, Device, Folders, Supply
+from paceline.node.host_info import CannotStart, Device, Folders, Supply
 
 GPUS = "nvidia.com/gpu"
 # Variables that programs for GPUs of one maker read; the first hides all others from CUDA, also when it is empty.
@@ -44,7 +44,7 @@ class Devices:
                 self._held[uid] = found
 
     def assign(self, pod: Object, container: Object) -> None:
-        """Give a container what it asks for and write it down; what it has, it keeps. Blocked when there is less."""
+        """Allocate and record the devices of a container; it keeps what it has. CannotStart when there are too few."""
         uid, name = uid_of(pod), str(container["name"])
         holding = self._held.get(uid, {})
         wanted = _asked(container)
@@ -62,7 +62,7 @@ class Devices:
         self.files.write(self._record(uid), json.dumps(self._held[uid]).encode())
 
     def of(self, pod: Object, container: Object) -> tuple[tuple[Supply, tuple[Device, ...]], ...]:
-        """Give the devices that a container holds, of every sort there is; Blocked when one of them has gone."""
+        """Give the devices that a container holds, of every sort there is; CannotStart when one of them has gone."""
         held = self._held.get(uid_of(pod), {}).get(str(container["name"]), {})
         return tuple((supply, _numbered(supply, held.get(supply.resource, ()))) for supply in self.supplies)
 
@@ -123,9 +123,9 @@ def _asked(container: Object) -> dict[str, int]:
     return {name: count for name, count in asked.items() if count}
 
 
-def _short(resource: str, asked: int, free: int) -> Blocked:
+def _short(resource: str, asked: int, free: int) -> CannotStart:
     said = f"Allocate failed due to requested number of devices unavailable for {resource}"
-    return Blocked(UNAVAILABLE, f"{said}. Requested: {asked}, Available: {free}")
+    return CannotStart(UNAVAILABLE, f"{said}. Requested: {asked}, Available: {free}")
 
 
 def _first_steps(pod: Object) -> Iterator[str]:
@@ -143,7 +143,7 @@ def _numbered(supply: Supply, numbers: tuple[int, ...]) -> tuple[Device, ...]:
     known = {device.number: device for device in supply.devices}
     if gone := [number for number in numbers if number not in known]:
         said = f"{supply.resource} {', '.join(map(str, gone))}, which this container holds, is no longer there"
-        raise Blocked(UNAVAILABLE, f"{said}; declare it again, or delete the pod")
+        raise CannotStart(UNAVAILABLE, f"{said}; declare it again, or delete the pod")
     return tuple(known[number] for number in numbers)
 
 

@@ -81,7 +81,7 @@ ADDRESS = "127.0.0.1"
 MEMORY_OWNER = ".home"
 
 
-class Blocked(Exception):
+class CannotStart(Exception):
     """A container cannot be started now: a reason kubectl users know, and what would help. It is tried again."""
 
     def __init__(self, reason: str, message: str, *, told: tuple[str, ...] = ()) -> None:

@@ -12,7 +12,7 @@ from paceline.apimachinery.quantity import canonical
 from paceline.apimachinery.timestamps import from_wire, to_wire, to_wire_micro
 from paceline.client.interface import LEASES, NAMESPACES, NODES, Cluster
 from paceline.effects import Clock
-from paceline.errors import Busy, Conflict, Exists, Missing, PacelineError
+from paceline.errors import AlreadyExists, Conflict, NotFound, PacelineError, ServiceUnavailable
 from paceline.node.host_info import Host
 from paceline.node.network.network import SHARED_NETWORK, PodNetwork
 
@@ -151,13 +151,13 @@ class Registration:
         """Make the node if it is not there, and say what it has; what people wrote on it stays."""
         try:
             node = await self.cluster.create(NODES, node_object(self.host))
-        except Exists:
+        except AlreadyExists:
             node = await self.cluster.get(NODES, "", self.host.name)
         self._status, self._is_open = node.get("status") or {}, False
         try:
             await self._report()
             await self._welcome_pods()
-        except Busy as error:
+        except ServiceUnavailable as error:
             if not self._status:
                 raise
             # It is known from before, so its pods can be looked after while the store takes no writes.
@@ -170,7 +170,7 @@ class Registration:
                 await self._renew()
                 await self._report()
                 await self._welcome_pods()
-            except Missing:
+            except NotFound:
                 # Somebody deleted the node.
                 await self._try_register()
             except PacelineError as error:
@@ -222,7 +222,7 @@ class Registration:
         key = (LEASE_NAMESPACE, self.host.name)
         try:
             await self.cluster.patch(LEASES, key, {"spec": {"renewTime": now}})
-        except Missing:
+        except NotFound:
             await self._make_lease(now)
 
     async def _make_lease(self, now: str) -> None:
@@ -237,5 +237,5 @@ class Registration:
         for where, obj in ((NAMESPACES, namespace), (LEASES, lease)):
             try:
                 await self.cluster.create(where, obj)
-            except Exists:
+            except AlreadyExists:
                 continue

@@ -25,7 +25,7 @@ def selects(service: Object, pod: Object) -> bool:
     return is_here and bool(selector) and all(labels.get(name) == value for name, value in selector.items())
 
 
-def is_led(service: Object) -> bool:
+def has_selector(service: Object) -> bool:
     """Tell whether the addresses of a service are worked out here; others are written by whoever made it."""
     spec = service.get("spec") or {}
     return bool(spec.get("selector")) and spec.get("type") != "ExternalName"

@@ -18,7 +18,7 @@ from paceline.apimachinery.builtin.storage_annotations import (
 from paceline.apimachinery.meta import Key, Object, annotations_of, is_deleting, key_of, labels_of, name_of, uid_of
 from paceline.apimachinery.quantity import parse
 from paceline.apimachinery.selector import LabelRule, matches
-from paceline.plan.job.plan import Tell
+from paceline.plan.job.plan import EventDraft
 
 NO_CLASS = "no persistent volumes available for this claim and no storage class is set"
 WAITS_FOR_POD = "waiting for first consumer to be created before binding"
@@ -49,7 +49,7 @@ class ClaimPlan:
     # The size that its volume is to have from now on.
     grow_to: str = ""
     # Why it has no volume, as an event and, with what was found wrong with each volume, on the claim.
-    told: Tell | None = None
+    told: EventDraft | None = None
     waiting: str = ""
 
 
@@ -162,9 +162,9 @@ def _class_of(claim: Object, stock: Stock) -> Object | None:
 
 def _bound(claim: Object, volume: Object | None, stock: Stock) -> ClaimPlan:
     if volume is None:
-        return ClaimPlan(is_lost=True, told=Tell(reason="ClaimLost", message=LOST, is_warning=True))
+        return ClaimPlan(is_lost=True, told=EventDraft(reason="ClaimLost", message=LOST, is_warning=True))
     if not is_for(volume, claim) and volume["spec"].get("claimRef"):
-        return ClaimPlan(is_lost=True, told=Tell(reason="ClaimMisbound", message=MISBOUND, is_warning=True))
+        return ClaimPlan(is_lost=True, told=EventDraft(reason="ClaimMisbound", message=MISBOUND, is_warning=True))
     if not is_for(volume, claim) or (claim.get("status") or {}).get("phase") != "Bound":
         return ClaimPlan(bind=volume)
     asked = claim["spec"]["resources"]["requests"]["storage"]
@@ -183,10 +183,10 @@ def _asked_for(claim: Object, name: str, volume: Object | None) -> ClaimPlan:
         return ClaimPlan(bind=volume)
     if volume["spec"].get("claimRef") and not is_for(volume, claim):
         said = f'volume "{name}" already bound to a different claim.'
-        return _waits(Tell(reason="FailedBinding", message=said, is_warning=True))
+        return _waits(EventDraft(reason="FailedBinding", message=said, is_warning=True))
     if said := mismatch(claim, volume):
         said = f'Cannot bind to requested volume "{name}": {said}'
-        return _waits(Tell(reason="VolumeMismatch", message=said, is_warning=True))
+        return _waits(EventDraft(reason="VolumeMismatch", message=said, is_warning=True))
     return ClaimPlan(bind=volume)
 
 
@@ -194,25 +194,25 @@ def _without_volume(claim: Object, stock: Stock, *, has_consumer: bool) -> Claim
     name = str(claim["spec"].get("storageClassName") or "")
     found_wrong = _all_objections(claim, stock)
     if not name:
-        return _waits(Tell(reason="FailedBinding", message=NO_CLASS), found_wrong)
+        return _waits(EventDraft(reason="FailedBinding", message=NO_CLASS), found_wrong)
     chosen = _class_of(claim, stock)
     if chosen is None:
         said = f'storageclass.storage.k8s.io "{name}" not found'
-        return _waits(Tell(reason="ProvisioningFailed", message=said, is_warning=True), found_wrong)
+        return _waits(EventDraft(reason="ProvisioningFailed", message=said, is_warning=True), found_wrong)
     if is_late(claim, stock) and not has_consumer:
-        return _waits(Tell(reason=LATE_BINDING, message=WAITS_FOR_POD))
+        return _waits(EventDraft(reason=LATE_BINDING, message=WAITS_FOR_POD))
     provisioner = str(chosen.get("provisioner") or "")
     if provisioner == FOLDERS:
         return _provision(claim, chosen, found_wrong)
     if provisioner.startswith("kubernetes.io/"):
         said = f"no volume plugin matched name: {provisioner}"
-        return _waits(Tell(reason="ProvisioningFailed", message=said, is_warning=True), found_wrong)
+        return _waits(EventDraft(reason="ProvisioningFailed", message=said, is_warning=True), found_wrong)
     said = (
         f"Waiting for a volume to be created either by the external provisioner '{provisioner}' or manually by the "
         "system administrator. If volume creation is delayed, please verify that the provisioner is running and "
         "correctly registered."
     )
-    return _waits(Tell(reason="ExternalProvisioning", message=said), found_wrong)
+    return _waits(EventDraft(reason="ExternalProvisioning", message=said), found_wrong)
 
 
 def _provision(claim: Object, chosen: Object, found_wrong: str) -> ClaimPlan:
@@ -224,10 +224,10 @@ def _provision(claim: Object, chosen: Object, found_wrong: str) -> ClaimPlan:
     if not said:
         return ClaimPlan(provision=chosen)
     said = f'failed to provision volume with StorageClass "{name_of(chosen)}": {said}'
-    return _waits(Tell(reason="ProvisioningFailed", message=said, is_warning=True), found_wrong)
+    return _waits(EventDraft(reason="ProvisioningFailed", message=said, is_warning=True), found_wrong)
 
 
-def _waits(told: Tell, found_wrong: str = "") -> ClaimPlan:
+def _waits(told: EventDraft, found_wrong: str = "") -> ClaimPlan:
     return ClaimPlan(told=told, waiting=f"{told.message}; {found_wrong}" if found_wrong else told.message)
 
 

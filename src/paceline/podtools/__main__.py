@@ -5,7 +5,7 @@ import sys
 from importlib import import_module
 from types import ModuleType
 
-from paceline.podtools.reporting import Stopped, Voice, hidden, read_secret
+from paceline.podtools.reporting import Reporter, StepFailed, hidden, read_secret
 
 # Each is a module of its own in `steps/`, with `add_words` and `run`.
 STEPS = ("resolve", "clone", "unpack", "input", "restore", "sync", "flush")
@@ -14,12 +14,12 @@ STEPS = ("resolve", "clone", "unpack", "input", "restore", "sync", "flush")
 def main(words: list[str] | None = None) -> int:
     """Do one step."""
     step, asked = _understood(sys.argv[1:] if words is None else words)
-    voice = Voice()
+    voice = Reporter()
     try:
         secret = read_secret(asked.secret)
-        voice = Voice(secrets=hidden(secret))
+        voice = Reporter(secrets=hidden(secret))
         said: str = step.run(asked, secret, voice)
-    except (Stopped, OSError) as error:
+    except (StepFailed, OSError) as error:
         voice.log(str(error))
         voice.conclude(str(error))
         return 1

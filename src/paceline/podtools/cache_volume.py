@@ -38,7 +38,7 @@ def keep_pack(into: Path, pack: Path) -> None:
             old.unlink()
 
 
-def shelved(program: Path, shelf: Path) -> Path:
+def cached_program(program: Path, shelf: Path) -> Path:
     """Give a program's place on the shelf, where it is put if it is not there yet; its own when that fails."""
     known = program.stat()
     there = shelf / f"{program.name}-{known.st_size}-{known.st_mtime_ns}"

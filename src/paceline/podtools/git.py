@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from paceline.podtools.cache_volume import keep_pack, packed, use
-from paceline.podtools.reporting import Stopped
+from paceline.podtools.reporting import StepFailed
 
 COMMIT = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 SHORT_COMMIT = re.compile("[0-9a-f]{4,39}")
@@ -35,7 +35,7 @@ class Repository:
 
 
 def resolve(repository: Repository) -> str:
-    """Find the commit of a branch or tag; Stopped with git's own words when there is none."""
+    """Find the commit of a branch or tag; StepFailed with git's own words when there is none."""
     revision = repository.revision or "HEAD"
     lines = _git(repository, "ls-remote", "--", repository.url).splitlines()
     found = {name: commit for commit, _, name in (line.partition("\t") for line in lines)}
@@ -45,10 +45,12 @@ def resolve(repository: Repository) -> str:
     if commit:
         return commit
     if not found:
-        raise Stopped(f"git: {repository.url} has no commits yet")
+        raise StepFailed(f"git: {repository.url} has no commits yet")
     if SHORT_COMMIT.fullmatch(revision):
-        raise Stopped(f"git: {repository.url} has no branch or tag {revision}; write a commit with all its 40 digits")
-    raise Stopped(f"git: {repository.url} has no branch or tag {revision}{_there(found)}")
+        raise StepFailed(
+            f"git: {repository.url} has no branch or tag {revision}; write a commit with all its 40 digits"
+        )
+    raise StepFailed(f"git: {repository.url} has no branch or tag {revision}{_there(found)}")
 
 
 def clone(repository: Repository, commit: str, into: Path, shelf: Path | None = None) -> None:
@@ -57,7 +59,7 @@ def clone(repository: Repository, commit: str, into: Path, shelf: Path | None = 
     What lies on the shelf is not asked of the server again. Code that needs a password is not put there.
     """
     if not COMMIT.fullmatch(commit):
-        raise Stopped(f"{commit!r} is no commit; the job's status should have one")
+        raise StepFailed(f"{commit!r} is no commit; the job's status should have one")
     whole = into / ".git" / WHOLE
     if whole.is_file() and whole.read_text() == commit:
         return
@@ -81,7 +83,7 @@ def _take(repository: Repository, commit: str, into: Path, pack: Path) -> bool:
         _git(repository, "-C", str(into), "index-pack", "--stdin", file=pack)
         (into / ".git" / "shallow").write_text(f"{commit}\n")
         _check_out(repository, commit, into)
-    except (Stopped, OSError):
+    except (StepFailed, OSError):
         return False
     use(pack)
     return True
@@ -92,7 +94,7 @@ def _fetch(repository: Repository, commit: str, into: Path) -> None:
     fetch = ("-C", str(into), "fetch", "--quiet", "--no-auto-maintenance")
     try:
         _git(repository, *fetch, "--no-tags", "--depth=1", "--", repository.url, commit)
-    except Stopped:
+    except StepFailed:
         # Some servers give single commits to nobody; then all branches and tags are brought.
         spec = ("+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*")
         _git(repository, *fetch, "--", repository.url, *spec)
@@ -112,7 +114,7 @@ def _check_out(repository: Repository, commit: str, into: Path) -> None:
 
 
 def _git(repository: Repository, *words: str, file: Path | None = None) -> str:
-    """Run git, which may read a file, and give what it says; Stopped with its last lines when it fails."""
+    """Run git, which may read a file, and give what it says; StepFailed with its last lines when it fails."""
     env = {
         **os.environ,
         **SLOW,
@@ -135,14 +137,14 @@ def _git(repository: Repository, *words: str, file: Path | None = None) -> str:
                 umask=0,
             )
         except FileNotFoundError as error:
-            raise Stopped("git is not installed; install it with: apt-get install git") from error
+            raise StepFailed("git is not installed; install it with: apt-get install git") from error
     if done.returncode != 0:
         said = done.stderr.decode(errors="replace").strip().splitlines()[-LAST_LINES:]
         if any(REDIRECTED.search(line) for line in said):
             said.append(
                 "the server sends on to another address; write that one: https for http, or with .git behind it"
             )
-        raise Stopped("\n".join(["git could not read the repository:", *said]))
+        raise StepFailed("\n".join(["git could not read the repository:", *said]))
     return done.stdout.decode(errors="replace")
 
 

@@ -4,8 +4,8 @@ import argparse
 import shutil
 from pathlib import Path
 
-from paceline.podtools.cache_volume import shelved
-from paceline.podtools.reporting import Voice
+from paceline.podtools.cache_volume import cached_program
+from paceline.podtools.reporting import Reporter
 
 INSTALLERS = tuple(Path(__file__).with_name(name) for name in ("requirements_cache.py", "pip_install.py"))
 
@@ -18,7 +18,7 @@ def add_words(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cache", type=Path)
 
 
-def lay_out(asked: argparse.Namespace, voice: Voice) -> None:
+def lay_out(asked: argparse.Namespace, voice: Reporter) -> None:
     """Put the installers and uv into the folder of tools, if the code asks for any packages."""
     if not any(file.is_file() for file in asked.packages):
         return
@@ -31,7 +31,7 @@ def lay_out(asked: argparse.Namespace, voice: Voice) -> None:
     own = asked.tools / "uv"
     own.unlink(missing_ok=True)
     # It is large, and with a cache rarely needed.
-    if asked.cache is not None and (there := shelved(Path(uv), asked.cache)) != Path(uv):
+    if asked.cache is not None and (there := cached_program(Path(uv), asked.cache)) != Path(uv):
         own.symlink_to(there)
     else:
         shutil.copy(uv, own)

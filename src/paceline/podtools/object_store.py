@@ -13,7 +13,7 @@ import obstore
 from obstore.exceptions import BaseError
 from obstore.store import LocalStore, ObjectStore, S3Store
 
-from paceline.podtools.reporting import Stopped
+from paceline.podtools.reporting import StepFailed
 
 CHUNK_BYTES = 8 * 1024 * 1024
 # A store takes an object in 10,000 pieces at most.
@@ -28,7 +28,7 @@ IDENTITY = ("AWS_ACCESS_KEY_ID", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_C
 REFUSAL = re.compile(r"<Code>(?P<code>[^<]+)</Code>\s*<Message>(?P<message>[^<]+)</Message>")
 
 
-class NotReached(Stopped):
+class NotReached(StepFailed):
     """A bucket did not do what was asked of it; it may the next time."""
 
 
@@ -98,11 +98,11 @@ class Bucket:
 
 
 def open_bucket(where: Where, prefix: str = "") -> Bucket:
-    """Open a folder of a bucket; Stopped says what its description lacks."""
+    """Open a folder of a bucket; StepFailed says what its description lacks."""
     url = where.known("url")
     parts = urlsplit(url)
     if "@" in parts.netloc:
-        raise Stopped("the address of the bucket has an @ in it; keys go into the secret, not into the address")
+        raise StepFailed("the address of the bucket has an @ in it; keys go into the secret, not into the address")
     inner = "/".join(part for part in (parts.path.strip("/"), prefix) if part)
     name = f"{parts.scheme}://{parts.netloc}/{inner}"
     if parts.scheme == "file":
@@ -110,7 +110,7 @@ def open_bucket(where: Where, prefix: str = "") -> Bucket:
         folder.mkdir(parents=True, exist_ok=True)
         return Bucket(store=LocalStore(folder), name=name)
     if parts.scheme not in ("s3", "oss") or not parts.netloc:
-        raise Stopped(f"{url or 'nothing'!r} is no address of a bucket; write s3://BUCKET/FOLDER")
+        raise StepFailed(f"{url or 'nothing'!r} is no address of a bucket; write s3://BUCKET/FOLDER")
     try:
         store = S3Store(
             parts.netloc,
@@ -120,7 +120,7 @@ def open_bucket(where: Where, prefix: str = "") -> Bucket:
             retry_config=PATIENCE,
         )
     except (BaseError, ValueError) as error:
-        raise Stopped(f"{name} cannot be opened: {str(error).splitlines()[0]}") from error
+        raise StepFailed(f"{name} cannot be opened: {str(error).splitlines()[0]}") from error
     return Bucket(store=store, name=name)
 
 
@@ -135,10 +135,10 @@ def _config(where: Where, bucket: str) -> Any:
             parts = parts._replace(netloc=f"{bucket}.{parts.netloc}")
         told |= {"endpoint": urlunsplit(parts).rstrip("/"), "virtual_hosted_style_request": url.startswith("oss:")}
     elif url.startswith("oss:"):
-        raise Stopped("an oss:// bucket needs an endpoint, such as https://oss-cn-hangzhou.aliyuncs.com")
+        raise StepFailed("an oss:// bucket needs an endpoint, such as https://oss-cn-hangzhou.aliyuncs.com")
     user, key = where.secret.get("accessKeyId", ""), where.secret.get("accessKeySecret", "")
     if bool(user) != bool(key):
-        raise Stopped("the secret must have both keys, accessKeyId and accessKeySecret")
+        raise StepFailed("the secret must have both keys, accessKeyId and accessKeySecret")
     if user:
         told |= {"access_key_id": user, "secret_access_key": key}
     elif endpoint and not any(name in os.environ for name in IDENTITY):

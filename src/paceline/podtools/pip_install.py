@@ -2,7 +2,7 @@
 
 It runs in the author's image, copied there: nothing but Python is to be had. What the image has already is not
 installed again; the rest goes into a folder that the command finds first. With a cache, the same packages are installed
-once for the same interpreter, and found there by later jobs; where `requirements_cache.py` asked for it, what the file led to is
+once for the same interpreter, and found there by later jobs; where `requirements_cache.py` asked for it, the result is
 written down.
 """
 

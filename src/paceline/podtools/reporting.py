@@ -17,11 +17,11 @@ PUBLIC = frozenset({"url", "endpoint", "region", "AWS_REGION", "S3_ENDPOINT"})
 SHORTEST_SECRET = 4
 
 
-class Stopped(Exception):
+class StepFailed(Exception):
     """A step cannot go on; the message says why, with the tool's own words."""
 
 
-class Voice:
+class Reporter:
     """Says things, with every secret taken out of them."""
 
     __slots__ = ("_said", "message_file", "secrets")
@@ -63,11 +63,11 @@ def hidden(secret: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def read_secret(folder: Path | None) -> dict[str, str]:
-    """Read the files of a secret, each by the name of its key; Stopped when there is no such folder."""
+    """Read the files of a secret, each by the name of its key; StepFailed when there is no such folder."""
     if folder is None:
         return {}
     try:
         files = [path for path in folder.iterdir() if not path.name.startswith(".") and path.is_file()]
         return {path.name: path.read_text(encoding="utf-8").strip("\n") for path in files}
     except (OSError, UnicodeDecodeError) as error:
-        raise Stopped(f"the secret cannot be read: {error}") from error
+        raise StepFailed(f"the secret cannot be read: {error}") from error

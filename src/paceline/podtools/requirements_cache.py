@@ -1,7 +1,7 @@
-"""`python3 requirements_cache.py FILE`: find in the cache what a requirements file led to before; 1 when that is not known.
+"""`python3 requirements_cache.py FILE`: find the cached packages of a requirements file; 1 when there are none.
 
 It runs in the author's image, copied there, at every start: nothing but Python is to be had, and little of it loaded.
-Only files whose every line names an exact version are looked up. Where `pip_install.py` is to write down what a file leads
+Only files whose every line names an exact version are looked up. Where `pip_install.py` is to record what a file leads
 to is left for it in `note`.
 """
 
@@ -31,7 +31,7 @@ def main() -> int:
         with open(os.path.join(TOOLS, "note"), "w", encoding="utf-8") as file:
             file.write(note)
         return 1
-    settle(os.path.join(CACHE, place) if place else "", os.path.join(TOOLS, "site"))
+    link_packages(os.path.join(CACHE, place) if place else "", os.path.join(TOOLS, "site"))
     with open(MESSAGE, "w", encoding="utf-8") as file:
         file.write(said)
     return 0
@@ -56,7 +56,7 @@ def installed() -> "set[str]":
     return {f"{folder}/{name}" for folder in folders for name in os.listdir(folder) if name.endswith("-info")}
 
 
-def settle(place: str, site: str) -> None:
+def link_packages(place: str, site: str) -> None:
     """Let the command find the packages; an empty folder where the image has all of them."""
     if os.path.islink(site):
         # Of a try before this one.

@@ -5,29 +5,29 @@ import os
 import tarfile
 from pathlib import Path
 
-from paceline.podtools.reporting import Stopped
+from paceline.podtools.reporting import StepFailed
 
 
 def unpack(file: Path, digest: str, into: Path) -> int:
-    """Lay an archive out and count its files; Stopped when it is not the one that was meant, or leads elsewhere."""
+    """Lay an archive out and count its files; StepFailed when it is not the one that was meant, or leads elsewhere."""
     try:
         with file.open("rb") as packed:
             found = f"sha256:{hashlib.file_digest(packed, 'sha256').hexdigest()}"
             if found != digest:
-                raise Stopped(f"the archive is another one than the job was made with: it has the digest {found}")
+                raise StepFailed(f"the archive is another one than the job was made with: it has the digest {found}")
             packed.seek(0)
             with tarfile.open(fileobj=packed, mode="r:gz") as archive:
                 lay_out(archive, into)
     except FileNotFoundError as error:
-        raise Stopped(f"the archive is not there: {error.filename} is missing") from error
+        raise StepFailed(f"the archive is not there: {error.filename} is missing") from error
     except (OSError, EOFError, tarfile.TarError) as error:
-        raise Stopped(f"the archive cannot be unpacked: {error}") from error
+        raise StepFailed(f"the archive cannot be unpacked: {error}") from error
     open_up(into)
     return sum(path.is_file() for path in into.rglob("*"))
 
 
 def lay_out(archive: tarfile.TarFile, into: Path) -> None:
-    """Extract what stays within a folder, as our own; Stopped names what would not.
+    """Extract what stays within a folder, as our own; StepFailed names what would not.
 
     As tarfile's "data" filter does, which Python has from 3.11.4 on: Debian 12 has an older one.
     """
@@ -42,9 +42,11 @@ def lay_out(archive: tarfile.TarFile, into: Path) -> None:
         elif member.islnk():
             leads_to.append(inside / member.linkname)
         elif not member.isreg() and not member.isdir():
-            raise Stopped(f"the archive cannot be unpacked: {member.name!r} is neither a file nor a folder nor a link")
+            raise StepFailed(
+                f"the archive cannot be unpacked: {member.name!r} is neither a file nor a folder nor a link"
+            )
         if not all(Path(os.path.realpath(each)).is_relative_to(inside) for each in leads_to):
-            raise Stopped(f"the archive cannot be unpacked: {member.name!r} leads out of its folder")
+            raise StepFailed(f"the archive cannot be unpacked: {member.name!r} leads out of its folder")
         member.mode = 0o755 if member.isdir() or member.mode & 0o100 else 0o644
         member.uid, member.gid, member.uname, member.gname = os.geteuid(), os.getegid(), "", ""
         archive.extract(member, into)

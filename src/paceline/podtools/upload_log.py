@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from paceline.podtools.output_tree import Stamp
-from paceline.podtools.reporting import Voice
+from paceline.podtools.reporting import Reporter
 
 GOES_TO = "results go to "
 # Nodes keep the newest 10 MiB of a log, or more: all is told again before the first line could be gone.
@@ -18,10 +18,10 @@ AGAIN_BYTES = 4 * 1024 * 1024
 LATEST_SECOND = 253_402_300_799
 
 
-class Teller:
+class UploadReporter:
     """Tells what is kept and where; each fact once, and again when it may have been forgotten."""
 
-    def __init__(self, voice: Voice, *, again_bytes: int = AGAIN_BYTES) -> None:
+    def __init__(self, voice: Reporter, *, again_bytes: int = AGAIN_BYTES) -> None:
         self._voice, self._again_bytes = voice, again_bytes
         self._place = ""
         self._told: dict[str, Stamp] = {}

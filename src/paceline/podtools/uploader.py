@@ -28,7 +28,7 @@ from paceline.podtools.output_tree import (
     stamp_of,
     target_of,
 )
-from paceline.podtools.reporting import Stopped, counted
+from paceline.podtools.reporting import StepFailed, counted
 
 MANIFEST = f"{OWN}/manifest.json"
 # Up to this size a file is read once and written from memory.
@@ -140,7 +140,7 @@ class Sync:
         closed = self._copy(look, tuple(names), is_running=False)
         again = look_at(self.root)
         if left := [name for name in due(again, self.manifest, None) if name not in closed]:
-            raise Stopped(f"the file {left[0]} changed while it was copied")
+            raise StepFailed(f"the file {left[0]} changed while it was copied")
         self.manifest = replace(self.manifest, refused={**again.refused, **closed}, is_complete=True)
         self.bucket.put(MANIFEST, self.manifest.to_json())
         return self.manifest
@@ -157,7 +157,7 @@ class Sync:
             error = done.exception()
             if isinstance(error, PermissionError):
                 closed[name] = CLOSED
-            elif isinstance(error, Stopped | OSError):
+            elif isinstance(error, StepFailed | OSError):
                 failed = failed or error
             elif (copied := done.result()) is not None:
                 kept[name] = copied
@@ -234,15 +234,15 @@ def bring_all(root: Path, bucket: Bucket, names: Iterable[str]) -> None:
 
 
 def bring(root: Path, bucket: Bucket, name: str) -> None:
-    """Bring one object to its place below a folder, as a whole or not at all; Stopped when its name leads out."""
+    """Bring one object to its place below a folder, as a whole or not at all; StepFailed when its name leads out."""
     parts = name.split("/")
     if not all(parts) or {".", ".."} & set(parts) or "\0" in name:
-        raise Stopped(f"{bucket.name} has the name {name!r}, which leads out of {root}; rename it there")
+        raise StepFailed(f"{bucket.name} has the name {name!r}, which leads out of {root}; rename it there")
     try:
         with _opened(root, "") as top, _opened(root, "/".join(parts[:-1]), must_make=True) as folder:
             _bring(bucket, name, top, folder)
     except OSError as error:
-        raise Stopped(f"{name} cannot be written to {root}: {error.strerror}") from error
+        raise StepFailed(f"{name} cannot be written to {root}: {error.strerror}") from error
 
 
 def _bring(bucket: Bucket, name: str, top: int, folder: int) -> None:

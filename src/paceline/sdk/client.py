@@ -8,12 +8,12 @@ from typing import Any
 from paceline.apimachinery.field_errors import nearest
 from paceline.apimachinery.meta import Object, name_of, namespace_of, uid_of
 from paceline.client.interface import EVENTS, PODS, Change, Select
-from paceline.errors import Exists, Fault, Invalid, Malformed, Missing
+from paceline.errors import AlreadyExists, BadRequest, Fault, Invalid, NotFound
 from paceline.sdk.apps.app import APPS, VERSION, AppRef, find_app
-from paceline.sdk.connection import Dial
+from paceline.sdk.connection import ClusterConnection
 from paceline.sdk.discovery import JOB_GROUP, Kind
 from paceline.sdk.job import JobRef
-from paceline.sdk.logs.event_mux import Feed
+from paceline.sdk.logs.event_mux import EventMux
 from paceline.sdk.logs.sources import Changed, Listed, apply_news, watching
 from paceline.sdk.reader import Reader
 from paceline.sdk.rerun import copy_of, next_name
@@ -23,7 +23,7 @@ from paceline.sdk.submission.submit import Created, Maker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class News:
+class ObjectEvent:
     """One object that is there, or that was deleted, of a kind that is watched."""
 
     kind: Kind
@@ -37,13 +37,13 @@ ReadFile = Callable[[str], tuple[Document, ...]]
 
 def read_no_file(path: str) -> tuple[Document, ...]:
     """Refuse: this session takes objects only."""
-    raise Malformed(f"{path}: this session reads no files; paceline.connect makes one that does")
+    raise BadRequest(f"{path}: this session reads no files; paceline.connect makes one that does")
 
 
 class Session(Reader):
     """A reader that also submits jobs and hands them out. For one thread; close it after use."""
 
-    def __init__(self, dial: Dial, namespace: str, *, read: ReadFile = read_no_file) -> None:
+    def __init__(self, dial: ClusterConnection, namespace: str, *, read: ReadFile = read_no_file) -> None:
         super().__init__(dial, namespace)
         self._read = read
 
@@ -55,7 +55,7 @@ class Session(Reader):
             documents = self._read(str(manifest))
         jobs = [made.job for made in self.create(documents) if made.job is not None]
         if len(jobs) != 1:
-            raise Malformed(f"{documents[0].place}: {len(jobs)} jobs were created where one was meant")
+            raise BadRequest(f"{documents[0].place}: {len(jobs)} jobs were created where one was meant")
         return jobs[0]
 
     def create(self, documents: tuple[Document, ...]) -> tuple[Created, ...]:
@@ -69,7 +69,7 @@ class Session(Reader):
         return tuple(job for kind in self.kinds.jobs() for job in self.cluster.list(kind.where, select).items)
 
     def job(self, name: str) -> JobRef:
-        """Find a job by NAME or KIND/NAME; Missing suggests close names, Malformed says when two have the name."""
+        """Find a job by NAME or KIND/NAME; NotFound suggests close names, BadRequest says when two have the name."""
         word, slash, rest = name.rpartition("/")
         kinds, name = ((self.kinds.named(word),), rest) if slash else (self.kinds.jobs(), name)
         if slash and not kinds[0].is_job:
@@ -78,15 +78,15 @@ class Session(Reader):
         for each in kinds:
             try:
                 found.append((each, self.cluster.get(each.where, self.namespace, name)))
-            except Missing:
+            except NotFound:
                 continue
         if not found and not slash and (current := self._job_of_app(name)) is not None:
             return current
         if not found:
-            raise Missing(self._no_job(name, has_kind=bool(slash)))
+            raise NotFound(self._no_job(name, has_kind=bool(slash)))
         if len(found) > 1:
             choices = " or ".join(f"{each.singular}/{name}" for each, _ in found)
-            raise Malformed(f"there are several jobs named {name!r}; say {choices}")
+            raise BadRequest(f"there are several jobs named {name!r}; say {choices}")
         return self.ref(*found[0])
 
     def app(self, word: str) -> AppRef | None:
@@ -106,7 +106,7 @@ class Session(Reader):
         kind = self.kinds.of(f"{JOB_GROUP}/{VERSION}", job[0])
         try:
             return self.ref(kind, self.cluster.get(kind.where, self.namespace, job[1]))
-        except Missing:
+        except NotFound:
             return None
 
     def service(self, name: str) -> ServiceRef | None:
@@ -115,7 +115,7 @@ class Session(Reader):
         kind = self.kinds.named(word) if slash else None
         if kind is None or not kind.is_service:
             return None
-        # Missing says that it is not there.
+        # NotFound says that it is not there.
         return self.service_ref(kind, self.cluster.get(kind.where, self.namespace, name))
 
     def service_ref(self, kind: Kind, service: Object) -> ServiceRef:
@@ -123,13 +123,13 @@ class Session(Reader):
         return ServiceRef(kind=kind, namespace=namespace_of(service), name=name_of(service), cluster=self.cluster)
 
     def rerun(self, ref: JobRef, name: str | None = None) -> JobRef:
-        """Run a job once more as a new job; Exists when the name is taken."""
+        """Run a job once more as a new job; AlreadyExists when the name is taken."""
         job = ref.read()
         new = name or next_name(job, {name_of(each) for each in self.jobs()})
         try:
             made = self.cluster.create(ref.kind.where, copy_of(job, new))
-        except Exists as error:
-            raise Exists(f"{ref.kind.singular}/{new} exists already") from error
+        except AlreadyExists as error:
+            raise AlreadyExists(f"{ref.kind.singular}/{new} exists already") from error
         return self.ref(ref.kind, made)
 
     def events(self) -> tuple[Object, ...]:
@@ -140,7 +140,7 @@ class Session(Reader):
         """Tell whether a pod of this name is there."""
         try:
             self.cluster.get(PODS, self.namespace, name)
-        except Missing:
+        except NotFound:
             return False
         return True
 
@@ -155,10 +155,10 @@ class Session(Reader):
             dial=self.dial,
         )
 
-    def watch(self, kinds: tuple[Kind, ...], *, name: str = "", everywhere: bool = False) -> Iterator[News]:
+    def watch(self, kinds: tuple[Kind, ...], *, name: str = "", everywhere: bool = False) -> Iterator[ObjectEvent]:
         """Give every object that is there, and then every change, for ever."""
         by_place = {kind.where: kind for kind in kinds}
-        with Feed(self.dial) as feed:
+        with EventMux(self.dial) as feed:
             for kind in kinds:
                 selected = self.select(kind, everywhere=everywhere, name=name)
                 feed.start(watching(kind.where, selected), f"watch {kind.where.plural}")
@@ -166,9 +166,9 @@ class Session(Reader):
                 match feed.take():
                     case Listed() as listed:
                         for obj in listed.items:
-                            yield News(kind=by_place[listed.where], object=obj)
+                            yield ObjectEvent(kind=by_place[listed.where], object=obj)
                     case Changed() as changed:
-                        yield News(
+                        yield ObjectEvent(
                             kind=by_place[changed.where],
                             object=changed.happened.object,
                             is_gone=changed.happened.change is Change.DELETED,
@@ -178,7 +178,7 @@ class Session(Reader):
         """Wait until an object that was read is there no more; TimeoutError after `timeout`."""
         select = Select(namespace=namespace_of(obj), fields=f"metadata.name={name_of(obj)}")
         known = {name_of(obj): obj}
-        with Feed(self.dial) as feed:
+        with EventMux(self.dial) as feed:
             if timeout is not None:
                 feed.after(timeout, TimeoutError(f"{kind.singular}/{name_of(obj)} is there after {timeout:g} s"))
             feed.start(watching(kind.where, select), f"watch {name_of(obj)}")

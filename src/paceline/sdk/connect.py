@@ -6,7 +6,7 @@ from pathlib import Path
 from paceline.client import kubeconfig as files
 from paceline.client.sync import DirectCluster, ignore_warning
 from paceline.sdk.client import Session
-from paceline.sdk.connection import Number, OnWarning, kubeconfig_in
+from paceline.sdk.connection import AttemptNumber, OnWarning, kubeconfig_in
 from paceline.sdk.submission.manifest import read_file
 
 
@@ -28,10 +28,10 @@ def connect(
     return Session(number.dial, namespace or number.namespace, read=read_file)
 
 
-def number_in(kubeconfig: str | Path, *, context: str = "", on_warning: OnWarning = ignore_warning) -> Number:
+def number_in(kubeconfig: str | Path, *, context: str = "", on_warning: OnWarning = ignore_warning) -> AttemptNumber:
     """Read how to dial the cluster of a kubeconfig, JSON or YAML; without a file, find it as kubectl does."""
     if kubeconfig:
         found = files.load(Path(kubeconfig).expanduser(), Path.read_bytes, context=context)
     else:
         found = files.discover(os.environ, Path.home(), Path.read_bytes, context=context)
-    return Number(dial=lambda: DirectCluster(found, on_warning=on_warning), namespace=found.namespace)
+    return AttemptNumber(dial=lambda: DirectCluster(found, on_warning=on_warning), namespace=found.namespace)

@@ -5,39 +5,39 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from paceline.client.http.transport import Unreached
+from paceline.client.http.transport import Unreachable
 from paceline.client.rest_config import from_json
 from paceline.client.sync import DirectCluster, ignore_warning
-from paceline.errors import Unavailable
+from paceline.errors import HostError
 from paceline.sdk.home import home_from
 
-__all__ = ["Dial", "Number", "Unreached", "embedded_number", "kubeconfig_in"]
+__all__ = ["AttemptNumber", "ClusterConnection", "Unreachable", "embedded_number", "kubeconfig_in"]
 
-Dial = Callable[[], DirectCluster]
+ClusterConnection = Callable[[], DirectCluster]
 OnWarning = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Number:
+class AttemptNumber:
     """How to dial a cluster, and the namespace that its kubeconfig means."""
 
-    dial: Dial
+    dial: ClusterConnection
     namespace: str
 
 
-def embedded_number(home: str | Path | None = None, *, on_warning: OnWarning = ignore_warning) -> Number:
+def embedded_number(home: str | Path | None = None, *, on_warning: OnWarning = ignore_warning) -> AttemptNumber:
     """Find the embedded cluster under `home`; its kubeconfig is JSON, so no YAML reader is loaded."""
     path = kubeconfig_in(home)
     found = from_json(path, Path.read_bytes)
     if found is None:
-        raise Unavailable(f"{path} is not JSON any more; `paceline up` writes it anew")
-    return Number(dial=lambda: DirectCluster(found, on_warning=on_warning), namespace=found.namespace)
+        raise HostError(f"{path} is not JSON any more; `paceline up` writes it anew")
+    return AttemptNumber(dial=lambda: DirectCluster(found, on_warning=on_warning), namespace=found.namespace)
 
 
 def kubeconfig_in(home: str | Path | None) -> Path:
-    """Find the kubeconfig of the embedded cluster; Unreached when it was never started."""
+    """Find the kubeconfig of the embedded cluster; Unreachable when it was never started."""
     folder = Path(home).expanduser() if home else home_from(os.environ)
     path = folder / "kubeconfig"
     if not path.exists():
-        raise Unreached(f"no cluster was ever started in {folder}; `paceline up -d` starts one")
+        raise Unreachable(f"no cluster was ever started in {folder}; `paceline up -d` starts one")
     return path

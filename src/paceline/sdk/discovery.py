@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from paceline.apimachinery.field_errors import nearest
 from paceline.apimachinery.meta import Object
 from paceline.client.interface import Collection
-from paceline.errors import Fault, Invalid, Missing
+from paceline.errors import Fault, Invalid, NotFound
 from paceline.model.interactive import SHORT
 
 # The group of the job kinds. It stands in kinds/ too, which this package does not import: reading types costs
@@ -86,7 +86,7 @@ class Kinds:
         path = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
         try:
             part = self._part(path)
-        except Missing:
+        except NotFound:
             raise Invalid((Fault("apiVersion", api_version, self._version_hint(kind)),)) from None
         found = next((each for each in part if each.kind == kind), None)
         if found is None:
@@ -122,7 +122,7 @@ class Kinds:
     def _group(self, name: str) -> tuple[Kind, ...]:
         try:
             group = self._ask(f"/apis/{name}")
-        except Missing:
+        except NotFound:
             return ()
         return self._part(_preferred(group))
 

@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass
 
-from paceline.client.http.exec_stream import STDERR, Line, open_line
+from paceline.client.http.exec_stream import STDERR, ExecStream, open_line
 from paceline.client.interface import PODS
-from paceline.errors import Missing
+from paceline.errors import NotFound
 from paceline.sdk.client import Session
-from paceline.sdk.follow import Choice
+from paceline.sdk.follow import ReplicaSelector
 from paceline.sdk.job import JobRef
 from paceline.sdk.replica_pods import MemberPod, latest, leader_place
 
-__all__ = ["STDERR", "Ask", "Line", "member_to_enter", "run_in_pod"]
+__all__ = ["STDERR", "Ask", "ExecStream", "member_to_enter", "run_in_pod"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,13 +30,13 @@ class Ask:
         return (*(("command", word) for word in self.words), *named, *said)
 
 
-def run_in_pod(session: Session, pod: str, ask: Ask) -> Line:
+def run_in_pod(session: Session, pod: str, ask: Ask) -> ExecStream:
     """Start a command in a pod, and give the line to it."""
     return open_line(session.cluster.access, PODS.path(session.namespace, pod, "exec"), ask.query())
 
 
-def member_to_enter(job: JobRef, choice: Choice) -> MemberPod:
-    """Find the pod of the one member that is meant: the leader when nothing is said; Missing says why there is none."""
+def member_to_enter(job: JobRef, choice: ReplicaSelector) -> MemberPod:
+    """Return the pod of the chosen replica, or of the leader; NotFound says why there is none."""
     pods = job.pods()
     places = choice.places(pods, leader_place(pods))
     meant = [pod for pod in latest(pods) if pod.place in places]
@@ -46,6 +46,6 @@ def member_to_enter(job: JobRef, choice: Choice) -> MemberPod:
     if meant:
         why = f": {meant[0].reason}" if meant[0].reason else ""
         said = f"{meant[0].place} of {job} does not run ({meant[0].phase}{why})"
-        raise Missing(f"{said}; only a running member can be entered")
+        raise NotFound(f"{said}; only a running member can be entered")
     known = ", ".join(sorted({str(pod.place) for pod in pods})) or "none"
-    raise Missing(f"{job} has no such member; it has: {known}")
+    raise NotFound(f"{job} has no such member; it has: {known}")

@@ -6,10 +6,21 @@ from dataclasses import dataclass, field
 from paceline.apimachinery.meta import Object, controller_of, key_of, name_of, uid_of
 from paceline.client.interface import PODS, Collection, Select
 from paceline.model import well_known_labels
-from paceline.model.gang import Place
+from paceline.model.gang import ReplicaId
 from paceline.sdk.job_summary import phase_of
-from paceline.sdk.logs.event_mux import Feed, Line
-from paceline.sdk.logs.sources import Changed, Listed, LogAsk, LogTry, Lost, Read, Said, apply_news, reading, watching
+from paceline.sdk.logs.event_mux import EventMux, SourceContext
+from paceline.sdk.logs.sources import (
+    Changed,
+    Listed,
+    LogOptions,
+    LogTry,
+    Lost,
+    Read,
+    Said,
+    apply_news,
+    reading,
+    watching,
+)
 from paceline.sdk.replica_pods import MemberPod, leader_place, member_pods
 
 # How long the next of the last lines may take once the job has ended.
@@ -17,14 +28,14 @@ LAST_LINES_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class ReplicaSelector:
     """Whose log is wanted. Nothing said means the leader."""
 
     is_all: bool = False
     role: str = ""
     index: int | None = None
 
-    def places(self, pods: Iterable[MemberPod], leader: Place | None) -> frozenset[Place]:
+    def places(self, pods: Iterable[MemberPod], leader: ReplicaId | None) -> frozenset[ReplicaId]:
         """Give the places that are meant, of those that have a pod."""
         known = frozenset(pod.place for pod in pods)
         if self.is_all:
@@ -55,7 +66,7 @@ class PodsChanged:
 class Logged:
     """Whole lines that a member wrote."""
 
-    place: Place
+    place: ReplicaId
     pod: str
     text: bytes = field(repr=False)
 
@@ -88,11 +99,11 @@ Event = JobChanged | PodsChanged | Logged | Lost | Tick | Ended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class FollowOptions:
     """What a follower wants to hear of."""
 
-    choice: Choice = field(default_factory=Choice)
-    log: LogAsk | None = field(default_factory=LogAsk)
+    choice: ReplicaSelector = field(default_factory=ReplicaSelector)
+    log: LogOptions | None = field(default_factory=LogOptions)
     # Also the tries that were over before we came.
     has_earlier_tries: bool = False
     # Seconds without news after which a Tick is given; None never.
@@ -102,14 +113,14 @@ class Wish:
 class Follower:
     """Follows one job, told apart by its uid; the feed is its only contact with the cluster."""
 
-    def __init__(self, feed: Feed, where: Collection, job: Object, *, wish: Wish) -> None:
+    def __init__(self, feed: EventMux, where: Collection, job: Object, *, wish: FollowOptions) -> None:
         self._feed, self._where, self._wish = feed, where, wish
         self._namespace, self._name = key_of(job)
         self._uid = uid_of(job)
         self._job = job
         self._pods: dict[str, Object] = {}
         self._members: tuple[MemberPod, ...] = ()
-        self._leader: Place | None = None
+        self._leader: ReplicaId | None = None
         self._reads = Reads()
         self._is_gone = self._is_late = self._has_said = False
         self._has_last_pods = wish.log is None
@@ -194,7 +205,7 @@ class Follower:
             self._reads.begin(member.place, read)
             self._feed.start(reading(read, self._wish.log), f"log of {read.pod}")
 
-    def _read_last_pods(self, line: Line) -> None:
+    def _read_last_pods(self, line: SourceContext) -> None:
         page = line.cluster.list(PODS, self._select_pods())
         line.put(LastPods(items=page.items))
 
@@ -206,10 +217,10 @@ class Reads:
     """Which logs were begun, and which of them are still being read."""
 
     def __init__(self) -> None:
-        self._begun: dict[LogTry, Place] = {}
-        self.open: dict[Place, LogTry] = {}
+        self._begun: dict[LogTry, ReplicaId] = {}
+        self.open: dict[ReplicaId, LogTry] = {}
 
-    def begin(self, place: Place, read: LogTry) -> None:
+    def begin(self, place: ReplicaId, read: LogTry) -> None:
         """Note that a log is being read."""
         self._begun[read] = place
         self.open[place] = read
@@ -218,13 +229,13 @@ class Reads:
         """Note that a log was read to its end."""
         self.open.pop(self._begun[read], None)
 
-    def place_of(self, read: LogTry) -> Place:
+    def place_of(self, read: LogTry) -> ReplicaId:
         """Tell whose log it is."""
         return self._begun[read]
 
     def next(self, pods: Iterable[MemberPod], namespace: str, *, has_earlier: bool) -> list[tuple[MemberPod, LogTry]]:
         """Give the logs to begin now: of every place at most one, and none while another of it is read."""
-        found: dict[Place, tuple[MemberPod, LogTry]] = {}
+        found: dict[ReplicaId, tuple[MemberPod, LogTry]] = {}
         for pod in pods:
             read = LogTry(namespace=namespace, pod=pod.name, restarts=pod.restarts)
             if not pod.has_started or read in self._begun or pod.place in self.open:

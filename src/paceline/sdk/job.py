@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 from paceline.apimachinery.meta import Object, controller_of, key_of, revision_of, uid_of
 from paceline.client.interface import EVENTS, PODS, Select
 from paceline.client.sync import DirectCluster
-from paceline.errors import Missing, NotOffered, Unavailable
+from paceline.errors import HostError, MethodNotAllowed, NotFound
 from paceline.model import well_known_labels
 from paceline.model.job_status import JobStatus, Phase
-from paceline.sdk.connection import Dial
+from paceline.sdk.connection import ClusterConnection
 from paceline.sdk.discovery import Kind
-from paceline.sdk.follow import Choice, Ended, Event, Follower, JobChanged, Logged, PodsChanged, Wish
+from paceline.sdk.follow import Ended, Event, Follower, FollowOptions, JobChanged, Logged, PodsChanged, ReplicaSelector
 from paceline.sdk.job_summary import is_refused, phase_of, status_of
-from paceline.sdk.logs.event_mux import Feed
+from paceline.sdk.logs.event_mux import EventMux
 from paceline.sdk.logs.lines import whole_lines
 from paceline.sdk.logs.merge import within
-from paceline.sdk.logs.sources import LogAsk
+from paceline.sdk.logs.sources import LogOptions
 from paceline.sdk.replica_pods import MemberPod, last_tries, leader_place, member_pods, no_log, previous_tries
 from paceline.sdk.stop_signals import MARGIN_SECONDS, has_processes, is_ours, seconds_to_stop
 
@@ -27,23 +27,23 @@ UNREADABLE = "Unreadable"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRef:
-    """A handle to one job. It stays valid after the job has gone; then reading raises Missing."""
+    """A handle to one job. It stays valid after the job has gone; then reading raises NotFound."""
 
     kind: Kind
     namespace: str
     name: str
     uid: str
     cluster: DirectCluster
-    dial: Dial
+    dial: ClusterConnection
 
     def __str__(self) -> str:
         return f"{self.kind.singular}/{self.name}"
 
     def read(self) -> Object:
-        """Read the job; Missing when it is gone, also when another one has its name by now."""
+        """Read the job; NotFound when it is gone, also when another one has its name by now."""
         job = self.cluster.get(self.kind.where, self.namespace, self.name)
         if uid_of(job) != self.uid:
-            raise Missing(f"{self} was deleted, and another job has its name")
+            raise NotFound(f"{self} was deleted, and another job has its name")
         return job
 
     def status(self) -> JobStatus:
@@ -68,19 +68,19 @@ class JobRef:
         own = [event for event in recorded if (event.get("involvedObject") or {}).get("uid") in mine]
         return in_order(own)
 
-    def follow(self, wish: Wish | None = None) -> Generator[Event, None, None]:
+    def follow(self, wish: FollowOptions | None = None) -> Generator[Event, None, None]:
         """Give what happens to the job and what its members write, until it ends."""
-        with Feed(self.dial) as feed:
-            yield from Follower(feed, self.kind.where, self.read(), wish=wish or Wish()).events()
+        with EventMux(self.dial) as feed:
+            yield from Follower(feed, self.kind.where, self.read(), wish=wish or FollowOptions()).events()
 
     def wait(self, timeout: float | None = None) -> JobStatus:
-        """Wait until the job ends and give its status; Missing when it is deleted, TimeoutError after `timeout`."""
+        """Wait until the job ends and give its status; NotFound when it is deleted, TimeoutError after `timeout`."""
         for event in self._news(timeout):
             if isinstance(event, Ended) and event.job is not None:
                 return status_of(event.job)
-        raise Missing(f"{self} was deleted")
+        raise NotFound(f"{self} was deleted")
 
-    def wait_quiet(self, timeout: float | None = None) -> None:
+    def wait_idle(self, timeout: float | None = None) -> None:
         """Wait until no pod of a paused, refused, ended or deleted job runs; TimeoutError after `timeout`."""
         is_paused, pods = False, None
         for event in self._news(timeout):
@@ -93,19 +93,19 @@ class JobRef:
                 return
 
     def wait_stopped(self, margin: float = MARGIN_SECONDS) -> None:
-        """Wait for a job that was told to pause, as long as its pods may take; Unavailable says why it does not stop.
+        """Wait for a job that was told to pause, as long as its pods may take; HostError says why it does not stop.
 
         A job that has ended but for its results is waited for until they are safe.
         """
         while True:
             try:
-                return self.wait_quiet(seconds_to_stop(self._own_pods(), margin))
+                return self.wait_idle(seconds_to_stop(self._own_pods(), margin))
             except TimeoutError:
                 status = self.status()
                 # It may have ended just now.
                 if not status.ending and not status.phase.is_final:
                     why = self._why_not_stopped()
-                    raise Unavailable(
+                    raise HostError(
                         f"{self} does not stop{': ' + why if why else ''}; `paceline delete {self.kind.singular}/"
                         f"{self.name}` removes it with its pods"
                     ) from None
@@ -119,18 +119,20 @@ class JobRef:
         return str(told[-1].get("message") or "") if told else status.waiting
 
     def _news(self, timeout: float | None) -> Generator[Event, None, None]:
-        with Feed(self.dial) as feed:
+        with EventMux(self.dial) as feed:
             if timeout is not None:
                 feed.after(timeout, TimeoutError(f"{self} is not there after {timeout:g} s"))
-            yield from Follower(feed, self.kind.where, self.read(), wish=Wish(log=None)).events()
+            yield from Follower(feed, self.kind.where, self.read(), wish=FollowOptions(log=None)).events()
 
-    def logs(self, *, follow: bool = False, choice: Choice | None = None, tail: int | None = None) -> Iterator[str]:
+    def logs(
+        self, *, follow: bool = False, choice: ReplicaSelector | None = None, tail: int | None = None
+    ) -> Iterator[str]:
         """Give log lines without their line break; those of the leader unless `choice` says otherwise."""
-        ask = LogAsk(is_followed=follow, tail=tail)
-        for logged in self.chunks(choice or Choice(), ask):
+        ask = LogOptions(is_followed=follow, tail=tail)
+        for logged in self.chunks(choice or ReplicaSelector(), ask):
             yield from logged.text.decode(errors="replace").removesuffix("\n").split("\n")
 
-    def chunks(self, choice: Choice, ask: LogAsk) -> Iterator[Logged]:
+    def chunks(self, choice: ReplicaSelector, ask: LogOptions) -> Iterator[Logged]:
         """Give log bytes in whole lines: followed to the end of the job, or as they are now."""
         if ask.is_followed:
             with closing(self._followed(choice, ask)) as found:
@@ -139,17 +141,17 @@ class JobRef:
             for each in self.streams(choice, ask):
                 yield from each
 
-    def streams(self, choice: Choice, ask: LogAsk) -> list[Iterator[Logged]]:
-        """Give one log per chosen member, as it is now; Missing says why there is none."""
+    def streams(self, choice: ReplicaSelector, ask: LogOptions) -> list[Iterator[Logged]]:
+        """Give one log per chosen member, as it is now; NotFound says why there is none."""
         pods = self.pods()
         places = choice.places(pods, leader_place(pods))
         meant = [pod for pod in pods if pod.place in places]
         tries = previous_tries(meant) if ask.is_previous else last_tries(meant)
         if not tries:
-            raise Missing(no_log(str(self), pods, meant, is_previous=ask.is_previous))
+            raise NotFound(no_log(str(self), pods, meant, is_previous=ask.is_previous))
         return [self.pod_chunks(pod, ask) for pod in tries]
 
-    def pod_chunks(self, pod: MemberPod, ask: LogAsk) -> Iterator[Logged]:
+    def pod_chunks(self, pod: MemberPod, ask: LogOptions) -> Iterator[Logged]:
         """Give the log of one try as it is now."""
         # On Kubernetes, `previous` is about restarts inside one pod; ours are pods of their own.
         own = ask if pod.restarts else replace(ask, is_previous=False)
@@ -157,8 +159,8 @@ class JobRef:
         for chunk in within(whole_lines(self.cluster.stream(path, own.query())), own):
             yield Logged(place=pod.place, pod=pod.name, text=chunk)
 
-    def _followed(self, choice: Choice, ask: LogAsk) -> Generator[Logged, None, None]:
-        for event in self.follow(Wish(choice=choice, log=ask)):
+    def _followed(self, choice: ReplicaSelector, ask: LogOptions) -> Generator[Logged, None, None]:
+        for event in self.follow(FollowOptions(choice=choice, log=ask)):
             if isinstance(event, Logged):
                 yield event
 
@@ -169,12 +171,12 @@ class JobRef:
     def choose_signal(self, word: str) -> None:
         """Have the job's processes asked to stop by this signal, such as SIGINT, when they are next stopped.
 
-        NotOffered where another kubelet than ours runs them: it knows only the signal of the image or the container.
+        MethodNotAllowed on other clusters: their kubelets know only the signal of the image or the container.
         """
         select = Select(namespace=self.namespace, labels=f"{well_known_labels.OWNER_NAME}={self.name}")
         pods = [pod for pod in self.cluster.list(PODS, select).items if has_processes(pod)]
         if any(not is_ours(pod) for pod in pods):
-            raise NotOffered(
+            raise MethodNotAllowed(
                 f"the pods of {self} are run by another kubelet, which stops containers by their own signal only; set "
                 "lifecycle.stopSignal in the job's template, or leave --signal out"
             )
@@ -187,10 +189,10 @@ class JobRef:
         self._set_paused(is_paused=False)
 
     def restart(self) -> None:
-        """End all processes of the job and start them anew; a paused job goes on. NotOffered when it has ended."""
+        """Restart all processes of the job, also of a paused one; MethodNotAllowed when it has ended."""
         job = self.read()
         if (phase := phase_of(job)).is_final:
-            raise NotOffered(
+            raise MethodNotAllowed(
                 f"{self} has ended ({phase.value}); `paceline rerun {self.name}` runs it again as a new job"
             )
         # The revision makes the wish a new one, and the same one when it is sent twice.
@@ -201,7 +203,9 @@ class JobRef:
 
     def _set_paused(self, *, is_paused: bool) -> None:
         if (phase := self.status().phase).is_final:
-            raise NotOffered(f"{self} has ended ({phase.value}); only a job that has not can be paused or resumed")
+            raise MethodNotAllowed(
+                f"{self} has ended ({phase.value}); only a job that has not can be paused or resumed"
+            )
         change = {"spec": {"runMode": {"pause": {"enabled": is_paused}}}}
         self.cluster.patch(self.kind.where, (self.namespace, self.name), change)
 

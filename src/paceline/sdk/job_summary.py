@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from paceline.apimachinery.meta import Object
 from paceline.apimachinery.timestamps import from_wire
-from paceline.errors import Malformed
+from paceline.errors import BadRequest
 from paceline.model.job_status import ConditionType, JobStatus, Phase
 from paceline.sdk.exit_codes import exit_words
 
@@ -18,7 +18,7 @@ def status_of(job: Object) -> JobStatus:
     """Give the job's status; a job nobody has looked at yet is Pending, and one that nobody can read is Unknown."""
     try:
         return JobStatus.from_wire(job.get("status") or {})
-    except Malformed as error:
+    except BadRequest as error:
         return JobStatus(phase=Phase.UNKNOWN, waiting=str(error))
 
 

@@ -17,9 +17,9 @@ from urllib.parse import parse_qs, parse_qsl, quote, unquote, urlencode, urlspli
 
 from paceline.client.requests import Request
 from paceline.client.sync import DirectCluster
-from paceline.errors import PacelineError, Unavailable
+from paceline.errors import HostError, PacelineError
 from paceline.model.interactive import proxy_path
-from paceline.sdk.connection import Dial
+from paceline.sdk.connection import ClusterConnection
 
 LOOPBACK = "127.0.0.1"
 # What concerns one connection only, or would tell the cluster whose browser this is.
@@ -83,14 +83,14 @@ class Site:
         return urlunsplit(("", "", path, query, parts.fragment)) if not parts.netloc else location
 
 
-class Front:
+class LocalProxy:
     """Serves one page on a loopback port, until it is closed."""
 
-    def __init__(self, dial: Dial, site: Site, port: int) -> None:
+    def __init__(self, dial: ClusterConnection, site: Site, port: int) -> None:
         try:
             self._server = _Server((LOOPBACK, port), dial, site)
         except OSError as error:
-            raise Unavailable(f"port {port} cannot be had: {error.strerror}; choose another with --port") from error
+            raise HostError(f"port {port} cannot be had: {error.strerror}; choose another with --port") from error
 
     @property
     def url(self) -> str:
@@ -114,7 +114,7 @@ class _Server(ThreadingHTTPServer):
     # A page asks for dozens of files at once.
     request_queue_size = 128
 
-    def __init__(self, address: tuple[str, int], dial: Dial, site: Site) -> None:
+    def __init__(self, address: tuple[str, int], dial: ClusterConnection, site: Site) -> None:
         super().__init__(address, _Visit)
         self.site = site
         self._dial = dial

@@ -7,7 +7,7 @@ from paceline.apimachinery.meta import Object
 from paceline.client import requests, responses
 from paceline.client.interface import Page, Select
 from paceline.client.sync import DirectCluster
-from paceline.sdk.connection import Dial
+from paceline.sdk.connection import ClusterConnection
 from paceline.sdk.discovery import Kind, Kinds
 
 # A server that cannot print tables answers with the list itself.
@@ -17,7 +17,7 @@ AS_TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 class Reader:
     """One cluster and the namespace that is meant when none is said. For one thread; close it after use."""
 
-    def __init__(self, dial: Dial, namespace: str) -> None:
+    def __init__(self, dial: ClusterConnection, namespace: str) -> None:
         self.dial = dial
         self.namespace = namespace
         self.cluster: DirectCluster = dial()

@@ -8,7 +8,7 @@ from typing import Any
 from paceline.apimachinery.meta import Object, is_deleting, labels_of, name_of
 from paceline.apimachinery.timestamps import from_wire
 from paceline.model import well_known_labels
-from paceline.model.gang import Place
+from paceline.model.gang import ReplicaId
 
 FINAL = ("Succeeded", "Failed")
 LEADER_ROLE = "master"
@@ -21,7 +21,7 @@ class MemberPod:
     """One try to run a member, as its pod tells it."""
 
     name: str
-    place: Place
+    place: ReplicaId
     attempt: int
     phase: str
     is_leader: bool = False
@@ -65,7 +65,7 @@ def member_pod(pod: Object) -> MemberPod | None:
     attempt = told.get(well_known_labels.ATTEMPT, "0")
     return MemberPod(
         name=name_of(pod),
-        place=Place(role, int(index)),
+        place=ReplicaId(role, int(index)),
         attempt=int(attempt) if attempt.isdigit() else 0,
         phase=str(status.get("phase") or "Pending"),
         is_leader=told.get(well_known_labels.JOB_ROLE) == LEADER_ROLE,
@@ -83,7 +83,7 @@ def member_pod(pod: Object) -> MemberPod | None:
 
 def latest(pods: Iterable[MemberPod]) -> tuple[MemberPod, ...]:
     """Keep the last try of every member."""
-    by_place: dict[Place, MemberPod] = {}
+    by_place: dict[ReplicaId, MemberPod] = {}
     for pod in pods:
         known = by_place.get(pod.place)
         if known is None or pod.attempt >= known.attempt:
@@ -121,7 +121,7 @@ def no_log(job: str, pods: Iterable[MemberPod], meant: Iterable[MemberPod], *, i
     return f"{waiting[0].place} of {job} has not started yet{why}; -f waits for it"
 
 
-def leader_place(pods: Iterable[MemberPod]) -> Place | None:
+def leader_place(pods: Iterable[MemberPod]) -> ReplicaId | None:
     """Find the member that decides over the job: the one marked so, or else the first of all."""
     ordered = sorted(pods, key=lambda pod: (not pod.is_leader, pod.place))
     return ordered[0].place if ordered else None

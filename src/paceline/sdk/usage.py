@@ -9,7 +9,7 @@ from paceline.apimachinery.quantity import milli, whole
 from paceline.client.interface import NODES as CLUSTER_NODES
 from paceline.client.interface import Collection, Page, Select
 from paceline.client.sync import DirectCluster
-from paceline.errors import Missing, NotOffered
+from paceline.errors import MethodNotAllowed, NotFound
 from paceline.model import well_known_labels
 
 PODS = Collection(group="metrics.k8s.io", version="v1beta1", plural="pods")
@@ -79,8 +79,8 @@ def used_by_jobs(cluster: DirectCluster, namespace: str) -> tuple[Used, ...]:
 def _read(cluster: DirectCluster, where: Collection, namespace: str) -> Page:
     try:
         return cluster.list(where, Select(namespace=namespace))
-    except Missing as error:
-        raise NotOffered("this cluster does not measure what pods use: it has no metrics.k8s.io") from error
+    except NotFound as error:
+        raise MethodNotAllowed("this cluster does not measure what pods use: it has no metrics.k8s.io") from error
 
 
 def _pod(pod: Object) -> Used:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from paceline.errors import Busy, Unavailable
+from paceline.errors import HostError, ServiceUnavailable
 
 
 class Op(StrEnum):
@@ -31,11 +31,11 @@ class Record:
     previous: bytes | None = field(default=None, compare=False, repr=False)
 
 
-class NoRoom(Busy):
+class DiskFull(ServiceUnavailable):
     """The disk is full; a small batch may still fit into the reserve."""
 
 
-class Damaged(Unavailable):
+class Damaged(HostError):
     """The content of the file has changed since it was written."""
 
 
@@ -43,7 +43,7 @@ class Log(Protocol):
     """A durable, append-only log of revisions, with the current state. All calls block."""
 
     def open(self) -> int:
-        """Lock the log and return its last revision; raise Unavailable if it is in use or damaged."""
+        """Lock the log and return its last revision; raise HostError if it is in use or damaged."""
         ...
 
     def current(self) -> Iterable[Record]:
@@ -70,11 +70,11 @@ class Log(Protocol):
         """Delete the history up to a revision; the current state stays."""
         ...
 
-    def relieve(self) -> bool:
-        """Release the reserve after NoRoom, for urgent writes; return False if there is none."""
+    def release_reserve(self) -> bool:
+        """Release the reserve after DiskFull, for urgent writes; return False if there is none."""
         ...
 
-    def restock(self) -> bool:
+    def restore_reserve(self) -> bool:
         """Allocate the reserve again if it was released; return False while there is too little space."""
         ...
 

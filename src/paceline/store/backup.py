@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from paceline.errors import PacelineError, Unavailable
+from paceline.errors import HostError, PacelineError
 from paceline.store import sqlite_schema
 from paceline.store.backend import Op, Record
 from paceline.store.checksums import sum_of
@@ -36,7 +36,7 @@ class Salvage:
 
 
 def check(path: Path) -> Contents:
-    """Read and verify a whole store or backup, in use or not; raise Unavailable if it is damaged."""
+    """Read and verify a whole store or backup, in use or not; raise HostError if it is damaged."""
     with closing(SqliteLog(path)) as log:
         revision = log.look()
         return Contents(revision=revision, objects=_count(log))
@@ -45,7 +45,7 @@ def check(path: Path) -> Contents:
 def copy_out(source: Path, target: Path) -> Contents:
     """Copy a store, in use or not, into one file without its history; the file appears complete or not at all."""
     if not source.is_file():
-        raise Unavailable(f"{source} does not exist; nothing has been stored yet")
+        raise HostError(f"{source} does not exist; nothing has been stored yet")
     with beside(target) as copy, ExitStack() as undo:
         os.close(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         with sqlite_schema.translate_errors(source):
@@ -121,7 +121,7 @@ def beside(target: Path) -> Iterator[Path]:
         folder.mkdir(mode=0o700)
         yield folder / "objects.db"
     except OSError as error:
-        raise Unavailable(f"{target} cannot be written: {error.strerror}; choose another path") from error
+        raise HostError(f"{target} cannot be written: {error.strerror}; choose another path") from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -7,17 +7,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from paceline.effects import Blocking
+from paceline.effects import Executor
 from paceline.errors import (
-    Busy,
+    AlreadyExists,
+    BadRequest,
     Conflict,
-    Exists,
-    Malformed,
-    Missing,
+    HostError,
+    NotFound,
     PacelineError,
-    Unavailable,
+    ServiceUnavailable,
 )
-from paceline.store.backend import Log, NoRoom, Op, Record
+from paceline.store.backend import DiskFull, Log, Op, Record
 from paceline.store.index import State, Stored, stored
 from paceline.store.limits import Limits
 from paceline.store.watch_hub import TICKS, Feed
@@ -84,16 +84,16 @@ class Batch:
 
 def copy_error(error: PacelineError, addition: str = "") -> PacelineError:
     """Return a copy of an error of the log: every caller needs its own exception to raise."""
-    kind = Unavailable if isinstance(error, Unavailable) else Busy
+    kind = HostError if isinstance(error, HostError) else ServiceUnavailable
     return kind(f"{error}; {addition}" if addition else str(error))
 
 
 def refusal(write: Write, existing: Stored | None) -> PacelineError | None:
     """Return the error of a write whose precondition does not hold; None if it holds."""
     if write.op is Op.CREATE:
-        return Exists(f"{write.key} already exists") if existing else None
+        return AlreadyExists(f"{write.key} already exists") if existing else None
     if existing is None:
-        return Missing(f"{write.key} does not exist")
+        return NotFound(f"{write.key} does not exist")
     if write.expected not in (None, existing.revision):
         return Conflict(f"{write.key} is at revision {existing.revision}, not {write.expected}; read it again")
     return None
@@ -102,7 +102,7 @@ def refusal(write: Write, existing: Stored | None) -> PacelineError | None:
 class Writer:
     """Appends batches to the log, and publishes them when they are durable."""
 
-    def __init__(self, log: Log, blocking: Blocking, *, state: State, feed: Feed, limits: Limits) -> None:
+    def __init__(self, log: Log, blocking: Executor, *, state: State, feed: Feed, limits: Limits) -> None:
         self._log = log
         self._blocking = blocking
         self._state = state
@@ -114,12 +114,12 @@ class Writer:
         # Set when no more writes can succeed: the store has stopped, or its disk cannot be trusted.
         self._closed: PacelineError | None = None
         # The error of a disk that cannot be trusted, and the event that it sets.
-        self.failure: Unavailable | None = None
+        self.failure: HostError | None = None
         self._has_failed = asyncio.Event()
         # Set while the log may contain records that are not published.
         self._unsure = False
         # Set while the disk is full and the reserve is released: the error of the disk.
-        self._short: NoRoom | None = None
+        self._short: DiskFull | None = None
         self._is_fresh = False
         self._compacted = 0
         self._cleared_bytes = 0
@@ -136,7 +136,7 @@ class Writer:
         if self._closed is not None:
             raise copy_error(self._closed)
         if len(self._waiting) >= self._limits.waiting:
-            raise Busy(f"{len(self._waiting)} writes are waiting for the disk; try again in a moment")
+            raise ServiceUnavailable(f"{len(self._waiting)} writes are waiting for the disk; try again in a moment")
         _check_key(key)
         done: asyncio.Future[Stored] = asyncio.get_running_loop().create_future()
         self._waiting.append(Write(op=op, key=key, render=render, expected=expected, is_urgent=urgent, done=done))
@@ -160,8 +160,8 @@ class Writer:
 
     def stop(self) -> None:
         """Reject all writes from now on."""
-        self._batch.fail(Busy(f"{STOPPED}; {UNCERTAIN}"))
-        self._close(Busy(STOPPED))
+        self._batch.fail(ServiceUnavailable(f"{STOPPED}; {UNCERTAIN}"))
+        self._close(ServiceUnavailable(STOPPED))
 
     async def _process_batch(self) -> None:
         if self._unsure:
@@ -212,7 +212,7 @@ class Writer:
         self._unsure = True
         try:
             await self._blocking.run(partial(self._log.append, tuple(batch.records)))
-        except Unavailable as error:
+        except HostError as error:
             batch.fail(copy_error(error, UNCERTAIN))
             self._close(error)
         except PacelineError as error:
@@ -230,22 +230,22 @@ class Writer:
             return
         if self._feed.revision >= batch.records[-1].revision:
             batch.answer()
-        elif isinstance(error, NoRoom) and await self._release_reserve(error):
+        elif isinstance(error, DiskFull) and await self._release_reserve(error):
             # Try again, but only the urgent writes.
             self._waiting.extendleft(write for write, _ in reversed(batch.answers))
         else:
             batch.fail(error)
 
-    async def _release_reserve(self, error: NoRoom) -> bool:
-        if self._short is not None or not await self._blocking.run(self._log.relieve):
+    async def _release_reserve(self, error: DiskFull) -> bool:
+        if self._short is not None or not await self._blocking.run(self._log.release_reserve):
             return False
         self._short, self._is_fresh = error, True
         return True
 
-    async def _keep_only_urgent(self, error: NoRoom) -> None:
+    async def _keep_only_urgent(self, error: DiskFull) -> None:
         """On a full disk keep only urgent writes in the queue, until there is space for the reserve again."""
         # Not immediately: the writes that the reserve was released for come first.
-        if not self._is_fresh and await self._blocking.run(self._log.restock):
+        if not self._is_fresh and await self._blocking.run(self._log.restore_reserve):
             self._short = None
             return
         self._is_fresh = False
@@ -275,7 +275,7 @@ class Writer:
             return
         try:
             await self._blocking.run(partial(self._log.compact, floor))
-        except Unavailable as error:
+        except HostError as error:
             self._close(error)
         except PacelineError:
             # Keeping more than needed does no harm; the next batch tries again.
@@ -283,14 +283,14 @@ class Writer:
         else:
             self._compacted, self._cleared_bytes = floor, dropped
 
-    async def failed(self) -> Unavailable:
+    async def failed(self) -> HostError:
         """Wait until the disk can no longer be trusted, and return the error."""
         await self._has_failed.wait()
-        return self.failure or Unavailable(STOPPED)
+        return self.failure or HostError(STOPPED)
 
     def _close(self, error: PacelineError) -> None:
         self._closed = error
-        if isinstance(error, Unavailable):
+        if isinstance(error, HostError):
             self.failure = error
             self._has_failed.set()
         self._reject_pending(error)
@@ -304,4 +304,4 @@ def _check_key(key: str) -> None:
     try:
         key.encode()
     except UnicodeEncodeError:
-        raise Malformed(f"the key {key!r} cannot be encoded as UTF-8") from None
+        raise BadRequest(f"the key {key!r} cannot be encoded as UTF-8") from None

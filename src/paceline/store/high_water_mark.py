@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from paceline.errors import Unavailable
+from paceline.errors import HostError
 from paceline.store.backend import Log, Record
 from paceline.store.sqlite_schema import RESTORE
 
@@ -53,21 +53,21 @@ class MarkedLog:
         self._fd = -1
 
     def open(self) -> int:
-        """Open the log; Unavailable when the store is gone, or is not the one that was acknowledged."""
+        """Open the log; HostError when the store is gone, or is not the one that was acknowledged."""
         try:
             if self._fd < 0:
                 self._fd = os.open(self._mark, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             marked = read_mark(self._mark)
         except OSError as error:
-            raise Unavailable(f"{self._mark} cannot be written: {error.strerror}") from error
+            raise HostError(f"{self._mark} cannot be written: {error.strerror}") from error
         if marked.revision and not self._store.exists():
             begin_anew = "`paceline up --accept-loss` begins with an empty cluster, which ends the jobs that still run"
-            raise Unavailable(f"{self._store} is gone; mount its disk again, or {RESTORE}; {begin_anew}")
+            raise HostError(f"{self._store} is gone; mount its disk again, or {RESTORE}; {begin_anew}")
         last = self._log.open()
         if lost := self._lost(marked, last):
             self._log.close()
             go_on = "`paceline up --accept-loss` goes on without what is lost"
-            raise Unavailable(f"{self._store} has lost writes: {lost}; {RESTORE}; {go_on}")
+            raise HostError(f"{self._store} has lost writes: {lost}; {RESTORE}; {go_on}")
         self._write(last)
         return last
 
@@ -105,13 +105,13 @@ class MarkedLog:
         """Forget history up to a revision."""
         self._log.compact(revision)
 
-    def relieve(self) -> bool:
+    def release_reserve(self) -> bool:
         """Give up the log's reserve."""
-        return self._log.relieve()
+        return self._log.release_reserve()
 
-    def restock(self) -> bool:
+    def restore_reserve(self) -> bool:
         """Take the log's reserve again."""
-        return self._log.restock()
+        return self._log.restore_reserve()
 
     def close(self) -> None:
         """Let go of the log and of the mark."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import chain as joined
 from pathlib import Path
 
-from paceline.errors import Busy, PacelineError, Unavailable
+from paceline.errors import HostError, PacelineError, ServiceUnavailable
 from paceline.store import sqlite_schema
 from paceline.store.backend import Op, Record
 from paceline.store.checksums import Head, Total, chained, link, sum_of, sum_of_head
@@ -61,7 +61,7 @@ class SqliteLog:
     def open(self) -> int:
         """Lock and check the file, create it if necessary, and return its last revision."""
         if self._db is not None:
-            raise Unavailable(f"{self._path}: the log is already open; close it first")
+            raise HostError(f"{self._path}: the log is already open; close it first")
         with ExitStack() as undo:
             try:
                 sqlite_schema.lock(self._path, undo)
@@ -72,12 +72,12 @@ class SqliteLog:
                     db = sqlite_schema.connect(self._path, undo)
                     head = self._head_at(db, NEWEST)
             except OSError as error:
-                raise Unavailable(f"{self._path}: {error.strerror}; make it writable, then start again") from error
-            except Busy as error:
-                raise Unavailable(str(error)) from error
+                raise HostError(f"{self._path}: {error.strerror}; make it writable, then start again") from error
+            except ServiceUnavailable as error:
+                raise HostError(str(error)) from error
             self._release = undo.pop_all()
         self._db, self._head = db, head
-        self.restock()
+        self.restore_reserve()
         return head.revision
 
     def look(self) -> int:
@@ -90,7 +90,7 @@ class SqliteLog:
         return head.revision
 
     def current(self) -> Iterable[Record]:
-        """Return the newest record of every key; raise Unavailable if one is damaged or missing."""
+        """Return the newest record of every key; raise HostError if one is damaged or missing."""
         with self._using() as db:
             rows: list[Row] = db.execute(READ_CURRENT).fetchall()
             head = self._head_at(db, NEWEST)
@@ -103,7 +103,7 @@ class SqliteLog:
         return records
 
     def since(self, revision: int) -> Iterable[Record]:
-        """Return the stored records after a revision; raise Unavailable if one is damaged, missing or out of order."""
+        """Return the stored records after a revision; raise HostError if one is damaged, missing or out of order."""
         with self._using() as db:
             head = self._head_at(db, revision)
             # All at once: a long-lived reader would prevent the write-ahead log from being reset.
@@ -165,7 +165,7 @@ class SqliteLog:
         if self._is_checkpointed:
             return
         # A full disk has no room for it, but then writes are refused anyway.
-        with suppress(Busy), self._using() as db:
+        with suppress(ServiceUnavailable), self._using() as db:
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._is_checkpointed = True
 
@@ -193,7 +193,7 @@ class SqliteLog:
             db.execute("VACUUM")
             db.execute("PRAGMA journal_mode = DELETE")
 
-    def relieve(self) -> bool:
+    def release_reserve(self) -> bool:
         """Delete the reserve and truncate the write-ahead log, so that a small batch fits."""
         with suppress(OSError):
             self._reserve.unlink()
@@ -202,7 +202,7 @@ class SqliteLog:
             return True
         return False
 
-    def restock(self) -> bool:
+    def restore_reserve(self) -> bool:
         """Allocate the reserve again; return False if there is too little space."""
         if not self._reserve_bytes or self._reserve.exists():
             return True
@@ -260,7 +260,7 @@ class SqliteLog:
     @contextmanager
     def _using(self) -> Iterator[sqlite3.Connection]:
         if self._db is None:
-            raise Unavailable(f"{self._path}: the log is not open")
+            raise HostError(f"{self._path}: the log is not open")
         with sqlite_schema.translate_errors(self._path):
             yield self._db
 

@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
-from paceline.errors import Busy, PacelineError, Unavailable
-from paceline.store.backend import Damaged, NoRoom
+from paceline.errors import HostError, PacelineError, ServiceUnavailable
+from paceline.store.backend import Damaged, DiskFull
 from paceline.store.checksums import NEW, Head, Total, chained, link, sum_of_head
 
 SCHEMA = 2
@@ -53,33 +53,37 @@ WRITE_BASE = "INSERT OR REPLACE INTO base VALUES (0, ?, ?, ?, ?)"
 
 # Prefix of SQLite's error name, specific ones first: the error to raise, and what to do.
 MEANINGS: tuple[tuple[str, type[PacelineError], str], ...] = (
-    ("SQLITE_FULL", NoRoom, "the disk is full; deletes still work, and other writes succeed again when there is space"),
-    ("SQLITE_READONLY", Busy, "the file is read-only; writes succeed again when it is writable"),
-    ("SQLITE_BUSY", Busy, "another program has locked the file; close that program"),
-    ("SQLITE_LOCKED", Busy, "another program has locked the file; close that program"),
+    (
+        "SQLITE_FULL",
+        DiskFull,
+        "the disk is full; deletes still work, and other writes succeed again when there is space",
+    ),
+    ("SQLITE_READONLY", ServiceUnavailable, "the file is read-only; writes succeed again when it is writable"),
+    ("SQLITE_BUSY", ServiceUnavailable, "another program has locked the file; close that program"),
+    ("SQLITE_LOCKED", ServiceUnavailable, "another program has locked the file; close that program"),
     (
         "SQLITE_IOERR_FSYNC",
-        Unavailable,
+        HostError,
         "the disk did not confirm a write; check the disk, then start again",
     ),
     (
         "SQLITE_IOERR_DIR_FSYNC",
-        Unavailable,
+        HostError,
         "the disk did not confirm a write; check the disk, then start again",
     ),
-    ("SQLITE_IOERR_READ", Unavailable, "the disk cannot be read; check the disk, then start again"),
+    ("SQLITE_IOERR_READ", HostError, "the disk cannot be read; check the disk, then start again"),
     ("SQLITE_IOERR_SHORT_READ", Damaged, f"the file is damaged; {RESTORE}; {SALVAGE}"),
-    ("SQLITE_IOERR_CORRUPTFS", Unavailable, "the file system is damaged; check the disk, then start again"),
+    ("SQLITE_IOERR_CORRUPTFS", HostError, "the file system is damaged; check the disk, then start again"),
     (
         "SQLITE_IOERR",
-        NoRoom,
+        DiskFull,
         "the disk refuses writes (full, over quota, read-only or failing); they succeed again when it works",
     ),
     ("SQLITE_CORRUPT", Damaged, f"the file is damaged; {RESTORE}; {SALVAGE}"),
     ("SQLITE_NOTADB", Damaged, f"the file is not a database; {RESTORE}, or move it away"),
     # A table or column is missing; our statements cannot fail otherwise.
     ("SQLITE_ERROR", Damaged, f"the file is damaged; {RESTORE}; {SALVAGE}"),
-    ("SQLITE_CANTOPEN", Unavailable, "the file cannot be opened; check the directory and its permissions"),
+    ("SQLITE_CANTOPEN", HostError, "the file cannot be opened; check the directory and its permissions"),
 )
 
 
@@ -93,7 +97,7 @@ def translate_errors(path: Path) -> Iterator[None]:
         for prefix, kind, meaning in MEANINGS:
             if name.startswith(prefix):
                 raise kind(f"{path}: {meaning}") from error
-        raise Unavailable(f"{path}: SQLite failed: {error} ({name})") from error
+        raise HostError(f"{path}: SQLite failed: {error} ({name})") from error
 
 
 def damaged(path: Path, problem: str) -> Damaged:
@@ -110,7 +114,7 @@ def lock(path: Path, undo: ExitStack) -> None:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         holder = os.read(fd, 32).decode(errors="replace").strip() or "unknown"
-        raise Unavailable(f"{path} is in use by process {holder}; stop that process first") from None
+        raise HostError(f"{path} is in use by process {holder}; stop that process first") from None
     os.ftruncate(fd, 0)
     os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
 
@@ -148,11 +152,11 @@ def connect(path: Path, undo: ExitStack) -> sqlite3.Connection:
 def look(path: Path, undo: ExitStack) -> sqlite3.Connection:
     """Return a read-only view of the file at this moment, also while another process uses it."""
     if not path.is_file():
-        raise Unavailable(f"{path} does not exist; check the name")
+        raise HostError(f"{path} does not exist; check the name")
     db = plain(path, undo)
     schema = _schema(db, path)
     if schema != SCHEMA:
-        raise Unavailable(f"{path} is empty or of an older version (its schema is {schema}); `paceline up` migrates it")
+        raise HostError(f"{path} is empty or of an older version (its schema is {schema}); `paceline up` migrates it")
     db.execute("BEGIN")
     _check_pages(db, path)
     return db
@@ -179,7 +183,7 @@ def plain(path: Path, undo: ExitStack) -> sqlite3.Connection:
 def _schema(db: sqlite3.Connection, path: Path) -> int:
     schema = int(db.execute("PRAGMA user_version").fetchone()[0])
     if not 0 <= schema <= SCHEMA:
-        raise Unavailable(
+        raise HostError(
             f"{path} was written by a newer Paceline (its schema is {schema}, this one"
             f" reads up to {SCHEMA}); install that version or restore an older backup"
         )

@@ -3,8 +3,8 @@
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from paceline.effects import Blocking
-from paceline.errors import Unavailable
+from paceline.effects import Executor
+from paceline.errors import HostError
 from paceline.store.backend import Log, Op, Record
 from paceline.store.group_commit import Render, Writer
 from paceline.store.index import State, Stored
@@ -30,7 +30,7 @@ class Store:
     Between two awaits of a caller, `revision`, `get`, `list` and the start of a `watch` see one state.
     """
 
-    def __init__(self, log: Log, blocking: Blocking, *, limits: Limits = DEFAULTS) -> None:
+    def __init__(self, log: Log, blocking: Executor, *, limits: Limits = DEFAULTS) -> None:
         self._log = log
         self._blocking = blocking
         self._state = State()
@@ -38,7 +38,7 @@ class Store:
         self._writer = Writer(log, blocking, state=self._state, feed=self._feed, limits=limits)
 
     async def open(self) -> None:
-        """Lock and load the log; raise Unavailable if that is not possible."""
+        """Lock and load the log; raise HostError if that is not possible."""
         loaded = await self._blocking.run(self._load)
         # A record that is both current and in the history is kept in memory once.
         same = {record.revision: record for record in loaded.current}
@@ -72,11 +72,11 @@ class Store:
         await self._blocking.run(self._log.close)
 
     @property
-    def failure(self) -> Unavailable | None:
+    def failure(self) -> HostError | None:
         """The error that prevents all writes until the store is opened again; None if there is none."""
         return self._writer.failure
 
-    async def failed(self) -> Unavailable:
+    async def failed(self) -> HostError:
         """Wait until an error prevents all writes, and return it."""
         return await self._writer.failed()
 

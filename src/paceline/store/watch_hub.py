@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import Self
 
-from paceline.errors import Busy, Expired
+from paceline.errors import Expired, ServiceUnavailable
 from paceline.store.backend import Op, Record
 from paceline.store.index import Stored
 from paceline.store.limits import Limits
@@ -16,7 +16,7 @@ from paceline.store.limits import Limits
 TICKS = 4
 
 
-class Ahead(Busy):
+class Ahead(ServiceUnavailable):
     """The requested revision is in the future."""
 
 

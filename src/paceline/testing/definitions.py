@@ -5,7 +5,7 @@ import time
 from paceline.apimachinery.builtin.registry import builtin_components
 from paceline.client.interface import CRDS, Collection
 from paceline.client.sync import DirectCluster
-from paceline.errors import Busy, Missing, Unavailable
+from paceline.errors import HostError, NotFound, ServiceUnavailable
 from paceline.kinds import registry
 from paceline.kinds.kind_types import VERSION
 
@@ -23,14 +23,14 @@ def define_kinds(cluster: DirectCluster) -> None:
         where = Collection(group=spec["group"], version=VERSION, plural=spec["names"]["plural"])
         while not _is_served(cluster, where):
             if time.monotonic() > deadline:
-                raise Unavailable(f"{where.plural} are defined but not served after {_SERVED_SECONDS:.0f} seconds")
+                raise HostError(f"{where.plural} are defined but not served after {_SERVED_SECONDS:.0f} seconds")
             time.sleep(_POLL_SECONDS)
 
 
 def _is_served(cluster: DirectCluster, where: Collection) -> bool:
     try:
         cluster.list(where)
-    except (Busy, Missing):
+    except (ServiceUnavailable, NotFound):
         # Defined a moment ago.
         return False
     return True

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from paceline.errors import Unavailable
+from paceline.errors import HostError
 from paceline.host.lockfile import holder
 from paceline.host.network.pod_bridge import close
 from paceline.node.runtime.shim import start_ticks
@@ -90,7 +90,7 @@ class Embedded:
         """Run the real kubectl against this cluster."""
         program = shutil.which("kubectl")
         if program is None:
-            raise Unavailable("kubectl is not installed")
+            raise HostError("kubectl is not installed")
         cache = f"--cache-dir={self.home / 'kubectl-cache'}"
         return self.command(program, cache, *args, stdin=stdin, seconds=seconds)
 
@@ -124,7 +124,7 @@ def embedded(*up: str, env: dict[str, str] | None = None, home: Path | None = No
     with folder_for_cluster(env=env, home=home) as cluster:
         started = cluster.paceline("up", "-d", *up)
         if started.code != 0:
-            raise Unavailable(f"paceline up -d failed ({started.code}):\n{started.out}{started.err}")
+            raise HostError(f"paceline up -d failed ({started.code}):\n{started.out}{started.err}")
         yield cluster
 
 

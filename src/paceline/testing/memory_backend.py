@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from paceline.errors import Unavailable
+from paceline.errors import HostError
 from paceline.store.backend import Op, Record
 
 
@@ -19,7 +19,7 @@ class MemoryLog:
     def open(self) -> int:
         """Lock the log and return its last revision."""
         if self._open:
-            raise Unavailable("the log is already open; close it first")
+            raise HostError("the log is already open; close it first")
         self._open = True
         return self._last
 
@@ -59,11 +59,11 @@ class MemoryLog:
         self._history = [record for record in self._history if record.revision > revision]
         self._compacted = max(self._compacted, revision)
 
-    def relieve(self) -> bool:
+    def release_reserve(self) -> bool:
         """Return False: there is no reserve."""
         return False
 
-    def restock(self) -> bool:
+    def restore_reserve(self) -> bool:
         """Return True: no reserve is needed."""
         return True
 
@@ -73,4 +73,4 @@ class MemoryLog:
 
     def _check_open(self) -> None:
         if not self._open:
-            raise Unavailable("the log is not open")
+            raise HostError("the log is not open")

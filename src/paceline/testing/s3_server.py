@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from paceline.errors import Unavailable
+from paceline.errors import HostError
 
 START_SECONDS = 60.0
 LOOK_SECONDS = 0.05
@@ -75,7 +75,7 @@ def s3_server(*, host: str = "127.0.0.1") -> Iterator[S3Server]:
     """Run a server until the end of the block."""
     program = find_moto()
     if program is None:
-        raise Unavailable("there is no S3 server; type: tools/setup moto")
+        raise HostError("there is no S3 server; type: tools/setup moto")
     with _kept_port(host) as port:
         server = S3Server(program=program, host=host, port=port)
         try:
@@ -132,7 +132,7 @@ def _await(process: "subprocess.Popen[bytes]", is_up: Callable[[], bool], name: 
     deadline = time.monotonic() + START_SECONDS
     while not is_up():
         if time.monotonic() > deadline or process.poll() is not None:
-            raise Unavailable(f"{name} did not start")
+            raise HostError(f"{name} did not start")
         time.sleep(LOOK_SECONDS)
 
 

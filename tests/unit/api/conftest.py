@@ -7,7 +7,7 @@ import pytest
 from paceline.apimachinery.builtin.registry import builtin_components, builtin_resources
 from paceline.apimachinery.field_errors import not_found
 from paceline.apimachinery.scheme import Column, Resource, Scheme
-from paceline.apiserver.activity import Visits
+from paceline.apiserver.activity import ActivityTracker
 from paceline.apiserver.app import make_app
 from paceline.apiserver.auth.authentication import Gate, hashed
 from paceline.apiserver.config import Server
@@ -141,7 +141,7 @@ async def store(log, limits):
 
 @pytest.fixture
 def visits(world):
-    return Visits(world.clock)
+    return ActivityTracker(world.clock)
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import pytest
 
-from paceline.errors import Busy
+from paceline.errors import ServiceUnavailable
 from tests.unit.api.client import PODS, TOKEN, pod, scope_of
 
 TWO = [{"name": "a", "image": "i"}, {"name": "b", "image": "i"}]
@@ -95,7 +95,7 @@ async def test_port_forward_is_not_offered_and_says_what_is(client):
 
 async def test_a_node_that_does_not_answer_is_told_of(client, nodes):
     await client.post(PODS, pod("p", nodeName="n1"))
-    nodes.answer = Busy("the node agent is not running")
+    nodes.answer = ServiceUnavailable("the node agent is not running")
 
     assert await refused(client, f"{PODS}/p/exec", command="ls") == (503, "the node agent is not running")
 
@@ -105,7 +105,7 @@ async def test_a_line_that_breaks_after_it_was_opened_is_closed(client, nodes):
 
     async def pass_on(_scope, _receive, send):
         await send(ACCEPT)
-        raise Busy("gone")
+        raise ServiceUnavailable("gone")
 
     nodes.pass_on = pass_on
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from paceline.errors import Unavailable
+from paceline.errors import HostError
 from paceline.testing.memory_backend import MemoryLog
 from tests.unit.api.client import CONFIG_MAPS, config_map
 
@@ -17,7 +17,7 @@ class Failing(MemoryLog):
 
     def append(self, batch):
         if self.is_failing:
-            raise Unavailable("/store/objects.db: the disk did not confirm a write; check the disk, then start again")
+            raise HostError("/store/objects.db: the disk did not confirm a write; check the disk, then start again")
         super().append(batch)
 
 

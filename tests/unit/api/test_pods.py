@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from paceline.errors import Busy, Malformed
+from paceline.errors import BadRequest, ServiceUnavailable
 from tests.unit.api.client import PODS, pod
 
 
@@ -187,7 +187,10 @@ async def test_the_node_is_hung_up_on_when_the_client_hangs_up(client, nodes):
     assert nodes.closed.is_set()
 
 
-FAILURES = {"a busy node": (Busy("not now"), 503), "a wrong question": (Malformed("no such container"), 400)}
+FAILURES = {
+    "a busy node": (ServiceUnavailable("not now"), 503),
+    "a wrong question": (BadRequest("no such container"), 400),
+}
 
 
 @pytest.mark.usefixtures("running")
@@ -203,7 +206,7 @@ async def test_what_a_node_refuses_is_refused(client, nodes, error, code):
 @pytest.mark.usefixtures("running")
 async def test_a_log_that_breaks_off_ends(client, nodes):
     nodes.queue.put_nowait(b"first\n")
-    nodes.queue.put_nowait(Busy("the node is gone"))
+    nodes.queue.put_nowait(ServiceUnavailable("the node is gone"))
 
     said = await client.get(f"{PODS}/p/log")
 

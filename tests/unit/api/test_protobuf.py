@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from paceline.apiserver.encoding.protobuf import MAGIC, PROTOBUF, decode
-from paceline.errors import Malformed
+from paceline.errors import BadRequest
 from tests.unit.api.client import CONFIG_MAPS, NAMESPACE
 
 FUZZ = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200, deadline=None)
@@ -137,7 +137,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("body", BROKEN.values(), ids=BROKEN)
 def test_what_is_broken_is_said_to_be(body):
-    with pytest.raises(Malformed):
+    with pytest.raises(BadRequest):
         decode(body)
 
 
@@ -146,7 +146,7 @@ def test_what_is_broken_is_said_to_be(body):
 def test_any_bytes_are_read_or_refused(raw, kind):
     try:
         decode(envelope("v1", kind, raw))
-    except Malformed:
+    except BadRequest:
         return
 
 

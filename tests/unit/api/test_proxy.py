@@ -3,7 +3,7 @@
 import pytest
 
 from paceline.apiserver.auth.authentication import MAX_BODY_BYTES
-from paceline.errors import Busy
+from paceline.errors import ServiceUnavailable
 from tests.unit.api.client import HOST, NAMESPACE, PODS, TOKEN, pod
 from tests.unit.api.test_exec import meet
 
@@ -158,7 +158,7 @@ async def test_a_websocket_is_passed_on_too(there, nodes):
 
 async def test_a_pod_that_does_not_answer_is_said_in_the_words_of_kubernetes(there, nodes):
     words = "error trying to reach service: dial tcp 127.128.0.1:6006: connect: connection refused"
-    nodes.answer = Busy(words)
+    nodes.answer = ServiceUnavailable(words)
 
     said = await there.get(f"{PODS}/p/proxy/x")
 
@@ -169,7 +169,7 @@ async def test_an_answer_that_breaks_off_is_not_ended_as_if_it_were_whole(there,
     async def pass_on(_scope, _receive, send):
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"half", "more_body": True})
-        raise Busy("gone")
+        raise ServiceUnavailable("gone")
 
     nodes.pass_on = pass_on
 

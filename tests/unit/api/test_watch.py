@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from paceline.apimachinery.selector import parse_labels
-from paceline.apiserver.encoding.negotiation import Form
+from paceline.apiserver.encoding.negotiation import Representation
 from paceline.apiserver.handlers import watch
 from paceline.apiserver.handlers.selection import Selection
 from paceline.cluster.crd_install import full_scheme
@@ -385,11 +385,11 @@ def test_a_line_is_written_once_for_all_who_follow():
     record = Record(revision=5, key="/core/configmaps/default/x", op=Op.REPLACE, value=value, created=1)
     resource = full_scheme().find("", "v1", "configmaps")
 
-    first, second = (sent.one(record, b"MODIFIED", form=Form.OBJECT, resource=resource) for _ in range(2))
+    first, second = (sent.one(record, b"MODIFIED", form=Representation.OBJECT, resource=resource) for _ in range(2))
 
     assert first is second
-    assert sent.one(record, b"ADDED", form=Form.OBJECT, resource=resource) != first
-    assert b'"data"' not in sent.one(record, b"MODIFIED", form=Form.METADATA, resource=resource)
+    assert sent.one(record, b"ADDED", form=Representation.OBJECT, resource=resource) != first
+    assert b'"data"' not in sent.one(record, b"MODIFIED", form=Representation.METADATA, resource=resource)
 
 
 def test_lines_that_are_kept_are_bounded(monkeypatch):
@@ -398,6 +398,6 @@ def test_lines_that_are_kept_are_bounded(monkeypatch):
     resource = full_scheme().find("", "v1", "configmaps")
     for revision in range(100):
         record = Record(revision=revision, key="/core/configmaps/default/x", op=Op.REPLACE, value=b"{}", created=1)
-        sent.one(record, b"MODIFIED", form=Form.OBJECT, resource=resource)
+        sent.one(record, b"MODIFIED", form=Representation.OBJECT, resource=resource)
 
     assert sum(map(len, sent._kept.values())) <= 1000

@@ -3,7 +3,7 @@
 import pytest
 
 from paceline.cluster.config.image_map import chosen_images
-from paceline.errors import Invalid, Malformed
+from paceline.errors import BadRequest, Invalid
 from paceline.settings import Settings
 
 
@@ -57,6 +57,6 @@ def test_nothing_chosen_is_fine(tmp_path, text):
     ],
 )
 def test_what_makes_no_sense_is_said_with_its_place(tmp_path, text, said):
-    with pytest.raises((Invalid, Malformed), match=said) as caught:
+    with pytest.raises((Invalid, BadRequest), match=said) as caught:
         rows(tmp_path, text)
     assert str(tmp_path / "settings.yaml") in str(caught.value)

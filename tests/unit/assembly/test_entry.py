@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from paceline.client.http.http1 import Place
-from paceline.errors import Unavailable
+from paceline.client.http.http1 import Address
+from paceline.errors import HostError
 from paceline.host.network import tcp_proxy
 from paceline.host.network.tcp_proxy import OpenPorts
 
@@ -39,7 +39,7 @@ async def pod(answer):
     """A program that answers callers; gives how to lead to it."""
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     async with server:
-        place = Place(address="127.0.0.1", port=server.sockets[0].getsockname()[1])
+        place = Address(address="127.0.0.1", port=server.sockets[0].getsockname()[1])
 
         async def lead(_peer):
             return place
@@ -104,7 +104,7 @@ async def test_a_caller_whom_nobody_answers_is_sent_off_at_once(port):
 async def test_a_pod_that_does_not_listen_is_not_waited_for(port):
     with socket.socket() as keeper:
         keeper.bind(("127.0.0.1", 0))
-        place = Place(address="127.0.0.1", port=keeper.getsockname()[1])
+        place = Address(address="127.0.0.1", port=keeper.getsockname()[1])
 
         async def lead(_peer):
             return place
@@ -160,12 +160,10 @@ async def test_a_port_that_somebody_has_is_told_to_be(port):
 
     with socket.create_server((HERE, port)):
         async with asyncio.TaskGroup() as group:
-            with pytest.raises(
-                Unavailable, match=f"port {port} of {HERE} cannot be had: another program listens there"
-            ):
+            with pytest.raises(HostError, match=f"port {port} of {HERE} cannot be had: another program listens there"):
                 OpenPorts(address=HERE, group=group).open(port, nobody)
 
 
 async def test_an_address_that_the_machine_does_not_have_is_told_to_be_none():
-    with pytest.raises(Unavailable, match="`paceline up --external-address` chooses another"):
+    with pytest.raises(HostError, match="`paceline up --external-address` chooses another"):
         tcp_proxy.listening("192.0.2.1", 0)

@@ -7,33 +7,33 @@ import time
 
 import pytest
 
-from paceline.errors import Unavailable
-from paceline.host.lockfile import TRIES, hold, holder, is_ready, say_ready
+from paceline.errors import HostError
+from paceline.host.lockfile import TRIES, holder, is_ready, lock_file, mark_ready
 
 
 def test_the_holder_is_named_while_it_holds(tmp_path):
     path = tmp_path / "lock"
     assert holder(path) is None
-    with hold(path):
+    with lock_file(path):
         assert holder(path) == os.getpid()
     assert holder(path) is None
 
 
 def test_a_second_holder_is_refused_and_told_who_the_first_is(tmp_path):
     named = f"{tmp_path} \\(pid {os.getpid()}\\)"
-    with hold(tmp_path / "lock"), pytest.raises(Unavailable, match=named), hold(tmp_path / "lock"):
+    with lock_file(tmp_path / "lock"), pytest.raises(HostError, match=named), lock_file(tmp_path / "lock"):
         pass
 
 
 def test_ready_is_what_the_holder_says_and_ends_with_it(tmp_path):
     path = tmp_path / "lock"
-    with hold(path):
+    with lock_file(path):
         assert not is_ready(path)
-        say_ready(path)
+        mark_ready(path)
         assert is_ready(path)
         assert holder(path) == os.getpid()
     assert not is_ready(path)
-    with hold(path):
+    with lock_file(path):
         assert not is_ready(path)
 
 
@@ -42,7 +42,7 @@ def test_what_a_killed_holder_left_is_not_believed(tmp_path):
     path.write_text("999999999 ready\n")
     assert holder(path) is None
     assert not is_ready(path)
-    with hold(path):
+    with lock_file(path):
         assert path.read_text() == f"{os.getpid()}\n"
 
 
@@ -66,7 +66,7 @@ def test_whoever_looks_for_longer_than_an_instant_does_not_keep_a_holder_out(tmp
                 fcntl.flock(looking, fcntl.LOCK_UN)
 
         monkeypatch.setattr(time, "sleep", wait)
-        with hold(path):
+        with lock_file(path):
             assert len(waits) == 10 * TRIES
 
 
@@ -83,7 +83,7 @@ def test_whoever_looks_all_the_time_does_not_keep_a_holder_out(tmp_path):
     looking.start()
     try:
         for _ in range(50):
-            with hold(path):
+            with lock_file(path):
                 pass
     finally:
         is_over.set()

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from paceline.effects import Identity
+from paceline.effects import ProcessHandle
 from paceline.host.network.listening_sockets import is_theirs, sockets_at
 from paceline.node.runtime.shim import boot_id, start_ticks
 
@@ -20,7 +20,7 @@ sys.stdin.read()
 
 
 def identity(pid):
-    return Identity(pid=pid, start_ticks=start_ticks(pid), boot_id=boot_id())
+    return ProcessHandle(pid=pid, start_ticks=start_ticks(pid), boot_id=boot_id())
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_what_a_child_listens_on_is_its_parents_too(listener):
 
 def test_a_later_process_with_the_same_pid_is_not_taken_for_it(listener):
     who, port = listener("0.0.0.0")
-    before = Identity(pid=who.pid, start_ticks=who.start_ticks - 1, boot_id=who.boot_id)
+    before = ProcessHandle(pid=who.pid, start_ticks=who.start_ticks - 1, boot_id=who.boot_id)
 
     assert not is_theirs((before,), "127.200.0.1", port)
 

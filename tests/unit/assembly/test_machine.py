@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from paceline.cluster.host_facts import look_at_host, node_name
-from paceline.effects import Identity
+from paceline.effects import ProcessHandle
 from paceline.host.effects import OneThread, RealFiles, RealIds, real_world
 from paceline.node.runtime import shim
 from paceline.testing.sim.effects import SimClock, SimFiles, SimIds, sim_world
@@ -192,10 +192,10 @@ async def test_what_blocks_runs_elsewhere_and_in_order():
 async def test_a_process_is_known_by_more_than_its_pid():
     processes = real_world().processes
     child = await asyncio.create_subprocess_exec("sleep", "60")
-    who = Identity(pid=child.pid, start_ticks=shim.start_ticks(child.pid), boot_id=processes.boot_id())
+    who = ProcessHandle(pid=child.pid, start_ticks=shim.start_ticks(child.pid), boot_id=processes.boot_id())
     others = [
-        Identity(pid=who.pid, start_ticks=who.start_ticks + 1, boot_id=who.boot_id),
-        Identity(pid=who.pid, start_ticks=who.start_ticks, boot_id="another boot"),
+        ProcessHandle(pid=who.pid, start_ticks=who.start_ticks + 1, boot_id=who.boot_id),
+        ProcessHandle(pid=who.pid, start_ticks=who.start_ticks, boot_id="another boot"),
     ]
 
     assert processes.alive(who)
@@ -216,7 +216,7 @@ def test_a_zombie_is_not_alive():
     child = subprocess.Popen(["true"])
     ticks = shim.start_ticks(child.pid)
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-    who = Identity(pid=child.pid, start_ticks=ticks or 0, boot_id=shim.boot_id())
+    who = ProcessHandle(pid=child.pid, start_ticks=ticks or 0, boot_id=shim.boot_id())
 
     assert not real_world().processes.alive(who)
     child.wait()

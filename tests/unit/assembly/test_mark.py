@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from paceline.errors import Unavailable
+from paceline.errors import HostError
 from paceline.store.backend import Op, Record
 from paceline.store.high_water_mark import MarkedLog, read_mark
 from paceline.store.sqlite import SqliteLog
@@ -46,7 +46,7 @@ def test_a_log_behind_its_mark_is_refused_and_says_how_far_it_is(marked, tmp_pat
     write(marked(), 3)
     (tmp_path / "objects.db").write_bytes(older)
 
-    with pytest.raises(Unavailable, match="ends at revision 2, but 3 was acknowledged") as refused:
+    with pytest.raises(HostError, match="ends at revision 2, but 3 was acknowledged") as refused:
         marked().open()
     assert "`paceline up --accept-loss` goes on without what is lost" in str(refused.value)
 
@@ -55,7 +55,7 @@ def test_a_log_that_is_gone_is_not_made_anew(marked, tmp_path):
     write(marked(), 1)
     (tmp_path / "objects.db").unlink()
 
-    with pytest.raises(Unavailable, match="is gone"):
+    with pytest.raises(HostError, match="is gone"):
         marked().open()
     assert not (tmp_path / "objects.db").exists()
 
@@ -94,7 +94,7 @@ def test_a_file_with_another_history_is_refused_however_far_it_is(marked, tmp_pa
     log.close()
     (tmp_path / "revision").write_bytes(mark)
 
-    with pytest.raises(Unavailable, match="up to revision 2 it is not what was acknowledged"):
+    with pytest.raises(HostError, match="up to revision 2 it is not what was acknowledged"):
         marked().open()
 
 
@@ -102,5 +102,5 @@ def test_a_mark_of_an_earlier_version_is_understood(marked, tmp_path):
     write(marked(), 1, 2)
     (tmp_path / "revision").write_bytes(b"00000000000000000003\n")
 
-    with pytest.raises(Unavailable, match="ends at revision 2, but 3 was acknowledged"):
+    with pytest.raises(HostError, match="ends at revision 2, but 3 was acknowledged"):
         marked().open()

@@ -4,11 +4,11 @@ import pytest
 
 from paceline.cluster.host_facts import may_mount
 from paceline.host.mounts import RealMounts, places
-from paceline.node.host_info import Blocked
-from paceline.node.volumes.mounter import Mounted
+from paceline.node.host_info import CannotStart
+from paceline.node.volumes.mounter import MountSpec
 
 pytestmark = pytest.mark.skipif(not may_mount(), reason="needs the right to mount")
-MEMORY = Mounted(kind="tmpfs", source="tmpfs", options=("size=65536",))
+MEMORY = MountSpec(kind="tmpfs", source="tmpfs", options=("size=65536",))
 
 
 def opened(path):
@@ -45,8 +45,8 @@ async def test_what_is_mounted_is_not_mounted_again(mounts):
 
 
 async def test_what_cannot_be_mounted_is_said_and_leaves_nothing(mounts):
-    with pytest.raises(Blocked, match="mount failed: exit status"):
-        await mounts.mount(Mounted(kind="no-such-thing", source="x"), mounts.root / "pod" / "0")
+    with pytest.raises(CannotStart, match="mount failed: exit status"):
+        await mounts.mount(MountSpec(kind="no-such-thing", source="x"), mounts.root / "pod" / "0")
 
     assert not (mounts.root / "pod" / "0").exists()
 

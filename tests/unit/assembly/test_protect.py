@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from paceline.errors import Unavailable
+from paceline.errors import HostError
 from paceline.host.home_protection import close_home, private_folders, sweep_memory
 from paceline.settings import Settings
 
@@ -45,7 +45,7 @@ def test_a_folder_of_somebody_else_is_refused_and_left_as_it_is(tmp_path):
     home.chmod(0o755)
     os.chown(home, 1234, 1234)
 
-    with pytest.raises(Unavailable, match=r"belongs to user 1234.*PACELINE_HOME"):
+    with pytest.raises(HostError, match=r"belongs to user 1234.*PACELINE_HOME"):
         close_home(Settings(home=home))
     assert mode(home) == 0o755
 

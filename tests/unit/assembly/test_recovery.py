@@ -6,9 +6,9 @@ from contextlib import closing
 import pytest
 
 from paceline.cluster.backup import LEAP, accept_loss, back_up, check_store, restore
-from paceline.errors import Unavailable
+from paceline.errors import HostError
 from paceline.host.clock import RealClock
-from paceline.host.lockfile import hold
+from paceline.host.lockfile import lock_file
 from paceline.settings import Settings
 from paceline.store.backend import Op, Record
 from paceline.store.backup import Contents
@@ -64,19 +64,19 @@ def test_a_damaged_store_makes_no_backup(settings, tmp_path):
     write(settings, "a", "b")
     data = settings.store.read_bytes()
     settings.store.write_bytes(data.replace(b"b@2b@2", b"b@2c@2"))
-    with pytest.raises(Unavailable, match="b at revision 2 is damaged"):
+    with pytest.raises(HostError, match="b at revision 2 is damaged"):
         back_up(settings, tmp_path / "backup")
     assert not (tmp_path / "backup").exists()
 
 
 def test_a_store_that_was_never_written_makes_no_backup(settings, tmp_path):
-    with pytest.raises(Unavailable, match="nothing has been stored yet"):
+    with pytest.raises(HostError, match="nothing has been stored yet"):
         back_up(settings, tmp_path / "backup")
 
 
 def test_a_place_that_cannot_be_written_is_named(settings, tmp_path):
     write(settings, "a")
-    with pytest.raises(Unavailable, match="nowhere/backup cannot be written: No such file"):
+    with pytest.raises(HostError, match="nowhere/backup cannot be written: No such file"):
         back_up(settings, tmp_path / "nowhere" / "backup")
 
 
@@ -114,10 +114,10 @@ def test_a_damaged_backup_is_refused_and_nothing_is_changed(settings, tmp_path):
     back_up(settings, backup)
     backup.write_bytes(backup.read_bytes().replace(b"a@1a@1", b"a@1b@1"))
     write(settings, "b")
-    with pytest.raises(Unavailable, match=r"backup: a at revision 1 is damaged$"):
+    with pytest.raises(HostError, match=r"backup: a at revision 1 is damaged$"):
         restore(settings, backup, CLOCK)
     assert keys(settings) == ["a", "b"]
-    with pytest.raises(Unavailable, match="a at revision 1 is damaged"):
+    with pytest.raises(HostError, match="a at revision 1 is damaged"):
         check_store(backup)
 
 
@@ -125,7 +125,7 @@ def test_a_damaged_backup_is_refused_and_nothing_is_changed(settings, tmp_path):
 def test_what_is_no_backup_is_refused_and_nothing_is_changed(settings, tmp_path, data):
     write(settings, "a")
     (tmp_path / "backup").write_bytes(data)
-    with pytest.raises(Unavailable, match="backup"):
+    with pytest.raises(HostError, match="backup"):
         restore(settings, tmp_path / "backup", CLOCK)
     assert keys(settings) == ["a"]
 
@@ -133,7 +133,10 @@ def test_what_is_no_backup_is_refused_and_nothing_is_changed(settings, tmp_path,
 def test_nothing_is_restored_under_a_running_cluster(settings, tmp_path):
     write(settings, "a")
     back_up(settings, tmp_path / "backup")
-    with hold(settings.lock), pytest.raises(Unavailable, match=r"a cluster runs in .*; stop it with `paceline down`"):
+    with (
+        lock_file(settings.lock),
+        pytest.raises(HostError, match=r"a cluster runs in .*; stop it with `paceline down`"),
+    ):
         restore(settings, tmp_path / "backup", CLOCK)
 
 
@@ -151,7 +154,7 @@ def test_a_store_that_fell_behind_goes_on_once_that_is_accepted(settings):
     older = settings.store.read_bytes()
     write(settings, "c")
     settings.store.write_bytes(older)
-    with pytest.raises(Unavailable, match="lost writes"):
+    with pytest.raises(HostError, match="lost writes"):
         keys(settings)
 
     accepted = accept_loss(settings, CLOCK)
@@ -200,7 +203,7 @@ def test_what_the_log_still_holds_mends_what_is_current(settings):
 def test_what_cannot_be_read_at_all_is_left_alone(settings):
     write(settings, "a")
     settings.store.write_bytes(b"kind: Pod\n" * 900)
-    with pytest.raises(Unavailable, match="nothing in it can be read"):
+    with pytest.raises(HostError, match="nothing in it can be read"):
         accept_loss(settings, CLOCK)
     assert settings.store.read_bytes().startswith(b"kind: Pod")
 
@@ -209,5 +212,5 @@ def test_a_store_of_a_newer_version_is_not_a_loss(settings):
     write(settings, "a")
     with closing(sqlite3.connect(settings.store)) as db, db:
         db.execute("PRAGMA user_version = 99")
-    with pytest.raises(Unavailable, match="newer Paceline"):
+    with pytest.raises(HostError, match="newer Paceline"):
         accept_loss(settings, CLOCK)

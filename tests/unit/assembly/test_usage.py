@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from paceline.effects import Identity
+from paceline.effects import ProcessHandle
 from paceline.host.proc_stats import below, children_in, measure, processes
 from paceline.node.runtime.shim import boot_id, start_ticks
 
@@ -28,7 +28,7 @@ def worker():
     """A process whose child has worked; its identity."""
     process = subprocess.Popen([sys.executable, "-c", WORKS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "worked\n"
-    yield Identity(pid=process.pid, start_ticks=start_ticks(process.pid), boot_id=boot_id())
+    yield ProcessHandle(pid=process.pid, start_ticks=start_ticks(process.pid), boot_id=boot_id())
     process.communicate("")
 
 
@@ -41,7 +41,7 @@ def test_a_family_is_measured_together(worker):
 
 
 def test_what_is_gone_or_another_by_now_is_not_measured(worker):
-    later = Identity(pid=worker.pid, start_ticks=worker.start_ticks + 1, boot_id=worker.boot_id)
+    later = ProcessHandle(pid=worker.pid, start_ticks=worker.start_ticks + 1, boot_id=worker.boot_id)
 
     assert measure(frozenset({later})).containers == {}
 

@@ -10,7 +10,7 @@ import pytest
 from paceline.environments.build_queue import FIRST_SECONDS, FRESH_SECONDS, RealWorkshop
 from paceline.environments.builder import Environments
 from paceline.environments.specs import Recipes
-from paceline.node.host_info import Blocked
+from paceline.node.host_info import CannotStart
 from paceline.testing.sim.effects import SimClock
 
 SECONDS = 15
@@ -30,7 +30,7 @@ class Place:
         self.workshop.listen(lambda: self.changes.put_nowait(None))
 
     def blocked(self, *, policy="IfNotPresent"):
-        with pytest.raises(Blocked) as caught:
+        with pytest.raises(CannotStart) as caught:
             self.workshop.open("mine", policy=policy)
         return caught.value
 
@@ -48,7 +48,7 @@ class Place:
         while True:
             try:
                 return self.workshop.open("mine", policy=policy)
-            except Blocked:
+            except CannotStart:
                 await self.changed()
 
     @asynccontextmanager

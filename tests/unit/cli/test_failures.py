@@ -4,22 +4,22 @@ import pytest
 
 from paceline import errors
 from paceline.cli.exit_codes import exit_code, messages
-from paceline.client.http.transport import Unreached
+from paceline.client.http.transport import Unreachable
 
 CODES = {
-    errors.Malformed: 2,
+    errors.BadRequest: 2,
     errors.TooLarge: 2,
-    errors.Unreadable: 2,
-    errors.Unknown: 1,
+    errors.UnsupportedMediaType: 2,
+    errors.Unauthorized: 1,
     errors.Forbidden: 1,
-    errors.Missing: 1,
-    errors.NotOffered: 1,
-    errors.Exists: 1,
+    errors.NotFound: 1,
+    errors.MethodNotAllowed: 1,
+    errors.AlreadyExists: 1,
     errors.Conflict: 1,
     errors.Expired: 1,
-    errors.Unavailable: 1,
-    errors.Busy: 3,
-    Unreached: 3,
+    errors.HostError: 1,
+    errors.ServiceUnavailable: 3,
+    Unreachable: 3,
 }
 
 
@@ -47,7 +47,7 @@ def test_each_fault_is_a_line_with_path_value_and_suggestion():
 
 
 def test_a_message_of_several_lines_stays_several_lines():
-    assert list(messages(errors.Malformed("one\ntwo"))) == ["one", "two"]
+    assert list(messages(errors.BadRequest("one\ntwo"))) == ["one", "two"]
 
 
 def test_an_error_without_words_gives_its_name():

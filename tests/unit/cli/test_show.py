@@ -12,7 +12,7 @@ from paceline.cli.commands.cluster.down import ask
 from paceline.cli.output import formats
 from paceline.cli.output.describe import events_table, job_facts, replicas_table
 from paceline.cli.output.sanitize import ODD
-from paceline.model.gang import Place
+from paceline.model.gang import ReplicaId
 from paceline.sdk.job import in_order
 from paceline.sdk.job_summary import status_of
 from paceline.sdk.replica_pods import MemberPod
@@ -144,8 +144,10 @@ def test_facts_of_a_job_name_its_tensorboard():
 
 def test_replicas_name_the_leader_and_how_each_ended():
     pods = [
-        MemberPod(name="d-w-0", place=Place("worker", 0), attempt=0, phase="Running", is_leader=True),
-        MemberPod(name="d-w-1", place=Place("worker", 1), attempt=0, phase="Failed", exit_code=0, reason="OOMKilled"),
+        MemberPod(name="d-w-0", place=ReplicaId("worker", 0), attempt=0, phase="Running", is_leader=True),
+        MemberPod(
+            name="d-w-1", place=ReplicaId("worker", 1), attempt=0, phase="Failed", exit_code=0, reason="OOMKilled"
+        ),
     ]
     lines = replicas_table(pods, NOON)
 

@@ -5,9 +5,9 @@ import io
 import pytest
 
 from paceline.cli.output.console import Output
-from paceline.cli.output.follow import Watcher, prefixed
+from paceline.cli.output.follow import FollowView, prefixed
 from paceline.cli.output.live_display import CLEAR, Screen
-from paceline.model.gang import Place
+from paceline.model.gang import ReplicaId
 from paceline.sdk.follow import Ended, JobChanged, Logged, PodsChanged, Tick
 from paceline.sdk.logs.sources import Lost
 from paceline.sdk.replica_pods import MemberPod
@@ -41,7 +41,7 @@ class Sight:
         self.clock = Clock()
         self.stream = Stream(is_tty=is_tty)
         output = Output(self.stream)
-        self.watcher = Watcher(
+        self.watcher = FollowView(
             "digits", Screen(output, output, self.clock.monotonic), self.clock, has_prefix=has_prefix
         )
 
@@ -63,7 +63,7 @@ def job(phase="Pending", **status):
 
 
 def said(text, index=0):
-    return Logged(place=Place("worker", index), pod="digits-worker-0", text=text)
+    return Logged(place=ReplicaId("worker", index), pod="digits-worker-0", text=text)
 
 
 @pytest.fixture(autouse=True)
@@ -90,7 +90,7 @@ def test_a_longer_wait_is_said_with_its_reason_and_once():
 
 def test_a_pod_says_why_when_the_job_does_not_yet():
     pod = MemberPod(
-        name="a", place=Place("worker", 1), attempt=0, phase="Pending", reason="ImageUnknown", message="map it"
+        name="a", place=ReplicaId("worker", 1), attempt=0, phase="Pending", reason="ImageUnknown", message="map it"
     )
     sight = Sight()
     sight.show(job(), PodsChanged(pods=(pod,)))

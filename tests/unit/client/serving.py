@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 
-from paceline.client.http.http1 import Place
+from paceline.client.http.http1 import Address
 
 
 @contextlib.asynccontextmanager
@@ -23,4 +23,4 @@ async def server(answer, tls=None):
     listening = await asyncio.start_server(meet, "127.0.0.1", 0, ssl=tls)
     async with listening:
         port = listening.sockets[0].getsockname()[1]
-        yield Place(address="127.0.0.1", port=port, is_tls=tls is not None), finished
+        yield Address(address="127.0.0.1", port=port, is_tls=tls is not None), finished

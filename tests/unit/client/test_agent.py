@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from paceline.client.kubelet import AgentSocket
-from paceline.errors import Busy, Malformed, Missing
+from paceline.errors import BadRequest, NotFound, ServiceUnavailable
 from tests.unit.client.wire import Stays, answer, chunked
 
 POD = {"metadata": {"name": "demo-0"}, "spec": {"containers": [{"name": "main"}]}}
@@ -61,7 +61,7 @@ async def test_the_only_container_need_not_be_named(agent, wire):
 
 
 async def test_of_several_containers_one_must_be_named(agent, wire):
-    with pytest.raises(Malformed, match="name one of: main, side"):
+    with pytest.raises(BadRequest, match="name one of: main, side"):
         await read(agent, TWO)
     assert wire.requests == []
 
@@ -70,12 +70,12 @@ async def test_what_the_agent_refuses_is_read(agent, wire):
     status = {"kind": "Status", "code": 404, "reason": "NotFound", "message": "no such container"}
     wire.answers = [answer(orjson.dumps(status), status="404 Not Found")]
 
-    with pytest.raises(Missing, match="no such container"):
+    with pytest.raises(NotFound, match="no such container"):
         await read(agent)
 
 
 async def test_an_agent_that_does_not_run_is_said_so(agent, path):
-    with pytest.raises(Busy, match=f"the node agent is not running: nothing answers on {path}"):
+    with pytest.raises(ServiceUnavailable, match=f"the node agent is not running: nothing answers on {path}"):
         await read(agent)
 
 

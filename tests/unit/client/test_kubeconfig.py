@@ -11,7 +11,7 @@ import yaml
 
 from paceline.client.kubeconfig import discover, in_cluster, load
 from paceline.client.rest_config import Access, from_json
-from paceline.errors import Unavailable
+from paceline.errors import HostError
 
 HOME = Path("/home/ann")
 
@@ -140,7 +140,7 @@ PROBLEMS = {
 
 @pytest.mark.parametrize(("whole", "said"), PROBLEMS.values(), ids=PROBLEMS)
 def test_problems_say_what_would_mend_them(whole, said):
-    with pytest.raises(Unavailable) as caught:
+    with pytest.raises(HostError) as caught:
         loaded(whole)
     assert said in str(caught.value)
 
@@ -160,7 +160,7 @@ def test_without_a_word_the_usual_file_is_read():
 
 
 def test_without_any_file_the_person_is_told_what_to_set():
-    with pytest.raises(Unavailable, match="set KUBECONFIG"):
+    with pytest.raises(HostError, match="set KUBECONFIG"):
         discover({}, HOME, files())
 
 
@@ -168,7 +168,7 @@ def test_a_file_that_may_not_be_read_is_not_taken_for_a_missing_one():
     def read(path):
         raise PermissionError(13, "Permission denied", str(path))
 
-    with pytest.raises(Unavailable, match="Permission denied"):
+    with pytest.raises(HostError, match="Permission denied"):
         discover({}, HOME, read)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from paceline.client.in_process import MAX_CHUNKS, LocalCluster
 from paceline.client.interface import PODS, Select
-from paceline.errors import Missing
+from paceline.errors import NotFound
 
 NOT_FOUND = {"kind": "Status", "code": 404, "reason": "NotFound", "message": 'pods "a" not found'}
 
@@ -21,7 +21,7 @@ def test_an_answer_is_read(with_cluster, script, answer, pod):
 def test_an_error_is_raised(with_cluster, script, answer):
     script.lists = [answer([NOT_FOUND], status=404)]
 
-    with pytest.raises(Missing, match='pods "a" not found'):
+    with pytest.raises(NotFound, match='pods "a" not found'):
         with_cluster(lambda cluster: cluster.get(PODS, "team", "a"))
 
 
@@ -29,7 +29,7 @@ def test_an_error_in_place_of_a_stream_is_raised(with_cluster, script, answer):
     script.lists = [answer([NOT_FOUND], status=404)]
 
     async def use(cluster):
-        with pytest.raises(Missing, match='pods "a" not found'):
+        with pytest.raises(NotFound, match='pods "a" not found'):
             async for _ in cluster.stream("/logs", {}):
                 pass
 

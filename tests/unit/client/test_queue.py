@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from paceline.client.workqueue import WorkQueue, run
-from paceline.errors import Busy, Conflict, Missing
+from paceline.errors import Conflict, NotFound, ServiceUnavailable
 
 
 async def settle(queue, reconcile, *, seconds, workers=3):
@@ -71,7 +71,9 @@ def test_an_urgent_key_goes_before_those_that_wait_already(hurry, chance):
 
 
 EVENTS = st.lists(st.tuples(st.sampled_from("abc"), st.floats(0, 3), st.sampled_from(["add", "later"])), max_size=20)
-TURNS = st.lists(st.tuples(st.floats(0, 2), st.sampled_from([None, Busy, Conflict, Missing])), max_size=20)
+TURNS = st.lists(
+    st.tuples(st.floats(0, 2), st.sampled_from([None, ServiceUnavailable, Conflict, NotFound])), max_size=20
+)
 
 
 @given(events=EVENTS, turns=TURNS)
@@ -120,7 +122,7 @@ def test_a_failure_is_tried_again_after_pauses_that_double(hurry, chance):
 
     async def reconcile(_key):
         starts.append(asyncio.get_running_loop().time())
-        raise Busy("not now")
+        raise ServiceUnavailable("not now")
 
     async def main():
         queue = WorkQueue(chance)
@@ -139,7 +141,7 @@ def test_a_success_forgets_the_failures(hurry, chance):
     async def reconcile(_key):
         starts.append(asyncio.get_running_loop().time())
         if len(starts) in (1, 2, 4):
-            raise Busy("not now")
+            raise ServiceUnavailable("not now")
         if len(starts) == 3:
             queue.add("a")
 
@@ -172,7 +174,7 @@ def test_an_error_that_nobody_can_mend_by_waiting_is_not_tried_again(hurry, chan
 
     async def reconcile(key):
         runs[key] += 1
-        raise Missing("gone")
+        raise NotFound("gone")
 
     async def main():
         queue = WorkQueue(chance)

@@ -7,9 +7,9 @@ import ssl
 import pytest
 from websockets.asyncio.server import serve
 
-from paceline.client.http.http1 import Place
-from paceline.client.http.reverse_proxy import Passing, join, kept, pass_on
-from paceline.client.http.transport import Unreached
+from paceline.client.http.http1 import Address
+from paceline.client.http.reverse_proxy import ProxyRequest, join, kept, pass_on
+from paceline.client.http.transport import Unreachable
 from tests.unit.client.serving import server
 
 HOST = ("Host", "cluster.test")
@@ -53,7 +53,7 @@ async def test_a_request_and_its_answer_arrive_as_they_were_sent():
         writer.write(b"HTTP/1.1 201 Created\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\nContent-Length: 2\r\n\r\nok")
         await writer.drain()
 
-    passing = Passing(method="PUT", target="/a%2Fb?c=%20", headers=(HOST, ("Content-Length", "4"), ("X-A", "1")))
+    passing = ProxyRequest(method="PUT", target="/a%2Fb?c=%20", headers=(HOST, ("Content-Length", "4"), ("X-A", "1")))
     async with server(answer) as (place, _):
         caller = Caller(piece(b"da", more=True), piece(b"ta"))
         await pass_on(place, passing, caller.inbox.get, caller.send)
@@ -81,7 +81,7 @@ async def test_an_answer_is_passed_back_while_it_is_still_made():
 
     async with server(answer) as (place, _), asyncio.TaskGroup() as group:
         caller = Caller(piece(b""))
-        group.create_task(pass_on(place, Passing(target="/", headers=(HOST,)), caller.inbox.get, caller.send))
+        group.create_task(pass_on(place, ProxyRequest(target="/", headers=(HOST,)), caller.inbox.get, caller.send))
         await caller.until(lambda: caller.body == b"one")
         go_on.set()
 
@@ -97,7 +97,7 @@ async def test_a_client_that_hangs_up_is_hung_up_for():
 
     async with server(answer) as (place, finished), asyncio.TaskGroup() as group:
         caller = Caller(piece(b""))
-        group.create_task(pass_on(place, Passing(target="/", headers=(HOST,)), caller.inbox.get, caller.send))
+        group.create_task(pass_on(place, ProxyRequest(target="/", headers=(HOST,)), caller.inbox.get, caller.send))
         await caller.until(lambda: caller.body == b"one")
         caller.inbox.put_nowait({"type": "http.disconnect"})
         async with asyncio.timeout(30):
@@ -112,8 +112,8 @@ async def test_an_answer_that_breaks_off_is_not_ended():
 
     async with server(answer) as (place, _):
         caller = Caller(piece(b""))
-        with pytest.raises(Unreached):
-            await pass_on(place, Passing(target="/", headers=(HOST,)), caller.inbox.get, caller.send)
+        with pytest.raises(Unreachable):
+            await pass_on(place, ProxyRequest(target="/", headers=(HOST,)), caller.inbox.get, caller.send)
 
     assert caller.body == b"one"
     assert all(each.get("more_body", True) for each in caller.got)
@@ -132,7 +132,7 @@ async def test_a_body_without_a_length_is_passed_on_as_it_comes():
 
     caller = Caller(piece(b"da", more=True))
     async with server(answer) as (place, _):
-        await pass_on(place, Passing(method="POST", target="/", headers=(HOST,)), caller.inbox.get, caller.send)
+        await pass_on(place, ProxyRequest(method="POST", target="/", headers=(HOST,)), caller.inbox.get, caller.send)
 
     assert "Transfer-Encoding: chunked" in heads[0]
     assert caller.body == b"ok"
@@ -145,7 +145,7 @@ async def test_an_answer_that_does_not_wait_for_the_body_is_passed_back():
         await writer.drain()
 
     caller = Caller(piece(b"da", more=True))
-    passing = Passing(method="PUT", target="/", headers=(HOST, ("Content-Length", "1000000")))
+    passing = ProxyRequest(method="PUT", target="/", headers=(HOST, ("Content-Length", "1000000")))
     async with server(answer) as (place, _):
         await pass_on(place, passing, caller.inbox.get, caller.send)
 
@@ -160,7 +160,7 @@ async def test_the_head_alone_is_passed_back_with_its_length():
 
     caller = Caller(piece(b""))
     async with server(answer) as (place, _):
-        await pass_on(place, Passing(method="HEAD", target="/", headers=(HOST,)), caller.inbox.get, caller.send)
+        await pass_on(place, ProxyRequest(method="HEAD", target="/", headers=(HOST,)), caller.inbox.get, caller.send)
 
     assert (b"content-length", b"1000") in caller.got[0]["headers"]
     assert caller.got[-1] == {"type": "http.response.body", "body": b""}
@@ -168,10 +168,10 @@ async def test_the_head_alone_is_passed_back_with_its_length():
 
 @pytest.mark.parametrize("relay", [pass_on, join])
 async def test_nobody_there_is_said_with_the_place(relay, unused_tcp_port):
-    place, caller = Place(address="127.0.0.1", port=unused_tcp_port), Caller(piece(b""))
+    place, caller = Address(address="127.0.0.1", port=unused_tcp_port), Caller(piece(b""))
 
-    with pytest.raises(Unreached, match=f"^dial tcp 127.0.0.1:{unused_tcp_port}: connect: "):
-        await relay(place, Passing(target="/", headers=(HOST,)), caller.inbox.get, caller.send)
+    with pytest.raises(Unreachable, match=f"^dial tcp 127.0.0.1:{unused_tcp_port}: connect: "):
+        await relay(place, ProxyRequest(target="/", headers=(HOST,)), caller.inbox.get, caller.send)
 
     assert caller.got == []
 
@@ -194,7 +194,7 @@ def test_what_concerns_one_connection_only_is_left_out():
 async def lines(answer, **options):
     async with serve(answer, "127.0.0.1", 0, **options) as listening:
         port = next(iter(listening.sockets)).getsockname()[1]
-        yield Place(address="127.0.0.1", port=port, is_tls="ssl" in options)
+        yield Address(address="127.0.0.1", port=port, is_tls="ssl" in options)
 
 
 async def test_a_pod_with_a_certificate_of_its_own_is_reached_and_no_authority_is_asked_for(tls_files, monkeypatch):
@@ -212,9 +212,9 @@ async def test_a_pod_with_a_certificate_of_its_own_is_reached_and_no_authority_i
 
     asking, joining = Caller(piece(b"")), Caller()
     async with server(answer, tls_files) as (place, _):
-        await pass_on(place, Passing(target="/", headers=(HOST,)), asking.inbox.get, asking.send)
+        await pass_on(place, ProxyRequest(target="/", headers=(HOST,)), asking.inbox.get, asking.send)
     async with lines(greet, ssl=tls_files) as place:
-        await join(place, Passing(target="/", headers=(HOST,)), joining.inbox.get, joining.send)
+        await join(place, ProxyRequest(target="/", headers=(HOST,)), joining.inbox.get, joining.send)
 
     assert (asking.body, joining.got[1].get("text"), read) == (b"ok", "hi", [])
 
@@ -229,7 +229,9 @@ async def test_a_websocket_is_passed_on_both_ways_to_its_end():
             if message == "bye":
                 await line.close(4001, "done")
 
-    passing = Passing(target="/k?x=1", headers=(HOST, ("X-A", "1"), ("Sec-WebSocket-Key", "no")), protocols=("echo",))
+    passing = ProxyRequest(
+        target="/k?x=1", headers=(HOST, ("X-A", "1"), ("Sec-WebSocket-Key", "no")), protocols=("echo",)
+    )
     async with lines(echo, subprotocols=["echo"]) as place:
         caller = Caller(
             {"type": "websocket.receive", "text": "hi"},
@@ -258,7 +260,7 @@ async def test_a_client_that_closes_its_websocket_closes_the_other():
 
     async with lines(wait) as place:
         caller = Caller({"type": "websocket.disconnect", "code": 4002, "reason": "enough"})
-        await join(place, Passing(target="/", headers=(HOST,)), caller.inbox.get, caller.send)
+        await join(place, ProxyRequest(target="/", headers=(HOST,)), caller.inbox.get, caller.send)
         async with asyncio.timeout(30):
             await ended.wait()
 
@@ -269,7 +271,7 @@ async def test_a_websocket_that_is_refused_there_is_refused_here_with_the_same_a
 
     async with lines(lambda _line: None, process_request=refuse) as place:
         caller = Caller()
-        await join(place, Passing(target="/", headers=(HOST,)), caller.inbox.get, caller.send)
+        await join(place, ProxyRequest(target="/", headers=(HOST,)), caller.inbox.get, caller.send)
 
     head, body = caller.got
     assert (head["type"], head["status"]) == ("websocket.http.response.start", 403)
@@ -294,7 +296,7 @@ async def test_a_client_that_has_just_left_is_no_failure(leaves_at):
         await caller.send(message)
 
     async with lines(once) as place:
-        await join(place, Passing(target="/", headers=(HOST,)), caller.inbox.get, send)
+        await join(place, ProxyRequest(target="/", headers=(HOST,)), caller.inbox.get, send)
         async with asyncio.timeout(30):
             await ended.wait()
 

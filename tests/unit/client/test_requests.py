@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from paceline.client import requests
 from paceline.client.interface import NODES, PODS, Collection, PatchType, Select
-from paceline.errors import Malformed
+from paceline.errors import BadRequest
 
 JOBS = Collection(group="batch.tensorstack.dev", version="v1beta1", plural="genericjobs")
 JOB = {"metadata": {"namespace": "team", "name": "demo"}}
@@ -99,12 +99,12 @@ def test_the_client_waits_longer_than_the_server():
 
 
 def test_an_object_without_the_namespace_it_needs_is_not_sent():
-    with pytest.raises(Malformed, match=r"metadata\.namespace is empty"):
+    with pytest.raises(BadRequest, match=r"metadata\.namespace is empty"):
         requests.create(PODS, {"metadata": {"name": "a"}})
 
 
 def test_a_get_without_a_name_is_not_sent_as_a_list():
-    with pytest.raises(Malformed, match=r"metadata\.name is empty"):
+    with pytest.raises(BadRequest, match=r"metadata\.name is empty"):
         requests.get(PODS, "team", "")
 
 

@@ -9,20 +9,20 @@ from paceline.client.interface import Change
 from paceline.client.requests import Response
 from paceline.client.responses import Lines, error_of, read_event, read_object, read_page, warnings_of
 from paceline.errors import (
-    Busy,
+    AlreadyExists,
+    BadRequest,
     Conflict,
-    Exists,
     Expired,
     Fault,
     Forbidden,
+    HostError,
     Invalid,
-    Malformed,
-    Missing,
-    NotOffered,
+    MethodNotAllowed,
+    NotFound,
+    ServiceUnavailable,
     TooLarge,
-    Unavailable,
-    Unknown,
-    Unreadable,
+    Unauthorized,
+    UnsupportedMediaType,
 )
 
 
@@ -32,23 +32,23 @@ def status(code, reason, message="what the server said", **details):
 
 
 CASES = {
-    "a taken name": (status(409, "AlreadyExists"), Exists),
+    "a taken name": (status(409, "AlreadyExists"), AlreadyExists),
     "a changed object": (status(409, "Conflict"), Conflict),
-    "a missing object": (status(404, "NotFound"), Missing),
+    "a missing object": (status(404, "NotFound"), NotFound),
     "history that is gone, in the newer word": (status(410, "Expired"), Expired),
     "history that is gone, in the older word": (status(410, "Gone"), Expired),
-    "a body that cannot be read": (status(400, "BadRequest"), Malformed),
-    "no valid token": (status(401, "Unauthorized"), Unknown),
+    "a body that cannot be read": (status(400, "BadRequest"), BadRequest),
+    "no valid token": (status(401, "Unauthorized"), Unauthorized),
     "not allowed": (status(403, "Forbidden"), Forbidden),
-    "a verb that is not there": (status(405, "MethodNotAllowed"), NotOffered),
+    "a verb that is not there": (status(405, "MethodNotAllowed"), MethodNotAllowed),
     "too much": (status(413, "RequestEntityTooLarge"), TooLarge),
-    "a content type nobody reads": (status(415, "UnsupportedMediaType"), Unreadable),
-    "too many requests": (status(429, "TooManyRequests"), Busy),
-    "a server that takes too long": (status(504, "Timeout"), Busy),
-    "a server that starts": (status(503, "ServiceUnavailable"), Busy),
-    "a server that is broken": (status(500, "InternalError"), Unavailable),
-    "a database that has a moment": (status(500, ""), Busy),
-    "a reason nobody knows goes by its code": (status(404, "Whatever"), Missing),
+    "a content type nobody reads": (status(415, "UnsupportedMediaType"), UnsupportedMediaType),
+    "too many requests": (status(429, "TooManyRequests"), ServiceUnavailable),
+    "a server that takes too long": (status(504, "Timeout"), ServiceUnavailable),
+    "a server that starts": (status(503, "ServiceUnavailable"), ServiceUnavailable),
+    "a server that is broken": (status(500, "InternalError"), HostError),
+    "a database that has a moment": (status(500, ""), ServiceUnavailable),
+    "a reason nobody knows goes by its code": (status(404, "Whatever"), NotFound),
 }
 
 
@@ -63,7 +63,7 @@ def test_errors(response, expected):
 def test_a_proxy_that_speaks_no_kubernetes_is_quoted():
     error = error_of(Response(status=502, body=b"<html>Bad Gateway</html>"))
 
-    assert isinstance(error, Busy)
+    assert isinstance(error, ServiceUnavailable)
     assert str(error) == "the server answered 502 and said: <html>Bad Gateway</html>"
 
 
@@ -98,7 +98,7 @@ def test_an_invalid_object_gets_its_faults_back(message, value, hint):
 
 
 def test_an_answer_that_is_no_json_is_the_servers_fault():
-    with pytest.raises(Unavailable, match="not JSON"):
+    with pytest.raises(HostError, match="not JSON"):
         read_object(Response(status=200, body=b"hello"))
 
 
@@ -139,7 +139,7 @@ def test_an_error_event_is_raised_as_the_error_it_carries():
 
 @pytest.mark.parametrize("line", [b'{"type": "HELLO", "object": {}}', b'{"type": ["ADDED"]}', b"{}", b"[]"])
 def test_an_event_that_is_none_is_the_servers_fault(line):
-    with pytest.raises(Unavailable, match="the server"):
+    with pytest.raises(HostError, match="the server"):
         read_event(line)
 
 

@@ -11,11 +11,11 @@ import orjson
 import pytest
 
 from paceline.client.http.cluster import HttpCluster
-from paceline.client.http.transport import Unreached
+from paceline.client.http.transport import Unreachable
 from paceline.client.interface import PODS, Select
 from paceline.client.rest_config import Access
 from paceline.client.sync import DirectCluster
-from paceline.errors import Exists, Unavailable
+from paceline.errors import AlreadyExists, HostError
 from tests.unit.client.wire import DROP, OK, Closes, Ignores, Stays, answer, chunked
 
 POD = {"metadata": {"namespace": "team", "name": "a"}}
@@ -119,7 +119,7 @@ def test_a_server_below_a_path_is_asked_below_that_path(dial, wire, wire_access)
 def test_an_error_is_read(cluster, wire):
     wire.answers = [answer(TAKEN, status="409 Conflict")]
 
-    with pytest.raises(Exists, match="taken"):
+    with pytest.raises(AlreadyExists, match="taken"):
         cluster.create(PODS, POD)
 
 
@@ -152,7 +152,7 @@ def test_a_write_without_an_answer_is_not_sent_twice(cluster, wire):
     """It may have been carried out: only who wrote it can find out."""
     wire.answers = [DROP, OK]
 
-    with pytest.raises(Unreached):
+    with pytest.raises(Unreachable):
         cluster.create(PODS, POD)
     assert len(wire.requests) == 1
 
@@ -161,7 +161,7 @@ def test_a_patch_without_an_answer_on_a_kept_connection_is_not_sent_twice(cluste
     wire.answers = [OK, DROP, OK]
     cluster.get(PODS, "team", "a")
 
-    with pytest.raises(Unreached):
+    with pytest.raises(Unreachable):
         cluster.patch(PODS, ("team", "a"), {})
     assert len(wire.requests) == 2
 
@@ -189,7 +189,7 @@ def test_nothing_there_is_said_so(dial):
     with closing(socket.create_server(("127.0.0.1", 0))) as free:
         port = free.getsockname()[1]
 
-    with pytest.raises(Unreached, match=f"http://127.0.0.1:{port} does not answer"):
+    with pytest.raises(Unreachable, match=f"http://127.0.0.1:{port} does not answer"):
         dial(Access(server=f"http://127.0.0.1:{port}")).get(PODS, "team", "a")
 
 
@@ -222,14 +222,14 @@ def test_a_watch_is_read_event_by_event(cluster, wire):
 def test_a_stream_that_breaks_off_is_not_taken_for_one_that_ended(cluster, wire):
     wire.answers = [chunked(b"line\n", ends=False)]
 
-    with pytest.raises(Unreached):
+    with pytest.raises(Unreachable):
         cluster.stream("/log", {"follow": "true"})
 
 
 def test_an_error_in_place_of_a_stream_is_read(cluster, wire):
     wire.answers = [answer(TAKEN, status="409 Conflict")]
 
-    with pytest.raises(Exists):
+    with pytest.raises(AlreadyExists):
         cluster.stream("/log", {})
 
 
@@ -244,7 +244,7 @@ def test_a_server_that_stays_silent_for_too_long_counts_as_gone(cluster, wire, m
     monkeypatch.setattr("paceline.client.requests.SPARE_SECONDS", 0.05)
     wire.answers = [Stays()]
 
-    with pytest.raises(Unreached, match="in time"):
+    with pytest.raises(Unreachable, match="in time"):
         cluster.watch(PODS, Select(), since="5", timeout_seconds=0)
     assert wire.hung_up.get(timeout=30)
 
@@ -300,7 +300,7 @@ STRANGERS = {
 def test_a_server_that_cannot_prove_itself_gets_no_token(dial, secure, change):
     wire, access = secure
 
-    with pytest.raises(Unavailable, match="cannot be trusted"):
+    with pytest.raises(HostError, match="cannot be trusted"):
         dial(replace(access, token="secret", **change)).get(PODS, "team", "a")
     assert wire.requests == []
 
@@ -315,12 +315,12 @@ def test_only_who_asks_for_it_goes_without_proof(dial, secure):
 def test_a_key_that_does_not_fit_its_certificate_is_said_so(dial, secure, identities):
     _, access = secure
 
-    with pytest.raises(Unavailable, match="do not fit"):
+    with pytest.raises(HostError, match="do not fit"):
         dial(replace(access, client_certificate=identities.client, client_key=identities.server_key))
 
 
 def test_an_authority_that_is_none_is_said_so(dial, secure):
     _, access = secure
 
-    with pytest.raises(Unavailable, match="not PEM"):
+    with pytest.raises(HostError, match="not PEM"):
         dial(replace(access, ca=b"hello"))

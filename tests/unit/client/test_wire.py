@@ -10,10 +10,10 @@ import uvloop
 from paceline.client.http.cluster import HttpCluster
 from paceline.client.http.connection_pool import Pool
 from paceline.client.http.http1 import MAX_HEAD_BYTES, MAX_HELD_BYTES, Broken, dial, head_of
-from paceline.client.http.transport import Unreached
+from paceline.client.http.transport import Unreachable
 from paceline.client.interface import PODS
 from paceline.client.rest_config import Access
-from paceline.errors import Malformed, Unavailable
+from paceline.errors import BadRequest, HostError
 from tests.unit.client.serving import server
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -423,7 +423,7 @@ def test_a_server_that_never_answers_is_said_so_and_hung_up_on(run, chance, monk
 
     async def main():
         async with server(never) as (place, finished), HttpCluster(Access(server=f"http://{place}"), chance) as cluster:
-            with pytest.raises(Unreached, match=f"http://{place} does not answer in time"):
+            with pytest.raises(Unreachable, match=f"http://{place} does not answer in time"):
                 await cluster.get(PODS, "team", "a")
             await finished.wait()
 
@@ -446,7 +446,7 @@ def test_what_is_no_url_is_said_so(run, chance, url):
         async with HttpCluster(Access(server=url, is_insecure=True), chance) as cluster:
             await cluster.get(PODS, "team", "a")
 
-    with pytest.raises(Unavailable, match="is not a URL that can be reached"):
+    with pytest.raises(HostError, match="is not a URL that can be reached"):
         run(main())
 
 
@@ -466,7 +466,7 @@ SMUGGLED = {
 
 @pytest.mark.parametrize(("method", "target", "header"), SMUGGLED.values(), ids=SMUGGLED)
 def test_no_part_of_a_request_can_become_another(method, target, header):
-    with pytest.raises(Malformed) as said:
+    with pytest.raises(BadRequest) as said:
         head_of(method, target, [header])
     assert "secret" not in str(said.value)
 

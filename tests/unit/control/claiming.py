@@ -15,7 +15,7 @@ from paceline.client.informer import Informer
 from paceline.client.interface import CLAIMS, EVENTS, NAMESPACES, PODS, STORAGE_CLASSES, VOLUMES, Cluster, Select
 from paceline.cluster.crd_install import fixed_kinds
 from paceline.controllers.volume.binder import Claims
-from paceline.errors import Missing
+from paceline.errors import NotFound
 from paceline.store.store import Store
 from paceline.testing.memory_backend import MemoryLog
 from paceline.testing.sim.effects import SimBlocking, sim_world
@@ -65,7 +65,7 @@ class Place:
         while True:
             try:
                 found = await self.cluster.get(where, namespace, name)
-            except Missing:
+            except NotFound:
                 found = None
             if condition(found):
                 return found

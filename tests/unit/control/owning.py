@@ -13,7 +13,7 @@ from paceline.client.in_process import IN_PROCESS, LocalCluster
 from paceline.client.interface import CONFIG_MAPS, CRDS, EVENTS, NAMESPACES, PODS, Cluster, Collection
 from paceline.cluster.crd_install import builtin_scheme
 from paceline.controllers.gc.garbage_collector import Owners
-from paceline.errors import Missing
+from paceline.errors import NotFound
 from paceline.store.store import Store
 from paceline.testing.memory_backend import MemoryLog
 from paceline.testing.sim.cluster import NoLogs
@@ -79,7 +79,7 @@ class Place:
     async def find(self, name, where=CONFIG_MAPS, namespace="default"):
         try:
             return await self.cluster.get(where, namespace if where.namespaced else "", name)
-        except Missing:
+        except NotFound:
             return None
 
     async def there(self, *names, where=CONFIG_MAPS):

@@ -3,7 +3,7 @@
 import pytest
 
 from paceline.controllers.app.snapshot import look
-from paceline.errors import Malformed
+from paceline.errors import BadRequest
 from paceline.kinds import registry
 from paceline.model.job_status import Phase
 from tests.unit.kinds.manifests import generic, replica, tensorflow
@@ -43,7 +43,7 @@ SPOILT = {
 
 @pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
 def test_what_others_wrote_and_nobody_can_read_is_said(spoil):
-    with pytest.raises(Malformed, match="the object is malformed"):
+    with pytest.raises(BadRequest, match="the object is malformed"):
         spoil()
 
 

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from paceline.controllers.job.failure_logs import LINE_CHARACTERS, LastLines, last_lines
-from paceline.errors import Busy
-from paceline.plan.job.plan import LogWish
+from paceline.errors import ServiceUnavailable
+from paceline.plan.job.plan import LogRef
 from tests.unit.control.reading import JOB, WISH, Node, beside
 
 
@@ -32,8 +32,8 @@ def test_the_last_lines_of_the_container_that_failed_are_found():
 ANSWERS = {
     "an empty log is no failure": ((b"",), ()),
     "a node that never answers is not waited for": ((None,), ()),
-    "a node that is away for good leaves nothing": ((Busy("away"),) * 99, ()),
-    "a node that comes back is asked again": ((Busy("away"), b"back\n"), ("back",)),
+    "a node that is away for good leaves nothing": ((ServiceUnavailable("away"),) * 99, ()),
+    "a node that comes back is asked again": ((ServiceUnavailable("away"), b"back\n"), ("back",)),
 }
 
 
@@ -44,7 +44,7 @@ def test_of_answers(answers, lines):
 
 def test_a_pod_that_is_gone_leaves_nothing():
     async def story(found, told):
-        found.ask(JOB, LogWish(pod="nobody", container="main"))
+        found.ask(JOB, LogRef(pod="nobody", container="main"))
         await told.get()
         return found.of(JOB)
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from paceline.client.interface import CONFIG_MAPS, LEASES
-from paceline.client.leader_guard import Fence
+from paceline.client.leader_guard import LeaderGuard
 from paceline.client.requests import Request
 from paceline.client.rest import Verbs
 from paceline.controllers.leader_election import Leader
-from paceline.errors import Busy
+from paceline.errors import ServiceUnavailable
 from paceline.plan.leader_election import ACT_SECONDS, LEASE_SECONDS
 from paceline.testing.sim.cluster import TOKEN, SimCluster
 from paceline.testing.sim.effects import SimClock
@@ -278,7 +278,7 @@ def test_nothing_is_written_behind_the_fence_once_the_lease_is_lost():
     async def act(made: World) -> None:
         first = made.start("a")
         await made.leads("a")
-        fenced = Verbs(Fence(Wire(made.cluster.network, token=TOKEN), first.leader.may_act))
+        fenced = Verbs(LeaderGuard(Wire(made.cluster.network, token=TOKEN), first.leader.may_act))
         there = await fenced.create(CONFIG_MAPS, note)
         first.wire.is_cut = True
         await asyncio.sleep(ACT_SECONDS + 0.5)
@@ -287,7 +287,7 @@ def test_nothing_is_written_behind_the_fence_once_the_lease_is_lost():
             fenced.patch(CONFIG_MAPS, ("default", "note"), {"data": {"a": "b"}}),
             fenced.delete(CONFIG_MAPS, ("default", "note")),
         ):
-            with pytest.raises(Busy, match="another controller leads"):
+            with pytest.raises(ServiceUnavailable, match="another controller leads"):
                 await write
         assert await fenced.get(CONFIG_MAPS, "default", "note") == there
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from paceline.apimachinery.timestamps import from_wire
 from paceline.controllers.job.log_activity import LAST, Listening
-from paceline.errors import Busy
+from paceline.errors import ServiceUnavailable
 from paceline.testing.sim.effects import START
 from tests.unit.control.reading import JOB, WISH, Node, beside
 
@@ -56,7 +56,7 @@ def test_an_answer_that_stays_the_same_is_remembered_since_when():
 
 
 def test_who_does_not_answer_or_nonsense_is_not_known_to_be_silent():
-    for answer in (Busy("not now"), None, b"no time at all\n"):
+    for answer in (ServiceUnavailable("not now"), None, b"no time at all\n"):
         heard = play(Node(answer), ask)
 
         assert (heard.last, heard.is_known) == (None, False)
@@ -68,7 +68,7 @@ def test_an_answer_after_none_begins_anew():
         await asyncio.sleep(30)
         return await ask(listening, told)
 
-    heard = play(Node(Busy("not now"), b""), story)
+    heard = play(Node(ServiceUnavailable("not now"), b""), story)
 
     assert (heard.is_known, heard.since) == (True, heard.asked_at)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from paceline.controllers.job.snapshot import LogsRead, Reading, errand_seen, look, pod_seen
-from paceline.errors import Malformed
+from paceline.errors import BadRequest
 from paceline.model import well_known_labels
 from paceline.plan.job.view import PodPhase
 from tests.unit.kinds.manifests import generic
@@ -111,7 +111,7 @@ def _leaving(leaves):
 
 @pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
 def test_what_others_wrote_and_nobody_can_read_is_said(spoil):
-    with pytest.raises(Malformed, match="the object is malformed"):
+    with pytest.raises(BadRequest, match="the object is malformed"):
         spoil()
 
 

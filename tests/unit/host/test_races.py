@@ -12,12 +12,12 @@ import pytest
 from paceline.apimachinery.builtin.storage_annotations import FOLDERS, PROVISIONED_BY
 from paceline.client.event_recorder import Recorder
 from paceline.host.effects import RealChance, RealFiles
-from paceline.node.logs.rotated_log import Pages
+from paceline.node.logs.rotated_log import RotatedLog
 from paceline.node.runtime import cri_log
 from paceline.node.volumes.reclaim import Reclaim
 from paceline.podtools.object_store import Where, open_bucket
 from paceline.podtools.output_tree import look_at
-from paceline.podtools.reporting import Stopped
+from paceline.podtools.reporting import StepFailed
 from paceline.podtools.uploader import MANIFEST, Sync, bring
 from paceline.testing.sim.effects import SimBlocking
 from tests.racing import SECONDS, exchanging, rounds
@@ -196,7 +196,7 @@ def test_what_comes_back_from_a_bucket_is_written_to_its_folder(volume, outside,
             try:
                 bring(volume, bucket, "sub/secret")
                 came += 1
-            except Stopped:
+            except StepFailed:
                 assert is_untouched(outside) == before
             assert is_untouched(outside) == before
     assert came
@@ -219,5 +219,5 @@ def test_a_log_goes_on_beside_its_first_file_and_nowhere_else(volume, outside, s
                 log.write(b"x" * 63 + b"\n")
             os.close(log._fd)
             assert is_untouched(outside) == before
-            pages = Pages(FILES, volume)
+            pages = RotatedLog(FILES, volume)
             assert b"S" not in pages.read_range(0, 1000) + pages.read_range(64, 1000)

@@ -3,7 +3,7 @@
 from copy import deepcopy
 
 from paceline.kinds import registry
-from paceline.model.gang import Place
+from paceline.model.gang import ReplicaId
 
 UID = "11111111-2222-3333-4444-555555555555"
 PORTS = {"master": 29500}
@@ -90,7 +90,7 @@ def gang_of(obj, *, ports=None, **more):
 
 def container_of(obj, place="worker-0", **more):
     role, _, index = place.rpartition("-")
-    return gang_of(obj, **more).member(Place(role, int(index))).template["spec"]["containers"][0]
+    return gang_of(obj, **more).member(ReplicaId(role, int(index))).template["spec"]["containers"][0]
 
 
 def env_of(container):

@@ -5,7 +5,7 @@ import pytest
 from paceline.errors import Invalid
 from paceline.kinds import registry
 from paceline.kinds.kind_types import OWN_GROUP
-from paceline.model.gang import Place
+from paceline.model.gang import ReplicaId
 from tests.unit.kinds.manifests import PORTS, generic, one_fault, pytorch, replica, said, template
 
 DATA = {"name": "data", "persistentVolumeClaim": {"claimName": "digits"}}
@@ -94,7 +94,7 @@ def test_the_longest_name_leaves_room_for_every_pod_and_attempt():
     job = pytorch(replica(replicas=2), name="j" * 43)
 
     assert registry.faults(job) == ()
-    assert len(registry.expand(job, PORTS)[0].pod(Place("worker", 1), 999)) == 63
+    assert len(registry.expand(job, PORTS)[0].pod(ReplicaId("worker", 1), 999)) == 63
     assert registry.faults(pytorch(replica(replicas=11), name="j" * 43)) != ()
 
 

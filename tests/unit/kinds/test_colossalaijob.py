@@ -3,7 +3,7 @@
 import pytest
 
 from paceline.kinds import registry
-from paceline.model.gang import Place
+from paceline.model.gang import ReplicaId
 from tests.unit.kinds.manifests import colossalai, container_of, gang_of, one_fault, template, trainer
 
 STEM = "demo-666ff"
@@ -61,7 +61,7 @@ def test_workers_wait_to_be_reached():
 
 
 def test_the_launcher_decides():
-    assert gang_of(colossalai()).success == ((Place("launcher", 0),),)
+    assert gang_of(colossalai()).success == ((ReplicaId("launcher", 0),),)
 
 
 def test_in_debug_mode_all_sleep():

@@ -3,7 +3,7 @@
 import pytest
 
 from paceline.kinds import registry
-from paceline.model.gang import CleanUp, Place, RestartPolicy, RestartScope
+from paceline.model.gang import CleanUp, ReplicaId, RestartPolicy, RestartScope
 from tests.unit.kinds.manifests import container_of, deepspeed, env_of, gang_of, one_fault, template
 
 STEM = "demo-666ff"
@@ -115,7 +115,7 @@ def test_ports_are_asked_for_the_agents_and_the_store():
 def test_the_first_worker_decides():
     gang = gang_of(deepspeed(worker={"restartPolicy": "ExitCode"}))
 
-    assert gang.success == ((Place("worker", 0),),)
+    assert gang.success == ((ReplicaId("worker", 0),),)
     assert (gang.scope, gang.backoff_limit, gang.clean_up) == (RestartScope.GANG, 3, CleanUp.UNFINISHED)
     assert {member.restart for member in gang.members} == {RestartPolicy.EXIT_CODE}
 

@@ -6,7 +6,7 @@ import pytest
 
 from paceline.kinds import registry
 from paceline.kinds.pod_injection import FIND_REQUIREMENTS
-from paceline.model.gang import Place
+from paceline.model.gang import ReplicaId
 from tests.unit.kinds.manifests import (
     colossalai,
     deepspeed,
@@ -173,7 +173,7 @@ def test_but_variables_are_handed_to_all_since_processes_have_those_of_the_worke
 
 def inits(job, place="worker-0", **more):
     role, _, index = place.rpartition("-")
-    member = gang_of(job, **more).member(Place(role, int(index)))
+    member = gang_of(job, **more).member(ReplicaId(role, int(index)))
     return {each["name"]: each for each in member.template["spec"]["initContainers"]}
 
 
@@ -304,16 +304,16 @@ def test_a_bucket_has_a_claim_of_its_own_for_each_member_unless_there_are_none_t
 
 def test_who_left_when_the_job_shrank_is_copied_for_like_those_who_stay():
     job = generic(output={"bucket": BUCKET})
-    whole, shrunk = gang_of(job), gang_of(job, left=(Place("worker", 7), Place("worker", 0)))
+    whole, shrunk = gang_of(job), gang_of(job, left=(ReplicaId("worker", 7), ReplicaId("worker", 0)))
     (member,) = shrunk.left
     words = member.keeping.flush["spec"]["containers"][0]["command"]
     volumes = {each["name"]: each for each in member.keeping.flush["spec"]["volumes"]}
 
-    assert (whole.left, member.place, shrunk.members) == ((), Place("worker", 7), whole.members)
+    assert (whole.left, member.place, shrunk.members) == ((), ReplicaId("worker", 7), whole.members)
     assert words[words.index("--prefix") + 1] == "demo/worker-7"
     assert volumes["paceline-output"]["persistentVolumeClaim"]["claimName"].endswith("-worker-7-output")
-    assert gang_of(generic(output={"claim": "c"}), left=(Place("worker", 7),)).left == ()
-    assert gang_of(generic(input={"claim": "c"}), left=(Place("worker", 7),)).left == ()
+    assert gang_of(generic(output={"claim": "c"}), left=(ReplicaId("worker", 7),)).left == ()
+    assert gang_of(generic(input={"claim": "c"}), left=(ReplicaId("worker", 7),)).left == ()
 
 
 def test_a_sidecar_has_time_for_its_last_copy():
@@ -347,9 +347,9 @@ def test_code_may_write_to_output_although_nothing_keeps_it():
 
 
 def test_s25_a_job_whose_results_go_nowhere_says_so_at_its_end():
-    assert "files in /output were not kept" in gang_of(generic(**git())).remark
-    assert gang_of(generic(**git(), output={"claim": "c"})).remark == ""
-    assert gang_of(generic()).remark == ""
+    assert "files in /output were not kept" in gang_of(generic(**git())).success_note
+    assert gang_of(generic(**git(), output={"claim": "c"})).success_note == ""
+    assert gang_of(generic()).success_note == ""
 
 
 def test_a_job_without_code_and_data_is_as_it_was():

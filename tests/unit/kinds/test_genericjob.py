@@ -5,12 +5,12 @@ import json
 import pytest
 
 from paceline.kinds import registry
-from paceline.model.gang import CleanUp, Place, RestartPolicy, RestartScope
+from paceline.model.gang import CleanUp, ReplicaId, RestartPolicy, RestartScope
 from tests.unit.kinds.manifests import container_of, gang_of, generic, one_fault, replica, template
 
 STEM = "demo-666ff"
 SERVICE = {"service": {"ports": [{"name": "http", "port": 2222}]}}
-A, B = Place("worker", 0), Place("worker", 1)
+A, B = ReplicaId("worker", 0), ReplicaId("worker", 1)
 
 
 def written(*args, **container):

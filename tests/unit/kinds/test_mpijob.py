@@ -5,7 +5,7 @@ import json
 import pytest
 
 from paceline.kinds import registry
-from paceline.model.gang import CleanUp, Place, RestartPolicy, RestartScope
+from paceline.model.gang import CleanUp, ReplicaId, RestartPolicy, RestartScope
 from tests.unit.kinds.manifests import container_of, env_of, gang_of, mpi, one_fault, template, trainer
 
 STEM = "demo-666ff"
@@ -99,7 +99,7 @@ def test_a_launcher_can_pull_the_workers_image_and_goes_where_it_runs():
         "tolerations": [{"key": "gpu", "operator": "Exists"}],
     }
     written["spec"] |= shared
-    spec = gang_of(mpi(trainer("worker", template=written))).member(Place("launcher", 0)).template["spec"]
+    spec = gang_of(mpi(trainer("worker", template=written))).member(ReplicaId("launcher", 0)).template["spec"]
 
     assert {key: spec.get(key) for key in shared} == shared
 
@@ -116,7 +116,9 @@ def test_mpirun_finds_the_workers_also_when_somebody_calls_it_by_hand():
 def test_a_launcher_has_what_its_author_says_and_the_rest_of_the_workers():
     own = {"name": "launcher", "resources": {"limits": {"cpu": "1"}}, "env": [{"name": "A", "value": "1"}]}
     launcher = {"type": "launcher", "template": {"spec": {"containers": [{"name": "log", "image": "x"}, own]}}}
-    containers = gang_of(mpi(trainer("worker"), launcher)).member(Place("launcher", 0)).template["spec"]["containers"]
+    containers = (
+        gang_of(mpi(trainer("worker"), launcher)).member(ReplicaId("launcher", 0)).template["spec"]["containers"]
+    )
 
     assert containers[1]["image"] == "python:3.11"
     assert containers[1]["resources"] == {"limits": {"cpu": "1"}}
@@ -128,8 +130,8 @@ def test_a_launcher_has_what_its_author_says_and_the_rest_of_the_workers():
 def test_the_launcher_decides_and_its_exit_status_is_the_jobs():
     gang = gang_of(mpi())
 
-    assert gang.leader == Place("launcher", 0)
-    assert gang.success == ((Place("launcher", 0),),)
+    assert gang.leader == ReplicaId("launcher", 0)
+    assert gang.success == ((ReplicaId("launcher", 0),),)
     assert len(gang.failure) == 3
     assert (gang.scope, gang.backoff_limit) == (RestartScope.GANG, None)
     assert gang.role_limits == {"worker": 0, "launcher": 0}
@@ -142,7 +144,7 @@ def test_restarts_are_limited_by_type():
     )
 
     assert gang_of(job).role_limits == {"worker": 0, "launcher": 2}
-    assert gang_of(job).member(Place("worker", 0)).restart is RestartPolicy.NEVER
+    assert gang_of(job).member(ReplicaId("worker", 0)).restart is RestartPolicy.NEVER
 
 
 CLEAN_UPS = {

@@ -7,8 +7,8 @@ import pytest
 
 from paceline.apimachinery.builtin.registry import builtin_components
 from paceline.kinds import registry
-from paceline.kinds.compat.migration import Draft, Move, Today
-from paceline.model.gang import CleanUp, Place, RestartPolicy
+from paceline.kinds.compat.migration import Migration, Move, Normalized
+from paceline.model.gang import CleanUp, ReplicaId, RestartPolicy
 from tests.unit.kinds.manifests import container_of, gang_of, generic, mpi, pytorch, replica, template, tensorflow
 from tests.unit.kinds.oldshapes import (
     OLD,
@@ -199,7 +199,7 @@ def test_an_old_name_of_a_kind_is_that_kind():
 
     assert registry.today(alias_tensorflow()).obj["kind"] == "TensorFlowTrainingJob"
     assert [str(member.place) for member in gang.members] == [f"worker-{index}" for index in range(4)]
-    assert gang.leader == Place("worker", 0)
+    assert gang.leader == ReplicaId("worker", 0)
     assert registry.warnings(alias_tensorflow()) == (
         "kind TensorFlowJob is an old name for TensorFlowTrainingJob",
         (
@@ -244,13 +244,13 @@ NEW = {"GenericJob": generic(), "PyTorchTrainingJob": pytorch(replica(restartPol
 def test_todays_shape_is_told_nothing(job):
     now = registry.today(job)
 
-    assert now == Today(obj=job)
+    assert now == Normalized(obj=job)
     assert now.obj is job
 
 
 def test_a_draft_that_leads_nowhere_changes_nothing():
     obj = {"spec": {"a": [1], "b": "text"}}
-    draft = Draft(kind="X", obj=deepcopy(obj))
+    draft = Migration(kind="X", obj=deepcopy(obj))
     draft.put(("spec", "b", "c"), 1)
     draft.put(("spec", "a", 5), 1)
     draft.put(("spec", "a", 3, "x"), 1)
@@ -264,7 +264,7 @@ def test_the_innermost_move_says_where_something_was_written():
         Move(old=("spec", "worker"), new=("spec", "replicaSpecs", 0)),
         Move(old=("spec", "env"), new=("spec", "replicaSpecs", 0, "env")),
     )
-    now = Today(obj={}, moves=moves)
+    now = Normalized(obj={}, moves=moves)
 
     assert now.as_written("spec.replicaSpecs[0].env[1]") == "spec.env[1]"
     assert now.as_written("spec.replicaSpecs[0]") == "spec.worker"

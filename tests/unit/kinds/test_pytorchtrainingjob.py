@@ -3,7 +3,7 @@
 import pytest
 
 from paceline.kinds import registry
-from paceline.model.gang import CleanUp, Place, RestartPolicy, RestartScope
+from paceline.model.gang import CleanUp, ReplicaId, RestartPolicy, RestartScope
 from tests.unit.kinds.manifests import container_of, env_of, gang_of, one_fault, pytorch, replica, template
 
 STEM = "demo-666ff"
@@ -34,7 +34,7 @@ def test_ranks_go_through_the_types_in_the_order_they_are_written():
 
     assert ranks == {"ps-0": "0", "worker-0": "1", "worker-3": "4"}
     assert env_of(container_of(job, "worker-3"))["WORLD_SIZE"] == "5"
-    assert gang_of(job).leader == Place("ps", 0)
+    assert gang_of(job).leader == ReplicaId("ps", 0)
 
 
 def test_our_variables_come_before_the_users_so_that_theirs_can_name_them():
@@ -200,7 +200,7 @@ def test_who_is_tried_again_is(spec, scope, deciding):
     gang = gang_of(pytorch(**spec))
 
     assert gang.scope is scope
-    assert gang.success == ((Place("worker", 0),),)
+    assert gang.success == ((ReplicaId("worker", 0),),)
     assert len(gang.failure) == deciding
 
 

@@ -2,16 +2,16 @@
 
 import pytest
 
-from paceline.errors import Invalid, Malformed
+from paceline.errors import BadRequest, Invalid
 from paceline.kinds import registry
 from paceline.kinds.apps import expand
 from paceline.kinds.apps.templates.explain import rows_of, values_schema
 from paceline.kinds.apps.templates.registry import TEMPLATES, find
 from paceline.kinds.apps.templates.values import merged, with_setting
-from paceline.model.gang import Place
+from paceline.model.gang import ReplicaId
 
 CPU = {"worker": {"gpuCount": 0}}
-FIRST = Place("worker", 0)
+FIRST = ReplicaId("worker", 0)
 
 
 def app(values, template="tensorflow-training", name="mnist"):
@@ -81,7 +81,7 @@ def test_a_setting_is_read_as_helm_reads_it(setting, result):
 
 @pytest.mark.parametrize("setting", ["worker", "=1", ".a=1", "a[9999]=1", "a..b=1"])
 def test_a_setting_that_says_nothing_is_refused(setting):
-    with pytest.raises(Malformed, match="--set"):
+    with pytest.raises(BadRequest, match="--set"):
         with_setting({}, setting)
 
 
@@ -90,7 +90,9 @@ def test_numbers_of_workers_and_parameter_servers_are_enough():
     made = gang({"worker": {"number": 3, "gpuCount": 0}, "ps": {"number": 1}})
 
     assert [str(each.place) for each in made.members] == ["worker-0", "worker-1", "worker-2", "ps-0"]
-    assert made.success == ((Place("worker", 0), Place("worker", 1), Place("worker", 2)),), "all workers, no ps"
+    assert made.success == ((ReplicaId("worker", 0), ReplicaId("worker", 1), ReplicaId("worker", 2)),), (
+        "all workers, no ps"
+    )
 
 
 @pytest.mark.parametrize(("workers", "servers"), [(1, 1), (2, 2), (3, 1)])
@@ -148,7 +150,7 @@ def test_roles_have_images_policies_ports_and_gpus_of_their_own():
         "worker": {"image": "one:1", "imagePullPolicy": "Always", "port": 7000, "gpuCount": 2},
         "ps": {"image": "two:2", "port": 7001},
     }
-    worker, server = container(values), container(values, Place("ps", 0))
+    worker, server = container(values), container(values, ReplicaId("ps", 0))
 
     assert (worker["image"], worker["imagePullPolicy"], worker["ports"][0]["containerPort"]) == (
         "one:1",

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from paceline.kinds import registry
-from paceline.model.gang import CleanUp, Place, RestartPolicy, RestartScope
+from paceline.model.gang import CleanUp, ReplicaId, RestartPolicy, RestartScope
 from tests.unit.kinds.manifests import container_of, env_of, gang_of, one_fault, template, tensorflow, trainer
 
 STEM = "demo-666ff"
@@ -67,8 +67,8 @@ LEADERS = {
 def test_the_job_is_decided_by(roles, leader):
     gang = gang_of(tensorflow(*(trainer(TF, role, 1) for role in roles)))
 
-    assert gang.leader == Place(leader, 0)
-    assert gang.success == ((Place(leader, 0),),)
+    assert gang.leader == ReplicaId(leader, 0)
+    assert gang.success == ((ReplicaId(leader, 0),),)
 
 
 SCOPES = {

@@ -5,19 +5,19 @@ import pytest
 from paceline.apimachinery.meta import Object
 from paceline.kinds import registry
 from paceline.kinds.kind_types import CannotRun
-from paceline.model.interactive import Window
+from paceline.model.interactive import InteractiveWorkload
 from tests.unit.kinds.manifests import notebook, pytorch, replica, tensorboard
 
 BOARD = "/t9k/tensorboards/projects/default/name"
 DESK = "/t9k/notebooks/projects/default/name"
 
 
-def opened(obj: Object) -> Window:
+def opened(obj: Object) -> InteractiveWorkload:
     obj["metadata"] |= {"namespace": "default", "uid": "1"}
     return registry.expand_service(obj)
 
 
-def container(window: Window, index: int = 0) -> Object:
+def container(window: InteractiveWorkload, index: int = 0) -> Object:
     found: Object = window.template["spec"]["containers"][index]
     return found
 
@@ -110,7 +110,7 @@ def test_logs_on_the_web_are_said_not_to_be_read() -> None:
         opened(tensorboard(logDir={"http": {"url": ["https://example.com/log"]}}))
 
 
-def desk(*volumes: Object, main: Object | None = None, **spec: object) -> Window:
+def desk(*volumes: Object, main: Object | None = None, **spec: object) -> InteractiveWorkload:
     """A notebook whose author leaves its program to us, but for what `main` says."""
     pod = {"containers": [{"name": "notebook", "image": "jupyter", **(main or {})}], "volumes": list(volumes)}
     return opened(notebook(template={"spec": pod}, **spec))

@@ -3,7 +3,7 @@
 import pytest
 
 from paceline.kinds import registry
-from paceline.model.gang import Place, RestartScope
+from paceline.model.gang import ReplicaId, RestartScope
 from tests.unit.kinds.manifests import container_of, env_of, gang_of, one_fault, template, trainer, xgboost
 
 STEM = "demo-666ff"
@@ -45,8 +45,8 @@ def test_the_tracker_listens_where_the_template_declares_it():
 def test_the_master_decides_and_one_lost_worker_is_a_lost_try():
     gang = gang_of(xgboost())
 
-    assert gang.leader == Place("master", 0)
-    assert gang.success == ((Place("master", 0),),)
+    assert gang.leader == ReplicaId("master", 0)
+    assert gang.success == ((ReplicaId("master", 0),),)
     assert gang.scope is RestartScope.GANG
     assert len(gang.failure) == 3
 

@@ -14,7 +14,7 @@ from paceline.client.event_recorder import Recorder
 from paceline.client.in_process import IN_PROCESS, LocalCluster
 from paceline.client.interface import EVENTS, NAMESPACES, PODS, Cluster, Select
 from paceline.cluster.crd_install import fixed_kinds
-from paceline.errors import Missing
+from paceline.errors import NotFound
 from paceline.node.agent import Agent
 from paceline.node.host_info import Folders, Host
 from paceline.store.store import Store
@@ -87,7 +87,7 @@ class Place:
         while True:
             try:
                 pod = await self.pod(name)
-            except Missing:
+            except NotFound:
                 pod = None
             if condition(pod):
                 return pod

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from paceline.effects import Identity
+from paceline.effects import ProcessHandle
 from paceline.node.host_info import Host
 from paceline.node.lifecycle.view import Ended, Seen, Started, Try
 
@@ -48,7 +48,7 @@ def ago(seconds):
 
 
 def started(seconds=60, boot=BOOT):
-    return Started(identity=Identity(pid=42, start_ticks=1, boot_id=boot), at=ago(seconds), environment="host")
+    return Started(identity=ProcessHandle(pid=42, start_ticks=1, boot_id=boot), at=ago(seconds), environment="host")
 
 
 def ended(code=0, seconds=0, *, ran=30, reason=""):

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from paceline.apimachinery.timestamps import to_wire_micro
-from paceline.node.lifecycle.stop_requests import Asked
+from paceline.node.lifecycle.stop_requests import StopRequests
 from paceline.node.runtime.state_files import ASKED, read_try
 from paceline.testing.sim.effects import SimFiles, sim_world
 from tests.unit.node.pods import NOW, ago, done, running
@@ -22,7 +22,7 @@ class Full(SimFiles):
 
 
 def test_it_is_on_record_where_there_is_room_and_nowhere_else():
-    files, asked = SimFiles(), Asked()
+    files, asked = SimFiles(), StopRequests()
     files.make_folder(FOLDER)
 
     asked.note(files, FOLDER, WHO, now=NOW)
@@ -32,7 +32,7 @@ def test_it_is_on_record_where_there_is_room_and_nowhere_else():
 
 
 def test_d07_the_signal_that_somebody_chose_is_on_record_for_the_shim():
-    sim, asked = sim_world(1), Asked()
+    sim, asked = sim_world(1), StopRequests()
     files = sim.files
     files.make_folder(FOLDER)
 
@@ -51,7 +51,7 @@ def test_a_record_that_a_full_disk_left_empty_is_none():
 
 
 def test_on_a_full_disk_it_is_remembered_until_the_container_has_ended():
-    asked = Asked()
+    asked = StopRequests()
 
     asked.note(Full(), FOLDER, WHO, now=NOW)
 
@@ -61,13 +61,13 @@ def test_on_a_full_disk_it_is_remembered_until_the_container_has_ended():
 
 
 def test_what_is_on_record_counts_more_than_what_is_remembered():
-    asked = Asked()
+    asked = StopRequests()
     asked.note(Full(), FOLDER, WHO, now=NOW)
 
     assert asked.recalled({"main": running(asked=7)})["main"].asked_at == ago(7)
 
 
 def test_nobody_else_is_taken_for_asked():
-    asked = Asked()
+    asked = StopRequests()
 
     assert asked.recalled({"main": done(1)}) == {"main": done(1)}

@@ -6,12 +6,12 @@ from datetime import timedelta
 
 import pytest
 
-from paceline.node.probes.prober import Asking, Said
+from paceline.node.probes.prober import Prober, ProbeResult
 from paceline.node.probes.probes import Probe, probe_of
 from paceline.node.runtime.exec_types import Gone, NotRun
 from tests.unit.node.pods import container, pod
 
-ASKING = Asking(inside=None)
+ASKING = Prober(inside=None)
 HERE = "127.0.0.1"
 
 
@@ -99,17 +99,21 @@ class Inside:
 async def say(inside):
     what = {"command": ["look", "around"]}
     probe = Probe(kind="livenessProbe", action="exec", what=what, timeout=timedelta(milliseconds=20))
-    return await Asking(inside=inside).ask(probe, pod(), container(), HERE)
+    return await Prober(inside=inside).ask(probe, pod(), container(), HERE)
 
 
 async def test_a_command_that_takes_too_long_has_failed():
-    assert await say(Inside()) == Said(is_good=False, text='command timed out: "look around" timed out after 0.02s')
+    assert await say(Inside()) == ProbeResult(
+        is_good=False, text='command timed out: "look around" timed out after 0.02s'
+    )
 
 
 async def test_a_command_that_cannot_be_run_says_nothing_of_the_container():
-    assert await say(Inside(NotRun("no such program"))) == Said(is_good=False, is_unknown=True, text="no such program")
+    assert await say(Inside(NotRun("no such program"))) == ProbeResult(
+        is_good=False, is_unknown=True, text="no such program"
+    )
     # Nor is there anything to tell of one that has ended meanwhile.
-    assert await say(Inside(Gone("it has ended"))) == Said(is_good=False, is_unknown=True)
+    assert await say(Inside(Gone("it has ended"))) == ProbeResult(is_good=False, is_unknown=True)
 
 
 async def test_a_server_without_encryption_is_told_from_one_that_does_not_answer():

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from paceline.node.host_info import Blocked, Host
+from paceline.node.host_info import CannotStart, Host
 from paceline.node.images.images import Environment
 from paceline.node.runtime import seccomp
 from paceline.node.runtime.confinement import (
@@ -152,7 +152,7 @@ def test_a_security_context_lifts_what_it_names(container, pods, has):
 def test_profiles_of_files_are_not_offered_and_that_is_said():
     container = context(seccompProfile={"type": "Localhost", "localhostProfile": "a.json"})
 
-    with pytest.raises(Blocked, match=r"Localhost \(a.json\) is not offered here; use RuntimeDefault"):
+    with pytest.raises(CannotStart, match=r"Localhost \(a.json\) is not offered here; use RuntimeDefault"):
         confinement_of(pod(container), container, HOST)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from paceline.client.interface import NODES
 from paceline.node.devices import Devices, nodes, variables
-from paceline.node.host_info import Blocked, Device, Folders, Supply
+from paceline.node.host_info import CannotStart, Device, Folders, Supply
 from paceline.testing.sim.effects import sim_world
 from paceline.testing.sim.processes import Course
 from tests.unit.node.pods import HOST
@@ -73,7 +73,7 @@ def test_two_containers_of_one_pod_have_their_own(devices):
 def test_who_asks_for_more_than_is_free_waits(devices):
     devices.assign(pod("a"), container(gpus=2))
 
-    with pytest.raises(Blocked, match=r"unavailable for nvidia.com/gpu\. Requested: 2, Available: 1"):
+    with pytest.raises(CannotStart, match=r"unavailable for nvidia.com/gpu\. Requested: 2, Available: 1"):
         devices.assign(pod("b"), container(gpus=2))
 
 
@@ -126,9 +126,9 @@ def test_a_device_that_is_gone_is_not_replaced_behind_the_back_of_who_holds_it(f
     assigned(devices, holder)
     fewer = agent(files, Supply(resource="nvidia.com/gpu", devices=GPUS.devices[:2]))
 
-    with pytest.raises(Blocked, match=r"nvidia.com/gpu 2, which this container holds, is no longer there"):
+    with pytest.raises(CannotStart, match=r"nvidia.com/gpu 2, which this container holds, is no longer there"):
         assigned(fewer, holder)
-    with pytest.raises(Blocked, match="Requested: 3, Available: 0"):
+    with pytest.raises(CannotStart, match="Requested: 3, Available: 0"):
         assigned(agent(files, Supply(resource="example.com/other", devices=())), holder)
 
 

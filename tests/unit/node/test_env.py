@@ -2,7 +2,7 @@
 
 import pytest
 
-from paceline.node.host_info import Blocked
+from paceline.node.host_info import CannotStart
 from paceline.node.runtime.env import command_of, env_of, expand
 from paceline.node.volumes.references import Sources, entries, references
 from tests.unit.node.pods import UID, container, pod
@@ -84,13 +84,13 @@ def test_values_come_from_config_maps_secrets_and_resources():
     ],
 )
 def test_a_value_that_is_not_there_keeps_the_container_waiting(wire, said):
-    with pytest.raises(Blocked, match=said) as caught:
+    with pytest.raises(CannotStart, match=said) as caught:
         env({"name": "X", "valueFrom": wire})
     assert caught.value.reason == "CreateContainerConfigError"
 
 
 def test_a_nul_is_refused():
-    with pytest.raises(Blocked, match="NUL"):
+    with pytest.raises(CannotStart, match="NUL"):
         env({"name": "X", "value": "a\0b"})
 
 
@@ -100,7 +100,7 @@ def test_command_and_args_are_one_line_with_references_replaced():
 
 
 def test_a_container_without_a_command_says_what_to_write():
-    with pytest.raises(Blocked, match="say what to run in `command`") as caught:
+    with pytest.raises(CannotStart, match="say what to run in `command`") as caught:
         command_of({"name": "c"}, {})
     assert caught.value.reason == "CreateContainerError"
 
@@ -146,5 +146,5 @@ def test_bytes_are_no_variables():
     block, key = {"configMapRef": {"name": "mixed"}}, {"configMapKeyRef": {"name": "mixed", "key": "bytes"}}
 
     assert env_of(pod(), container(envFrom=[block]), sources) == {"text": "a"}
-    with pytest.raises(Blocked, match="couldn't find key bytes in ConfigMap"):
+    with pytest.raises(CannotStart, match="couldn't find key bytes in ConfigMap"):
         env_of(pod(), container(env=[{"name": "B", "valueFrom": key}]), sources)

@@ -26,7 +26,7 @@ def waited(code=0, number=0, *, core=False):
 
 def after(status, *, restarts=0, reason=None):
     """Give a try that ended with this wait status a moment ago."""
-    code, number, word = shim.how_it_ended(status)
+    code, number, word = shim.decode_wait_status(status)
     end = Ended(exit_code=code, signal=number, reason=reason or word, started_at=ago(30), finished_at=NOW)
     return Try(restarts=restarts, started=started(30), ended=end)
 

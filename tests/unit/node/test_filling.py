@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from paceline.node.volumes.stats import Filling
+from paceline.node.volumes.stats import VolumeUsage
 from paceline.testing.sim.effects import SimBlocking, sim_world
 
 
@@ -16,7 +16,7 @@ def volume(path, capacity="1Ki", **place):
 
 
 def filling(sim, claims, volumes):
-    return Filling(
+    return VolumeUsage(
         files=sim.files,
         clock=sim.clock,
         blocking=SimBlocking(),

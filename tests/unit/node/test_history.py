@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from paceline.errors import Malformed, Missing
+from paceline.errors import BadRequest, NotFound
 from paceline.host.effects import RealFiles
 from paceline.node.host_info import Folders
-from paceline.node.logs.archive import History, Past, Policy
+from paceline.node.logs.archive import ArchivedPod, History, Policy
 from paceline.node.logs.garbage_collection import sweep, to_prune
 from paceline.node.runtime import shim
-from paceline.node.server.log_archive import PastLogs
+from paceline.node.server.log_archive import ArchivedLogs
 from paceline.testing.sim.effects import START, SimFiles, sim_world
 from tests.unit.node.pods import container, pod
 
@@ -64,7 +64,7 @@ def lived(history, name, *, uid, job="", tries=1):
 
 
 def log_of(history, name, **query):
-    folder = PastLogs(history=history).folder("team", name, query)
+    folder = ArchivedLogs(history=history).folder("team", name, query)
     return history.world.files.read(folder / shim.LOG).removeprefix(LINE)
 
 
@@ -142,9 +142,9 @@ def test_tries_and_containers_are_told_apart():
     history.keep(lived(history, "p", uid="u1", tries=2))
 
     assert log_of(history, "p", previous="true") == b"hello\n"
-    with pytest.raises(Malformed, match="it had: main"):
+    with pytest.raises(BadRequest, match="it had: main"):
         log_of(history, "p", container="other")
-    with pytest.raises(Missing, match="nothing is kept"):
+    with pytest.raises(NotFound, match="nothing is kept"):
         log_of(history, "q")
 
 
@@ -181,7 +181,7 @@ def test_who_clears_away_and_is_killed_at_any_write_is_followed_by_one_who_goes_
 
     sweep(history, known=known)
 
-    with pytest.raises(Missing, match=r"was removed \(2030-01-01T00:00:00Z\) to make room.*settings.yaml"):
+    with pytest.raises(NotFound, match=r"was removed \(2030-01-01T00:00:00Z\) to make room.*settings.yaml"):
         log_of(history, "p")
     assert json.loads(files.read(history.find("team")[0].folder / "pod.json"))["pod"] == "p"
     assert sweep(history).pods == 0
@@ -219,7 +219,9 @@ def test_a_round_reads_what_is_new_and_not_all_that_was_ever_kept():
 
 def gone(name, *, ago, size):
     about = {"pod": name}
-    return Past(folder=Path(name), about=about, gone_at=START - timedelta(hours=ago), bytes=size, is_pruned=False)
+    return ArchivedPod(
+        folder=Path(name), about=about, gone_at=START - timedelta(hours=ago), bytes=size, is_pruned=False
+    )
 
 
 @pytest.mark.parametrize(
@@ -259,7 +261,7 @@ def test_pods_that_are_still_there_keep_their_logs_before_those_that_are_gone():
     assert sweep(history, [over(history, "p", uid="u2")]).pods == 1
 
     assert own_log(history, "u2")
-    with pytest.raises(Missing, match="was removed"):
+    with pytest.raises(NotFound, match="was removed"):
         log_of(history, "gone")
 
 
@@ -275,7 +277,7 @@ def test_logs_of_pods_that_are_still_there_go_when_they_alone_are_too_much_and_t
 
     sweep(history, [ended])
 
-    with pytest.raises(Missing, match="the log of pod p was removed"):
+    with pytest.raises(NotFound, match="the log of pod p was removed"):
         own_log(history, "u1")
     assert files.exists(FOLDERS.attempt("u1", "main", 0) / shim.STARTED)
     assert sweep(history, [ended]).pods == 0

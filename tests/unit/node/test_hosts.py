@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.errors import Conflict
-from paceline.node.host_info import Blocked, Folders
+from paceline.node.host_info import CannotStart, Folders
 from paceline.node.network import pod_hosts as module
 from paceline.node.network.network import SHARED_NETWORK, PodNetwork
 from paceline.node.network.pod_hosts import Hosts, StableName, hostname_of, machine_name, stable_name
@@ -285,7 +285,9 @@ def test_a_pod_may_be_called_by_its_full_name_if_it_is_no_longer_than_a_machine_
 
     assert machine_name(short) == "w.job.team.svc.cluster.local"
     assert machine_name(alone) == "w"
-    with pytest.raises(Blocked, match=r"is too long \(64 characters is the max, 77 characters requested\)") as caught:
+    with pytest.raises(
+        CannotStart, match=r"is too long \(64 characters is the max, 77 characters requested\)"
+    ) as caught:
         machine_name(long)
     assert caught.value.reason == "FailedCreatePodSandBox"
     assert hostname_of(short) == "w"

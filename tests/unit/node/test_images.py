@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from paceline.node.host_info import Blocked
-from paceline.node.images.builder import NoWorkshop, Opened
+from paceline.node.host_info import CannotStart
+from paceline.node.images.builder import BuiltEnvironment, StaticEnvironments
 from paceline.node.images.images import Images, backed_off, choose, never_pulled
 from paceline.testing.sim.effects import SimFiles
 from tests.unit.node.pods import HOST, container
@@ -66,7 +66,7 @@ def test_the_users_rows_come_first_and_in_their_order():
 
 
 def opened(image, *rows, files=None, workshop=None, **container):
-    images = Images(rows=rows, workshop=workshop or NoWorkshop(), host=HOST, files=files or SimFiles())
+    images = Images(rows=rows, workshop=workshop or StaticEnvironments(), host=HOST, files=files or SimFiles())
     return images.environment_of({"image": image, **container})
 
 
@@ -95,7 +95,7 @@ def test_a_virtual_environment_comes_first_and_brings_its_interpreter():
 
 
 def test_an_image_that_maps_to_nothing_is_said_with_the_line_that_would_map_it():
-    with pytest.raises(Blocked) as caught:
+    with pytest.raises(CannotStart) as caught:
         opened("acme/secret:7")
 
     assert caught.value.reason == "ErrImagePull"
@@ -103,11 +103,11 @@ def test_an_image_that_maps_to_nothing_is_said_with_the_line_that_would_map_it()
 
 
 def test_an_environment_that_is_not_there_is_said():
-    with pytest.raises(Blocked, match="/gone, which has no bin folder"):
+    with pytest.raises(CannotStart, match="/gone, which has no bin folder"):
         opened("x", ("x", "/gone"))
 
 
-LACKING = Blocked("ErrImagePull", "map it")
+LACKING = CannotStart("ErrImagePull", "map it")
 
 
 def test_an_image_without_an_environment_is_backed_off_from():
@@ -129,7 +129,7 @@ class Busy:
     """A workshop in which something is always being built."""
 
     def open(self, name, *, policy):
-        raise Blocked(
+        raise CannotStart(
             "ContainerCreating" if policy != "Never" else "ErrImagePull", f"building environment {name}: half done"
         )
 
@@ -141,14 +141,14 @@ class Stocked:
     """A workshop that has all."""
 
     def open(self, name, *, policy):
-        return Opened(folder=Path("/built") / name, note=f"looked, being told {policy}" if policy else "")
+        return BuiltEnvironment(folder=Path("/built") / name, note=f"looked, being told {policy}" if policy else "")
 
     def listen(self, on_change):
         pass
 
 
 def test_a_container_whose_environment_is_being_built_waits_with_how_far_it_is():
-    with pytest.raises(Blocked) as caught:
+    with pytest.raises(CannotStart) as caught:
         opened("pytorch/pytorch:2", workshop=Busy())
 
     assert caught.value.reason == "ContainerCreating"
@@ -156,7 +156,7 @@ def test_a_container_whose_environment_is_being_built_waits_with_how_far_it_is()
 
 
 def test_a_container_that_is_never_pulled_for_does_not_have_its_environment_built():
-    with pytest.raises(Blocked) as caught:
+    with pytest.raises(CannotStart) as caught:
         opened("pytorch/pytorch:2", workshop=Busy(), imagePullPolicy="Never")
 
     assert caught.value.reason == "ErrImageNeverPull"
@@ -174,12 +174,12 @@ def test_a_requirements_file_is_built_and_a_folder_is_not():
     files = SimFiles()
     files.make_folder(Path("/home"))
     files.overwrite(Path("/home/r.txt"), b"six")
-    with pytest.raises(Blocked, match="building environment /home/r"):
+    with pytest.raises(CannotStart, match="building environment /home/r"):
         opened("x", ("x", "/home/r.txt"), files=files, workshop=Busy())
 
 
 def blocked(image):
-    with pytest.raises(Blocked) as caught:
+    with pytest.raises(CannotStart) as caught:
         opened(image, imagePullPolicy="Never")
     return caught.value
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from paceline.errors import Malformed
+from paceline.errors import BadRequest
 from paceline.node.logs import logs
 from paceline.node.logs.logs import LogQuery, log_query, read_log
-from paceline.node.logs.rotated_log import Pages
+from paceline.node.logs.rotated_log import RotatedLog
 from paceline.node.runtime import cri_log, shim
 from paceline.node.runtime.shim import Stream, stamp
 from paceline.testing.sim.effects import SimFiles
@@ -100,7 +100,7 @@ def test_the_last_lines_of_a_large_log_are_found_from_its_end():
     text = b"".join(b"line %d\n" % number for number in range(200_000))
     files.overwrite(FOLDER / shim.LOG, written(text))
 
-    offset = logs.tail_offset(Pages(files, FOLDER), files.size(FOLDER / shim.LOG), 10)
+    offset = logs.tail_offset(RotatedLog(files, FOLDER), files.size(FOLDER / shim.LOG), 10)
 
     assert files.read(FOLDER / shim.LOG)[offset:].count(b"\n") == 10
     assert files.taken < files.size(FOLDER / shim.LOG) / 10
@@ -199,5 +199,5 @@ def test_the_query_is_read_as_kubernetes_spells_it():
 )
 def test_a_query_that_cannot_be_read_is_refused_by_name(query):
     (name,) = query
-    with pytest.raises(Malformed, match=name):
+    with pytest.raises(BadRequest, match=name):
         log_query(query, NOW)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from paceline.node.network.service_ports import behind, in_turn, lay_out, may_enter
+from paceline.node.network.service_ports import assign_ports, backend_order, backends_of, is_source_allowed
 
 HERE = "192.0.2.9"
 
@@ -74,7 +74,7 @@ LAYOUTS = {
 
 @pytest.mark.parametrize(("services", "ports", "refused"), LAYOUTS.values(), ids=LAYOUTS)
 def test_a_service_has(services, ports, refused):
-    layout = lay_out(services, HERE)
+    layout = assign_ports(services, HERE)
 
     assert ports_of(layout) == ports
     assert {key[1]: why for key, why in layout.refused.items()} == refused
@@ -83,8 +83,8 @@ def test_a_service_has(services, ports, refused):
 def test_what_listens_does_not_depend_on_the_order_in_which_services_are_heard_of():
     services = [service(name, (80, 30_000 + index), made=3 - index) for index, name in enumerate("abc")]
 
-    assert lay_out(services, HERE) == lay_out(services[::-1], HERE)
-    assert ports_of(lay_out(services, HERE))[80] == "c:80"
+    assert assign_ports(services, HERE) == assign_ports(services[::-1], HERE)
+    assert ports_of(assign_ports(services, HERE))[80] == "c:80"
 
 
 def pod(name, *, phase="Running", ready="True", namespace="team", app="web", **metadata):
@@ -109,7 +109,7 @@ PODS = {
 
 @pytest.mark.parametrize(("there", "is_led_to"), PODS.values(), ids=PODS)
 def test_a_caller_is_led_to(there, is_led_to):
-    found = behind(service("a", {"port": 80, "targetPort": 8080}), 80, [there])
+    found = backends_of(service("a", {"port": 80, "targetPort": 8080}), 80, [there])
 
     assert found == (((there, 8080),) if is_led_to else ())
 
@@ -117,7 +117,7 @@ def test_a_caller_is_led_to(there, is_led_to):
 def test_pods_that_are_not_ready_are_led_to_if_the_author_wants_it():
     found = service("a", {"port": 80}, publishNotReadyAddresses=True)
 
-    assert [name["metadata"]["name"] for name, _ in behind(found, 80, [pod("p", ready="False")])] == ["p"]
+    assert [name["metadata"]["name"] for name, _ in backends_of(found, 80, [pod("p", ready="False")])] == ["p"]
 
 
 TARGETS = {"http": 6006, "other": None, 8080: 8080, None: 80}
@@ -127,25 +127,27 @@ TARGETS = {"http": 6006, "other": None, 8080: 8080, None: 80}
 def test_the_port_of_a_pod_is(target, number):
     port = {"port": 80, **({"targetPort": target} if target else {})}
 
-    found = behind(service("a", port), 80, [pod("p")])
+    found = backends_of(service("a", port), 80, [pod("p")])
 
     assert [each for _, each in found] == ([number] if number else [])
-    assert behind(service("a", port), 81, [pod("p")]) == ()
+    assert backends_of(service("a", port), 81, [pod("p")]) == ()
 
 
 def test_callers_are_spread_and_each_has_a_second_choice():
     found = tuple((pod(name), 80) for name in "abc")
-    names = [[each["metadata"]["name"] for each, _ in in_turn(service("a"), "::1", found, dice)] for dice in (0, 0.99)]
+    names = [
+        [each["metadata"]["name"] for each, _ in backend_order(service("a"), "::1", found, dice)] for dice in (0, 0.99)
+    ]
 
     assert names == [["a", "b", "c"], ["c", "a", "b"]]
-    assert in_turn(service("a"), "::1", (), 0.5) == []
+    assert backend_order(service("a"), "::1", (), 0.5) == []
 
 
 def test_a_caller_comes_back_to_the_same_pod_if_the_author_wants_it():
     found = tuple((pod(name), 80) for name in "abc")
     sticky = service("a", sessionAffinity="ClientIP")
     peers = [f"192.0.2.{number}" for number in range(20)]
-    first = [{str(in_turn(sticky, peer, found, dice)) for dice in (0, 0.5, 0.9)} for peer in peers]
+    first = [{str(backend_order(sticky, peer, found, dice)) for dice in (0, 0.5, 0.9)} for peer in peers]
 
     assert {len(each) for each in first} == {1}
     assert len(set.union(*first)) == 3
@@ -162,6 +164,6 @@ RANGES = {
 def test_the_author_may_say_who_comes_in(ranges, peer, may):
     found = service("a", (80, 30_000), loadBalancerSourceRanges=ranges)
 
-    assert may_enter(found, peer, is_high=False) is may
-    assert may_enter(found, peer, is_high=True) is may
-    assert may_enter({**found, "spec": {**found["spec"], "type": "NodePort"}}, peer, is_high=True)
+    assert is_source_allowed(found, peer, is_high=False) is may
+    assert is_source_allowed(found, peer, is_high=True) is may
+    assert is_source_allowed({**found, "spec": {**found["spec"], "type": "NodePort"}}, peer, is_high=True)

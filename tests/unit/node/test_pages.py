@@ -5,7 +5,7 @@ import pytest
 from paceline.host.effects import real_world
 from paceline.node.logs import logs
 from paceline.node.logs.logs import LogQuery, end_of_log, read_log
-from paceline.node.logs.rotated_log import Pages
+from paceline.node.logs.rotated_log import RotatedLog
 from paceline.node.runtime import cri_log, shim
 
 FILES = real_world().files
@@ -53,7 +53,7 @@ async def test_the_last_lines_are_found_across_files(tmp_path, lines):
 
 async def test_a_reader_that_is_overtaken_learns_where_the_log_begins_now(tmp_path):
     (tmp_path / shim.LOG).touch()
-    pages = Pages(FILES, tmp_path)
+    pages = RotatedLog(FILES, tmp_path)
     fill(tmp_path, 57)
 
     assert pages.read_range(0, LENGTH) == b""
@@ -81,7 +81,7 @@ async def test_a_follower_that_is_overtaken_sees_every_line_once_from_there_on(t
 
 async def test_reading_goes_on_in_a_file_that_was_begun_meanwhile(tmp_path):
     log = cri_log.Log(str(tmp_path / shim.LOG))
-    pages = Pages(FILES, tmp_path)
+    pages = RotatedLog(FILES, tmp_path)
     read = b""
     for number in range(25):
         log.write(LINE % (number, number))
@@ -95,4 +95,4 @@ def test_other_files_beside_a_log_are_not_pages(tmp_path):
         (tmp_path / name).write_bytes(b"x")
     (tmp_path / shim.LOG).write_bytes(LINE % (0, 0))
 
-    assert Pages(FILES, tmp_path).size() == LENGTH
+    assert RotatedLog(FILES, tmp_path).size() == LENGTH

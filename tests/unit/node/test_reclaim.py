@@ -4,7 +4,7 @@ import pytest
 
 from paceline.apimachinery.builtin.storage_annotations import FOLDERS, PROVISIONED_BY
 from paceline.client.event_recorder import Recorder
-from paceline.errors import Busy
+from paceline.errors import ServiceUnavailable
 from paceline.node.host_info import Folders
 from paceline.node.volumes.reclaim import Reclaim, is_to_go
 from paceline.testing.sim.effects import SimBlocking, SimChance, SimClock, SimFiles
@@ -90,7 +90,7 @@ class Stuck(SimFiles):
 
 async def test_a_folder_that_cannot_be_removed_is_told_of_and_tried_again(cluster, folders):
     folder = folders.claims / f"team-data-{UID[:8]}"
-    with pytest.raises(Busy, match="Device or resource busy"):
+    with pytest.raises(ServiceUnavailable, match="Device or resource busy"):
         await reclaim(cluster, Stuck(), folders, released(folder)).reconcile(("", NAME))
 
     message = f"{folder} cannot be removed: Device or resource busy"

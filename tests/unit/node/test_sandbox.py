@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.node.host_info import Blocked
+from paceline.node.host_info import CannotStart
 from paceline.node.images.images import Environment
 from paceline.node.lifecycle.starter import not_found
 from paceline.node.runtime.sandbox import (
@@ -197,7 +197,7 @@ NOT_ROOT = {
 
 @pytest.mark.parametrize(("context", "said"), NOT_ROOT.values(), ids=NOT_ROOT)
 def test_who_must_not_be_root_is_not_started_as_root(context, said):
-    with pytest.raises(Blocked, match=said) as caught:
+    with pytest.raises(CannotStart, match=said) as caught:
         as_user(of_pod=context)
     assert caught.value.reason == "CreateContainerConfigError"
     assert as_user(of_pod={**context, "runAsUser": 9}) == User(uid=9, gid=0)
@@ -205,7 +205,7 @@ def test_who_must_not_be_root_is_not_started_as_root(context, said):
 
 def test_an_agent_that_is_not_root_cannot_become_another_user_and_says_so():
     assert as_user(UNPRIVILEGED, of_pod={"runAsUser": 1000}) is None
-    with pytest.raises(Blocked, match="need a node agent that runs as root; this one runs as 1000:1000"):
+    with pytest.raises(CannotStart, match="need a node agent that runs as root; this one runs as 1000:1000"):
         as_user(UNPRIVILEGED, of_pod={"runAsUser": 1})
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from paceline.node.host_info import Folders
 from paceline.node.logs.archive import History, Policy
-from paceline.node.network.pod_ports import Doors
+from paceline.node.network.pod_ports import PodPortProxy
 from paceline.node.runtime import shim
 from paceline.node.server.api import Kubelet
-from paceline.node.server.log_archive import PastLogs
+from paceline.node.server.log_archive import ArchivedLogs
 from paceline.node.server.stats import Stats
 from paceline.node.server.streaming import Sessions
 from paceline.testing.sim.effects import SimBlocking, sim_world
@@ -44,9 +44,9 @@ def kubelet_over(sim, pods, **machine):
         host=HOST,
         **shared,
         sessions=Sessions(**shared, host=HOST, launch=machine.get("launch"), run=machine.get("run")),
-        doors=Doors(**shared, address=lambda _pod: "127.0.0.1", listens=machine.get("listens")),
+        doors=PodPortProxy(**shared, address=lambda _pod: "127.0.0.1", listens=machine.get("listens")),
         stats=Stats(**shared, host=HOST, measure=machine.get("measure"), blocking=SimBlocking()),
-        past=PastLogs(history=History(world=world, folders=FOLDERS, policy=Policy())),
+        past=ArchivedLogs(history=History(world=world, folders=FOLDERS, policy=Policy())),
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from paceline.host.effects import RealFiles
-from paceline.node.host_info import Blocked
+from paceline.node.host_info import CannotStart
 from paceline.node.volumes import setup
 from paceline.node.volumes.volumes import Mount, Volume
 
@@ -35,7 +35,7 @@ NOT_THERE = {
 
 @pytest.mark.parametrize(("kind", "word"), NOT_THERE.items(), ids=NOT_THERE)
 def test_what_the_user_must_bring_is_not_made(tmp_path, kind, word):
-    with pytest.raises(Blocked) as caught:
+    with pytest.raises(CannotStart) as caught:
         make_ready(Volume(source=tmp_path / "no", name="v", host_type=kind))
     assert caught.value.reason == "FailedMount"
     why = f"hostPath type check failed: {tmp_path / 'no'} is not a {word}"
@@ -47,7 +47,7 @@ def test_what_the_user_must_bring_is_not_made(tmp_path, kind, word):
 def test_a_file_is_no_folder(tmp_path, kind, word):
     (tmp_path / "it").touch()
 
-    with pytest.raises(Blocked, match=f"is not a {word}"):
+    with pytest.raises(CannotStart, match=f"is not a {word}"):
         make_ready(Volume(source=tmp_path / "it", make=0o755, host_type=kind))
 
 
@@ -64,7 +64,7 @@ def test_a_file_is_made_but_not_the_folders_above_it(tmp_path):
     make_ready(Volume(source=tmp_path / "new", make=0o644, host_type="FileOrCreate"))
     assert (tmp_path / "new").read_bytes() == b""
 
-    with pytest.raises(Blocked, match="no such file or directory"):
+    with pytest.raises(CannotStart, match="no such file or directory"):
         make_ready(Volume(source=tmp_path / "deep" / "new", make=0o644, host_type="FileOrCreate"))
 
 
@@ -137,7 +137,7 @@ def test_a_sub_path_has_the_rights_of_its_volume(tmp_path):
 
 def test_a_local_volume_must_be_there(tmp_path):
     said = f'NewMounter initialization failed for volume "pv" : path "{tmp_path}/no" does not exist'
-    with pytest.raises(Blocked, match=said) as caught:
+    with pytest.raises(CannotStart, match=said) as caught:
         make_ready(Volume(source=tmp_path / "no", name="pv", must_exist=True))
     assert caught.value.reason == "FailedMount"
     make_ready(Volume(source=tmp_path, name="pv", must_exist=True))
@@ -150,7 +150,7 @@ def test_a_link_in_a_volume_does_not_show_what_lies_outside(tmp_path, target):
     (tmp_path / "outside").mkdir()
     (volume / "link").symlink_to(target)
 
-    with pytest.raises(Blocked, match='failed to prepare subPath for volumeMount "v" of container "main"'):
+    with pytest.raises(CannotStart, match='failed to prepare subPath for volumeMount "v" of container "main"'):
         make_ready(Volume(source=volume, make=0o777), "link")
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from paceline.apimachinery.builtin.storage_annotations import FOLDERS as FOLDERS_NAME
 from paceline.apimachinery.builtin.storage_annotations import PROVISIONED_BY, WAITING
-from paceline.node.host_info import Blocked, Folders
-from paceline.node.volumes.mounter import Mounted
+from paceline.node.host_info import CannotStart, Folders
+from paceline.node.volumes.mounter import MountSpec
 from paceline.node.volumes.references import Sources
-from paceline.node.volumes.volumes import Shelf, Volume, mounted, mounts_of
+from paceline.node.volumes.volumes import Volume, VolumeLookup, mounted, mounts_of
 from tests.unit.node.pods import HOST, UID, container, pod
 
 FOLDERS = Folders(root=Path("/agent"))
@@ -29,7 +29,7 @@ def volume(**spec):
 
 
 def shelf(claims=None, volumes=None, sources=SOURCES):
-    return Shelf(claims=claims or {}, volumes=volumes or {}, sources=sources, folders=FOLDERS)
+    return VolumeLookup(claims=claims or {}, volumes=volumes or {}, sources=sources, folders=FOLDERS)
 
 
 def mounts(volumes, *wires, found=None):
@@ -84,7 +84,7 @@ WAITS = {
 
 @pytest.mark.parametrize(("found", "said"), WAITS.values(), ids=WAITS)
 def test_a_claim_that_is_not_ready_keeps_the_container_waiting(found, said):
-    with pytest.raises(Blocked, match=said) as caught:
+    with pytest.raises(CannotStart, match=said) as caught:
         mounts([DATA], AT, found=found)
     assert caught.value.reason == "FailedMount"
 
@@ -130,7 +130,7 @@ def test_config_maps_and_secrets_are_files_that_cannot_be_changed():
     ],
 )
 def test_what_cannot_be_mounted_is_said(spec, said):
-    with pytest.raises(Blocked, match=said):
+    with pytest.raises(CannotStart, match=said):
         mounts([{"name": "v", **spec}], {"name": "v", "mountPath": "/v"})
 
 
@@ -142,7 +142,7 @@ def test_a_disk_of_another_machine_is_mounted_away_from_what_is_removed():
     volumes = [{"name": "v", "nfs": {"server": "nas", "path": "/export", "readOnly": True}}]
     (mount,) = mounts(volumes, {"name": "v", "mountPath": "/v"}, found=mounting())
 
-    assert mount.volume.mounted == Mounted(kind="nfs", source="nas:/export", options=("ro",))
+    assert mount.volume.mounted == MountSpec(kind="nfs", source="nas:/export", options=("ro",))
     assert mount.source == Path(f"/agent/mounts/{UID}/0")
     assert mount.read_only
 
@@ -151,7 +151,7 @@ def test_a_claim_may_be_a_disk_of_another_machine():
     found = mounting(claim(), volume(nfs={"server": "nas", "path": "/export"}, mountOptions=["vers=4.1"]))
     (mount,) = mounts([DATA], AT, found=found)
 
-    assert mount.volume.mounted == Mounted(kind="nfs", source="nas:/export", options=("vers=4.1",))
+    assert mount.volume.mounted == MountSpec(kind="nfs", source="nas:/export", options=("vers=4.1",))
 
 
 def test_memory_that_containers_share_is_mounted_with_its_size():
@@ -159,7 +159,7 @@ def test_memory_that_containers_share_is_mounted_with_its_size():
     subject = pod(container(volumeMounts=[{"name": "v", "mountPath": "/v"}]), container("other"), volumes=volumes)
     (mount,) = mounts_of(subject, subject["spec"]["containers"][0], mounting())
 
-    assert mount.volume.mounted == Mounted(kind="tmpfs", source="tmpfs", options=("size=1048576", "mode=1777"))
+    assert mount.volume.mounted == MountSpec(kind="tmpfs", source="tmpfs", options=("size=1048576", "mode=1777"))
 
 
 def test_an_optional_source_may_be_absent():
@@ -192,12 +192,12 @@ def test_read_only_is_kept_from_either_side():
     ],
 )
 def test_a_sub_path_cannot_lead_out_of_its_volume(path, said):
-    with pytest.raises(Blocked, match=re.escape(said)):
+    with pytest.raises(CannotStart, match=re.escape(said)):
         mounts([{"name": "v", "emptyDir": {}}], {"name": "v", "mountPath": "/v", "subPath": path})
 
 
 def test_a_mount_of_no_volume_is_said():
-    with pytest.raises(Blocked, match="'w' is not among the pod's volumes: v"):
+    with pytest.raises(CannotStart, match="'w' is not among the pod's volumes: v"):
         mounts([{"name": "v", "emptyDir": {}}], {"name": "w", "mountPath": "/w"})
 
 
@@ -252,7 +252,7 @@ def test_a_pod_that_runs_keeps_the_files_it_was_given_when_their_source_is_gone(
 def test_all_that_a_projected_volume_lacks_is_said():
     sources = [{"secret": {"name": "no"}}, {"configMap": {"name": "settings"}}, {"configMap": {"name": "no"}}]
     said = 'MountVolume.SetUp failed for volume "p" : [secret "no" not found, configmap "no" not found]'
-    with pytest.raises(Blocked) as caught:
+    with pytest.raises(CannotStart) as caught:
         mounts([{"name": "p", "projected": {"sources": sources}}], {**AT, "name": "p"})
     assert (str(caught.value), caught.value.told) == (said, (said,))
 
@@ -305,7 +305,7 @@ def test_a_token_lies_where_it_is_asked_for():
 
 def test_a_token_that_was_not_given_is_waited_for():
     source = {"serviceAccountToken": {"path": "token"}}
-    with pytest.raises(Blocked, match='failed to fetch token: serviceaccounts "team/default" not found'):
+    with pytest.raises(CannotStart, match='failed to fetch token: serviceaccounts "team/default" not found'):
         mounts([{"name": "p", "projected": {"sources": [source]}}], {**AT, "name": "p"})
 
 
@@ -315,9 +315,11 @@ def test_a_sub_path_may_be_made_of_variables():
     main = subject["spec"]["containers"][0]
 
     assert mounts_of(subject, main, shelf(), {"POD": "demo"})[0].sub_path == "logs/demo"
-    with pytest.raises(Blocked, match=re.escape("unable to provision SubPath `logs/../../x`: must not contain '..'")):
+    with pytest.raises(
+        CannotStart, match=re.escape("unable to provision SubPath `logs/../../x`: must not contain '..'")
+    ):
         mounts_of(subject, main, shelf(), {"POD": "../../x"})
-    with pytest.raises(Blocked, match="missing value for POD"):
+    with pytest.raises(CannotStart, match="missing value for POD"):
         mounts_of(subject, main, shelf(), {})
 
 
@@ -330,5 +332,5 @@ def test_a_claim_that_comes_with_a_pod_must_have_come_with_it():
     assert mount.source == Path("/disk/a")
 
     named["team", "demo-data"]["metadata"]["ownerReferences"] = []
-    with pytest.raises(Blocked, match="pod is not owner"):
+    with pytest.raises(CannotStart, match="pod is not owner"):
         mounts(volumes, AT, found=shelf(named, volume(local={"path": "/disk/a"})))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.apimachinery.fields.apply import LAST_APPLIED, Clashes, Said, apply, note_last_applied
+from paceline.apimachinery.fields.apply import LAST_APPLIED, AppliedConfig, Clashes, apply, note_last_applied
 from paceline.apimachinery.fields.fieldset import decode, encode
 from paceline.apimachinery.fields.managed_fields import (
     APPLY,
@@ -21,7 +21,7 @@ from paceline.apimachinery.fields.managed_fields import (
     to_wire,
     updated,
 )
-from paceline.apimachinery.fields.merge import ABSENT, Comparison, compare, merged, paths_of, said_in, whole
+from paceline.apimachinery.fields.merge import ABSENT, Comparison, compare, merged, owned_fields, paths_of, whole
 from paceline.apimachinery.fields.typed import Types, faults
 
 TEXT = {"type": "string"}
@@ -90,7 +90,7 @@ class Cluster:
         self.obj, self.managed = None, {}
 
     def apply(self, name, *, force=False, now="t", **spec):
-        said = Said(author=author(name), obj=thing(**spec), force=force)
+        said = AppliedConfig(author=author(name), obj=thing(**spec), force=force)
         self.obj, self.managed = apply(KNOWN, self.obj, self.managed, said=said, now=now)
         return self.obj.get("spec", {})
 
@@ -220,7 +220,7 @@ def test_entries_of_plain_writes_are_what_was_written_last(first, second):
 def test_what_is_said_is_owned_path_by_path(spec):
     said = thing(**spec)
 
-    assert listed(said_in(KNOWN, said)) == listed(encode(paths_of(KNOWN, said)))
+    assert listed(owned_fields(KNOWN, said)) == listed(encode(paths_of(KNOWN, said)))
 
 
 def listed(fields):
@@ -324,7 +324,7 @@ def test_kubectl_takes_over_what_it_wrote_before_servers_could_apply(cluster):
         Cluster.apply(copy.deepcopy(cluster), "other", size=2)
 
     assert cluster.apply("kubectl", size=2) == {"size": 2}
-    noted = note_last_applied(cluster.obj, Said(author=author("kubectl"), obj=thing(size=2)))
+    noted = note_last_applied(cluster.obj, AppliedConfig(author=author("kubectl"), obj=thing(size=2)))
     assert '"size":2' in noted["metadata"]["annotations"][LAST_APPLIED]
 
 
@@ -347,10 +347,10 @@ def test_who_says_what_is_so_already_gets_no_time(cluster):
 
 def test_taking_the_last_label_away_leaves_the_name():
     obj = {**LIVE, "metadata": {"name": "a", "labels": {"a": "x"}}}
-    made, managed = apply(KNOWN, None, {}, said=Said(author=author("m"), obj=obj), now="t")
+    made, managed = apply(KNOWN, None, {}, said=AppliedConfig(author=author("m"), obj=obj), now="t")
     made["metadata"]["uid"] = "u"
 
-    left, _ = apply(KNOWN, made, managed, said=Said(author=author("m"), obj=LIVE), now="t")
+    left, _ = apply(KNOWN, made, managed, said=AppliedConfig(author=author("m"), obj=LIVE), now="t")
 
     assert left == {**LIVE, "metadata": {"name": "a", "uid": "u"}}
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from paceline.apimachinery.fields import fieldset
 from paceline.apimachinery.fields.fieldset import covers, decode, encode, has, minus, minus_all, plus, read, spell
-from paceline.errors import Malformed
+from paceline.errors import BadRequest
 
 STEPS = (
     *("f:a", "f:b", "f:a.b/c"),
@@ -105,7 +105,7 @@ def test_what_others_wrote_is_brought_into_the_usual_form():
     "fields", ["x", {"x:a": {}}, {"f:a": "x"}, {"k:[1]": {}}, {"k:{": {}}, {"v:": {}}, {"i:x": {}}]
 )
 def test_what_is_no_set_is_refused(fields):
-    with pytest.raises(Malformed):
+    with pytest.raises(BadRequest):
         read(fields)
 
 

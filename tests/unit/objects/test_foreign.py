@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.apimachinery.timestamps import from_wire
-from paceline.errors import Malformed
+from paceline.errors import BadRequest
 from paceline.model.app_status import AppStatus, RecordStatus
 from paceline.model.interactive_status import ServiceStatus
 from paceline.model.job_status import JobStatus
@@ -28,7 +28,7 @@ JSON = st.recursive(
 @pytest.mark.parametrize("status", STATUSES)
 @given(wire=st.dictionaries(st.sampled_from(FIELDS), JSON, max_size=4))
 def test_a_status_is_read_or_said_to_be_unreadable(status, wire):
-    with contextlib.suppress(Malformed):
+    with contextlib.suppress(BadRequest):
         status.from_wire(wire).to_wire()
 
 

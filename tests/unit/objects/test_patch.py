@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from paceline.apimachinery.patch.json_patch import MAX_OPERATIONS, Unfit, apply_operations, merge
-from paceline.errors import Malformed
+from paceline.errors import BadRequest
 
 # The examples of RFC 7386, appendix A.
 MERGES = [
@@ -90,9 +90,9 @@ def test_an_operation_that_does_not_fit_is_refused_with_its_number(operation):
 
 
 def test_a_patch_is_a_list_of_bounded_length():
-    with pytest.raises(Malformed):
+    with pytest.raises(BadRequest):
         apply_operations({}, {})
-    with pytest.raises(Malformed):
+    with pytest.raises(BadRequest):
         apply_operations({}, [op("add", "/a", value=1)] * (MAX_OPERATIONS + 1))
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from paceline.apimachinery.selector import matches, parse_fields, parse_labels
-from paceline.errors import Malformed
+from paceline.errors import BadRequest
 
 WORKER = {"app": "demo", "role": "worker", "index": "3", "example.com/a": ""}
 
@@ -46,7 +46,7 @@ BROKEN += ["-a=b", "a=b/c", "a=" + "x" * 64, "a//b", "ü=1"]
 
 @pytest.mark.parametrize("text", BROKEN)
 def test_a_selector_that_cannot_be_read_is_refused(text):
-    with pytest.raises(Malformed):
+    with pytest.raises(BadRequest):
         parse_labels(text)
 
 
@@ -82,13 +82,13 @@ def test_a_comma_can_be_part_of_a_value():
 
 @pytest.mark.parametrize("text", ["x", "spec.secret=1", "metadata.labels.a=b", "=a", "status.phase"])
 def test_a_field_that_is_not_known_is_refused(text):
-    with pytest.raises(Malformed):
+    with pytest.raises(BadRequest):
         parse_fields(text, group="", kind="Pod")
 
 
 def test_other_kinds_are_selected_by_their_names_only():
     assert parse_fields("metadata.name=a", group="toys.test", kind="Widget")
-    with pytest.raises(Malformed, match=r"field label not supported: spec\.nodeName"):
+    with pytest.raises(BadRequest, match=r"field label not supported: spec\.nodeName"):
         parse_fields("spec.nodeName=a", group="toys.test", kind="Widget")
 
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from paceline.model.gang import Place
+from paceline.model.gang import ReplicaId
 from paceline.model.job_status import Condition, ConditionType, Failure, JobStatus, Phase
 
 NOW = datetime(2030, 1, 1, 12, 30, tzinfo=UTC)
@@ -44,7 +44,7 @@ FULL = JobStatus(
     tensorboard={"action": "NOP", "ready": True},
     source={"commit": "0" * 40},
     errands={"resolve": 1},
-    left=(Place("worker", 2),),
+    left=(ReplicaId("worker", 2),),
     ending=ENDING,
 )
 

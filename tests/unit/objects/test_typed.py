@@ -5,7 +5,7 @@ import pytest
 from paceline.apimachinery.builtin.go_json import complete, read_struct
 from paceline.apimachinery.builtin.go_types import fields_of, struct_of
 from paceline.apimachinery.quantity import canonical
-from paceline.errors import Malformed
+from paceline.errors import BadRequest
 
 POD = "core.v1.Pod"
 
@@ -125,7 +125,7 @@ WRONG = {
 
 @pytest.mark.parametrize(("said", "words"), WRONG.values(), ids=WRONG)
 def test_what_cannot_be_read_is_told_in_the_words_of_kubernetes(said, words):
-    with pytest.raises(Malformed) as caught:
+    with pytest.raises(BadRequest) as caught:
         read_struct(said, POD)
 
     assert str(caught.value) == words

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from paceline.model.gang import CleanUp, Keeping
+from paceline.model.gang import CleanUp, OutputUpload
 from paceline.model.job_status import JobStatus, Phase
 from paceline.plan.job.decide import decide
-from paceline.plan.job.plan import NewErrand
+from paceline.plan.job.plan import AuxiliaryPod
 from paceline.plan.job.pods.auxiliary_pods import template_of
 from paceline.plan.job.view import ContainerSeen, ErrandSeen, PodPhase
 from tests.unit.plan.worlds import NOW, SITE, TEMPLATE, after, gang, places, pod, seen
@@ -21,7 +21,7 @@ NEVER_BEGUN = (ContainerSeen(name=SIDECAR, state="Waiting"),)
 
 def keepers(workers=1, *, has_claim=True, **rules):
     """A gang whose members' output goes to a bucket."""
-    keeping = Keeping(container=SIDECAR, flush=TEMPLATE if has_claim else None)
+    keeping = OutputUpload(container=SIDECAR, flush=TEMPLATE if has_claim else None)
     made = gang(workers, **{"restart": "Never", "clean_up": CleanUp.UNFINISHED, **rules})
     return replace(made, members=tuple(replace(each, keeping=keeping) for each in made.members))
 
@@ -69,7 +69,7 @@ def test_a_copy_that_was_cut_short_holds_the_end_back_until_another_pod_made_it(
     assert not first.status.phase.is_final
     assert first.status.ending["phase"] == outcome
     assert first.errands == ()
-    assert second.errands == (NewErrand(name="flush-worker-0", attempt=0),)
+    assert second.errands == (AuxiliaryPod(name="flush-worker-0", attempt=0),)
 
     flushed = replace(cut, status=second.status, errands=(errand("Succeeded"),))
     last = decide(flushed, after(5))
@@ -104,7 +104,7 @@ def test_a_failed_copy_is_reported_and_tried_again_and_again():
     assert (early.wake_at, early.status.errands) == (after(1), {})
     assert late.status.errands == {"flush-worker-0": 1}
     again = decide(replace(shown, status=late.status), after(2))
-    assert again.errands == (NewErrand(name="flush-worker-0", attempt=1),)
+    assert again.errands == (AuxiliaryPod(name="flush-worker-0", attempt=1),)
 
 
 def test_a_failed_copy_without_a_time_is_tried_again_after_a_pause():
@@ -132,7 +132,7 @@ def test_peers_that_run_on_are_not_waited_for():
 def test_a_pod_that_went_without_a_word_is_copied_for():
     plan = decide(world(("Succeeded", KEPT), ("gone", ()), **ending()), NOW)
 
-    assert plan.errands == (NewErrand(name="flush-worker-1", attempt=0),)
+    assert plan.errands == (AuxiliaryPod(name="flush-worker-1", attempt=0),)
 
 
 def test_a_member_that_failed_before_its_command_left_nothing():
@@ -148,7 +148,7 @@ def test_a_member_that_was_never_made_left_nothing():
 def test_what_an_earlier_try_left_is_copied_though_the_last_never_began():
     plan = decide(world(("Failed", NEVER_BEGUN), attempt=2, **ending("Failed", "Failed")), NOW)
 
-    assert plan.errands == (NewErrand(name="flush-worker-0", attempt=0),)
+    assert plan.errands == (AuxiliaryPod(name="flush-worker-0", attempt=0),)
 
 
 def test_what_nothing_outlives_is_said_to_be_incomplete_and_holds_nobody_up():
@@ -187,7 +187,7 @@ def test_a_deadline_ends_pods_and_waits_for_their_copies():
 
 
 def test_what_an_author_should_know_is_said_at_the_end():
-    remarked = replace(gang(1), remark="nothing was kept")
+    remarked = replace(gang(1), success_note="nothing was kept")
 
     assert decide(seen("Succeeded", of=remarked), NOW).tell[-1].message.endswith("; nothing was kept")
 

@@ -2,15 +2,15 @@
 
 from dataclasses import replace
 
-from paceline.model.gang import CleanUp, Place
+from paceline.model.gang import CleanUp, ReplicaId
 from paceline.model.job_status import JobStatus, Phase
 from paceline.plan.job.decide import decide
-from paceline.plan.job.plan import LogWish
+from paceline.plan.job.plan import LogRef
 from tests.unit.plan.worlds import NOW, REPLICA, after, gang, places, seen, then
 
 NEVER = gang(2, restart="Never")
 POD = "demo-12345-worker-1"
-WISH = LogWish(pod=POD, container="main")
+WISH = LogRef(pod=POD, container="main")
 LINES = {POD: ("Traceback", "ValueError: boom")}
 
 
@@ -64,12 +64,12 @@ def test_lines_of_one_failure_are_not_taken_for_those_of_the_next():
     second = decide(again, after(5))
 
     assert second.status.failure.last_lines is None
-    assert second.read == LogWish(pod=f"{POD}-r1", container="main")
+    assert second.read == LogRef(pod=f"{POD}-r1", container="main")
 
 
 def test_lines_stay_when_the_same_pod_brings_the_job_down_later():
     """The rule needs both, and the first of them, whose lines are known, is to blame."""
-    both = gang(2, restart="Never", scope=REPLICA, failure=(tuple(places(2)),), success=((Place("worker", 7),),))
+    both = gang(2, restart="Never", scope=REPLICA, failure=(tuple(places(2)),), success=((ReplicaId("worker", 7),),))
     world = seen("Running", "Failed 137", of=both)
     named = decide(replace(world, last_lines=LINES), NOW)
     over = decide(then(world, named, "Failed 1", "Failed 137"), after(1))

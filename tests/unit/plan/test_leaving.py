@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from paceline.model.gang import Place
+from paceline.model.gang import ReplicaId
 from paceline.model.job_status import Phase
 from paceline.plan.job.decide import decide
 from paceline.plan.job.shutdown_order import PATIENCE
@@ -18,7 +18,7 @@ PAUSED = {"phase": Phase.PAUSED, "is_paused": True}
 def world(*words, server="Running", **status):
     """Two workers and a parameter server, which is written first."""
     crew = gang(2)
-    served = replace(crew, members=(replace(crew.members[0], place=Place("ps", 0)), *crew.members), servers=("ps",))
+    served = replace(crew, members=(replace(crew.members[0], place=ReplicaId("ps", 0)), *crew.members), servers=("ps",))
     return seen(server, *words, of=served, **status)
 
 
@@ -68,7 +68,7 @@ def test_without_servers_all_end_at_once():
 
 
 def test_a_server_that_waits_for_its_node_alone_is_ended_too():
-    alone = replace(world("Succeeded", "Succeeded", **PAUSED), pods=(pod(Place("ps", 0), "Pending"),))
+    alone = replace(world("Succeeded", "Succeeded", **PAUSED), pods=(pod(ReplicaId("ps", 0), "Pending"),))
 
     plan = decide(alone, NOW)
 

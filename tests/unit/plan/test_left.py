@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from paceline.model.gang import Place
+from paceline.model.gang import ReplicaId
 from paceline.model.job_status import JobStatus, Phase
 from paceline.plan.job.decide import decide
-from paceline.plan.job.plan import NewErrand
+from paceline.plan.job.plan import AuxiliaryPod
 from tests.unit.plan.test_keeping import COPYING, CUT, KEPT, errand, keepers
 from tests.unit.plan.worlds import GANG, NOW, REPLICA, SITE, after, obeyed, places, pod, seen
 
 A, B = places(2)
-FLUSH = NewErrand(name="flush-worker-1", attempt=0)
+FLUSH = AuxiliaryPod(name="flush-worker-1", attempt=0)
 
 
 def crew(size, *, left=(), scope=REPLICA, has_claim=True):
@@ -125,4 +125,4 @@ def test_jobs_whose_output_nobody_copies_write_nothing_down():
 
 
 def test_a_place_is_found_by_its_name():
-    assert Place.named("parameter-server-12") == Place("parameter-server", 12)
+    assert ReplicaId.named("parameter-server-12") == ReplicaId("parameter-server", 12)

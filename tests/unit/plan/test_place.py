@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from paceline.apimachinery.quantity import parse
 from paceline.plan.scheduling.gang import place
-from paceline.plan.scheduling.node_affinity import Wishes
-from paceline.plan.scheduling.resources import Ask, GangAsk, Room
+from paceline.plan.scheduling.node_affinity import NodeRequirements
+from paceline.plan.scheduling.resources import NodeResources, PodGroup, PodRequest
 
 
 def amounts(**words):
@@ -19,14 +19,14 @@ def amounts(**words):
 
 def ask(name, *pods, selector=None, **more):
     asks = tuple(
-        Ask(key=("default", f"{name}-{index}"), requests=pod, wishes=Wishes(selector=selector or {}))
+        PodRequest(key=("default", f"{name}-{index}"), requests=pod, wishes=NodeRequirements(selector=selector or {}))
         for index, pod in enumerate(pods)
     )
-    return GangAsk(name=name, asks=asks, **{"size": len(pods), "present": len(pods), "since": "2030", **more})
+    return PodGroup(name=name, asks=asks, **{"size": len(pods), "present": len(pods), "since": "2030", **more})
 
 
 def node(name="one", labels=None, used=None, **capacity):
-    return Room(node=name, capacity=amounts(**capacity), used=used or {}, labels=labels or {})
+    return NodeResources(node=name, capacity=amounts(**capacity), used=used or {}, labels=labels or {})
 
 
 LAPTOP = node(cpu=2, memory="8Gi", gpu=2)

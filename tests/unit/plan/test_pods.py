@@ -3,7 +3,7 @@
 from base64 import b64decode
 from dataclasses import replace
 
-from paceline.model.gang import Gang, Launch, Member
+from paceline.model.gang import Gang, Member, RemoteLaunch
 from paceline.plan.job.plan import NewPod
 from paceline.plan.job.pods.manifests import group_manifest, launch_manifest, pod_manifest, service_manifest
 from tests.unit.plan.worlds import SITE, places
@@ -99,7 +99,7 @@ def test_the_service_gives_every_member_a_name_before_it_is_ready():
 
 def test_what_members_need_to_start_processes_in_each_other_is_a_secret_of_the_job():
     """Its name is what templates mount, and the job's own files win over the program's."""
-    launch = Launch(files={"hostfile": "demo slots=1\n", "ssh": "mine"})
+    launch = RemoteLaunch(files={"hostfile": "demo slots=1\n", "ssh": "mine"})
     secret = launch_manifest(SITE, launch, {"key": "s3cret", "ssh": "theirs"}, owner=OWNER)
 
     assert (secret["kind"], secret["metadata"]["name"]) == ("Secret", "demo-12345-launch")

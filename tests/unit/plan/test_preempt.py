@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.plan.scheduling.gang import place
-from paceline.plan.scheduling.preemption import Holder, holders_of
+from paceline.plan.scheduling.preemption import VictimCandidate, holders_of
 from paceline.plan.scheduling.resources import QUEUE_STEPS
 from tests.unit.plan.test_place import GPU, amounts, ask, bound, node, waits
 from tests.unit.plan.test_room import pod
@@ -18,7 +18,9 @@ def gang(name, *pods, rank=10, **more):
 def holder(name, *, pods=1, leaving=False, rank=0, **more):
     keys = tuple(("default", f"{name}-{index}") for index in range(pods))
     since = more.pop("since", "2029")
-    return Holder(family=name, pods=keys, holds={"one": amounts(**more)}, rank=rank, since=since, is_leaving=leaving)
+    return VictimCandidate(
+        family=name, pods=keys, holds={"one": amounts(**more)}, rank=rank, since=since, is_leaving=leaving
+    )
 
 
 def full(*holders, **capacity):

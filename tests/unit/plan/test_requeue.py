@@ -9,7 +9,7 @@ from paceline.controllers.job.snapshot import pod_seen
 from paceline.model.gang import CleanUp
 from paceline.model.job_status import JobStatus, Phase
 from paceline.plan.job.decide import decide
-from paceline.plan.scheduling.disruption_target import MESSAGE, is_to_end, new_mark, rest_of
+from paceline.plan.scheduling.disruption_target import MESSAGE, needs_delete, new_mark, rest_of
 from tests.unit.plan.test_room import pod as a_pod
 from tests.unit.plan.worlds import NOW, REPLICA, after, gang, obeyed, seen
 
@@ -169,5 +169,5 @@ def test_x14_the_scheduler_ends(pod, now, is_ended):
     rest = rest_of((pod,), now)
 
     assert bool(rest.end) is is_ended
-    assert is_to_end(pod) is ("deletionTimestamp" not in pod["metadata"])
+    assert needs_delete(pod) is ("deletionTimestamp" not in pod["metadata"])
     assert rest.wake_at is None or rest.wake_at <= now + timedelta(seconds=30)

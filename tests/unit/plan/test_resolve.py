@@ -6,7 +6,7 @@ import pytest
 
 from paceline.model.job_status import JobStatus, Phase
 from paceline.plan.job.decide import decide
-from paceline.plan.job.plan import NewErrand
+from paceline.plan.job.plan import AuxiliaryPod
 from paceline.plan.job.pods.manifests import errand_manifest
 from paceline.plan.job.view import ErrandSeen, PodPhase
 from tests.unit.plan.worlds import NOW, SITE, TEMPLATE, after, gang, seen
@@ -35,7 +35,7 @@ def world(*errands, **status):
 def test_nothing_is_made_before_the_commit_is_known_but_the_pod_that_finds_it():
     plan = decide(world(), NOW)
 
-    assert (plan.create, plan.errands) == ((), (NewErrand(name="resolve", attempt=0),))
+    assert (plan.create, plan.errands) == ((), (AuxiliaryPod(name="resolve", attempt=0),))
     assert "being looked up" in plan.status.waiting
 
 
@@ -79,7 +79,7 @@ def test_a_failure_is_tried_again_after_a_pause():
     assert (early.wake_at, "could not connect" in early.status.waiting) == (after(1), True)
     assert late.status.errands == {"resolve": 1}
     again = decide(replace(shown, status=late.status), after(1))
-    assert again.errands == (NewErrand(name="resolve", attempt=1),)
+    assert again.errands == (AuxiliaryPod(name="resolve", attempt=1),)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_job_that_is_paused_or_suspended_looks_nothing_up():
 
 
 def test_an_errand_is_a_pod_of_the_job_and_no_member():
-    made = errand_manifest(SITE, LOOKING, NewErrand(name="resolve", attempt=1), owner=OWNER)
+    made = errand_manifest(SITE, LOOKING, AuxiliaryPod(name="resolve", attempt=1), owner=OWNER)
 
     assert made["metadata"]["name"] == "demo-12345-resolve-r1"
     assert "replica-type" not in made["metadata"]["labels"]

@@ -5,11 +5,11 @@ from datetime import timedelta
 
 import pytest
 
-from paceline.model.gang import Member, Place, RestartPolicy
+from paceline.model.gang import Member, ReplicaId, RestartPolicy
 from paceline.model.job_status import JobStatus, Phase
 from paceline.plan.job.attempts import attempt_of, tries_of
 from paceline.plan.job.decide import decide
-from paceline.plan.job.restart_policy import judge, pause_after
+from paceline.plan.job.restart_policy import evaluate, pause_after
 from paceline.plan.job.view import ContainerSeen
 from tests.unit.plan.worlds import NOW, REPLICA, TEMPLATE, after, gang, places, pod, seen, then
 
@@ -56,7 +56,7 @@ def test_two_replicas_that_fail_by_turns_share_the_limit():
 
 def test_two_failures_in_one_pass_take_two_restarts():
     world = seen("Failed", "Failed", of=gang(2, scope=REPLICA, backoff_limit=1))
-    verdict = judge(world, tries_of(world))
+    verdict = evaluate(world, tries_of(world))
 
     assert [each.place for each in verdict.again] == [A]
     assert verdict.lost == {B}
@@ -68,11 +68,11 @@ def test_a_gang_takes_one_restart_for_all_its_failures():
 
 def test_a_role_has_a_limit_of_its_own():
     """GenericJob: the limit is for all replicas of one type together."""
-    worker, ps = Place("worker", 0), Place("ps", 0)
+    worker, ps = ReplicaId("worker", 0), ReplicaId("ps", 0)
     crew = tuple(Member(place=place, template=TEMPLATE, restart=RestartPolicy.ON_FAILURE) for place in (worker, ps))
     limited = replace(gang(1, scope=REPLICA, backoff_limit=None), members=crew, role_limits={"worker": 0, "ps": 2})
     world = seen("Failed", "Failed", of=limited)
-    verdict = judge(world, tries_of(world))
+    verdict = evaluate(world, tries_of(world))
 
     assert [each.place for each in verdict.again] == [ps]
     assert verdict.lost == {worker}

@@ -7,11 +7,11 @@ from datetime import timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paceline.model.gang import CleanUp, Place
+from paceline.model.gang import CleanUp, ReplicaId
 from paceline.model.job_status import JobStatus
 from paceline.plan.job.decide import decide
-from paceline.plan.job.plan import LogWish
-from paceline.plan.job.view import ContainerSeen, Heard, PodPhase, PodSeen, Seen
+from paceline.plan.job.plan import LogRef
+from paceline.plan.job.view import ContainerSeen, JobView, LogActivity, PodPhase, PodSeen
 from tests.unit.plan.worlds import GANG, NOW, REPLICA, SITE, gang, pod, seen
 
 # What a pod may do next. A deleting pod may end any way it likes, or just go.
@@ -29,7 +29,7 @@ CODES = (1, 137, 143)
 class World:
     """A cluster that obeys slowly and wrongly, and a controller that may stop after any step."""
 
-    seen: Seen
+    seen: JobView
     now: object = NOW
     starts: Counter = field(default_factory=Counter)
     uids: int = 0
@@ -80,8 +80,8 @@ class World:
 
     def hear(self):
         """Let every container have been silent for long, as far as anybody can say, and what failed have said why."""
-        wishes = [LogWish(pod=each.name, container="main") for each in self.seen.pods]
-        silent = Heard(asked_at=self.now, since=self.now - timedelta(minutes=1))
+        wishes = [LogRef(pod=each.name, container="main") for each in self.seen.pods]
+        silent = LogActivity(asked_at=self.now, since=self.now - timedelta(minutes=1))
         failure = self.seen.status.failure
         last_lines = {failure.pod: ("boom",)} if failure else {}
         self.seen = replace(self.seen, heard=dict.fromkeys(wishes, silent), last_lines=last_lines)
@@ -103,7 +103,7 @@ def at(moved: PodSeen, phase: PodPhase, code: int) -> PodSeen:
     return moved if moved.phase.is_final else replace(moved, phase=phase, containers=(container,))
 
 
-def check_plan(before: Seen, plan) -> None:
+def check_plan(before: JobView, plan) -> None:
     there = {each.name: each for each in before.pods}
     for name in plan.delete:
         assert name in there, "no pod is deleted that was not seen"
@@ -123,7 +123,7 @@ def check_plan(before: Seen, plan) -> None:
         assert not plan.create
 
 
-def check_world(before: Seen, now: Seen) -> None:
+def check_world(before: JobView, now: JobView) -> None:
     live = [each for each in now.pods if not each.phase.is_final]
     assert len({each.place for each in live}) == len(live), "a place has one live pod at most"
     if now.gang.scope is GANG:
@@ -153,8 +153,8 @@ def watched(crew, is_watched):
     """Give some gangs a member that only watches the others."""
     if crew.is_elastic or not is_watched:
         return crew
-    evaluator = replace(crew.members[0], place=Place("evaluator", 0))
-    return replace(crew, members=(*crew.members, evaluator), watchers=("evaluator",))
+    evaluator = replace(crew.members[0], place=ReplicaId("evaluator", 0))
+    return replace(crew, members=(*crew.members, evaluator), observer_roles=("evaluator",))
 
 
 CREWS = st.builds(

@@ -5,13 +5,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from paceline.model.interactive import Window
+from paceline.model.interactive import InteractiveWorkload
 from paceline.model.interactive_status import ServiceStatus, Trait
 from paceline.plan.interactive.decide import ServicePod, ServiceSeen, Use, decide
 from paceline.plan.job.view import PodPhase
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
-BOARD = Window(
+BOARD = InteractiveWorkload(
     plural="tensorboards",
     name="curves",
     namespace="default",

@@ -7,19 +7,21 @@ import pytest
 from paceline.model.gang import CleanUp
 from paceline.model.job_status import ConditionType, Phase
 from paceline.plan.job.decide import decide
-from paceline.plan.job.plan import LogWish
-from paceline.plan.job.view import ContainerSeen, Heard
+from paceline.plan.job.plan import LogRef
+from paceline.plan.job.view import ContainerSeen, LogActivity
 from tests.unit.plan.worlds import GANG, REPLICA, after, gang, places, pod, seen, then
 
 A, B = places(2)
 CREW = gang(2, stall_seconds=100)
-MAIN = {place: LogWish(pod=f"demo-12345-{place}", container="main") for place in (A, B)}
+MAIN = {place: LogRef(pod=f"demo-12345-{place}", container="main") for place in (A, B)}
 
 
 def heard(asked, *, last=None, since=None, is_known=True):
     """What a container's log said, in seconds after its start."""
     moment = None if last is None else after(last)
-    return Heard(asked_at=after(asked), since=after(asked if since is None else since), last=moment, is_known=is_known)
+    return LogActivity(
+        asked_at=after(asked), since=after(asked if since is None else since), last=moment, is_known=is_known
+    )
 
 
 def asked(of_a, of_b):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from paceline.model.gang import CleanUp, Place
+from paceline.model.gang import CleanUp, ReplicaId
 from paceline.model.job_status import Phase
 from paceline.plan.job.completion_rules import holding, is_hopeless, say
 from paceline.plan.job.decide import decide
@@ -39,7 +39,7 @@ def test_a_job_is_hopeless(rules, is_so):
 
 
 def test_a_rule_is_said_as_its_author_wrote_it():
-    assert say((Place("worker", 0), Place("ps", 1), Place("worker", 2))) == "{worker: [0, 2], ps: [1]}"
+    assert say((ReplicaId("worker", 0), ReplicaId("ps", 1), ReplicaId("worker", 2))) == "{worker: [0, 2], ps: [1]}"
 
 
 # successRules [{worker: [0]}], failureRules [{worker: [0]}, {worker: [1]}].

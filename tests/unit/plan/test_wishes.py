@@ -2,7 +2,7 @@
 
 import pytest
 
-from paceline.plan.scheduling.node_affinity import Taint, objection, taints_of, wishes_of
+from paceline.plan.scheduling.node_affinity import Taint, taints_of, why_not_schedulable, wishes_of
 
 LABELS = {"disk": "ssd", "gen": "7"}
 GPU = Taint(key="nvidia.com/gpu", value="present")
@@ -22,7 +22,7 @@ def wants(key, operator, *values):
 
 
 def said(spec, taints=()):
-    return objection(wishes_of(spec), node="one", labels=LABELS, taints=taints)
+    return why_not_schedulable(wishes_of(spec), node="one", labels=LABELS, taints=taints)
 
 
 FITS = {

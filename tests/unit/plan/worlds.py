@@ -7,14 +7,14 @@ A member is written as the phase of its pod: `Running`, `Failed 137`, `Pending U
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from paceline.model.gang import Gang, Member, Place, RestartPolicy, RestartScope, Site
+from paceline.model.gang import Gang, JobNaming, Member, ReplicaId, RestartPolicy, RestartScope
 from paceline.model.job_status import JobStatus, ReplicaPhase
 from paceline.plan.job.attempts import Try, attempt_of
 from paceline.plan.job.report.replica_statuses import with_tasks
-from paceline.plan.job.view import ContainerSeen, PodPhase, PodSeen, Seen
+from paceline.plan.job.view import ContainerSeen, JobView, PodPhase, PodSeen
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
-SITE = Site(job="demo", namespace="default", stem="demo-12345", ports={})
+SITE = JobNaming(job="demo", namespace="default", stem="demo-12345", ports={})
 GANG, REPLICA = RestartScope.GANG, RestartScope.REPLICA
 TEMPLATE = {"spec": {"containers": [{"name": "main", "image": "python"}]}}
 
@@ -24,7 +24,7 @@ def after(seconds):
 
 
 def places(*counts, roles=("worker", "ps")):
-    return [Place(role, i) for role, count in zip(roles, counts, strict=False) for i in range(count)]
+    return [ReplicaId(role, i) for role, count in zip(roles, counts, strict=False) for i in range(count)]
 
 
 def gang(workers=2, *, restart="OnFailure", scope=GANG, **rules):
@@ -71,7 +71,7 @@ def seen(*members, of=None, older=(), **status):
     ]
     rows = tuple(_row(member.place, word, last) for member, word in zip(made.members, words, strict=True))
     last = last if last.tasks else with_tasks(last, rows)
-    return Seen(site=SITE, gang=made, pods=(*older, *pods), status=last, generation=1, **aside)
+    return JobView(site=SITE, gang=made, pods=(*older, *pods), status=last, generation=1, **aside)
 
 
 def _row(place, word, last):

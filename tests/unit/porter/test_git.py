@@ -11,7 +11,7 @@ import pytest
 
 from paceline.podtools.cache_volume import MOST_PACKS
 from paceline.podtools.git import Repository, clone, resolve
-from paceline.podtools.reporting import Stopped
+from paceline.podtools.reporting import StepFailed
 from paceline.testing.git_server import git_server
 
 
@@ -56,7 +56,7 @@ def test_a_branch_a_tag_and_the_default_branch_have_a_commit(server, commits, re
 )
 @pytest.mark.usefixtures("commits")
 def test_what_is_not_there_is_said_in_the_words_of_git(server, name, revision, said):
-    with pytest.raises(Stopped, match=said):
+    with pytest.raises(StepFailed, match=said):
         resolve(Repository(url=server.url(name), revision=revision))
 
 
@@ -102,7 +102,7 @@ def test_a_submodule_that_is_not_to_be_had_is_said_at_every_try(server, tmp_path
     commit = with_submodule(server, f"{server.address}/nowhere.git")
 
     for _ in range(2):
-        with pytest.raises(Stopped, match="nowhere"):
+        with pytest.raises(StepFailed, match="nowhere"):
             clone(Repository(url=server.url("app")), commit, tmp_path)
 
 
@@ -120,7 +120,7 @@ def test_a_submodule_runs_nothing_and_reads_nothing_of_the_machine(server, tmp_p
     into.mkdir()
     commit = with_submodule(server, url.format(canary=canary, root=server.root, address=server.address))
 
-    with pytest.raises(Stopped):
+    with pytest.raises(StepFailed):
         clone(Repository(url=server.url("app")), commit, into)
 
     assert not canary.exists()
@@ -131,7 +131,7 @@ def test_a_submodule_runs_nothing_and_reads_nothing_of_the_machine(server, tmp_p
 def test_a_server_that_sends_on_is_not_followed_and_it_is_said(server):
     """Where it sends may be an address that only the pod can reach."""
     before = len(server.asked)
-    with sending_on_to(server.address) as address, pytest.raises(Stopped, match="write that one"):
+    with sending_on_to(server.address) as address, pytest.raises(StepFailed, match="write that one"):
         resolve(Repository(url=f"{address}/open.git"))
 
     assert len(server.asked) == before
@@ -175,7 +175,7 @@ def test_a_private_repository_opens_to_its_password_which_is_in_no_file(server, 
 def test_a_wrong_password_is_said_and_not_shown(server, secret):
     (secret / "password").write_text("wrong-guess")
 
-    with pytest.raises(Stopped) as caught:
+    with pytest.raises(StepFailed) as caught:
         resolve(Repository(url=server.url("private/closed"), secret=secret))
 
     assert "Authentication failed" in str(caught.value)

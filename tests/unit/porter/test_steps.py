@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from paceline.errors import Unavailable
+from paceline.errors import HostError
 from paceline.podtools.__main__ import main
 from paceline.podtools.object_store import IDENTITY, Where, open_bucket
-from paceline.podtools.reporting import Stopped, Voice, hidden, read_secret
+from paceline.podtools.reporting import Reporter, StepFailed, hidden, read_secret
 from paceline.podtools.steps.sync import pause_for
 from paceline.podtools.unpack import unpack
 from paceline.testing.embedded import wait_until
@@ -32,7 +32,7 @@ def server():
         with s3_server() as running:
             running.make_bucket("results")
             yield running
-    except Unavailable as error:
+    except HostError as error:
         pytest.skip(str(error))
 
 
@@ -167,7 +167,7 @@ def test_half_a_key_is_no_key(server, secret, tmp_path, capsys):
 
 
 def test_an_oss_bucket_needs_to_be_told_where_it_is():
-    with pytest.raises(Stopped, match="needs an endpoint"):
+    with pytest.raises(StepFailed, match="needs an endpoint"):
         open_bucket(Where(url="oss://abc", secret={}))
     assert open_bucket(Where(url="oss://abc/x", endpoint="https://oss.example.org", secret=KEYS)).name == "oss://abc/x"
 
@@ -190,7 +190,7 @@ def test_what_a_secret_says_of_a_bucket_need_not_be_said_again(server):
 
 
 def test_secrets_are_taken_out_of_what_is_said(tmp_path):
-    voice = Voice(secrets=("hunter22", "x"), message_file=tmp_path / "said")
+    voice = Reporter(secrets=("hunter22", "x"), message_file=tmp_path / "said")
     voice.conclude("fatal: hunter22 is wrong, x too")
 
     assert (tmp_path / "said").read_text() == "fatal: … is wrong, x too"
@@ -203,13 +203,13 @@ def test_what_a_secret_says_of_a_bucket_is_no_secret_and_its_keys_are():
 
 
 def test_keys_in_the_address_of_a_bucket_are_refused_and_not_shown():
-    with pytest.raises(Stopped, match="keys go into the secret") as caught:
+    with pytest.raises(StepFailed, match="keys go into the secret") as caught:
         open_bucket(Where(secret={"url": "s3://AKIA:very-secret@team/data"}))
     assert "very-secret" not in str(caught.value)
 
 
 def test_a_message_keeps_its_end_and_fits(tmp_path):
-    Voice(message_file=tmp_path / "said").conclude("ü" * 5000 + "end")
+    Reporter(message_file=tmp_path / "said").conclude("ü" * 5000 + "end")
 
     assert (tmp_path / "said").read_text().endswith("end")
     assert (tmp_path / "said").stat().st_size <= 4096
@@ -217,7 +217,7 @@ def test_a_message_keeps_its_end_and_fits(tmp_path):
 
 def test_a_secret_that_is_not_there_is_said(tmp_path):
     assert read_secret(None) == {}
-    with pytest.raises(Stopped, match="cannot be read"):
+    with pytest.raises(StepFailed, match="cannot be read"):
         read_secret(tmp_path / "nowhere")
 
 
@@ -239,14 +239,14 @@ def test_an_archive_is_laid_out_if_it_is_the_one_that_was_meant(tmp_path):
 
     assert unpack(file, digest, into) == 2
     assert (into / "b" / "c").read_text() == "2"
-    with pytest.raises(Stopped, match="another one than the job was made with"):
+    with pytest.raises(StepFailed, match="another one than the job was made with"):
         unpack(file, f"sha256:{'0' * 64}", into)
 
 
 def test_an_archive_that_leads_out_is_refused(tmp_path):
     file, digest = packed(tmp_path, up__evil="1")
 
-    with pytest.raises(Stopped, match="cannot be unpacked"):
+    with pytest.raises(StepFailed, match="cannot be unpacked"):
         unpack(file, digest, tmp_path / "into")
     assert not (tmp_path / "evil").exists()
 
@@ -273,7 +273,7 @@ def test_a_member_of_an_archive_that_is_no_code_is_refused_by_name(member, said,
         archive.addfile(member)
     digest = f"sha256:{sha256((tmp_path / 'x').read_bytes()).hexdigest()}"
 
-    with pytest.raises(Stopped, match=said):
+    with pytest.raises(StepFailed, match=said):
         unpack(tmp_path / "x", digest, tmp_path / "into")
     assert not os.path.lexists(tmp_path / "into" / "a")
 
@@ -297,7 +297,7 @@ def test_an_archive_that_is_missing_or_broken_is_said(tmp_path):
     (tmp_path / "x").write_bytes(b"not packed")
     digest = f"sha256:{sha256(b'not packed').hexdigest()}"
 
-    with pytest.raises(Stopped, match="is missing"):
+    with pytest.raises(StepFailed, match="is missing"):
         unpack(tmp_path / "nowhere", digest, tmp_path / "into")
-    with pytest.raises(Stopped, match="cannot be unpacked"):
+    with pytest.raises(StepFailed, match="cannot be unpacked"):
         unpack(tmp_path / "x", digest, tmp_path / "into")

@@ -14,7 +14,7 @@ from obstore.store import MemoryStore
 
 from paceline.podtools.object_store import Bucket, NotReached, Where, open_bucket
 from paceline.podtools.output_tree import PART, look_at
-from paceline.podtools.reporting import Stopped
+from paceline.podtools.reporting import StepFailed
 from paceline.podtools.uploader import MANIFEST, Sync, bring, restore
 
 
@@ -354,5 +354,5 @@ def test_another_job_of_the_same_name_begins_with_nothing(root, bucket, tmp_path
 
 @pytest.mark.parametrize("name", ["../x", "a/../../x", "/x", "a//b", "."])
 def test_a_name_that_leads_out_is_refused_on_the_way_in(root, bucket, name):
-    with pytest.raises(Stopped, match="leads out"):
+    with pytest.raises(StepFailed, match="leads out"):
         bring(root, bucket, name)

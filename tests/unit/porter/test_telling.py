@@ -5,9 +5,9 @@ import os
 import pytest
 
 from paceline.podtools.output_tree import Stamp
-from paceline.podtools.reporting import Voice
+from paceline.podtools.reporting import Reporter
 from paceline.podtools.steps import flush
-from paceline.podtools.upload_log import Teller, kept_line
+from paceline.podtools.upload_log import UploadReporter, kept_line
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def kept(capsys):
 def test_a_flush_tells_every_file_with_size_and_time_and_where_they_are(asked, capsys, tmp_path):
     write(asked, "a.bin", "1234", 1_900_000_000)
 
-    concluded = flush.run(asked, {}, Voice())
+    concluded = flush.run(asked, {}, Reporter())
 
     place = f"file:///{tmp_path}/bucket/j/worker-0".replace("////", "///")
     assert said(capsys) == [f"results go to {place}", "kept 4 2030-03-17T17:46:40Z a.bin"]
@@ -49,7 +49,7 @@ def test_a_flush_tells_every_file_with_size_and_time_and_where_they_are(asked, c
 
 
 def test_a_running_copy_tells_a_file_once_it_is_kept_and_again_when_it_has_changed(asked, capsys):
-    sync = flush.begin(asked, {}, Teller(Voice()))
+    sync = flush.begin(asked, {}, UploadReporter(Reporter()))
     write(asked, "a", "1")
     sync.step()
     assert kept(capsys) == []
@@ -64,7 +64,7 @@ def test_a_running_copy_tells_a_file_once_it_is_kept_and_again_when_it_has_chang
 
 
 def test_what_a_run_has_told_its_last_copy_does_not_repeat_and_the_rest_it_tells(asked, capsys):
-    teller = Teller(Voice())
+    teller = UploadReporter(Reporter())
     sync = flush.begin(asked, {}, teller)
     write(asked, "early", "1")
     sync.step()
@@ -83,17 +83,17 @@ def stamp_of(asked, name):
 
 def test_what_another_run_kept_is_told_too(asked, capsys):
     write(asked, "a", "1")
-    flush.run(asked, {}, Voice())
+    flush.run(asked, {}, Reporter())
     (asked.folder / "a").unlink()
     assert len(kept(capsys)) == 1
 
-    flush.begin(asked, {}, Teller(Voice()))
+    flush.begin(asked, {}, UploadReporter(Reporter()))
 
     assert kept(capsys) == ["kept 1 1970-01-01T00:00:00Z a"]
 
 
 def test_trouble_that_is_over_is_not_the_last_word(capsys):
-    teller = Teller(Voice())
+    teller = UploadReporter(Reporter())
     teller.reach("there")
     teller.stumble(OSError("no way"))
     teller.stumble(OSError("no way"))
@@ -104,13 +104,13 @@ def test_trouble_that_is_over_is_not_the_last_word(capsys):
 
 
 def test_no_secret_is_told_in_the_name_of_a_file_however_it_is_written(capsys):
-    Teller(Voice(secrets=('pass"word',))).tell([(' of pass"word', stamp()), ('pass"word', stamp())])
+    UploadReporter(Reporter(secrets=('pass"word',))).tell([(' of pass"word', stamp()), ('pass"word', stamp())])
 
     assert kept(capsys) == ['kept 1 1970-01-01T00:00:00Z " of \\u2026"', "kept 1 1970-01-01T00:00:00Z …"]
 
 
 def test_all_is_told_again_before_a_node_may_have_dropped_the_first_lines(capsys):
-    teller = Teller(Voice(), again_bytes=1000)
+    teller = UploadReporter(Reporter(), again_bytes=1000)
     teller.reach("there")
     teller.tell([("first", stamp())])
     for second in range(40):
@@ -125,7 +125,7 @@ def test_all_is_told_again_before_a_node_may_have_dropped_the_first_lines(capsys
 
 
 def test_a_long_list_is_not_told_over_and_over(capsys):
-    teller = Teller(Voice(), again_bytes=1000)
+    teller = UploadReporter(Reporter(), again_bytes=1000)
     files = [(f"file-{number}", stamp()) for number in range(1000)]
     for _ in range(3):
         teller.tell(files)

@@ -3,15 +3,15 @@
 import pytest
 from tests.unit.sdk.conftest import CONFIG_MAPS
 
-from paceline.errors import Exists, Invalid, Missing
-from paceline.sdk.resources.code_repositories import Code, Codes
+from paceline.errors import AlreadyExists, Invalid, NotFound
+from paceline.sdk.resources.code_repositories import Code, CodeRepositories
 
 URL = "https://example.org/team/mnist.git"
 
 
 @pytest.fixture
 def codes(session):
-    return Codes(cluster=session.cluster, namespace="default")
+    return CodeRepositories(cluster=session.cluster, namespace="default")
 
 
 def test_code_is_found_by_its_name_with_all_that_was_saved(codes):
@@ -33,13 +33,13 @@ def test_code_is_a_config_map_with_its_name_as_label(stage, codes):
 
 
 def test_an_unknown_name_is_said_with_the_one_that_was_probably_meant(codes):
-    with pytest.raises(Missing, match="no code named 'mnist' in namespace 'default'; there are: none"):
+    with pytest.raises(NotFound, match="no code named 'mnist' in namespace 'default'; there are: none"):
         codes.named("mnist")
     codes.create(Code(name="mnist", url=URL))
 
-    with pytest.raises(Missing, match='did you mean "mnist"'):
+    with pytest.raises(NotFound, match='did you mean "mnist"'):
         codes.named("mnits")
-    with pytest.raises(Missing, match="there are: mnist"):
+    with pytest.raises(NotFound, match="there are: mnist"):
         codes.named("speech")
 
 
@@ -70,9 +70,9 @@ def test_a_name_that_is_taken_stays_as_it_is(stage, codes):
     codes.create(Code(name="mnist", url=URL))
     stage.put(CONFIG_MAPS, {"metadata": {"name": "settings", "labels": {"paceline.dev/code": "other"}}})
 
-    with pytest.raises(Exists, match="`paceline code list` shows it"):
+    with pytest.raises(AlreadyExists, match="`paceline code list` shows it"):
         codes.create(Code(name="mnist", url="https://example.org/other.git"))
-    with pytest.raises(Exists, match="code settings, or another config map of that name"):
+    with pytest.raises(AlreadyExists, match="code settings, or another config map of that name"):
         codes.create(Code(name="settings", url=URL))
     assert codes.named("mnist").url == URL
 

@@ -3,7 +3,7 @@
 import pytest
 from tests.unit.sdk.conftest import ANSWERS
 
-from paceline.errors import Invalid, Missing
+from paceline.errors import Invalid, NotFound
 from paceline.kinds.kind_types import GROUP
 from paceline.sdk.discovery import JOB_GROUP, Kinds
 
@@ -18,7 +18,7 @@ def kinds(asked):
     def ask(path):
         asked.append(path)
         if path not in ANSWERS:
-            raise Missing(path)
+            raise NotFound(path)
         return ANSWERS[path]
 
     return Kinds(ask)
@@ -82,6 +82,6 @@ def test_a_group_nobody_has_says_where_jobs_are(kinds):
 
 def test_without_paceline_there_are_no_job_kinds():
     def nothing(path):
-        raise Missing(path)
+        raise NotFound(path)
 
     assert Kinds(nothing).jobs() == ()

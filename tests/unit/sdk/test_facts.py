@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from paceline.model.gang import Place
+from paceline.model.gang import ReplicaId
 from paceline.model.job_status import JobStatus, Phase
 from paceline.sdk.apps.app import status_of as app_status_of
 from paceline.sdk.job_summary import duration_of, is_running, phase_of, reason_of, replicas_of, status_of
@@ -143,9 +143,9 @@ def test_duration(status, lasted):
 
 def test_the_first_pod_that_waits_says_why():
     pods = (
-        MemberPod(name="a", place=Place("worker", 0), attempt=0, phase="Running", reason="Odd"),
+        MemberPod(name="a", place=ReplicaId("worker", 0), attempt=0, phase="Running", reason="Odd"),
         MemberPod(
-            name="b", place=Place("worker", 1), attempt=0, phase="Pending", reason="ImageUnknown", message="map it"
+            name="b", place=ReplicaId("worker", 1), attempt=0, phase="Pending", reason="ImageUnknown", message="map it"
         ),
     )
 

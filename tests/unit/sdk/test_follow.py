@@ -5,12 +5,12 @@ import threading
 import pytest
 from tests.unit.sdk.conftest import JOBS, PODS
 
-from paceline.errors import Missing
+from paceline.errors import NotFound
 from paceline.model.job_status import Phase
 from paceline.sdk import follow
-from paceline.sdk.follow import Choice, Ended, JobChanged, Logged, Tick, Wish
+from paceline.sdk.follow import Ended, FollowOptions, JobChanged, Logged, ReplicaSelector, Tick
 from paceline.sdk.logs.pod import pod_log
-from paceline.sdk.logs.sources import LogAsk, Lost
+from paceline.sdk.logs.sources import LogOptions, Lost
 
 NAME = "digits-1a2b3-worker-0"
 
@@ -115,7 +115,7 @@ def test_a_restarted_member_is_heard_try_by_try(stage, session, job_object, pod_
     stage.logs[NAME].append([stamped(1, b"first try")])
     stage.logs[f"{NAME}-r1"].append([stamped(2, b"second try"), end])
 
-    seen = list(session.job("digits").follow(Wish(has_earlier_tries=True)))
+    seen = list(session.job("digits").follow(FollowOptions(has_earlier_tries=True)))
 
     assert texts(seen) == [b"first try\n", b"second try\n"]
 
@@ -137,7 +137,7 @@ def test_the_next_try_is_not_heard_before_the_one_before_has_ended(stage, sessio
     stage.logs[NAME].append([stamped(1, b"first"), restart, stamped(2, b"last of first")])
     stage.logs[f"{NAME}-r1"].append([is_asked.set, stamped(3, b"second"), end])
 
-    seen = list(session.job("digits").follow(Wish(has_earlier_tries=True)))
+    seen = list(session.job("digits").follow(FollowOptions(has_earlier_tries=True)))
 
     assert texts(seen) == [b"first\n", b"last of first\n", b"second\n"]
     assert early == [False]
@@ -182,7 +182,7 @@ def test_all_members_are_heard_when_all_are_wanted(stage, session, job_object, p
         stage.put(PODS, pod_object(index, phase="Succeeded"))
         stage.logs[f"digits-1a2b3-worker-{index}"].append([stamped(1, b"from %d" % index)])
 
-    seen = list(session.job("digits").follow(Wish(choice=Choice(is_all=True))))
+    seen = list(session.job("digits").follow(FollowOptions(choice=ReplicaSelector(is_all=True))))
 
     assert sorted(texts(seen)) == [b"from 0\n", b"from 1\n"]
     assert {str(event.place) for event in seen if isinstance(event, Logged)} == {"worker-0", "worker-1"}
@@ -202,7 +202,7 @@ def test_a_deleted_job_ends_without_a_job(stage, session, job_object):
 def test_a_watch_that_is_cut_is_taken_up_again(stage, session, job_object):
     stage.put(JOBS, job_object(phase="Running"))
     seen = []
-    for event in session.job("digits").follow(Wish(log=None)):
+    for event in session.job("digits").follow(FollowOptions(log=None)):
         if not seen:
             stage.hang_up(JOBS)
             stage.put(JOBS, job_object(phase="Failed"))
@@ -213,7 +213,7 @@ def test_a_watch_that_is_cut_is_taken_up_again(stage, session, job_object):
 
 def test_nothing_new_is_a_tick(stage, session, job_object):
     stage.put(JOBS, job_object(phase="Running"))
-    events = session.job("digits").follow(Wish(tick=0.01))
+    events = session.job("digits").follow(FollowOptions(tick=0.01))
 
     assert any(isinstance(event, Tick) for event, _ in zip(events, range(50), strict=False))
     events.close()
@@ -222,7 +222,7 @@ def test_nothing_new_is_a_tick(stage, session, job_object):
 def test_a_server_that_is_gone_is_said_once_and_waited_for(stage, session, job_object):
     stage.put(JOBS, job_object(phase="Running"))
     seen = []
-    for event in session.job("digits").follow(Wish(log=None)):
+    for event in session.job("digits").follow(FollowOptions(log=None)):
         if not seen:
             stage.stop()
         if isinstance(event, Lost) and not any(isinstance(each, Lost) for each in seen):
@@ -253,7 +253,7 @@ def test_wait_for_a_deleted_job_says_that_it_is_gone(stage, session, job_object)
     job = session.job("digits")
     stage.drop(JOBS, "digits")
 
-    with pytest.raises(Missing):
+    with pytest.raises(NotFound):
         job.wait()
 
 
@@ -270,7 +270,7 @@ def test_no_log_yet_says_what_the_member_waits_for(stage, session, job_object, p
     stage.put(JOBS, job_object())
     stage.put(PODS, pod_object(phase="Pending"))
 
-    with pytest.raises(Missing, match="worker-0 of pytorchtrainingjob/digits has not started yet"):
+    with pytest.raises(NotFound, match="worker-0 of pytorchtrainingjob/digits has not started yet"):
         list(session.job("digits").logs())
 
 
@@ -278,7 +278,7 @@ def test_a_followed_pod_ends_with_its_process(stage, session, pod_object):
     stage.put(PODS, pod_object(phase="Succeeded"))
     stage.logs[NAME].append([stamped(1, b"one")])
 
-    assert b"".join(pod_log(session, NAME, LogAsk())) == b"one\n"
+    assert b"".join(pod_log(session, NAME, LogOptions())) == b"one\n"
 
 
 def test_who_stops_listening_leaves_no_thread_behind(stage, session, job_object, pod_object):

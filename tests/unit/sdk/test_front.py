@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from paceline.client.requests import Response
-from paceline.sdk.local_proxy import Front, Site
+from paceline.sdk.local_proxy import LocalProxy, Site
 
 PAGE = "/t9k/tensorboards/projects/default/name/demo/"
 PROXY = "/api/v1/namespaces/default/services/tb-demo:http/proxy"
@@ -58,7 +58,7 @@ def desk(line):
 
 @contextlib.contextmanager
 def opened(line, site):
-    opened = Front(lambda: line, site, 0)
+    opened = LocalProxy(lambda: line, site, 0)
     thread = threading.Thread(target=opened.serve, daemon=True)
     thread.start()
     yield opened

@@ -4,7 +4,7 @@ import pytest
 from tests.unit.sdk.conftest import JOBS, NODES
 
 from paceline.cli.commands.jobs.logs import Wanted, chunks
-from paceline.errors import Missing
+from paceline.errors import NotFound
 from paceline.sdk.results.files import results_of
 
 ASKED = {
@@ -18,5 +18,5 @@ def test_a_job_that_is_not_there_is_said_not_to_be_there(ask, stage, session, jo
     stage.put(JOBS, job_object("digits"))
     stage.forbidden.add(NODES)
 
-    with pytest.raises(Missing, match=r"no job named 'digist' .*did you mean digits"):
+    with pytest.raises(NotFound, match=r"no job named 'digist' .*did you mean digits"):
         ask(session)

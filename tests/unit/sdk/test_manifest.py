@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.errors import Malformed, TooLarge
+from paceline.errors import BadRequest, TooLarge
 from paceline.sdk.submission.manifest import MAX_BYTES, read_file, read_text
 from paceline.sdk.submission.manifest_document import with_namespace
 
@@ -95,7 +95,7 @@ REFUSED = {
 
 @pytest.mark.parametrize(("text", "said"), REFUSED.values(), ids=REFUSED)
 def test_what_cannot_be_meant_is_refused_with_its_place(text, said):
-    with pytest.raises(Malformed) as refusal:
+    with pytest.raises(BadRequest) as refusal:
         read(text)
 
     assert said in str(refusal.value)
@@ -103,7 +103,7 @@ def test_what_cannot_be_meant_is_refused_with_its_place(text, said):
 
 
 def test_everything_that_is_missing_is_named_at_once():
-    with pytest.raises(Malformed) as refusal:
+    with pytest.raises(BadRequest) as refusal:
         read("spec: {}\n")
 
     assert len(str(refusal.value).splitlines()) == 3
@@ -181,7 +181,7 @@ def test_a_list_gives_its_items():
 
 
 def test_a_file_that_is_not_utf8_names_the_line_and_the_byte():
-    with pytest.raises(Malformed, match=r"job.yaml:2: byte 0xff is not UTF-8"):
+    with pytest.raises(BadRequest, match=r"job.yaml:2: byte 0xff is not UTF-8"):
         read_text(b"a: 1\nb: \xff\n", "job.yaml")
 
 
@@ -194,7 +194,7 @@ def test_json_is_yaml():
 
 
 def test_numbers_are_always_finite():
-    with pytest.raises(Malformed, match="too large"):
+    with pytest.raises(BadRequest, match="too large"):
         value("1e999")
     assert math.isfinite(value("1e308"))
 
@@ -202,12 +202,12 @@ def test_numbers_are_always_finite():
 def test_a_missing_file_suggests_its_neighbour(tmp_path):
     (tmp_path / "digits.yaml").write_text(HEAD)
 
-    with pytest.raises(Malformed, match=r"no such file; did you mean .*digits\.yaml\?"):
+    with pytest.raises(BadRequest, match=r"no such file; did you mean .*digits\.yaml\?"):
         read_file(str(tmp_path / "digit.yaml"))
 
 
 def test_a_folder_is_not_a_file(tmp_path):
-    with pytest.raises(Malformed, match="is a folder"):
+    with pytest.raises(BadRequest, match="is a folder"):
         read_file(str(tmp_path))
 
 
@@ -215,7 +215,7 @@ def test_a_file_that_may_not_be_read_says_so(tmp_path):
     missing = Path(tmp_path / "loop")
     missing.symlink_to(missing)
 
-    with pytest.raises(Malformed, match="cannot be read"):
+    with pytest.raises(BadRequest, match="cannot be read"):
         read_file(str(missing))
 
 
@@ -223,5 +223,5 @@ def test_a_chosen_namespace_must_not_contradict_the_file():
     document = read_text(b"apiVersion: v1\nkind: A\nmetadata: {name: a, namespace: one}\n", "job.yaml")[0]
 
     assert with_namespace(document, "two", is_chosen=False).object["metadata"]["namespace"] == "one"
-    with pytest.raises(Malformed, match="is 'one', but -n says 'two'"):
+    with pytest.raises(BadRequest, match="is 'one', but -n says 'two'"):
         with_namespace(document, "two", is_chosen=True)

@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from paceline.model.gang import Place
+from paceline.model.gang import ReplicaId
 from paceline.sdk.exit_codes import exit_words
-from paceline.sdk.follow import Choice
+from paceline.sdk.follow import ReplicaSelector
 from paceline.sdk.replica_pods import (
     MemberPod,
     first_failed,
@@ -26,7 +26,7 @@ NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 def pod(role, index, attempt=0, *, phase="Running", ended=None, **more):
     return MemberPod(
         name=f"digits-1a2b3-{role}-{index}" + (f"-r{attempt}" if attempt else ""),
-        place=Place(role, index),
+        place=ReplicaId(role, index),
         attempt=attempt,
         phase=phase,
         has_started=more.pop("has_started", phase != "Pending"),
@@ -125,8 +125,8 @@ def test_pods_are_ordered_by_place_then_try():
 
 
 def test_the_marked_member_leads_and_else_the_first():
-    assert leader_place([pod("worker", 0), pod("chief", 0)]) == Place("chief", 0)
-    assert leader_place([pod("chief", 0), pod("worker", 0, is_leader=True)]) == Place("worker", 0)
+    assert leader_place([pod("worker", 0), pod("chief", 0)]) == ReplicaId("chief", 0)
+    assert leader_place([pod("chief", 0), pod("worker", 0, is_leader=True)]) == ReplicaId("worker", 0)
     assert leader_place([]) is None
 
 
@@ -160,12 +160,12 @@ def test_the_pod_that_failed_first_is_the_root_cause():
 
 
 CHOICES = {
-    "nothing said means the leader": (Choice(), ["chief-0"]),
-    "all means all": (Choice(is_all=True), ["chief-0", "worker-0", "worker-1"]),
-    "a role means all of it": (Choice(role="worker"), ["worker-0", "worker-1"]),
-    "a role and a number mean one": (Choice(role="worker", index=1), ["worker-1"]),
-    "a number alone means the leader's role": (Choice(index=0), ["chief-0"]),
-    "who is not there is not chosen": (Choice(role="ps"), []),
+    "nothing said means the leader": (ReplicaSelector(), ["chief-0"]),
+    "all means all": (ReplicaSelector(is_all=True), ["chief-0", "worker-0", "worker-1"]),
+    "a role means all of it": (ReplicaSelector(role="worker"), ["worker-0", "worker-1"]),
+    "a role and a number mean one": (ReplicaSelector(role="worker", index=1), ["worker-1"]),
+    "a number alone means the leader's role": (ReplicaSelector(index=0), ["chief-0"]),
+    "who is not there is not chosen": (ReplicaSelector(role="ps"), []),
 }
 
 
@@ -177,7 +177,7 @@ def test_whose_log_is_meant(choice, places):
 
 
 def test_no_pods_means_no_choice():
-    assert Choice(role="worker").places([], None) == frozenset()
+    assert ReplicaSelector(role="worker").places([], None) == frozenset()
 
 
 EXITS = {

@@ -2,12 +2,12 @@
 
 from datetime import UTC, datetime
 
-from paceline.model.gang import Place
+from paceline.model.gang import ReplicaId
 from paceline.sdk.follow import Logged
 from paceline.sdk.logs.merge import in_time_order, within
-from paceline.sdk.logs.sources import LogAsk
+from paceline.sdk.logs.sources import LogOptions
 
-FIRST, SECOND = Place("worker", 0), Place("ps", 0)
+FIRST, SECOND = ReplicaId("worker", 0), ReplicaId("ps", 0)
 
 
 def log(place, *chunks):
@@ -52,7 +52,7 @@ LINES = b"2030-01-01T00:00:01Z a\n2030-01-01T00:00:02Z b\n2030-01-01T00:00:02.5Z
 
 
 def ask(second, **more):
-    return LogAsk(is_followed=False, until=datetime(2030, 1, 1, 0, 0, second, tzinfo=UTC), **more)
+    return LogOptions(is_followed=False, until=datetime(2030, 1, 1, 0, 0, second, tzinfo=UTC), **more)
 
 
 def test_s43_nothing_is_shown_that_is_newer_than_until():
@@ -68,7 +68,7 @@ def test_a_progress_bar_and_a_piece_of_a_line_have_the_time_of_their_beginning()
 
 
 def test_a_time_that_was_copied_from_a_line_means_that_line_too():
-    asked = LogAsk(is_followed=False, until=datetime(2030, 1, 1, 0, 0, 1, 43570, tzinfo=UTC))
+    asked = LogOptions(is_followed=False, until=datetime(2030, 1, 1, 0, 0, 1, 43570, tzinfo=UTC))
 
     assert b"".join(within([b"2030-01-01T00:00:01.043570003Z a\n"], asked)) == b"a\n"
 
@@ -78,4 +78,4 @@ def test_s44_the_last_lines_are_counted_within_the_times():
 
     assert "tailLines" not in wanted.query()
     assert b"".join(within([LINES], wanted)) == b"b\n"
-    assert LogAsk(is_followed=False, tail=1).query() == {"tailLines": "1"}
+    assert LogOptions(is_followed=False, tail=1).query() == {"tailLines": "1"}

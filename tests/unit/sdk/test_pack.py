@@ -6,7 +6,7 @@ import tarfile
 
 import pytest
 
-from paceline.errors import Malformed, TooLarge
+from paceline.errors import BadRequest, TooLarge
 from paceline.sdk.submission.source_archive import MAX_BYTES, MAX_PLAIN_BYTES, pack
 
 
@@ -48,9 +48,9 @@ def test_what_is_too_much_or_not_there_is_refused(folder, tmp_path):
 
     with pytest.raises(TooLarge, match="--git"):
         pack(str(folder))
-    with pytest.raises(Malformed, match="nothing in it"):
+    with pytest.raises(BadRequest, match="nothing in it"):
         pack(str(tmp_path / "empty"))
-    with pytest.raises(Malformed, match="no such file"):
+    with pytest.raises(BadRequest, match="no such file"):
         pack(str(tmp_path / "nosuch.py"))
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from paceline.errors import Exists, Malformed
+from paceline.errors import AlreadyExists, BadRequest
 from paceline.kinds.apps.templates.registry import find
-from paceline.sdk.apps.values import Given, changed_values, read_values_file, refuse_unchanged, render
+from paceline.sdk.apps.values import ValueOverrides, changed_values, read_values_file, refuse_unchanged, render
 
 
 def file(tmp_path, text, name="values.yaml"):
@@ -26,7 +26,7 @@ BROKEN = {
 def test_a_broken_file_is_refused_with_its_line(text, said, tmp_path):
     path = file(tmp_path, text)
 
-    with pytest.raises(Malformed, match=r"values\.yaml") as refused:
+    with pytest.raises(BadRequest, match=r"values\.yaml") as refused:
         read_values_file(path)
     assert said in str(refused.value)
 
@@ -34,7 +34,7 @@ def test_a_broken_file_is_refused_with_its_line(text, said, tmp_path):
 def test_lost_indentation_is_told_in_full(tmp_path):
     path = file(tmp_path, "worker:\nnumber: 2\nps:\nnumber: 2\n")
 
-    with pytest.raises(Malformed) as refused:
+    with pytest.raises(BadRequest) as refused:
         read_values_file(path)
     assert str(refused.value).splitlines() == [
         f'{path}:4: duplicate key "number"; keep one of them',
@@ -45,13 +45,13 @@ def test_lost_indentation_is_told_in_full(tmp_path):
 
 def test_later_files_and_settings_go_over_earlier_ones(tmp_path):
     first, second = file(tmp_path, "a: {b: 1, c: 1}", "one.yaml"), file(tmp_path, "a: {b: 2}", "two.yaml")
-    given = Given(files=(first, second), settings=("a.d=3",), texts=("a.e=3",))
+    given = ValueOverrides(files=(first, second), settings=("a.d=3",), texts=("a.e=3",))
 
     assert given.over({"a": {"z": 0}}) == {"a": {"z": 0, "b": 2, "c": 1, "d": 3, "e": "3"}}
 
 
 def test_an_empty_file_changes_nothing(tmp_path):
-    assert Given(files=(file(tmp_path, ""),)).over({"a": 1}) == {"a": 1}
+    assert ValueOverrides(files=(file(tmp_path, ""),)).over({"a": 1}) == {"a": 1}
 
 
 def test_what_differs_is_named_by_its_path_and_numbers_are_numbers():
@@ -68,5 +68,5 @@ def test_a_change_that_changes_nothing_is_refused():
     other = render("mnist", template, {**template.defaults(), "mountPath": "/x"})
 
     refuse_unchanged(before, other, 1)
-    with pytest.raises(Exists, match="paceline rerun mnist"):
+    with pytest.raises(AlreadyExists, match="paceline rerun mnist"):
         refuse_unchanged(before, same, 1)

@@ -7,17 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.sdk.conftest import JOBS, PODS
 
-from paceline.errors import Malformed, Missing, NotOffered
-from paceline.model.gang import Place
+from paceline.errors import BadRequest, MethodNotAllowed, NotFound
+from paceline.model.gang import ReplicaId
 from paceline.podtools.output_tree import Stamp
 from paceline.podtools.upload_log import GOES_TO as PORTER_GOES_TO
 from paceline.podtools.upload_log import kept_line
 from paceline.podtools.uploader import Kept, Manifest
-from paceline.sdk.results.files import Keeper, hear, results_of
+from paceline.sdk.results.files import Uploader, hear, results_of
 from paceline.sdk.results.mounted import files_below
-from paceline.sdk.results.upload_log import COUNT, GOES_TO, ResultFile, Told, read_log
+from paceline.sdk.results.upload_log import COUNT, GOES_TO, ResultFile, UploadLog, read_log
 
-WORKER = Place("worker", 0)
+WORKER = ReplicaId("worker", 0)
 NOON = "2030-01-31T12:00:00Z"
 NAMES = st.text(st.characters(codec="utf-8"), min_size=1)
 
@@ -36,7 +36,7 @@ def keeper(log, attempt=0, *, is_errand=False, place=WORKER):
             raise log
         return [log]
 
-    return Keeper(place=place, turn=(is_errand, attempt), read=read)
+    return Uploader(place=place, turn=(is_errand, attempt), read=read)
 
 
 def told(*keepers):
@@ -90,7 +90,7 @@ def test_the_latest_run_tells_all_and_none_before_it_is_read():
 
 
 def test_a_run_that_has_told_nothing_yet_does_not_hide_the_one_before_it():
-    silent, first = keeper(Malformed("is waiting to start"), 2), keeper(b"results go to there\n" + line("a", 1), 0)
+    silent, first = keeper(BadRequest("is waiting to start"), 2), keeper(b"results go to there\n" + line("a", 1), 0)
 
     found = told(first, silent, keeper(line("b") + line("a", 2) + b"no way; it is tried again\n", 1))
 
@@ -110,7 +110,7 @@ def test_the_errand_that_copied_the_rest_has_the_last_word():
 
 
 def test_a_list_that_lacks_files_says_so():
-    found = Told(member="worker-0")
+    found = UploadLog(member="worker-0")
     found.hear(line("a") + b"3 files, 9 bytes, are in there\n")
 
     assert "only 1 of them are listed" in found.sentence()
@@ -178,7 +178,7 @@ def test_a_list_that_was_removed_with_its_log_is_said_to_be_and_where_another_on
     )
 
     with pytest.raises(
-        Missing, match=r"was removed \(yesterday\).*; which files were kept is in .paceline/manifest.json"
+        NotFound, match=r"was removed \(yesterday\).*; which files were kept is in .paceline/manifest.json"
     ):
         results_of(session, "digits")
 
@@ -199,12 +199,14 @@ def test_of_members_whose_list_was_removed_it_is_said_beside_the_lists_of_others
 def test_a_job_without_output_is_told_what_to_do(session, job):
     job(None)
 
-    with pytest.raises(NotOffered, match=r"pytorchtrainingjob/digits keeps no results.*no spec.output; name a bucket"):
+    with pytest.raises(
+        MethodNotAllowed, match=r"pytorchtrainingjob/digits keeps no results.*no spec.output; name a bucket"
+    ):
         results_of(session, "digits")
 
 
 def test_a_job_that_never_was_is_missing(session):
-    with pytest.raises(Missing, match="there is no job named 'nobody'"):
+    with pytest.raises(NotFound, match="there is no job named 'nobody'"):
         results_of(session, "nobody")
 
 

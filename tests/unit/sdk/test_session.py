@@ -6,7 +6,7 @@ import pytest
 from tests.unit.sdk.conftest import CLAIMS, EVENTS, JOBS, PODS
 
 from paceline.cli.commands.cluster.down import stop_all
-from paceline.errors import Exists, Invalid, Malformed, Missing, NotOffered, Unavailable
+from paceline.errors import AlreadyExists, BadRequest, HostError, Invalid, MethodNotAllowed, NotFound
 from paceline.sdk.job import JobRef
 from paceline.sdk.submission.manifest import read_text
 from paceline.sdk.submission.manifest_document import Document
@@ -45,7 +45,7 @@ def test_a_claim_that_exists_is_used(stage, session):
 def test_a_job_that_exists_is_not_touched_and_nothing_else_stays(stage, session, job_object):
     stage.put(JOBS, job_object())
 
-    with pytest.raises(Exists, match=r"job.yaml:2: pytorchtrainingjob/digits exists already"):
+    with pytest.raises(AlreadyExists, match=r"job.yaml:2: pytorchtrainingjob/digits exists already"):
         session.create(documents())
     assert set(stage.objects) == {(JOBS, "digits")}
 
@@ -91,9 +91,9 @@ def test_submit_takes_a_file_or_a_dict(session, tmp_path):
 
 
 def test_submit_is_about_one_job(session):
-    with pytest.raises(Malformed, match="0 jobs were created"):
+    with pytest.raises(BadRequest, match="0 jobs were created"):
         session.submit(CLAIM)
-    with pytest.raises(Malformed, match="kind is missing"):
+    with pytest.raises(BadRequest, match="kind is missing"):
         session.submit({"apiVersion": "v1"})
 
 
@@ -106,13 +106,13 @@ def test_a_job_is_found_by_name_or_kind_and_name(stage, session, job_object):
 def test_a_wrong_name_suggests_a_close_one(stage, session, job_object):
     stage.put(JOBS, job_object())
 
-    with pytest.raises(Missing, match=r"did you mean digits\?"):
+    with pytest.raises(NotFound, match=r"did you mean digits\?"):
         session.job("digitz")
-    with pytest.raises(Missing, match=r"did you mean pytorchtrainingjob/digits\?"):
+    with pytest.raises(NotFound, match=r"did you mean pytorchtrainingjob/digits\?"):
         session.job("pj/digitz")
-    with pytest.raises(Missing, match=r"did you mean digits\?"):
+    with pytest.raises(NotFound, match=r"did you mean digits\?"):
         session.job("DIGITS")
-    with pytest.raises(Missing, match="lists them"):
+    with pytest.raises(NotFound, match="lists them"):
         session.job("other")
 
 
@@ -126,7 +126,7 @@ def test_a_handle_knows_when_another_job_took_the_name(stage, session, job_objec
     ref = session.job("digits")
     stage.put(JOBS, job_object(uid="uid-2"))
 
-    with pytest.raises(Missing, match="another job has its name"):
+    with pytest.raises(NotFound, match="another job has its name"):
         ref.status()
 
 
@@ -150,7 +150,7 @@ def test_pause_and_resume_change_one_field(stage, session, job_object):
 def test_what_has_ended_cannot_be_paused(stage, session, job_object):
     stage.put(JOBS, job_object(phase="Failed"))
 
-    with pytest.raises(NotOffered, match="has ended"):
+    with pytest.raises(MethodNotAllowed, match="has ended"):
         session.job("digits").pause()
     assert stage.patched == []
 
@@ -161,9 +161,9 @@ def test_a_job_is_quiet_when_paused_and_its_pods_have_ended(stage, session, job_
     ref = session.job("digits")
 
     with pytest.raises(TimeoutError):
-        ref.wait_quiet(timeout=0.1)
+        ref.wait_idle(timeout=0.1)
     stage.drop(PODS, "digits-1a2b3-worker-0")
-    ref.wait_quiet(timeout=10)
+    ref.wait_idle(timeout=10)
 
 
 def test_a_job_that_is_refused_is_quiet_since_nothing_runs(stage, session, job_object):
@@ -203,7 +203,7 @@ def test_a_job_that_does_not_stop(stage, session, job_object, pod_object, case):
     for event in events:
         stage.put(EVENTS, event)
 
-    with pytest.raises(Unavailable) as said:
+    with pytest.raises(HostError) as said:
         session.job("digits").wait_stopped(margin=0.1)
     assert why in str(said.value)
     assert str(said.value).startswith("pytorchtrainingjob/digits does not stop")
@@ -222,7 +222,7 @@ def test_a_job_whose_results_are_being_copied_is_waited_for(stage, session, job_
 
 def test_a_job_that_ends_at_the_last_moment_has_stopped(stage, session, job_object, pod_object, monkeypatch):
     running(stage, job_object(phase="Running"), pod_object(phase="Running"))
-    wait_quiet = JobRef.wait_quiet
+    wait_quiet = JobRef.wait_idle
 
     def too_short(_job, _timeout):
         stage.put(JOBS, job_object(phase="Succeeded"))
@@ -240,7 +240,7 @@ def test_all_that_does_not_stop_is_named_at_once_and_the_cluster_is_not_stopped(
     running(stage, job_object(phase="Running"), pod_object(phase="Running"))
     stage.put(JOBS, job_object(name="other", uid="uid-2"))
 
-    with pytest.raises(Unavailable) as said:
+    with pytest.raises(HostError) as said:
         stop_all(session, [session.job("digits"), session.job("other")], margin=0.1)
     lines = str(said.value).splitlines()
     assert [line.partition(" ")[0] for line in lines] == [

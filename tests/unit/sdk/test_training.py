@@ -3,7 +3,7 @@
 import pytest
 from tests.unit.sdk.conftest import CONFIG_MAPS, SECRETS
 
-from paceline.errors import Exists, Invalid, PacelineError
+from paceline.errors import AlreadyExists, Invalid, PacelineError
 from paceline.model.well_known_labels import APP
 from paceline.sdk.submission.train import Plan, give_source, submit
 
@@ -40,7 +40,7 @@ def there(stage, **labels):
 def test_a_secret_of_somebody_else_is_left_alone(stage, session):
     there(stage)
 
-    with pytest.raises(Exists, match="secret mnist-git is there and belongs to somebody else"):
+    with pytest.raises(AlreadyExists, match="secret mnist-git is there and belongs to somebody else"):
         give_source(session, plan())
     assert (stage.patched, stage.deleted) == ([], [])
 
@@ -71,5 +71,5 @@ def test_code_is_not_taken_from_a_config_map_of_somebody_else(stage, session, tm
     name = give_source(session, code).values["archive"]["configMap"]
     stage.put(CONFIG_MAPS, {"metadata": {"name": name, "namespace": "default"}})
 
-    with pytest.raises(Exists, match="belongs to somebody else"):
+    with pytest.raises(AlreadyExists, match="belongs to somebody else"):
         give_source(session, code)

@@ -9,7 +9,7 @@ from contextlib import closing
 
 import pytest
 
-from paceline.errors import Busy
+from paceline.errors import ServiceUnavailable
 from paceline.host.effects import OneThread
 from paceline.store.sqlite import SqliteLog
 from paceline.testing.contract.store import running
@@ -90,7 +90,7 @@ async def write_until_refused(store):
     for number in range(1000):
         try:
             await store.create(f"a/{number}", lambda _: bytes(3500))
-        except Busy as refused:
+        except ServiceUnavailable as refused:
             return number, str(refused)
     raise AssertionError("the disk never became full")
 
@@ -106,7 +106,7 @@ async def test_a_full_disk_refuses_writes_and_recovers(disk):
                 assert "the disk is full" in said or "the disk refuses writes" in said
                 assert store.revision == acknowledged + 1
                 assert len(store.list("a/")) == acknowledged
-                with pytest.raises(Busy):
+                with pytest.raises(ServiceUnavailable):
                     await store.create("still-full", lambda _: bytes(3500))
                 disk.free()
                 made = await store.create("after", lambda _: bytes(3500))
@@ -136,7 +136,7 @@ async def test_a_full_disk_still_takes_deletes_and_then_takes_its_reserve_back(s
                 # A delete in two steps, as of a pod that is given time to end.
                 marked = await store.replace(found.key, lambda _: b"ending", expected=found.revision, urgent=True)
                 await store.delete(found.key, lambda _: b"gone", expected=marked.revision)
-                with pytest.raises(Busy, match="the disk is full; deletes still work"):
+                with pytest.raises(ServiceUnavailable, match="the disk is full; deletes still work"):
                     await store.create("refused", lambda _: bytes(3500))
             assert store.list("b/") == ()
             assert not reserve.exists()
@@ -156,6 +156,6 @@ async def test_writes_that_were_refused_together_with_a_delete_do_not_hold_it_ba
             small.fill()
             large = store.create("large", lambda _: bytes(3 * MIB))
             outcomes = await asyncio.gather(large, store.delete("b", bytes, expected=None), return_exceptions=True)
-            assert isinstance(outcomes[0], Busy)
+            assert isinstance(outcomes[0], ServiceUnavailable)
             assert outcomes[1].key == "b"
             assert store.get("large") is None

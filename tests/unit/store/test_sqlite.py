@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.errors import Busy, Unavailable
+from paceline.errors import HostError, ServiceUnavailable
 from paceline.store import sqlite_schema as file
 from paceline.store.sqlite import SqliteLog
 from paceline.testing.contract.store import record
@@ -54,14 +54,14 @@ def test_every_commit_is_synced(log):
 
 @pytest.mark.usefixtures("log")
 def test_a_second_owner_is_told_who_the_first_is(path):
-    with pytest.raises(Unavailable, match=f"objects.db is in use by process {os.getpid()}; stop that process first"):
+    with pytest.raises(HostError, match=f"objects.db is in use by process {os.getpid()}; stop that process first"):
         SqliteLog(path).open()
 
 
 def test_a_holder_that_left_no_name_is_unknown(path):
     with path.with_name("objects.db.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(Unavailable, match="in use by process unknown"):
+        with pytest.raises(HostError, match="in use by process unknown"):
             SqliteLog(path).open()
 
 
@@ -79,7 +79,7 @@ def test_a_dead_owner_is_no_owner(path):
 def test_a_file_of_a_newer_version_is_refused_and_left_alone(path):
     filled(path)
     change(path, "PRAGMA user_version = 3")
-    with pytest.raises(Unavailable, match=r"written by a newer Paceline \(its schema is 3, this one reads up to 2\)"):
+    with pytest.raises(HostError, match=r"written by a newer Paceline \(its schema is 3, this one reads up to 2\)"):
         SqliteLog(path).open()
     change(path, "PRAGMA user_version = 2")
     with closing(SqliteLog(path)) as log:
@@ -88,18 +88,18 @@ def test_a_file_of_a_newer_version_is_refused_and_left_alone(path):
 
 def test_a_file_that_is_not_a_database_is_refused(path):
     path.write_bytes(b"apiVersion: v1\n" * 1000)
-    with pytest.raises(Unavailable, match="the file is not a database"):
+    with pytest.raises(HostError, match="the file is not a database"):
         SqliteLog(path).open()
 
 
 def test_a_missing_folder_is_named(tmp_path):
-    with pytest.raises(Unavailable, match=r"nowhere/objects.db: No such file or directory"):
+    with pytest.raises(HostError, match=r"nowhere/objects.db: No such file or directory"):
         SqliteLog(tmp_path / "nowhere" / "objects.db").open()
 
 
 def test_a_folder_in_place_of_the_file_is_named(path):
     path.mkdir()
-    with pytest.raises(Unavailable, match="Is a directory"):
+    with pytest.raises(HostError, match="Is a directory"):
         SqliteLog(path).open()
 
 
@@ -119,7 +119,7 @@ def test_a_damaged_row_is_named_and_not_served(path, table, damage):
     change(path, f"UPDATE {table} SET {damage} WHERE key = 'key-7'")
     with closing(SqliteLog(path)) as log:
         log.open()
-        with pytest.raises(Unavailable, match="key-7 at revision 7 is damaged; restore a backup"):
+        with pytest.raises(HostError, match="key-7 at revision 7 is damaged; restore a backup"):
             tuple(log.current() if table == "current" else log.since(0))
 
 
@@ -128,7 +128,7 @@ def test_a_damaged_key_is_named_as_far_as_it_can_be(path):
     change(path, "UPDATE current SET key = CAST(x'6b65792dff' AS TEXT) WHERE key = 'key-7'")
     with closing(SqliteLog(path)) as log:
         log.open()
-        with pytest.raises(Unavailable, match="key-\ufffd at revision 7 is damaged"):
+        with pytest.raises(HostError, match="key-\ufffd at revision 7 is damaged"):
             log.current()
 
 
@@ -137,7 +137,7 @@ def test_a_damaged_page_is_reported(path):
     with path.open("r+b") as file:
         file.seek(4096)
         file.write(b"\xff" * 4096 * 12)
-    with pytest.raises(Unavailable, match=r"objects.db: the file is damaged; restore a backup"):
+    with pytest.raises(HostError, match=r"objects.db: the file is damaged; restore a backup"):
         SqliteLog(path).open()
 
 
@@ -146,7 +146,7 @@ def test_a_program_that_holds_the_file_delays_writes_only(path, monkeypatch):
     with closing(SqliteLog(path)) as log, closing(sqlite3.connect(path, isolation_level=None)) as other:
         log.open()
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(Busy, match="another program has locked the file"):
+        with pytest.raises(ServiceUnavailable, match="another program has locked the file"):
             log.append((record(1, "a"),))
         assert log.current() == ()
         other.execute("ROLLBACK")
@@ -158,13 +158,13 @@ def test_a_file_that_cannot_be_locked_at_the_start_is_reported(path, monkeypatch
     monkeypatch.setattr(file, "PATIENCE_SECONDS", 0.05)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(Unavailable, match="another program has locked the file"):
+        with pytest.raises(HostError, match="another program has locked the file"):
             SqliteLog(path).open()
 
 
 def test_a_read_only_file_refuses_writes_until_it_is_not(log):
     log._db.execute("PRAGMA query_only = 1")
-    with pytest.raises(Busy, match="the file is read-only; writes succeed again when it is writable"):
+    with pytest.raises(ServiceUnavailable, match="the file is read-only; writes succeed again when it is writable"):
         log.append((record(1, "a"),))
     log._db.execute("PRAGMA query_only = 0")
     log.append((record(1, "a"),))
@@ -173,7 +173,7 @@ def test_a_read_only_file_refuses_writes_until_it_is_not(log):
 
 def test_a_batch_that_fails_half_way_leaves_nothing(log):
     log.append((record(1, "a"),))
-    with pytest.raises(Unavailable, match=r"SQLite failed: UNIQUE constraint failed: log.revision"):
+    with pytest.raises(HostError, match=r"SQLite failed: UNIQUE constraint failed: log.revision"):
         log.append((*(record(number, f"b-{number}") for number in range(2, 60)), record(1, "c")))
     assert [found.key for found in log.since(0)] == ["a"]
     assert [found.key for found in log.current()] == ["a"]
@@ -184,17 +184,17 @@ def test_a_batch_that_fails_half_way_leaves_nothing(log):
 @pytest.mark.parametrize(
     ("name", "kind", "said"),
     [
-        ("SQLITE_FULL", Busy, "the disk is full"),
-        ("SQLITE_IOERR_WRITE", Busy, "the disk refuses writes"),
-        ("SQLITE_IOERR_SHMSIZE", Busy, "the disk refuses writes"),
-        ("SQLITE_IOERR_FSYNC", Unavailable, "did not confirm a write; check the disk, then start again"),
-        ("SQLITE_IOERR_DIR_FSYNC", Unavailable, "did not confirm a write"),
-        ("SQLITE_IOERR_READ", Unavailable, "the disk cannot be read"),
-        ("SQLITE_READONLY_DBMOVED", Busy, "the file is read-only"),
-        ("SQLITE_CANTOPEN_ISDIR", Unavailable, "the file cannot be opened"),
-        ("SQLITE_LOCKED_SHAREDCACHE", Busy, "another program has locked the file"),
-        ("SQLITE_CORRUPT_INDEX", Unavailable, "the file is damaged"),
-        ("SQLITE_MISUSE", Unavailable, r"SQLite failed: odd \(SQLITE_MISUSE\)"),
+        ("SQLITE_FULL", ServiceUnavailable, "the disk is full"),
+        ("SQLITE_IOERR_WRITE", ServiceUnavailable, "the disk refuses writes"),
+        ("SQLITE_IOERR_SHMSIZE", ServiceUnavailable, "the disk refuses writes"),
+        ("SQLITE_IOERR_FSYNC", HostError, "did not confirm a write; check the disk, then start again"),
+        ("SQLITE_IOERR_DIR_FSYNC", HostError, "did not confirm a write"),
+        ("SQLITE_IOERR_READ", HostError, "the disk cannot be read"),
+        ("SQLITE_READONLY_DBMOVED", ServiceUnavailable, "the file is read-only"),
+        ("SQLITE_CANTOPEN_ISDIR", HostError, "the file cannot be opened"),
+        ("SQLITE_LOCKED_SHAREDCACHE", ServiceUnavailable, "another program has locked the file"),
+        ("SQLITE_CORRUPT_INDEX", HostError, "the file is damaged"),
+        ("SQLITE_MISUSE", HostError, r"SQLite failed: odd \(SQLITE_MISUSE\)"),
     ],
 )
 def test_every_failure_says_who_must_act(path, name, kind, said):
@@ -266,7 +266,7 @@ def test_a_damaged_row_of_the_first_schema_is_noticed_after_the_change(path):
     change(path, "UPDATE current SET value = x'00' WHERE key LIKE '%made-3'")
     with closing(SqliteLog(path)) as log:
         log.open()
-        with pytest.raises(Unavailable, match="made-3 at revision 16 is damaged"):
+        with pytest.raises(HostError, match="made-3 at revision 16 is damaged"):
             log.current()
 
 
@@ -312,7 +312,7 @@ def test_without_history_the_place_where_it_would_go_on_is_vouched_for_too(path,
         log.open()
         log.compact(50)
     change(path, f"UPDATE base SET {damage}")
-    with pytest.raises(Unavailable, match="the row that stores where the log begins is damaged; restore a backup"):
+    with pytest.raises(HostError, match="the row that stores where the log begins is damaged; restore a backup"):
         SqliteLog(path).open()
 
 

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from paceline.errors import Busy, Exists, Missing, Unavailable
+from paceline.errors import AlreadyExists, HostError, NotFound, ServiceUnavailable
 from paceline.store.limits import DEFAULTS, Limits
 from paceline.store.store import Store
 from paceline.testing.contract.store import read, running, says
@@ -71,7 +71,7 @@ class TestGrouping:
         async with store_on(log) as store:
             await store.create("a", says("x"))
             told = await outcomes(*(store.create("a", says("y")) for _ in range(5)))
-        assert {type(one) for one in told} == {Exists}
+        assert {type(one) for one in told} == {AlreadyExists}
         assert log.batches == [1]
 
     async def test_nothing_is_seen_before_it_is_durable(self, log, gate):
@@ -92,7 +92,7 @@ class TestGrouping:
             await gate.arrivals(2)
             waiting = [asyncio.ensure_future(store.create(f"a/{number}", says("x"))) for number in range(3)]
             await asyncio.sleep(0)
-            with pytest.raises(Busy, match="3 writes are waiting for the disk"):
+            with pytest.raises(ServiceUnavailable, match="3 writes are waiting for the disk"):
                 await store.create("one-too-many", says("x"))
             gate.opened.set()
             await asyncio.gather(flying, *waiting)
@@ -136,10 +136,10 @@ class TestLeaving:
         await asyncio.sleep(0)
         running_writer.cancel()
         told = await outcomes(flying, waiting, running_writer)
-        assert [type(one) for one in told] == [Busy, Busy, asyncio.CancelledError]
+        assert [type(one) for one in told] == [ServiceUnavailable, ServiceUnavailable, asyncio.CancelledError]
         assert "may or may not have been stored" in str(told[0])
         assert "not known" not in str(told[1])
-        with pytest.raises(Busy, match="the store has stopped"):
+        with pytest.raises(ServiceUnavailable, match="the store has stopped"):
             await store.create("late", says("x"))
         gate.opened.set()
         await store.close()
@@ -150,7 +150,7 @@ class TestLeaving:
         waiting = asyncio.ensure_future(store.create("a", says("x")))
         await asyncio.sleep(0)
         await store.close()
-        assert isinstance((await outcomes(waiting))[0], Busy)
+        assert isinstance((await outcomes(waiting))[0], ServiceUnavailable)
 
     async def test_closing_ends_the_watches(self, log):
         async with store_on(log) as store:
@@ -167,13 +167,13 @@ class TestLeaving:
         ]
         with pytest.raises(ZeroDivisionError):
             await store.run()
-        assert {type(one) for one in await outcomes(*writes)} == {Busy}
+        assert {type(one) for one in await outcomes(*writes)} == {ServiceUnavailable}
         await store.close()
         assert log.batches == []
 
     async def test_a_store_that_cannot_be_loaded_lets_go_of_its_log(self, log):
         log.fail("since", Fault.FULL)
-        with pytest.raises(Busy):
+        with pytest.raises(ServiceUnavailable):
             await Store(log, SimBlocking()).open()
         async with store_on(log) as store:
             assert store.revision == 0
@@ -186,7 +186,9 @@ class TestFullDisk:
             with store.watch("", 1) as watch:
                 log.fail("append", Fault.FULL)
                 told = await outcomes(store.create("b", says("x")), store.replace("a", says("y"), expected=1))
-                assert [(type(one), str(one)) for one in told] == [(Busy, "the simulated disk is full")] * 2
+                assert [(type(one), str(one)) for one in told] == [
+                    (ServiceUnavailable, "the simulated disk is full")
+                ] * 2
                 assert told[0] is not told[1]
                 assert store.list("") == (made,)
                 assert (await store.create("c", says("x"))).revision == 2
@@ -199,7 +201,7 @@ class TestFullDisk:
             told = await outcomes(
                 store.create("a", says("one")), store.create("a", says("two")), store.create("taken", says("three"))
             )
-            assert [type(one) for one in told] == [Busy, Busy, Exists]
+            assert [type(one) for one in told] == [ServiceUnavailable, ServiceUnavailable, AlreadyExists]
 
 
 class TestAmbiguousCommit:
@@ -209,7 +211,7 @@ class TestAmbiguousCommit:
             with store.watch("", 0) as watch:
                 made, refused = await outcomes(store.create("a", says("x")), store.create("a", says("y")))
                 assert made == store.get("a")
-                assert isinstance(refused, Exists)
+                assert isinstance(refused, AlreadyExists)
                 assert (await store.create("b", says("x"))).revision == 2
                 assert [one.revision for one in await read(watch, 2)] == [1, 2]
 
@@ -218,12 +220,14 @@ class TestAmbiguousCommit:
             log.fail("append", Fault.LOST_REPLY)
             log.fail("since", Fault.FULL, Fault.FULL)
             with store.watch("", 0) as watch:
-                with pytest.raises(Busy, match="answer was lost; this write may or may not have been stored"):
+                with pytest.raises(
+                    ServiceUnavailable, match="answer was lost; this write may or may not have been stored"
+                ):
                     await store.create("a", says("x"))
                 assert store.get("a") is None
-                with pytest.raises(Busy, match=r"^the simulated disk is full$"):
+                with pytest.raises(ServiceUnavailable, match=r"^the simulated disk is full$"):
                     await store.create("b", says("x"))
-                with pytest.raises(Exists):
+                with pytest.raises(AlreadyExists):
                     await store.create("a", says("y"))
                 assert (await store.create("c", says("x"))).revision == 2
                 assert [(one.key, one.revision) for one in await read(watch, 2)] == [("a", 1), ("c", 2)]
@@ -231,9 +235,7 @@ class TestAmbiguousCommit:
     async def test_a_write_cut_short_is_found_by_the_next_store(self, log):
         log.fail("append", Fault.BROKEN)
         async with store_on(log) as store:
-            with pytest.raises(
-                Unavailable, match="did not confirm a write; this write may or may not have been stored"
-            ):
+            with pytest.raises(HostError, match="did not confirm a write; this write may or may not have been stored"):
                 await store.create("a", says("x"))
         async with store_on(log) as store:
             assert store.revision == 1
@@ -251,8 +253,8 @@ class TestBrokenDisk:
             waiting = asyncio.ensure_future(store.create("c", says("x")))
             await asyncio.sleep(0)
             gate.opened.set()
-            assert [type(one) for one in await outcomes(flying, waiting)] == [Unavailable, Unavailable]
-            with pytest.raises(Unavailable, match="did not confirm"):
+            assert [type(one) for one in await outcomes(flying, waiting)] == [HostError, HostError]
+            with pytest.raises(HostError, match="did not confirm"):
                 await store.create("d", says("x"))
             assert store.list("") == (made,)
         assert log.batches == [1, 1]
@@ -283,7 +285,7 @@ class TestClearingAway:
         for _ in range(count):
             await store.create(f"a/{store.revision}", lambda _: bytes(100))
         # Answered in the next turn, and clearing away is the end of this one.
-        with pytest.raises(Missing):
+        with pytest.raises(NotFound):
             await store.delete("nothing", says("x"), expected=None)
 
     async def test_the_log_forgets_what_the_feed_does_not_tell(self, log):
@@ -327,7 +329,7 @@ class TestClearingAway:
             log.fail("compact", Fault.BROKEN)
             await self.write(store, 7)
             await store.create("last", says("x"))
-            with pytest.raises(Unavailable, match="history was cleared"):
+            with pytest.raises(HostError, match="history was cleared"):
                 await store.create("late", says("x"))
             assert len(store.list("")) == 8
 

@@ -14,7 +14,7 @@ from typing import Any
 from paceline.apimachinery.builtin.go_types import Sort, StructField, Type, flat_fields_of
 from paceline.apimachinery.meta import Object
 from paceline.apimachinery.quantity import canonical
-from paceline.errors import Malformed
+from paceline.errors import BadRequest
 
 _BITS = {"int32": 31}
 # Resources of containers and machines are counted in thousandths, other amounts in billionths.
@@ -26,14 +26,14 @@ _MICRO_LAYOUT = "2006-01-02T15:04:05.000000Z07:00"
 
 
 def read_struct(obj: Mapping[str, Any], struct: str) -> Object:
-    """Read an object, field by field; Malformed says which one cannot be read, in Kubernetes' words.
+    """Read an object, field by field; BadRequest says which one cannot be read, in Kubernetes' words.
 
     What the struct does not have stays: whoever calls has said what becomes of it.
     """
     try:
         return _struct_reader(struct)(obj)
     except _Misfit as error:
-        raise Malformed(str(error)) from error
+        raise BadRequest(str(error)) from error
 
 
 def complete(obj: Object, struct: str) -> None:
@@ -251,17 +251,17 @@ def _read_bytes(value: str) -> str:
         b64decode("".join(value.split("\n")), validate=True)
     except (NotBase64, ValueError) as error:
         odd = (at for at, each in enumerate(value) if not (each.isascii() and (each.isalnum() or each in "+/=\n")))
-        raise Malformed(f"illegal base64 data at input byte {next(odd, len(value) // 4 * 4)}") from error
+        raise BadRequest(f"illegal base64 data at input byte {next(odd, len(value) // 4 * 4)}") from error
     return value
 
 
 def _read_quantity(value: Any, *, finest: int = _NANO) -> str:
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise Malformed(_QUANTITY_RULE)
+        raise BadRequest(_QUANTITY_RULE)
     try:
         return canonical(value, finest=finest)
     except ValueError as error:
-        raise Malformed(_QUANTITY_RULE) from error
+        raise BadRequest(_QUANTITY_RULE) from error
 
 
 def _read_time(value: Any) -> str:
@@ -272,24 +272,24 @@ def _read_micro_time(value: Any) -> str:
     moment = _moment(value, _MICRO_LAYOUT)
     if "." not in value:
         said = f'parsing time "{value}" as "{_MICRO_LAYOUT}": cannot parse "{value[19:]}" as ".000000"'
-        raise Malformed(said)
+        raise BadRequest(said)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def _moment(value: Any, layout: str) -> datetime:
     if not isinstance(value, str):
-        raise Malformed(f"json: cannot unmarshal {_named(value, _ANY)} into Go value of type string")
+        raise BadRequest(f"json: cannot unmarshal {_named(value, _ANY)} into Go value of type string")
     try:
         return datetime.fromisoformat(value if _TIME.fullmatch(value) else "").astimezone(UTC)
     except (ValueError, OverflowError) as error:
         first = layout.partition("-")[0]
         said = f'parsing time "{value}" as "{layout}": cannot parse "{value}" as "{first}"'
-        raise Malformed(said) from error
+        raise BadRequest(said) from error
 
 
 def _read_duration(value: Any) -> str:
     if not isinstance(value, str):
-        raise Malformed(f"json: cannot unmarshal {_named(value, _ANY)} into Go value of type string")
+        raise BadRequest(f"json: cannot unmarshal {_named(value, _ANY)} into Go value of type string")
     return value
 
 

@@ -18,10 +18,10 @@ from paceline.apimachinery.fields.managed_fields import (
     updated,
     without_entries,
 )
-from paceline.apimachinery.fields.merge import ABSENT, compare, merged, paths_of, said_in, without
+from paceline.apimachinery.fields.merge import ABSENT, compare, merged, owned_fields, paths_of, without
 from paceline.apimachinery.fields.typed import PIECE, Sort, Type
 from paceline.apimachinery.meta import Object
-from paceline.errors import Malformed
+from paceline.errors import BadRequest
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 # A manager of this name takes over the fields that client-side `kubectl apply` has set before.
@@ -29,7 +29,7 @@ KUBECTL = "kubectl"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Clash:
+class FieldConflict:
     """A field that another manager owns with a different value."""
 
     author: Author
@@ -39,13 +39,13 @@ class Clash:
 class Clashes(Exception):
     """Raised when an applied configuration conflicts with other managers; it lists all conflicts."""
 
-    def __init__(self, clashes: tuple[Clash, ...]) -> None:
+    def __init__(self, clashes: tuple[FieldConflict, ...]) -> None:
         super().__init__(said_of(clashes))
         self.clashes = clashes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class AppliedConfig:
     """An applied configuration and its author."""
 
     author: Author
@@ -55,7 +55,9 @@ class Said:
     ignored: tuple[Path, ...] = ()
 
 
-def apply(value_type: Type, live: Object | None, managed: Managed, *, said: Said, now: str) -> tuple[Object, Managed]:
+def apply(
+    value_type: Type, live: Object | None, managed: Managed, *, said: AppliedConfig, now: str
+) -> tuple[Object, Managed]:
     """Return the resulting object and its entries; raise Clashes if other managers own changed fields."""
     if live is not None and not managed:
         # The object has no entries yet: its fields get a manager of their own.
@@ -73,12 +75,14 @@ def apply(value_type: Type, live: Object | None, managed: Managed, *, said: Said
         return _apply(value_type, live, managed, said=replace(said, force=True), now=now)
 
 
-def _apply(value_type: Type, live: Object | None, managed: Managed, *, said: Said, now: str) -> tuple[Object, Managed]:
+def _apply(
+    value_type: Type, live: Object | None, managed: Managed, *, said: AppliedConfig, now: str
+) -> tuple[Object, Managed]:
     live_value = ABSENT if live is None else without_entries(live)
     new = merged(value_type, live_value, said.obj)
     identity = said.author.identity
     last = managed.get(identity)
-    applied_fields = said_in(value_type, said.obj) or {}
+    applied_fields = owned_fields(value_type, said.obj) or {}
     entry_of_author = Entry(author=said.author, time=now, fields=owned(minus_all(applied_fields, said.ignored)))
     managed = {**managed, identity: entry_of_author}
     if last is not None and not covers(applied_fields, last.fields):
@@ -101,10 +105,10 @@ def _apply(value_type: Type, live: Object | None, managed: Managed, *, said: Sai
     return new, entries
 
 
-def _clashes(others: Managed, changed: Paths) -> Iterator[Clash]:
+def _clashes(others: Managed, changed: Paths) -> Iterator[FieldConflict]:
     for _, entry in sorted(others.items(), key=lambda item: item[1].author.name):
         for path in sorted(shared(entry.fields, changed)):
-            yield Clash(author=entry.author, path=path)
+            yield FieldConflict(author=entry.author, path=path)
 
 
 def _pruned(value_type: Type, new: Object, managed: Managed, *, last: Paths, said: Paths) -> Object:
@@ -156,11 +160,11 @@ def _applied_before(value_type: Type, live: Object) -> Paths:
         return frozenset(paths_of(value_type, last_applied)).difference(
             differs.added, differs.modified, differs.removed
         )
-    except (orjson.JSONDecodeError, Malformed):
+    except (orjson.JSONDecodeError, BadRequest):
         return frozenset()
 
 
-def note_last_applied(obj: Object, said: Said) -> Object:
+def note_last_applied(obj: Object, said: AppliedConfig) -> Object:
     """Return the object with its last-applied annotation updated, if it has one."""
     annotations = (obj.get("metadata") or {}).get("annotations") or {}
     if said.author.name != KUBECTL or LAST_APPLIED not in annotations:
@@ -176,7 +180,7 @@ def named_author(author: Author) -> str:
     return f"{name}{door} using {author.api_version}" if author.operation == UPDATE else f"{name}{door}"
 
 
-def said_of(clashes: tuple[Clash, ...]) -> str:
+def said_of(clashes: tuple[FieldConflict, ...]) -> str:
     """Return the message about conflicts that kubectl prints."""
     if len(clashes) == 1:
         only = clashes[0]

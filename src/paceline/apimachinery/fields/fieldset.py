@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from paceline.errors import Malformed
+from paceline.errors import BadRequest
 
 Path = tuple[str, ...]
 Paths = frozenset[Path]
@@ -103,15 +103,15 @@ def _decoded(fields: Fields, path: Path) -> Iterable[Path]:
 
 
 def read(fields: Any) -> Fields:
-    """Return a nested form that a client sent, normalized; raise Malformed if it is invalid."""
+    """Return a nested form that a client sent, normalized; raise BadRequest if it is invalid."""
     if not isinstance(fields, dict):
-        raise Malformed("a set of fields is an object")
+        raise BadRequest("a set of fields is an object")
     return encode(frozenset(_strange(fields, ())))
 
 
 def _strange(fields: Any, path: Path) -> Iterable[Path]:
     if not isinstance(fields, dict):
-        raise Malformed(f"there is no object at {path}")
+        raise BadRequest(f"there is no object at {path}")
     for step, below in fields.items():
         if step == SELF:
             yield path
@@ -130,15 +130,15 @@ def _checked(step: str) -> str:
     if sort == "i" and len(content) < _INDEX_DIGITS and content.removeprefix("-").isdigit():
         return step
     if sort not in {"k", "v"}:
-        raise Malformed(f"{step!r} is no step of a path")
+        raise BadRequest(f"{step!r} is no step of a path")
     try:
         value = orjson.loads(content)
     except orjson.JSONDecodeError as error:
-        raise Malformed(f"{step!r} is no step of a path: {error}") from error
+        raise BadRequest(f"{step!r} is no step of a path: {error}") from error
     if sort == "v":
         return value_step(value)
     if not isinstance(value, dict):
-        raise Malformed(f"{step!r} is no step of a path: its keys are not an object")
+        raise BadRequest(f"{step!r} is no step of a path: its keys are not an object")
     return keys_step(value)
 
 

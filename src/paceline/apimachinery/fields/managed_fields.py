@@ -8,7 +8,7 @@ from paceline.apimachinery.fields.fieldset import SELF, Fields, Path, decode, en
 from paceline.apimachinery.fields.merge import ABSENT, Comparison, compare, whole
 from paceline.apimachinery.fields.typed import Type
 from paceline.apimachinery.meta import Object
-from paceline.errors import Malformed
+from paceline.errors import BadRequest
 
 APPLY = "Apply"
 UPDATE = "Update"
@@ -102,18 +102,18 @@ def from_wire(entries: Any) -> Managed:
 
 
 def from_stranger(entries: Any) -> Managed:
-    """Return the decoded entries of a client; raise Malformed if they are invalid."""
+    """Return the decoded entries of a client; raise BadRequest if they are invalid."""
     if not isinstance(entries, list):
-        raise Malformed("managedFields must be a list")
+        raise BadRequest("managedFields must be a list")
     checked = []
     for index, entry in enumerate(entries):
         if not isinstance(entry, dict) or entry.get("operation") not in {APPLY, UPDATE}:
-            raise Malformed("operation must be `Apply` or `Update`")
+            raise BadRequest("operation must be `Apply` or `Update`")
         texts = (entry.get(part, "") for part in ("manager", "apiVersion", "subresource", "time"))
         if not all(isinstance(text, str) for text in texts) or not entry.get("apiVersion"):
-            raise Malformed("apiVersion must not be empty")
+            raise BadRequest("apiVersion must not be empty")
         if entry.get("fieldsType") != "FieldsV1":
-            raise Malformed(f"invalid fieldsType in managed fields entry {index}")
+            raise BadRequest(f"invalid fieldsType in managed fields entry {index}")
         checked.append({**entry, "fieldsV1": read(entry.get("fieldsV1") or {})})
     return from_wire(checked)
 
@@ -137,7 +137,7 @@ def said_or_there(sent: Any, stored: Any) -> Managed:
         return {}
     try:
         return from_stranger(sent) or from_wire(stored)
-    except Malformed:
+    except BadRequest:
         return from_wire(stored)
 
 

@@ -134,7 +134,7 @@ def _by_step(value_type: Type, items: Any) -> dict[str, list[Any]]:
     return by_step
 
 
-def said_in(value_type: Type, value: Any) -> Fields | None:
+def owned_fields(value_type: Type, value: Any) -> Fields | None:
     """Return the field set that an applied value owns, in nested form; None if it owns nothing."""
     sort = value_type.like(value)
     if sort is Sort.PIECE or not _is_fit(sort, value):
@@ -143,13 +143,15 @@ def said_in(value_type: Type, value: Any) -> Fields | None:
     if sort is Sort.MAP:
         for name in sorted(value or ()):
             inner, is_named = value[name], name in value_type.fields
-            below = said_in(value_type.below(name), inner) if isinstance(inner, (dict, list)) else {}
+            below = owned_fields(value_type.below(name), inner) if isinstance(inner, (dict, list)) else {}
             if below is not None or inner == {} or not is_named:
                 fields["f:" + name] = {SELF: {}, **below} if below and not is_named else below or {}
         return fields or None
     for step, items in _by_step(value_type, value or ()).items():
         below = (
-            said_in(value_type.items or PIECE, items[0]) if len(items) == 1 else _owned_by_duplicates(value_type, items)
+            owned_fields(value_type.items or PIECE, items[0])
+            if len(items) == 1
+            else _owned_by_duplicates(value_type, items)
         )
         fields[step] = {SELF: {}, **below} if below else {}
     return in_order(fields) if fields else None

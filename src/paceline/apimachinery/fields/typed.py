@@ -7,7 +7,7 @@ from typing import Any
 
 from paceline.apimachinery.fields.fieldset import keys_step, spell, value_step
 from paceline.apimachinery.schema import META, QUANTITY, REF, Schema, reference_of
-from paceline.errors import Malformed
+from paceline.errors import BadRequest
 
 
 class Sort(StrEnum):
@@ -138,11 +138,11 @@ class Types:
 
 
 def step_to(value_type: Type, item: Any) -> str:
-    """Return the path step of a list item; raise Malformed if the item does not set its keys."""
+    """Return the path step of a list item; raise BadRequest if the item does not set its keys."""
     if value_type.sort is Sort.SET:
         return value_step(item)
     if not isinstance(item, dict):
-        raise Malformed("associative list with keys may not have non-map elements")
+        raise BadRequest("associative list with keys may not have non-map elements")
     if len(value_type.keys) == 1 and (only := item.get(value_type.keys[0])) is not None:
         return keys_step({value_type.keys[0]: only})
     keys = {}
@@ -155,7 +155,7 @@ def step_to(value_type: Type, item: Any) -> str:
     if not keys:
         listed = " ".join(f'"{key}"' for key in value_type.keys)
         hint = f"associative list with keys has an element that omits all key fields [{listed}]"
-        raise Malformed(f"{hint} (and doesn't have default values for any key fields)")
+        raise BadRequest(f"{hint} (and doesn't have default values for any key fields)")
     return keys_step(keys)
 
 
@@ -192,7 +192,7 @@ def _list_faults(value_type: Type, value: Any, path: str) -> Iterator[str]:
     for index, item in enumerate(value):
         try:
             step = step_to(value_type, item)
-        except Malformed as error:
+        except BadRequest as error:
             yield f"{path}: element {index}: {error}"
             continue
         spelled = spell((step,))

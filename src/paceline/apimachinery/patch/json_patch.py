@@ -4,7 +4,7 @@ from typing import Any
 
 import orjson
 
-from paceline.errors import Malformed
+from paceline.errors import BadRequest
 
 MAX_OPERATIONS = 10_000
 # Total size of all copies: copies of copies double with every operation.
@@ -14,7 +14,7 @@ MAX_COPIED_BYTES = 3 * 1024 * 1024
 Copies = dict[int, Any]
 
 
-class Unfit(Malformed):
+class Unfit(BadRequest):
     """A valid patch that cannot be applied to its object."""
 
 
@@ -34,9 +34,9 @@ def merge(target: Any, patch: Any) -> Any:
 def apply_operations(target: Any, operations: Any) -> Any:
     """Return `target` with a JSON patch applied; `target` itself is not changed."""
     if not isinstance(operations, list):
-        raise Malformed("a JSON patch is a list of operations")
+        raise BadRequest("a JSON patch is a list of operations")
     if len(operations) > MAX_OPERATIONS:
-        raise Malformed(f"a JSON patch may have at most {MAX_OPERATIONS} operations")
+        raise BadRequest(f"a JSON patch may have at most {MAX_OPERATIONS} operations")
     room = MAX_COPIED_BYTES
     copies: Copies = {}
     for number, operation in enumerate(operations):

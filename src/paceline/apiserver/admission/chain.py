@@ -21,7 +21,7 @@ from paceline.apimachinery.name_validation import (
 from paceline.apimachinery.scale import scale_faults
 from paceline.apimachinery.schema import prune
 from paceline.apimachinery.scheme import Resource
-from paceline.apiserver.admission.plugins import Surroundings
+from paceline.apiserver.admission.plugins import AdmissionPlugins
 from paceline.apiserver.crd.registry import LiveKinds
 from paceline.apiserver.crd.schema_check import definition_faults
 from paceline.apiserver.crd.schema_validation import MAX_FAULTS
@@ -29,7 +29,7 @@ from paceline.apiserver.encoding.request_body import duplicates
 from paceline.apiserver.object_strategy import is_builtin, recount
 from paceline.apiserver.paths import names_in, prefix_for
 from paceline.apiserver.status_errors import bad_request, invalid
-from paceline.errors import Fault, Malformed
+from paceline.errors import BadRequest, Fault
 from paceline.store.store import Store
 
 _NAME_RULES = {("", "Namespace"): label_problem, ("", "Service"): service_problem}
@@ -42,7 +42,7 @@ class Admission:
     def __init__(self, kinds: LiveKinds, store: Store) -> None:
         self._kinds = kinds
         self._store = store
-        self._surroundings = Surroundings(lambda: kinds.scheme, store)
+        self._surroundings = AdmissionPlugins(lambda: kinds.scheme, store)
 
     def clean(self, resource: Resource, obj: Object, *, body: bytes = b"") -> tuple[str, ...]:
         """Take out, in place, what the kind does not have; give what has to be said about it."""
@@ -118,7 +118,7 @@ def struct_of_resource(resource: Resource) -> str:
 def _read(resource: Resource, obj: Object, struct: str) -> Object:
     try:
         return read_struct(obj, struct)
-    except Malformed as error:
+    except BadRequest as error:
         said = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {error}'
         raise bad_request(said) from error
 

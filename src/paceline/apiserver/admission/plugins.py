@@ -49,7 +49,7 @@ def _storage(claim: Object) -> str | None:
 
 
 @dataclass(slots=True)
-class Surroundings:
+class AdmissionPlugins:
     """Completes objects by what else is there."""
 
     scheme: Now

@@ -33,7 +33,7 @@ _LINES = frozenset({"attach", "exec", "portforward", "proxy"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class AuthzAttributes:
     """What somebody wants to do, in the words of Kubernetes."""
 
     verb: str
@@ -45,9 +45,9 @@ class Wanted:
     is_defined: bool = False
 
 
-def wanted_of(verb: str, target: Target) -> Wanted:
+def wanted_of(verb: str, target: Target) -> AuthzAttributes:
     """Say what a request wants."""
-    return Wanted(
+    return AuthzAttributes(
         verb=verb,
         group=target.resource.group,
         plural=target.resource.plural,
@@ -57,7 +57,7 @@ def wanted_of(verb: str, target: Target) -> Wanted:
     )
 
 
-def may(account: Account, wanted: Wanted) -> bool:
+def may(account: Account, wanted: AuthzAttributes) -> bool:
     """Tell whether an account may do this."""
     if wanted.group in _REVIEWS:
         return wanted.verb == "create"
@@ -75,7 +75,7 @@ def _of(table: Mapping[str, frozenset[str]], group: str) -> frozenset[str]:
     return table.get(group, frozenset())
 
 
-def said_of(name: str, wanted: Wanted) -> str:
+def said_of(name: str, wanted: AuthzAttributes) -> str:
     """Say what somebody may not do, as Kubernetes does."""
     plural = f"{wanted.plural}/{wanted.part}" if wanted.part else wanted.plural
     where = f'in the namespace "{wanted.namespace}"' if wanted.namespace else "at the cluster scope"

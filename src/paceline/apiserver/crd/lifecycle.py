@@ -13,9 +13,9 @@ from paceline.apiserver import object_strategy, status_errors
 from paceline.apiserver.config import Server
 from paceline.apiserver.crd.registry import PREFIX
 from paceline.apiserver.handlers.delete import Deletes
-from paceline.apiserver.managed_fields import Tracking
+from paceline.apiserver.managed_fields import FieldTracker
 from paceline.apiserver.paths import Target, names_in, prefix_for
-from paceline.errors import Conflict, Missing
+from paceline.errors import Conflict, NotFound
 
 # So many objects of a definition that goes are deleted side by side: they share the waits for the disk.
 TOGETHER = 64
@@ -29,7 +29,7 @@ class Definitions:
     def __init__(self, server: Server, deletes: Deletes) -> None:
         self._server = server
         self._deletes = deletes
-        self._tracking = Tracking(server)
+        self._tracking = FieldTracker(server)
         self._has_begun = False
 
     async def begin(self) -> None:
@@ -59,13 +59,13 @@ class Definitions:
             return False
         for definition in self._server.kinds.definitions():
             try:
-                changed |= await self._settle(definition, own)
-            except (Conflict, Missing):
+                changed |= await self._resync(definition, own)
+            except (Conflict, NotFound):
                 # Somebody else has written it, who will settle it too.
                 continue
         return changed
 
-    async def _settle(self, definition: Object, own: Resource) -> bool:
+    async def _resync(self, definition: Object, own: Resource) -> bool:
         if is_deleting(definition):
             return await self._clear(definition)
         now = to_wire(self._server.clock.now())

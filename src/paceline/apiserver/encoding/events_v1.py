@@ -11,12 +11,12 @@ from paceline.apimachinery.builtin.validation.event import new_event_faults
 from paceline.apimachinery.meta import Object
 from paceline.apimachinery.scheme import Resource
 from paceline.apiserver.encoding.request_body import duplicates
-from paceline.apiserver.http_types import Answer, Request, Stream, Write
+from paceline.apiserver.http_types import Request, Response, Stream, Write
 from paceline.apiserver.paths import Target, Written
 from paceline.apiserver.slicing import aside
 from paceline.apiserver.status_errors import Refusal, Status
-from paceline.apiserver.warnings import even_if_refused
-from paceline.effects import Blocking
+from paceline.apiserver.warnings import attach_warnings
+from paceline.effects import Executor
 
 GROUP = "events.k8s.io"
 _VERSION = f"{GROUP}/v1"
@@ -34,12 +34,12 @@ _WRITTEN = Written(api_version=_VERSION, names={f"f:{there}": f"f:{here}" for th
 # Always written in the core group, be it empty, but not here.
 _OMITTED = ("reportingController", "reportingInstance")
 
-Verb = Callable[[Request, Target], Awaitable[Answer | Stream]]
+Verb = Callable[[Request, Target], Awaitable[Response | Stream]]
 
 
 async def through(
-    verb: Verb, request: Request, target: Target, core: Resource, *, blocking: Blocking
-) -> Answer | Stream:
+    verb: Verb, request: Request, target: Target, core: Resource, *, blocking: Executor
+) -> Response | Stream:
     """Answer a request about events of this group with the events of the core group."""
     inside = replace(request, body=_body(request), query=_query(request))
     meant = replace(target, resource=core)
@@ -47,11 +47,11 @@ async def through(
         meant = replace(meant, resource=_strict(core), written=_WRITTEN)
     twice = _twice(request)
     try:
-        with even_if_refused(twice):
+        with attach_warnings(twice):
             answered = await verb(inside, meant)
     except Refusal as error:
         raise Refusal(_said(error.status), warnings=error.warnings) from error
-    if isinstance(answered, Answer):
+    if isinstance(answered, Response):
         warnings = (*twice, *answered.warnings)
         size = len(answered.body) + answered.rest_bytes
         shown = await aside(blocking, size, lambda: _shown(answered.whole))

@@ -11,7 +11,7 @@ from paceline.apimachinery.scheme import Resource
 from paceline.apimachinery.table import cells_of, columns_of, definition_of
 from paceline.apimachinery.timestamps import to_wire
 from paceline.apiserver.crd.conversion import as_read
-from paceline.apiserver.http_types import YAML, Answer, Request
+from paceline.apiserver.http_types import YAML, Request, Response
 from paceline.apiserver.object_strategy import read
 from paceline.apiserver.slicing import in_slices
 from paceline.apiserver.status_errors import bad_request, not_acceptable
@@ -34,7 +34,7 @@ _COMPLETED = {
 }
 
 
-class Form(StrEnum):
+class Representation(StrEnum):
     """How a client wants to see objects."""
 
     OBJECT = "Object"
@@ -42,16 +42,16 @@ class Form(StrEnum):
     TABLE = "Table"
 
 
-def form_of(request: Request, *, many: bool | None = None) -> Form:
+def form_of(request: Request, *, many: bool | None = None) -> Representation:
     """Tell which form the Accept header asks for, the first one that is offered; for a list, for one, or for either."""
     return _chosen(request, many=many)[0]
 
 
-def _chosen(request: Request, *, many: bool | None) -> tuple[Form, str]:
+def _chosen(request: Request, *, many: bool | None) -> tuple[Representation, str]:
     """Give the form that is asked for, and the version of the group that has tables and bare metadata."""
     accept = request.headers.get("accept", "")
     if not accept or accept in _PLAIN:
-        return Form.OBJECT, META_API
+        return Representation.OBJECT, META_API
     for clause in accept.split(","):
         sort, *parameters = (part.strip() for part in clause.split(";"))
         if sort.lower() not in _PLAIN:
@@ -59,20 +59,20 @@ def _chosen(request: Request, *, many: bool | None) -> tuple[Form, str]:
         said = dict(part.partition("=")[::2] for part in parameters)
         wanted = said.get("as", "")
         if not wanted:
-            return Form.OBJECT, META_API
+            return Representation.OBJECT, META_API
         if said.get("g") == "meta.k8s.io" and said.get("v") in _META_VERSIONS:
             version = f"meta.k8s.io/{said['v']}"
-            if wanted == Form.TABLE:
-                return Form.TABLE, version
+            if wanted == Representation.TABLE:
+                return Representation.TABLE, version
             if wanted in _PARTIAL[many]:
-                return Form.METADATA, version
+                return Representation.METADATA, version
     raise not_acceptable(_OFFERED)
 
 
 _PARTIAL: Mapping[bool | None, tuple[str, ...]] = {
-    True: (f"{Form.METADATA}List",),
-    False: (Form.METADATA,),
-    None: (Form.METADATA, f"{Form.METADATA}List"),
+    True: (f"{Representation.METADATA}List",),
+    False: (Representation.METADATA,),
+    None: (Representation.METADATA, f"{Representation.METADATA}List"),
 }
 
 
@@ -80,11 +80,11 @@ def one_of(request: Request, resource: Resource, stored: Stored, *, clock: Clock
     """Write one object in the form that was asked for."""
     value = as_read(resource, stored.value)
     match form_of(request, many=False):
-        case Form.OBJECT:
+        case Representation.OBJECT:
             return value
-        case Form.METADATA:
+        case Representation.METADATA:
             return orjson.dumps(partial_of(read(value), _chosen(request, many=False)[1]))
-        case Form.TABLE:
+        case Representation.TABLE:
             revision = read(value)["metadata"].get("resourceVersion")
             metadata = {"resourceVersion": revision} if revision else {}
             return Tables(request, resource, clock).of((value,), metadata)
@@ -92,7 +92,7 @@ def one_of(request: Request, resource: Resource, stored: Stored, *, clock: Clock
 
 def partial_of(obj: Object, version: str = META_API) -> Object:
     """Give the metadata of an object alone, as an object."""
-    return {"kind": Form.METADATA.value, "apiVersion": version, "metadata": obj["metadata"]}
+    return {"kind": Representation.METADATA.value, "apiVersion": version, "metadata": obj["metadata"]}
 
 
 def list_of(resource: Resource, values: Iterable[bytes], metadata: Object) -> bytes:
@@ -100,12 +100,12 @@ def list_of(resource: Resource, values: Iterable[bytes], metadata: Object) -> by
     return list_answer(resource, list(values), metadata).whole
 
 
-def list_answer(resource: Resource, values: list[bytes], metadata: Object) -> Answer:
+def list_answer(resource: Resource, values: list[bytes], metadata: Object) -> Response:
     """Answer with a list of stored objects without reading them; of a long one only a part is in memory at a time."""
     head = {"kind": resource.list_name, "apiVersion": resource.api_version, "metadata": metadata}
     opened = orjson.dumps(head)[:-1] + b',"items":['
     if not values:
-        return Answer(body=opened + b"]}")
+        return Response(body=opened + b"]}")
     cut = 1
     if resource.is_builtin:
         # The list says it for all, as it does for Kubernetes' own kinds.
@@ -113,10 +113,10 @@ def list_answer(resource: Resource, values: list[bytes], metadata: Object) -> An
         cut = len(start)
         values = [value if value.startswith(start) else start + _inside(value) for value in values]
     if len(values) <= SOME:
-        return Answer(body=b"%b{%b]}" % (opened, b",{".join([value[cut:] for value in values])))
+        return Response(body=b"%b{%b]}" % (opened, b",{".join([value[cut:] for value in values])))
     # A brace in place of what is cut off, and all but the last are followed by a comma or the end.
     size = sum(map(len, values)) - len(values) * (cut - 1) + len(values) + 1
-    return Answer(body=opened, rest=_parts(values, cut), rest_bytes=size)
+    return Response(body=opened, rest=_parts(values, cut), rest_bytes=size)
 
 
 def _parts(values: list[bytes], cut: int) -> Iterator[bytes]:
@@ -132,22 +132,22 @@ def _inside(value: bytes) -> bytes:
     return orjson.dumps(kept)[1:]
 
 
-async def partial_list_answer(request: Request, values: list[bytes], metadata: Object) -> Answer:
+async def partial_list_answer(request: Request, values: list[bytes], metadata: Object) -> Response:
     """Answer with a list of the metadata of stored objects."""
     version = _chosen(request, many=True)[1]
-    head = {"kind": f"{Form.METADATA.value}List", "apiVersion": version, "metadata": metadata}
+    head = {"kind": f"{Representation.METADATA.value}List", "apiVersion": version, "metadata": metadata}
     return await _sliced(head, "items", values, lambda value: partial_of(read(value), version))
 
 
-async def _sliced(head: Object, name: str, values: list[bytes], shown: Callable[[bytes], Object]) -> Answer:
+async def _sliced(head: Object, name: str, values: list[bytes], shown: Callable[[bytes], Object]) -> Response:
     """Answer with a head and a long list, written slice by slice; every slice is sent by itself."""
     parts = [orjson.dumps([shown(value) for value in some])[1:-1] async for some in in_slices(values, len)]
     opened = orjson.dumps(head)[:-1] + b',"%b":[' % name.encode()
     if len(parts) <= 1:
-        return Answer(body=b"%b%b]}" % (opened, parts[0] if parts else b""))
+        return Response(body=b"%b%b]}" % (opened, parts[0] if parts else b""))
     rest = [part if not index else b"," + part for index, part in enumerate(parts)]
     rest[-1] += b"]}"
-    return Answer(body=opened, rest=rest, rest_bytes=sum(map(len, rest)))
+    return Response(body=opened, rest=rest, rest_bytes=sum(map(len, rest)))
 
 
 class Tables:
@@ -170,13 +170,13 @@ class Tables:
         now = to_wire(self._clock.now())
         return orjson.dumps({**self._table(metadata), "rows": [self._row(read(value), now) for value in values]})
 
-    async def answer(self, values: list[bytes], metadata: Object) -> Answer:
+    async def answer(self, values: list[bytes], metadata: Object) -> Response:
         """Answer with a table with one row per stored object, which may be many."""
         now = to_wire(self._clock.now())
         return await _sliced(self._table(metadata), "rows", values, lambda value: self._row(read(value), now))
 
     def _table(self, metadata: Object) -> Object:
-        table: Object = {"kind": Form.TABLE.value, "apiVersion": self._version, "metadata": metadata}
+        table: Object = {"kind": Representation.TABLE.value, "apiVersion": self._version, "metadata": metadata}
         table["columnDefinitions"] = None if self._has_head else self._head()
         self._has_head = True
         return table

@@ -11,7 +11,7 @@ from paceline.apimachinery.schema import META, REF, reachable
 from paceline.apimachinery.scheme import Resource, Scheme
 from paceline.apiserver.crd.registry import LiveKinds
 from paceline.apiserver.encoding.openapi_v2 import PROTOBUF, as_json, as_protobuf
-from paceline.apiserver.http_types import PLAIN, Answer, Request, answer
+from paceline.apiserver.http_types import PLAIN, Request, Response, answer
 from paceline.apiserver.status_errors import nowhere
 
 _JSON = "application/json"
@@ -66,7 +66,7 @@ class OpenApi:
         # The last document of version 2: of which scheme, and whether in protobuf.
         self._older: tuple[Scheme, bool, bytes] | None = None
 
-    def answer(self, request: Request) -> Answer:
+    def answer(self, request: Request) -> Response:
         """Answer a path below /openapi."""
         if request.parts == ("openapi", "v2"):
             return self._version_two(request)
@@ -77,19 +77,19 @@ class OpenApi:
             self._made = {path: made for path, made in self._made.items() if path in paths}
             urls = {path: {"serverRelativeURL": self._url(path, about)} for path, about in paths.items()}
             # As Kubernetes does, though it is JSON.
-            return Answer(body=answer({"paths": urls}).body, content_type=PLAIN)
+            return Response(body=answer({"paths": urls}).body, content_type=PLAIN)
         if below not in paths:
-            return Answer(code=404, body=b"", content_type="")
-        return Answer(body=self._document(below, paths[below]))
+            return Response(code=404, body=b"", content_type="")
+        return Response(body=self._document(below, paths[below]))
 
-    def _version_two(self, request: Request) -> Answer:
+    def _version_two(self, request: Request) -> Response:
         """Answer in the old form: kubectl asks for it when the new one does not know a kind, a List for example."""
         is_protobuf = _SWAGGER in request.headers.get("accept", "")
         scheme = self._kinds.scheme
         if self._older is None or self._older[:2] != (scheme, is_protobuf):
             schemas = {**scheme.components, **{each.schema_name: _marked(each) for each in scheme.resources}}
             self._older = (scheme, is_protobuf, as_protobuf(schemas) if is_protobuf else as_json(schemas))
-        return Answer(body=self._older[2], content_type=PROTOBUF if is_protobuf else _JSON)
+        return Response(body=self._older[2], content_type=PROTOBUF if is_protobuf else _JSON)
 
     def _paths(self) -> dict[str, tuple[Resource, ...]]:
         found: dict[str, tuple[Resource, ...]] = {}

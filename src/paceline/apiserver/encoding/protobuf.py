@@ -13,7 +13,7 @@ from paceline.apimachinery.builtin.go_types import Sort, Type, fields_of, struct
 from paceline.apimachinery.meta import Object
 from paceline.apiserver.http_types import JSON, Request
 from paceline.apiserver.status_errors import bad_request
-from paceline.errors import Malformed
+from paceline.errors import BadRequest
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 MAGIC = b"k8s\x00"
@@ -38,7 +38,7 @@ def as_json(request: Request) -> Request:
         return request
     try:
         obj = decode(request.body)
-    except Malformed as error:
+    except BadRequest as error:
         raise bad_request(f"the body is not protobuf as Kubernetes writes it: {error}") from error
     if obj is None:
         return request
@@ -46,9 +46,9 @@ def as_json(request: Request) -> Request:
 
 
 def decode(body: bytes) -> Object | None:
-    """Read an enveloped object; None for a kind that has no protobuf form here. Malformed when it is broken."""
+    """Read an enveloped object; None for a kind that has no protobuf form here. BadRequest when it is broken."""
     if not body.startswith(MAGIC):
-        raise Malformed("it does not begin with the mark of Kubernetes")
+        raise BadRequest("it does not begin with the mark of Kubernetes")
     said, raw = {1: "", 2: ""}, b""
     for number, value in _fields(body[len(MAGIC) :]):
         if number == 1:
@@ -65,7 +65,7 @@ def decode(body: bytes) -> Object | None:
 
 def _struct(raw: bytes, struct: str, depth: int) -> Object:
     if not depth:
-        raise Malformed(f"it nests deeper than {MAX_DEPTH} levels")
+        raise BadRequest(f"it nests deeper than {MAX_DEPTH} levels")
     known = {each.number: each for each in fields_of(struct)}
     made: Object = {}
     for number, value in _fields(raw):
@@ -144,7 +144,7 @@ def _moment(parts: Mapping[int, int | bytes], precision: str) -> str:
     try:
         moment = _EPOCH + timedelta(seconds=seconds, microseconds=nanos // 1000)
     except OverflowError as error:
-        raise Malformed(f"{seconds} seconds after 1970 is no time") from error
+        raise BadRequest(f"{seconds} seconds after 1970 is no time") from error
     return moment.isoformat(timespec=precision).replace("+00:00", "Z")
 
 
@@ -152,7 +152,7 @@ def _raw(value: bytes) -> Any:
     try:
         return orjson.loads(value) if value else None
     except orjson.JSONDecodeError as error:
-        raise Malformed(f"JSON inside of it cannot be read: {error}") from error
+        raise BadRequest(f"JSON inside of it cannot be read: {error}") from error
 
 
 def _fields(raw: bytes) -> _Fields:
@@ -171,9 +171,9 @@ def _fields(raw: bytes) -> _Fields:
             case wire if wire == _FOUR:
                 size = 4
             case wire:
-                raise Malformed(f"wire type {wire} is not known")
+                raise BadRequest(f"wire type {wire} is not known")
         if size > len(raw) - at:
-            raise Malformed("it ends too early")
+            raise BadRequest("it ends too early")
         yield tag >> 3, raw[at : at + size]
         at += size
 
@@ -182,13 +182,13 @@ def _varint(raw: bytes, at: int) -> tuple[int, int]:
     number = 0
     for shift in range(0, 70, 7):
         if at >= len(raw):
-            raise Malformed("it ends too early")
+            raise BadRequest("it ends too early")
         byte = raw[at]
         at += 1
         number |= (byte & 0x7F) << shift
         if byte < 0x80:
             return number & (2**64 - 1), at
-    raise Malformed("a number is longer than 64 bits")
+    raise BadRequest("a number is longer than 64 bits")
 
 
 def _signed(number: int) -> int:
@@ -197,13 +197,13 @@ def _signed(number: int) -> int:
 
 def _number(value: int | bytes) -> int:
     if isinstance(value, bytes):
-        raise Malformed("bytes stand where a number is wanted")
+        raise BadRequest("bytes stand where a number is wanted")
     return value
 
 
 def _as_bytes(value: int | bytes) -> bytes:
     if isinstance(value, int):
-        raise Malformed("a number stands where bytes are wanted")
+        raise BadRequest("a number stands where bytes are wanted")
     return value
 
 
@@ -211,4 +211,4 @@ def _text(value: int | bytes) -> str:
     try:
         return _as_bytes(value).decode()
     except UnicodeDecodeError as error:
-        raise Malformed("text is not UTF-8") from error
+        raise BadRequest("text is not UTF-8") from error

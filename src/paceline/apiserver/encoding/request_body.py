@@ -14,7 +14,7 @@ from paceline.apimachinery.yaml_reader import read_trees
 from paceline.apiserver.encoding.json_errors import what_is_wrong
 from paceline.apiserver.http_types import JSON, YAML, Options, Request
 from paceline.apiserver.status_errors import Refusal, bad_request, invalid, unreadable
-from paceline.errors import Malformed, TooLarge
+from paceline.errors import BadRequest, TooLarge
 
 # Deeper than any schema of a schema; shallower than anything that could overflow a stack.
 MAX_DEPTH = 128
@@ -130,7 +130,7 @@ def read_yaml(body: bytes, what: str, *, twice: list[str]) -> Any:
         trees = [tree.value for tree in read_trees(text, "yaml", twice=twice)]
     except UnicodeDecodeError as error:
         raise bad_request(f"{what}: yaml: invalid UTF-8") from error
-    except (Malformed, TooLarge) as error:
+    except (BadRequest, TooLarge) as error:
         raise bad_request(f"{what}: {error}") from error
     return trees[0] if trees else None
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import orjson
 
 from paceline.apimachinery.yaml_reader import to_text
-from paceline.apiserver.http_types import JSON, YAML, Answer, Scope
+from paceline.apiserver.http_types import JSON, YAML, Response, Scope
 
 # Writing YAML is slow, and nobody reads more. JSON is YAML too, so a longer answer is as right without being written.
 MAX_BYTES = 64 * 1024
@@ -26,7 +26,7 @@ def wants_yaml(scope: Scope) -> bool:
     return False
 
 
-def in_yaml(answered: Answer) -> Answer:
+def in_yaml(answered: Response) -> Response:
     """Give the same answer in YAML."""
     if answered.content_type != JSON:
         return answered

@@ -9,13 +9,13 @@ from paceline.apimachinery.meta import Object
 from paceline.apimachinery.scheme import Scheme
 from paceline.apimachinery.timestamps import to_wire
 from paceline.apiserver import object_strategy, status_errors
-from paceline.apiserver.auth.authorization import READING, SEEN, WRITTEN, Wanted, may
+from paceline.apiserver.auth.authorization import READING, SEEN, WRITTEN, AuthzAttributes, may
 from paceline.apiserver.encoding.request_body import read_object
-from paceline.apiserver.http_types import Account, Answer, Caller, Request, answer
-from paceline.apiserver.managed_fields import Tracking, author_of
+from paceline.apiserver.http_types import Account, Caller, Request, Response, answer
+from paceline.apiserver.managed_fields import FieldTracker, author_of
 from paceline.apiserver.paths import Target
 from paceline.effects import Clock
-from paceline.errors import Malformed
+from paceline.errors import BadRequest
 
 GROUPS = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
 
@@ -38,15 +38,15 @@ _PATH_RULES = [
 ]
 
 
-def review(request: Request, target: Target, clock: Clock, *, tracking: Tracking) -> Answer:
+def review(request: Request, target: Target, clock: Clock, *, tracking: FieldTracker) -> Response:
     """Answer a question about the caller."""
     resource = target.resource
     obj = read_object(request, resource.kind)
-    object_strategy.identify(obj, target)
+    object_strategy.set_type_and_namespace(obj, target)
     struct = struct_of(resource.group, resource.version, resource.kind)
     try:
         obj = read_struct(obj, struct)
-    except Malformed as error:
+    except BadRequest as error:
         said = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {error}'
         raise status_errors.bad_request(said) from error
     spec = obj.get("spec") or {}
@@ -92,7 +92,7 @@ def _may(caller: Caller, spec: Object, scheme: Scheme) -> bool:
         return str((spec.get("nonResourceAttributes") or {}).get("verb")) == "get"
     group, plural = str(asked.get("group") or ""), str(asked.get("resource") or "")
     known = [each for each in scheme.resources if (each.group, each.plural) == (group, plural)]
-    wanted = Wanted(
+    wanted = AuthzAttributes(
         verb=str(asked.get("verb") or ""),
         group=group,
         plural=plural,

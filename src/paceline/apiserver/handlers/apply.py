@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from paceline.apimachinery.fields.apply import Clashes, Said, apply, named_author, note_last_applied
+from paceline.apimachinery.fields.apply import AppliedConfig, Clashes, apply, named_author, note_last_applied
 from paceline.apimachinery.fields.fieldset import spell
 from paceline.apimachinery.fields.managed_fields import APPLY, from_wire, to_wire
 from paceline.apimachinery.fields.typed import faults
@@ -10,18 +10,18 @@ from paceline.apimachinery.meta import Object, name_of
 from paceline.apiserver import object_strategy, status_errors
 from paceline.apiserver.encoding.request_body import read_applied
 from paceline.apiserver.http_types import Options, Request
-from paceline.apiserver.managed_fields import Tracking, author_of, ignored_by
+from paceline.apiserver.managed_fields import FieldTracker, author_of, ignored_by
 from paceline.apiserver.paths import Target
-from paceline.errors import Malformed
+from paceline.errors import BadRequest
 
 
-class Applies:
+class ApplyHandler:
     """Works out what becomes of objects that somebody applies something to."""
 
-    def __init__(self, tracking: Tracking) -> None:
+    def __init__(self, tracking: FieldTracker) -> None:
         self._tracking = tracking
 
-    def read(self, request: Request, target: Target, options: Options) -> tuple[Said, tuple[str, ...]]:
+    def read(self, request: Request, target: Target, options: Options) -> tuple[AppliedConfig, tuple[str, ...]]:
         """Read what is said, and what has to be told about how it is written."""
         obj, twice = read_applied(request.body)
         if twice and options.validation == "Strict":
@@ -30,7 +30,7 @@ class Applies:
             raise status_errors.bad_request(f"error strict decoding YAML: {why}")
         self._check(obj, target)
         author = author_of(request, target, operation=APPLY)
-        said = Said(author=author, obj=obj, force=options.force, ignored=ignored_by(target))
+        said = AppliedConfig(author=author, obj=obj, force=options.force, ignored=ignored_by(target))
         return said, twice if options.validation == "Warn" else ()
 
     def _check(self, obj: Object, target: Target) -> None:
@@ -50,7 +50,7 @@ class Applies:
             listed = wrong[0] if len(wrong) == 1 else "errors:\n  " + "\n  ".join(wrong)
             raise status_errors.unfit(f"failed to create typed patch object ({where}): {listed}")
 
-    def onto(self, live: Object, said: Said, target: Target) -> Object:
+    def onto(self, live: Object, said: AppliedConfig, target: Target) -> Object:
         """Give an object with what is said about it, and whose its parts are then."""
         metadata = {"name": target.name, **(said.obj.get("metadata") or {})}
         if target.namespace:
@@ -58,7 +58,7 @@ class Applies:
         said = replace(said, obj={**said.obj, "metadata": metadata})
         return self._made(live, said, target)
 
-    def newborn(self, said: Said, target: Target) -> Object:
+    def newborn(self, said: AppliedConfig, target: Target) -> Object:
         """Give an object that is only what is said about it."""
         metadata = said.obj.get("metadata") or {}
         name = metadata.get("name")
@@ -71,7 +71,7 @@ class Applies:
         made = self._made(None, said, target)
         return {**made, "metadata": {**made["metadata"], "resourceVersion": ""}}
 
-    def _made(self, live: Object | None, said: Said, target: Target) -> Object:
+    def _made(self, live: Object | None, said: AppliedConfig, target: Target) -> Object:
         known = self._tracking.type_of(target.resource)
         there = from_wire(live["metadata"].get("managedFields")) if live else {}
         try:
@@ -86,7 +86,7 @@ class Applies:
                 for clash in error.clashes
             )
             raise status_errors.apply_conflict(str(error), causes) from error
-        except Malformed as error:
+        except BadRequest as error:
             raise status_errors.bad_request(f"failed to merge {name_of(said.obj)}: {error}") from error
         new = object_strategy.read(object_strategy.dumps(note_last_applied(new, said)))
         if managed:

@@ -9,7 +9,7 @@ import orjson
 
 from paceline.apimachinery.builtin.go_json import read_struct
 from paceline.apimachinery.field_errors import FieldFault
-from paceline.apimachinery.fields.apply import Said
+from paceline.apimachinery.fields.apply import AppliedConfig
 from paceline.apimachinery.fields.managed_fields import Author
 from paceline.apimachinery.meta import Object, is_deleting, name_of
 from paceline.apimachinery.scheme import Resource
@@ -30,14 +30,14 @@ from paceline.apiserver.encoding.request_body import (
     read_options,
     read_written,
 )
-from paceline.apiserver.handlers.apply import Applies
+from paceline.apiserver.handlers.apply import ApplyHandler
 from paceline.apiserver.handlers.patch import JSON_PATCH, MERGE, Patch, read_patch, refuse_if_unknown
-from paceline.apiserver.http_types import YAML, Answer, Options, Request
-from paceline.apiserver.managed_fields import Tracking, author_of
+from paceline.apiserver.http_types import YAML, Options, Request, Response
+from paceline.apiserver.managed_fields import FieldTracker, author_of
 from paceline.apiserver.paths import Target, key_for
 from paceline.apiserver.slicing import aside
-from paceline.apiserver.warnings import even_if_refused
-from paceline.errors import Conflict, Exists, Malformed, Missing
+from paceline.apiserver.warnings import attach_warnings
+from paceline.errors import AlreadyExists, BadRequest, Conflict, NotFound
 from paceline.store.store import Stored
 
 __all__ = ["JSON_PATCH", "MAX_TRIES", "MERGE", "Writes"]
@@ -64,10 +64,10 @@ class Writes:
     def __init__(self, server: Server, admission: Admission) -> None:
         self._server = server
         self._admission = admission
-        self._tracking = Tracking(server)
-        self._applies = Applies(self._tracking)
+        self._tracking = FieldTracker(server)
+        self._applies = ApplyHandler(self._tracking)
 
-    async def create(self, request: Request, target: Target) -> Answer:
+    async def create(self, request: Request, target: Target) -> Response:
         """Store a new object."""
         resource = target.resource
         if resource.namespaced and not target.namespace:
@@ -75,13 +75,13 @@ class Writes:
         form_of(request)
         options = read_options(request, "CreateOptions")
         obj, entries, said = await self._aside(request, target, partial(self._read, request, target, options))
-        with even_if_refused(said):
-            change.identify(obj, target)
+        with attach_warnings(said):
+            change.set_type_and_namespace(obj, target)
             self._check_namespace(target, name_of(obj))
-            change.put_back(obj, entries)
+            change.restore_managed_fields(obj, entries)
             author = author_of(request, target)
             stored = await self._create(obj, target, options=options, author=author, size=len(request.body))
-        return Answer(code=201, body=self._shown(request, target, stored), warnings=said)
+        return Response(code=201, body=self._shown(request, target, stored), warnings=said)
 
     async def _aside(self, request: Request | int, target: Target, call: Callable[[], T]) -> T:
         """Do work that grows with a request where it keeps nobody waiting.
@@ -98,7 +98,7 @@ class Writes:
         self._check_kind(whole, resource)
         if wrong := _metadata_fault(whole, resource):
             raise status_errors.bad_request(f"{_cannot(resource)}: {wrong}")
-        obj, entries = change.apart(whole)
+        obj, entries = change.split_managed_fields(whole)
         said = (*twice, *self._admission.clean(resource, obj))
         obj.setdefault("metadata", {})
         if said and options.validation == "Strict":
@@ -106,13 +106,13 @@ class Writes:
                 listed = "\n  ".join(twice)
                 said = (f"yaml: unmarshal errors:\n  {listed}", *said[len(twice) :])
             refuse_unknown(resource, said)
-        more = change.deduped(obj["metadata"])
+        more = change.dedup_owner_refs(obj["metadata"])
         return obj, entries, (*(said if options.validation == "Warn" else ()), *more)
 
     def _check_kind(self, obj: Object, resource: Resource) -> None:
         version, kind = obj.get("apiVersion") or "", obj.get("kind") or ""
         if resource.is_builtin:
-            if why := change.misfit(obj, resource, self._server.scheme):
+            if why := change.wrong_type_reason(obj, resource, self._server.scheme):
                 short = (version or resource.version).rpartition("/")[2]
                 start = f'{kind or resource.kind} in version "{short}" cannot be handled as a {resource.kind}'
                 raise status_errors.bad_request(f"{start}: {why}")
@@ -127,12 +127,12 @@ class Writes:
     def _newborn(self, obj: Object, target: Target, options: Options, author: Author | None) -> Object:
         """Return a new object as it is stored, checked and complete."""
         resource = target.resource
-        new = change.newborn(obj, resource, now=self._server.clock.now(), ids=self._server.ids)
-        new, entries = change.apart(new)
+        new = change.prepare_for_create(obj, resource, now=self._server.clock.now(), ids=self._server.ids)
+        new, entries = change.split_managed_fields(new)
         unsaid = self._tracking.unsaid(new, resource)
         resource.default(new)
         self._admission.check(resource, new, dry_run=options.dry_run)
-        change.put_back(new, entries)
+        change.restore_managed_fields(new, entries)
         if author is not None:
             self._tracking.born(new, target, author, unsaid=unsaid)
         give_token(new, resource, self._server)
@@ -148,7 +148,7 @@ class Writes:
             key = key_for(resource, target.namespace, name_of(new))
             try:
                 return await self._store_new(key, new, options)
-            except Exists as error:
+            except AlreadyExists as error:
                 if not left:
                     raise status_errors.already_exists(resource, name_of(new)) from error
         raise AssertionError("unreachable: the last try returns or raises")
@@ -157,15 +157,15 @@ class Writes:
         if not options.dry_run:
             return await self._server.store.create(key, partial(change.write, new))
         if self._server.store.get(key) is not None:
-            raise Exists(key)
+            raise AlreadyExists(key)
         return Stored(key=key, value=orjson.dumps(new), revision=0, created=0)
 
-    async def replace(self, request: Request, target: Target) -> Answer:
+    async def replace(self, request: Request, target: Target) -> Response:
         """Store a whole object in place of another."""
         form_of(request)
         options = read_options(request, "UpdateOptions")
         obj, entries, said = await self._aside(request, target, partial(self._read, request, target, options))
-        change.identify(obj, target, name=target.name)
+        change.set_type_and_namespace(obj, target, name=target.name)
         revision = obj["metadata"].get("resourceVersion")
         if not revision and target.resource.kind in _MADE_BY_UPDATE and self._server.store.get(target.key) is None:
             return await self.create(request, replace(target, name=""))
@@ -173,18 +173,18 @@ class Writes:
             self.find(target)
             fault = FieldFault("metadata.resourceVersion", 0, "must be specified for an update")
             raise status_errors.invalid(target.resource.plural, target.name, (fault,), group=target.resource.group)
-        change.put_back(obj, entries)
+        change.restore_managed_fields(obj, entries)
 
         def edit(old: Object) -> Object:
             self._check_guard(obj, old, target)
             return obj
 
-        with even_if_refused(said):
+        with attach_warnings(said):
             author = author_of(request, target)
             stored = await self.change(target, edit, options=options, author=author, size=len(request.body))
-        return Answer(body=self._shown(request, target, stored), warnings=said)
+        return Response(body=self._shown(request, target, stored), warnings=said)
 
-    async def patch(self, request: Request, target: Target) -> Answer:
+    async def patch(self, request: Request, target: Target) -> Response:
         """Change parts of an object."""
         form_of(request)
         refuse_if_unknown(request, target.resource)
@@ -199,10 +199,10 @@ class Writes:
             new, told[:] = self._patched(patch, old, target, options=options)
             return new
 
-        with even_if_refused(told):
+        with attach_warnings(told):
             author = author_of(request, target)
             stored = await self.change(target, edit, options=options, author=author, size=len(request.body))
-        return Answer(body=self._shown(request, target, stored), warnings=tuple(told))
+        return Response(body=self._shown(request, target, stored), warnings=tuple(told))
 
     def _patched(
         self, patch: Patch, old: Object, target: Target, *, options: Options
@@ -211,7 +211,7 @@ class Writes:
         check_depth(whole, MAX_DEPTH + 1, "error decoding patch")
         if why := self._unfit(whole, resource):
             raise status_errors.invalid_patch(patch.shown(whole), why)
-        new, entries = change.apart(whole)
+        new, entries = change.split_managed_fields(whole)
         if target.subresource == "status" and resource.is_builtin:
             # This door changes the status and metadata alone: of the rest, only what the patch touches is looked at.
             new = {part: value for part, value in new.items() if part == "status" or value is not old.get(part)}
@@ -225,11 +225,11 @@ class Writes:
         if said and options.validation == "Strict":
             raise status_errors.invalid_patch(patch.shown(whole), f"strict decoding error: {', '.join(said)}")
         new.setdefault("metadata", {})
-        change.identify(new, target, name=target.name)
+        change.set_type_and_namespace(new, target, name=target.name)
         self._check_uid(new, old, target)
         self._check_guard(new, old, target)
-        more = change.deduped(new["metadata"])
-        change.put_back(new, entries)
+        more = change.dedup_owner_refs(new["metadata"])
+        change.restore_managed_fields(new, entries)
         return new, (*(said if options.validation == "Warn" else ()), *more)
 
     def _unfit(self, new: Any, resource: Resource) -> str:
@@ -237,7 +237,7 @@ class Writes:
         if not isinstance(new, dict):
             return not_a_map(new)
         if resource.is_builtin:
-            why = change.misfit(new, resource, self._server.scheme)
+            why = change.wrong_type_reason(new, resource, self._server.scheme)
         elif not new.get("kind"):
             why = f"Object 'Kind' is missing in '{orjson.dumps(new).decode()}'"
         else:
@@ -253,14 +253,16 @@ class Writes:
                 group = str(new.get("apiVersion") or "").rpartition("/")[0]
                 raise status_errors.invalid(kind, name_of(new), (fault,), group=group)
 
-    async def _apply(self, request: Request, target: Target, options: Options) -> Answer:
+    async def _apply(self, request: Request, target: Target, options: Options) -> Response:
         """Make true what somebody says about an object, which may have to be made for it."""
         said, warnings = await self._aside(request, target, partial(self._applies.read, request, target, options))
-        with even_if_refused(warnings):
+        with attach_warnings(warnings):
             code, stored = await self._make_true(said, target, options, size=len(request.body))
-        return Answer(code=code, body=self._shown(request, target, stored), warnings=warnings)
+        return Response(code=code, body=self._shown(request, target, stored), warnings=warnings)
 
-    async def _make_true(self, said: Said, target: Target, options: Options, *, size: int) -> tuple[int, Stored]:
+    async def _make_true(
+        self, said: AppliedConfig, target: Target, options: Options, *, size: int
+    ) -> tuple[int, Stored]:
         for left in reversed(range(MAX_TRIES)):
             try:
                 if self._server.store.get(target.key) is None and not target.subresource:
@@ -274,10 +276,10 @@ class Writes:
                     raise
         raise AssertionError("unreachable: the last try returns or raises")
 
-    async def _born_by(self, said: Said, target: Target, options: Options, *, size: int) -> Stored:
+    async def _born_by(self, said: AppliedConfig, target: Target, options: Options, *, size: int) -> Stored:
         def made() -> Object:
             obj = self._applies.newborn(said, target)
-            change.identify(obj, target, name=target.name)
+            change.set_type_and_namespace(obj, target, name=target.name)
             self._admission.clean(target.resource, obj)
             return obj
 
@@ -285,14 +287,14 @@ class Writes:
         self._check_namespace(target, target.name)
         return await self._create(obj, target, options=options, author=None, size=size)
 
-    def _applied(self, said: Said, target: Target, old: Object) -> Object:
+    def _applied(self, said: AppliedConfig, target: Target, old: Object) -> Object:
         new = self._applies.onto(old, said, target)
         self._check_uid(new, old, target)
-        new, entries = change.apart(new)
-        change.identify(new, target, name=target.name)
+        new, entries = change.split_managed_fields(new)
+        change.set_type_and_namespace(new, target, name=target.name)
         self._admission.clean(target.resource, new)
         self._check_guard(new, old, target)
-        change.put_back(new, entries)
+        change.restore_managed_fields(new, entries)
         return new
 
     def _check_end(self, new: Object, old: Object, target: Target) -> None:
@@ -339,7 +341,7 @@ class Writes:
             except Conflict as error:
                 if not left:
                     raise status_errors.modified(target.resource, target.name) from error
-            except Missing as error:
+            except NotFound as error:
                 raise status_errors.not_found(target.resource, target.name) from error
         raise AssertionError("unreachable: the last try returns or raises")
 
@@ -349,7 +351,7 @@ class Writes:
         """Return what an edit makes of an object, checked and complete; None where nothing changes."""
         old = change.read(as_read(target.resource, stored.value))
         said = edit(old)
-        new, entries = change.apart(change.successor(old, said, target))
+        new, entries = change.split_managed_fields(change.prepare_for_update(old, said, target))
         if target.subresource in {"", "finalize"}:
             target.resource.default(new)
             self._admission.check(target.resource, new, old, dry_run=options.dry_run)
@@ -357,7 +359,7 @@ class Writes:
             if (target.resource.group, target.resource.kind) in _COMPLETED:
                 target.resource.default(new)
             self._admission.check_status(target.resource, new)
-        change.put_back(new, entries)
+        change.restore_managed_fields(new, entries)
         if author is not None:
             self._tracking.changed(old, new, author, target=target, said=said)
         if change.is_same(old, new):
@@ -432,8 +434,8 @@ def _metadata_fault(obj: Object, resource: Resource) -> str:
     metadata = obj.get("metadata")
     if isinstance(metadata, dict) and not resource.is_builtin:
         try:
-            read_struct(change.apart(obj)[0]["metadata"], _META)
-        except Malformed as error:
+            read_struct(change.split_managed_fields(obj)[0]["metadata"], _META)
+        except BadRequest as error:
             return str(error)
     if metadata is None or isinstance(metadata, dict):
         return ""

@@ -29,10 +29,10 @@ from paceline.apiserver.encoding.request_body import (
 from paceline.apiserver.handlers.create_update import MAX_TRIES
 from paceline.apiserver.handlers.list_options import number_of
 from paceline.apiserver.handlers.selection import selection_of
-from paceline.apiserver.http_types import JSON, YAML, Answer, Request, answer
+from paceline.apiserver.http_types import JSON, YAML, Request, Response, answer
 from paceline.apiserver.paths import Target, names_in, prefix_for
 from paceline.apiserver.slicing import first_slice, in_slices
-from paceline.errors import Conflict, Malformed, Missing
+from paceline.errors import BadRequest, Conflict, NotFound
 from paceline.store.store import Stored
 
 DEFAULT_GRACE_SECONDS = 30
@@ -52,7 +52,7 @@ _SHOWN = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class DeleteOptions:
     """How an object is to be deleted."""
 
     grace_seconds: int | None = None
@@ -69,18 +69,18 @@ class Deletes:
     def __init__(self, server: Server) -> None:
         self._server = server
 
-    async def delete(self, request: Request, target: Target) -> Answer:
+    async def delete(self, request: Request, target: Target) -> Response:
         """Remove one object, or begin to."""
         stored, gone = await self._delete(target, _wish_of(request))
         if not gone or (target.resource.kind in _SHOWN and object_strategy.is_builtin(target.resource)):
-            return Answer(body=one_of(request, target.resource, stored, clock=self._server.clock))
+            return Response(body=one_of(request, target.resource, stored, clock=self._server.clock))
         group = target.resource.group
         details = {"name": target.name, **({"group": group} if group else {}), "kind": target.resource.plural}
         details["uid"] = uid_of(object_strategy.read(stored.value))
         done = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
         return answer(done)
 
-    async def evict(self, request: Request, target: Target) -> Answer:
+    async def evict(self, request: Request, target: Target) -> Response:
         """Remove a pod because somebody wants its node empty; nothing here says how many must stay."""
         eviction = read_object(request, _EVICTION)
         version, kind = eviction.get("apiVersion") or _POLICY, eviction.get("kind") or _EVICTION
@@ -100,9 +100,9 @@ class Deletes:
 
     async def remove(self, target: Target) -> None:
         """Remove one object, or begin to, for the server itself."""
-        await self._delete(target, Wish())
+        await self._delete(target, DeleteOptions())
 
-    async def delete_all(self, request: Request, target: Target) -> Answer:
+    async def delete_all(self, request: Request, target: Target) -> Response:
         """Remove all objects that are meant, some at a time; what refuses to go ends it."""
         if target.resource.namespaced and not target.namespace:
             raise status_errors.not_offered()
@@ -127,9 +127,9 @@ class Deletes:
                 if isinstance(refused, status_errors.Refusal):
                     raise refused
         values = (each.value for each in touched)
-        return Answer(body=list_of(target.resource, values, {"resourceVersion": str(revision)}))
+        return Response(body=list_of(target.resource, values, {"resourceVersion": str(revision)}))
 
-    async def _delete_one(self, target: Target, key: str, wish: Wish) -> Stored | status_errors.Refusal | None:
+    async def _delete_one(self, target: Target, key: str, wish: DeleteOptions) -> Stored | status_errors.Refusal | None:
         """Remove one of many; None when someone else was faster, which is what was wanted."""
         namespace, name = names_in(key)
         try:
@@ -137,7 +137,7 @@ class Deletes:
         except status_errors.Refusal as error:
             return None if error.status.code == 404 else error
 
-    async def _delete(self, target: Target, wish: Wish) -> tuple[Stored, bool]:
+    async def _delete(self, target: Target, wish: DeleteOptions) -> tuple[Stored, bool]:
         """Give what is left to show, and whether the object is gone."""
         if _is_namespace(target) and target.name in _KEPT_NAMESPACES:
             raise status_errors.forbidden(target.resource, target.name, "this namespace may not be deleted")
@@ -161,19 +161,19 @@ class Deletes:
                 if object_strategy.is_same(old, new):
                     return stored, False
                 return await store.replace(target.key, render, expected=stored.revision, urgent=True), False
-            except Missing as error:
+            except NotFound as error:
                 raise status_errors.not_found(target.resource, target.name) from error
             except Conflict as error:
                 if not left:
                     raise status_errors.modified(target.resource, target.name) from error
         raise AssertionError("unreachable: the last try returns or raises")
 
-    def _read(self, stored: Stored, wish: Wish) -> Object:
+    def _read(self, stored: Stored, wish: DeleteOptions) -> Object:
         """Give the object as it is, and one that is evicted with the reason why it goes."""
         old = object_strategy.read(stored.value)
         return _disrupted(old, self._server.clock.now()) if wish.is_eviction else old
 
-    def _check(self, target: Target, old: Object, wish: Wish) -> None:
+    def _check(self, target: Target, old: Object, wish: DeleteOptions) -> None:
         kind, there = target.resource.kind, old["metadata"]
         for word, wanted, found, why in (
             ("UID", wish.uid, there["uid"], "deleted and then recreated"),
@@ -184,7 +184,7 @@ class Deletes:
                 said = f"{said} The object might have been {why}"
                 raise status_errors.conflict(kind, target.name, said, group=target.resource.group)
 
-    def _marked(self, target: Target, old: Object, wish: Wish) -> Object | None:
+    def _marked(self, target: Target, old: Object, wish: DeleteOptions) -> Object | None:
         """Give the object as it waits for its end, or None when nothing keeps it."""
         now = self._server.clock.now()
         if _is_namespace(target):
@@ -207,7 +207,7 @@ class Deletes:
         return not any(self._server.store.list(prefix_for(kind, namespace)) for kind in kinds)
 
 
-def _grace_of(target: Target, old: Object, wish: Wish) -> int:
+def _grace_of(target: Target, old: Object, wish: DeleteOptions) -> int:
     """Give the seconds a pod has to end: none when nothing of it runs."""
     if (target.resource.group, target.resource.kind) != ("", "Pod"):
         return 0
@@ -270,7 +270,7 @@ def _is_namespace(target: Target) -> bool:
     return (target.resource.group, target.resource.kind) == ("", "Namespace")
 
 
-def _wish_of(request: Request) -> Wish:
+def _wish_of(request: Request) -> DeleteOptions:
     body = _options_of(request)
     if request.body:
         # Whoever sends options in a body has said all there, as in Kubernetes.
@@ -286,7 +286,7 @@ def _wish_of(request: Request) -> Wish:
     _check_options(policy, orphan, dry_run)
     if not policy and orphan is not None:
         policy = "Orphan" if orphan else "Background"
-    return Wish(
+    return DeleteOptions(
         # Less than nothing means the shortest time there is.
         grace_seconds=1 if grace is not None and grace < 0 else grace,
         policy=policy,
@@ -315,7 +315,7 @@ def _options_of(request: Request) -> Object:
         raise status_errors.bad_request(why)
     try:
         return read_struct(body, _STRUCT)
-    except Malformed as error:
+    except BadRequest as error:
         raise status_errors.bad_request(str(error)) from error
 
 

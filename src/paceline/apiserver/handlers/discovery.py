@@ -12,7 +12,7 @@ from paceline.apimachinery.meta import Object
 from paceline.apimachinery.scheme import Resource, Scheme
 from paceline.apiserver.auth.authentication import PUBLIC
 from paceline.apiserver.crd.registry import LiveKinds
-from paceline.apiserver.http_types import JSON, Answer, Request, answer
+from paceline.apiserver.http_types import JSON, Request, Response, answer
 from paceline.apiserver.status_errors import no_such_path, not_acceptable, nowhere
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -60,7 +60,7 @@ class Discovery:
         self._kinds = kinds
         self._last: Listing | None = None
 
-    def answer(self, request: Request) -> Answer:
+    def answer(self, request: Request) -> Response:
         """Answer a path that is about the server, not about objects."""
         scheme = self._kinds.scheme
         if self._last is None or self._last.scheme is not scheme:
@@ -81,7 +81,7 @@ class Listing:
         same = groupby(ordered, key=lambda each: (each.group, each.version))
         self._by_version = {key: tuple(found) for key, found in same}
 
-    def answer(self, request: Request) -> Answer:
+    def answer(self, request: Request) -> Response:
         """Answer a path that is about the server, not about objects."""
         if request.parts in {("api",), ("apis",)} and _wants_all(request):
             return self._aggregated(core=request.parts == ("api",))
@@ -128,7 +128,7 @@ class Listing:
             "resources": [line for resource in found for line in _described(resource)],
         }
 
-    def _aggregated(self, *, core: bool) -> Answer:
+    def _aggregated(self, *, core: bool) -> Response:
         items = [
             {
                 "metadata": {"name": group} if group else {},
@@ -146,7 +146,7 @@ class Listing:
         ]
         whole = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}}
         made = answer({**whole, "items": items})
-        return Answer(body=made.body, content_type=AGGREGATED)
+        return Response(body=made.body, content_type=AGGREGATED)
 
 
 def _order(resource: Resource) -> tuple[object, ...]:

@@ -6,7 +6,7 @@ from urllib.parse import quote
 from paceline.apiserver import object_strategy, status_errors
 from paceline.apiserver.config import Server
 from paceline.apiserver.handlers.pod_subresources import container_of
-from paceline.apiserver.http_types import Passage, Request, Scope
+from paceline.apiserver.http_types import ProxiedResponse, Request, Scope
 from paceline.apiserver.paths import Target
 
 # Headers that the agent needs; the others concern this server only.
@@ -19,7 +19,7 @@ class Sessions:
     def __init__(self, server: Server) -> None:
         self._server = server
 
-    def open(self, request: Request, target: Target, scope: Scope) -> Passage:
+    def open(self, request: Request, target: Target, scope: Scope) -> ProxiedResponse:
         """Find the container that is meant, and the way to it; on a wrong one say what Kubernetes says."""
         stored = self._server.store.get(target.key)
         if stored is None:
@@ -40,7 +40,7 @@ class Sessions:
             "headers": [(name, value) for name, value in scope["headers"] if name.lower() in _KEPT],
             "subprotocols": own_protocols(scope),
         }
-        return Passage(run=partial(self._server.nodes.pass_on, onward))
+        return ProxiedResponse(run=partial(self._server.nodes.pass_on, onward))
 
 
 def own_protocols(scope: Scope) -> list[str]:

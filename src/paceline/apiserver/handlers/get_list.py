@@ -16,7 +16,7 @@ from paceline.apiserver.config import Server
 from paceline.apiserver.crd.conversion import as_read
 from paceline.apiserver.encoding.negotiation import (
     META_API,
-    Form,
+    Representation,
     Tables,
     form_of,
     list_answer,
@@ -25,7 +25,7 @@ from paceline.apiserver.encoding.negotiation import (
 )
 from paceline.apiserver.handlers.list_options import Asked, asked_by, revision_of
 from paceline.apiserver.handlers.selection import Selection, selection_of
-from paceline.apiserver.http_types import Answer, Request
+from paceline.apiserver.http_types import Request, Response
 from paceline.apiserver.paths import Target
 from paceline.apiserver.slicing import in_slices
 from paceline.errors import Expired
@@ -43,7 +43,7 @@ _TOO_OLD_FOR_LIST = "The resourceVersion for the provided list is too old."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
+class ContinueToken:
     """Where a list goes on: at which revision it is, 0 for whatever is newest, and after which key."""
 
     revision: int
@@ -55,7 +55,7 @@ class Mark:
         return urlsafe_b64encode(orjson.dumps(wire)).decode().rstrip("=")
 
     @classmethod
-    def of(cls, text: str) -> "Mark":
+    def of(cls, text: str) -> "ContinueToken":
         """Read a token, or refuse."""
         try:
             wire = orjson.loads(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
@@ -70,7 +70,7 @@ class Mark:
         return cls(revision=max(revision, 0), after=after)
 
 
-class KeptLists:
+class ListSnapshots:
     """The lists that someone is in the middle of reading, so that every page shows the same moment."""
 
     def __init__(self, store: Store) -> None:
@@ -88,7 +88,7 @@ class KeptLists:
         while len(self._kept) > MAX_KEPT_LISTS:
             self._kept.popitem(last=False)
 
-    def again(self, prefix: str, mark: Mark) -> tuple[int, tuple[Stored, ...]]:
+    def again(self, prefix: str, mark: ContinueToken) -> tuple[int, tuple[Stored, ...]]:
         """Give the list that a mark belongs to, or refuse and say how to go on without it."""
         if mark.revision in {0, self._store.revision}:
             return self.newest(prefix)
@@ -108,28 +108,28 @@ class Reads:
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._lists = KeptLists(server.store)
+        self._lists = ListSnapshots(server.store)
 
-    async def get(self, request: Request, target: Target) -> Answer:
+    async def get(self, request: Request, target: Target) -> Response:
         """Answer with one object."""
         if request.query:
             self._check_new(revision_of(request))
         stored = self._server.store.get(target.key)
         if stored is None:
             raise status_errors.not_found(target.resource, target.name)
-        return Answer(body=one_of(request, target.resource, stored, clock=self._server.clock))
+        return Response(body=one_of(request, target.resource, stored, clock=self._server.clock))
 
-    async def list(self, request: Request, target: Target) -> Answer:
+    async def list(self, request: Request, target: Target) -> Response:
         """Answer with all objects that are meant, or with a page of them."""
         form, selection, asked = form_of(request, many=True), selection_of(request, target), asked_by(request)
         prefix = selection.prefix(target)
-        mark = Mark.of(asked.token) if asked.token else Mark(revision=0, after="")
+        mark = ContinueToken.of(asked.token) if asked.token else ContinueToken(revision=0, after="")
         revision, items = self._lists.again(prefix, mark) if asked.token else self._from(prefix, asked)
         page, more = await _page(items, selection, mark.after, limit=asked.limit)
         metadata: Object = {"resourceVersion": str(revision)}
         if more:
             self._lists.keep(prefix, revision, items)
-            metadata["continue"] = Mark(revision=revision, after=page[-1].key).to_text()
+            metadata["continue"] = ContinueToken(revision=revision, after=page[-1].key).to_text()
             if selection.is_all:
                 metadata["remainingItemCount"] = sum(1 for _ in _after(items, page[-1].key))
         return await self._answer(request, target, form, page=page, metadata=metadata)
@@ -150,18 +150,18 @@ class Reads:
             raise status_errors.too_new(wanted, self._server.store.revision)
 
     async def _answer(
-        self, request: Request, target: Target, form: Form, *, page: tuple[Stored, ...], metadata: Object
-    ) -> Answer:
+        self, request: Request, target: Target, form: Representation, *, page: tuple[Stored, ...], metadata: Object
+    ) -> Response:
         values = [stored.value for stored in page]
         if target.resource.is_shared:
             slices = in_slices(values, len)
             values = [as_read(target.resource, value) async for some in slices for value in some]
         match form:
-            case Form.TABLE:
+            case Representation.TABLE:
                 return await Tables(request, target.resource, self._server.clock).answer(values, metadata)
-            case Form.METADATA:
+            case Representation.METADATA:
                 return await partial_list_answer(request, values, metadata)
-            case Form.OBJECT:
+            case Representation.OBJECT:
                 return list_answer(target.resource, values, metadata)
 
 

@@ -6,7 +6,7 @@ from paceline.apimachinery.meta import Object
 from paceline.apimachinery.metrics import GROUP, VERSION
 from paceline.apiserver.config import Server
 from paceline.apiserver.handlers.selection import Selection, selection_of
-from paceline.apiserver.http_types import Answer, Request, answer
+from paceline.apiserver.http_types import Request, Response, answer
 from paceline.apiserver.paths import Target, key_for
 from paceline.apiserver.status_errors import Refusal, Status
 
@@ -19,7 +19,7 @@ class Metrics:
     def __init__(self, server: Server) -> None:
         self._server = server
 
-    async def serve(self, request: Request, target: Target) -> Answer:
+    async def serve(self, request: Request, target: Target) -> Response:
         """Answer with what one of them uses, or all that are meant."""
         selection = selection_of(request, target)
         summary = await self._server.nodes.stats()

@@ -5,9 +5,9 @@ from urllib.parse import unquote
 
 from paceline.apiserver import status_errors
 from paceline.apiserver.config import Server
-from paceline.apiserver.http_types import Passage, Receive, Request, Scope, Send
+from paceline.apiserver.http_types import ProxiedResponse, Receive, Request, Scope, Send
 from paceline.apiserver.paths import Target
-from paceline.errors import NotOffered
+from paceline.errors import MethodNotAllowed
 
 # /api/v1/nodes/NAME/proxy: what comes after it is the agent's.
 PREFIX_PARTS = 5
@@ -26,18 +26,18 @@ class NodeProxies:
     def __init__(self, server: Server) -> None:
         self._server = server
 
-    def open(self, request: Request, target: Target, scope: Scope) -> Passage:
+    def open(self, request: Request, target: Target, scope: Scope) -> ProxiedResponse:
         """Find the way to an agent; what it does not tell is refused here."""
         if self._server.store.get(target.key) is None:
             raise status_errors.not_found(target.resource, target.name)
         raw = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1").partition("?")[0]
         tail = raw.lstrip("/").split("/")[PREFIX_PARTS:]
         if request.method != "GET" or scope["type"] != "http":
-            raise NotOffered("an agent is only read through the proxy of its node")
+            raise MethodNotAllowed("an agent is only read through the proxy of its node")
         if not tail or unquote(tail[0]) not in ASKED:
             raise status_errors.no_such_path()
         onward = {**scope, "raw_path": f"/{'/'.join(tail)}".encode(), "headers": []}
-        return Passage(run=partial(self._pass_on, onward))
+        return ProxiedResponse(run=partial(self._pass_on, onward))
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._server.nodes.pass_on(scope, receive, send)

@@ -15,7 +15,7 @@ from paceline.apimachinery.scheme import Resource
 from paceline.apiserver import status_errors
 from paceline.apiserver.encoding.request_body import APPLY_YAML, content_type, duplicates, not_a_map, read_json
 from paceline.apiserver.http_types import Request
-from paceline.errors import Malformed
+from paceline.errors import BadRequest
 
 MERGE = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
@@ -128,7 +128,7 @@ def _fitted(apply: Callable[[Object], Any], old: Object) -> Any:
     except Unfit as error:
         status = status_errors.Status(code=422, reason="Invalid", message=f"{_REJECTED}: {error}", details={})
         raise status_errors.Refusal(status) from error
-    except Malformed as error:
+    except BadRequest as error:
         raise status_errors.bad_request(str(error)) from error
 
 

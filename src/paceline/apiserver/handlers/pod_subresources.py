@@ -13,9 +13,9 @@ from paceline.apiserver.config import Server
 from paceline.apiserver.encoding.request_body import read_object
 from paceline.apiserver.handlers.create_update import MAX_TRIES
 from paceline.apiserver.handlers.list_options import number_of
-from paceline.apiserver.http_types import Answer, Request, Write, answer
+from paceline.apiserver.http_types import Request, Response, Write, answer
 from paceline.apiserver.paths import Target
-from paceline.errors import Conflict, Missing
+from paceline.errors import Conflict, NotFound
 
 # Two thousand years, give or take a few: from any clock's present they lead to a moment that can be written.
 MOST_SINCE_SECONDS = 60_000_000_000
@@ -27,7 +27,7 @@ class Pods:
     def __init__(self, server: Server) -> None:
         self._server = server
 
-    async def bind(self, request: Request, target: Target) -> Answer:
+    async def bind(self, request: Request, target: Target) -> Response:
         """Give a pod to a node, once."""
         binding = read_object(request, "Binding")
         node = _node_of(binding, target)
@@ -41,7 +41,7 @@ class Pods:
             bound = _bound(pod, node, binding, now=to_wire(self._server.clock.now()))
             try:
                 await store.replace(target.key, partial(object_strategy.write, bound), expected=stored.revision)
-            except Missing as error:
+            except NotFound as error:
                 raise status_errors.not_found(target.resource, target.name) from error
             except Conflict as error:
                 if not left:
@@ -51,7 +51,7 @@ class Pods:
         done = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
         return answer(done, code=201)
 
-    async def log(self, request: Request, target: Target) -> "Answer | Log":
+    async def log(self, request: Request, target: Target) -> "Response | Log":
         """Show the log of one container."""
         query = _log_query(request, target.name)
         stored = self._server.store.get(target.key)
@@ -60,7 +60,7 @@ class Pods:
         pod = object_strategy.read(stored.value)
         container = container_of(pod, query.get("container", ""), target.name)
         if not pod["spec"].get("nodeName"):
-            return Answer(code=204, body=b"", content_type="text/plain")
+            return Response(code=204, body=b"", content_type="text/plain")
         query = {**query, "container": container}
         return Log(self._server.nodes.logs(target.namespace, pod, query))
 

@@ -18,7 +18,7 @@ from paceline.apiserver import object_strategy, status_errors
 from paceline.apiserver.auth import authentication
 from paceline.apiserver.config import Server
 from paceline.apiserver.handlers.exec import own_protocols
-from paceline.apiserver.http_types import Answer, Passage, Receive, Request, Scope, Send
+from paceline.apiserver.http_types import ProxiedResponse, Receive, Request, Response, Scope, Send
 from paceline.apiserver.paths import Target, key_for
 from paceline.apiserver.url_rewrite import PAGE
 from paceline.model.interactive import is_front
@@ -59,7 +59,7 @@ class Proxies:
     def __init__(self, server: Server) -> None:
         self._server = server
 
-    def open(self, request: Request, target: Target, scope: Scope) -> Passage | Answer:
+    def open(self, request: Request, target: Target, scope: Scope) -> ProxiedResponse | Response:
         """Find the way to a pod's port; on a wrong one say what Kubernetes says."""
         asked = asked_in(target)
         prefix, tail = cut(scope.get("raw_path") or scope["path"].encode())
@@ -71,7 +71,7 @@ class Proxies:
         query = scope["query_string"]
         if not tail and request.method in {"GET", "HEAD"} and scope["type"] == "http":
             where = f"{prefix}/{'?' if query else ''}{query.decode('latin-1')}"
-            return Answer(code=301, body=b"", content_type="text/plain", headers=(("location", where),))
+            return Response(code=301, body=b"", content_type="text/plain", headers=(("location", where),))
         parts = ("proxy", door.scheme, target.namespace, door.pod, str(door.port))
         onward = {
             **scope,
@@ -80,7 +80,9 @@ class Proxies:
             "subprotocols": own_protocols(scope),
         }
         passing = partial(self._pass_on, onward, prefix)
-        return Passage(run=passing if is_pod else partial(self._counted, passing, (target.namespace, asked.name)))
+        return ProxiedResponse(
+            run=passing if is_pod else partial(self._counted, passing, (target.namespace, asked.name))
+        )
 
     async def _counted(self, passing: Pass, service: Key, receive: Receive, send: Send) -> None:
         """Pass on to a service, and count it as used meanwhile."""

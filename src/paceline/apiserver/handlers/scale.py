@@ -16,10 +16,10 @@ from paceline.apiserver.config import Server
 from paceline.apiserver.encoding.negotiation import one_of
 from paceline.apiserver.encoding.request_body import read_json, read_object, read_options
 from paceline.apiserver.handlers.create_update import JSON_PATCH, MERGE, Writes
-from paceline.apiserver.http_types import Answer, Options, Request
+from paceline.apiserver.http_types import Options, Request, Response
 from paceline.apiserver.managed_fields import author_of
 from paceline.apiserver.paths import Target
-from paceline.errors import Malformed
+from paceline.errors import BadRequest
 from paceline.store.store import Stored
 
 API_VERSION, KIND = "autoscaling/v1", "Scale"
@@ -47,7 +47,7 @@ class Scales:
         self._server = server
         self._writes = writes
 
-    async def serve(self, request: Request, target: Target) -> Answer:
+    async def serve(self, request: Request, target: Target) -> Response:
         """Answer a request for a scale."""
         match request.method:
             case "GET":
@@ -61,7 +61,7 @@ class Scales:
             case _:
                 raise status_errors.not_offered()
 
-    async def _scaled(self, request: Request, target: Target, said: Any, *, options: Options) -> Answer:
+    async def _scaled(self, request: Request, target: Target, said: Any, *, options: Options) -> Response:
         """Set the wanted replicas to what a scale says, made out of the one that is there."""
         main = Target(resource=target.resource, namespace=target.namespace, name=target.name)
 
@@ -71,10 +71,10 @@ class Scales:
         stored = await self._writes.change(main, edit, options=options, author=author_of(request, target))
         return self._shown(request, target, stored)
 
-    def _shown(self, request: Request, target: Target, stored: Stored) -> Answer:
+    def _shown(self, request: Request, target: Target, stored: Stored) -> Response:
         scale = orjson.dumps(_scale_of(object_strategy.read(stored.value), _paths(target)))
         shown = Stored(key=stored.key, value=scale, revision=stored.revision, created=stored.created)
-        return Answer(body=one_of(request, SCALE, shown, clock=self._server.clock))
+        return Response(body=one_of(request, SCALE, shown, clock=self._server.clock))
 
 
 def _paths(target: Target) -> ScalePaths:
@@ -129,7 +129,7 @@ def _patch_of(request: Request) -> Any:
     def patched(scale: Object) -> Any:
         try:
             new = apply_operations(scale, patch) if sort == JSON_PATCH else merge(scale, patch)
-        except (Unfit, Malformed) as error:
+        except (Unfit, BadRequest) as error:
             raise status_errors.bad_request(str(error)) from error
         if not isinstance(new, dict):
             raise status_errors.bad_request("error decoding patch: the result is not an object")

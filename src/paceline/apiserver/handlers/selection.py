@@ -19,7 +19,7 @@ from paceline.apiserver.http_types import Request
 from paceline.apiserver.object_strategy import read
 from paceline.apiserver.paths import Target, key_for, names_in
 from paceline.apiserver.status_errors import bad_request
-from paceline.errors import Malformed
+from paceline.errors import BadRequest
 
 MAX_SELECTOR = 16 * 1024
 
@@ -102,7 +102,7 @@ def selection_of(request: Request, target: Target) -> Selection:
     try:
         rules = parse_fields(fields, group=resource.group, kind=resource.kind, more=resource.selectable)
         wanted = parse_labels(labels)
-    except Malformed as error:
+    except BadRequest as error:
         raise bad_request(str(error)) from error
     return Selection(
         by_key=tuple(rule for rule in rules if rule.is_by_key),

@@ -12,9 +12,9 @@ from paceline.apiserver import status_errors
 from paceline.apiserver.auth.service_account_tokens import ISSUER, PRIVATE, AccountTokens
 from paceline.apiserver.config import Server
 from paceline.apiserver.encoding.request_body import read_object, read_options
-from paceline.apiserver.http_types import Answer, Request, answer
+from paceline.apiserver.http_types import Request, Response, answer
 from paceline.apiserver.paths import Target
-from paceline.errors import Fault, Malformed
+from paceline.errors import BadRequest, Fault
 
 KIND, GROUP, VERSION = "TokenRequest", "authentication.k8s.io", "authentication.k8s.io/v1"
 STRUCT = "authentication.v1.TokenRequest"
@@ -24,7 +24,7 @@ POD_SECONDS, POD_LASTS_SECONDS = 3607, 365 * 24 * 3600
 _BOUND = {("v1", "Pod"): "pods", ("v1", "Secret"): "secrets"}
 
 
-async def request_token(request: Request, target: Target, server: Server) -> Answer:
+async def request_token(request: Request, target: Target, server: Server) -> Response:
     """Give a token to whoever may ask for one."""
     tokens = server.tokens
     if tokens is None:
@@ -78,7 +78,7 @@ def _spec(asked: Object) -> dict[str, Any]:
     """Read what is asked for, and fill in what is not said."""
     try:
         spec = read_struct(asked, STRUCT).get("spec") or {}
-    except Malformed as error:
+    except BadRequest as error:
         raise status_errors.bad_request(f'{KIND} in version "v1" cannot be handled as a {KIND}: {error}') from error
     seconds = spec.get("expirationSeconds")
     return {

@@ -11,7 +11,7 @@ from paceline.apimachinery.scheme import Resource
 from paceline.apiserver import status_errors
 from paceline.apiserver.config import Server
 from paceline.apiserver.crd.conversion import as_read
-from paceline.apiserver.encoding.negotiation import Form, Tables, form_of, partial_of
+from paceline.apiserver.encoding.negotiation import Representation, Tables, form_of, partial_of
 from paceline.apiserver.handlers.list_options import asked_by
 from paceline.apiserver.handlers.selection import Selection, selection_of
 from paceline.apiserver.http_types import YAML, Request, Stalled, Write
@@ -69,7 +69,7 @@ class Sent:
         self._kept: OrderedDict[tuple[object, ...], bytes] = OrderedDict()
         self._bytes = 0
 
-    def one(self, record: Record, change: bytes, *, form: Form, resource: Resource) -> bytes:
+    def one(self, record: Record, change: bytes, *, form: Representation, resource: Resource) -> bytes:
         """Give the line that tells a change of an object, or of its metadata."""
         known = (record.revision, change, form, resource.version)
         line = self._kept.get(known)
@@ -77,7 +77,7 @@ class Sent:
             line = self._keep(known, write_line(change, seen_of(record, change), form=form, resource=resource))
         return line
 
-    def all(self, records: tuple[Record, ...], prefix: str, *, form: Form, resource: Resource) -> bytes:
+    def all(self, records: tuple[Record, ...], prefix: str, *, form: Representation, resource: Resource) -> bytes:
         """Give the lines for one who follows all that a prefix holds: the same records, the same bytes."""
         known = (records[0].revision, records[-1].revision, len(records), prefix, form, resource.version)
         lines = self._kept.get(known)
@@ -94,10 +94,10 @@ class Sent:
         return lines
 
 
-def write_line(change: bytes, value: bytes, *, form: Form, resource: Resource) -> bytes:
+def write_line(change: bytes, value: bytes, *, form: Representation, resource: Resource) -> bytes:
     """Write the line that tells a change of an object, or of its metadata."""
     value = as_read(resource, value)
-    return _event(change, value if form is Form.OBJECT else orjson.dumps(partial_of(read(value))))
+    return _event(change, value if form is Representation.OBJECT else orjson.dumps(partial_of(read(value))))
 
 
 def seen_of(record: Record, change: bytes) -> bytes:
@@ -252,7 +252,7 @@ class Changes:
 
     def _told(self, records: tuple[Record, ...]) -> bytes:
         """Write what the client is to be told of some records."""
-        is_plain = self._selection.is_all and self._form is not Form.TABLE
+        is_plain = self._selection.is_all and self._form is not Representation.TABLE
         if is_plain and records[0].revision > self._since:
             return self._sent.all(records, self._prefix, form=self._form, resource=self._resource)
         return b"".join(
@@ -262,12 +262,12 @@ class Changes:
         )
 
     def _line_of(self, record: Record, change: bytes) -> bytes:
-        if self._form is Form.TABLE:
+        if self._form is Representation.TABLE:
             return self._line(change, seen_of(record, change))
         return self._sent.one(record, change, form=self._form, resource=self._resource)
 
     def _line(self, change: bytes, value: bytes) -> bytes:
-        if self._form is not Form.TABLE:
+        if self._form is not Representation.TABLE:
             return write_line(change, value, form=self._form, resource=self._resource)
         value = as_read(self._resource, value)
         revision = read(value)["metadata"]["resourceVersion"]

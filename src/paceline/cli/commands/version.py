@@ -5,7 +5,7 @@ from importlib.metadata import version
 import click
 
 from paceline.cli import exit_codes
-from paceline.cli.cluster_options import Reach, reaches_cluster
+from paceline.cli.cluster_options import ClusterOptions, reaches_cluster
 from paceline.cli.output.console import out
 from paceline.errors import PacelineError
 
@@ -13,7 +13,7 @@ from paceline.errors import PacelineError
 @click.command()
 @click.option("--client", is_flag=True, help="Do not ask the cluster.")
 @reaches_cluster
-def command(*, reach: Reach, client: bool) -> int:
+def command(*, reach: ClusterOptions, client: bool) -> int:
     """Print the versions of this command and of the cluster."""
     out().line(f"paceline {version('paceline')}")
     if client:

@@ -9,7 +9,7 @@ from paceline.apimachinery.meta import Object, labels_of, name_of
 from paceline.cli.output.console import Output
 from paceline.cli.output.durations import age, short
 from paceline.cli.output.table import pairs, table
-from paceline.errors import Missing
+from paceline.errors import NotFound
 from paceline.model import well_known_labels
 from paceline.model.app_status import AppPhase
 from paceline.model.job_status import ReplicaPhase
@@ -59,7 +59,7 @@ def current_job(session: Session, ref: AppRef) -> JobRef | None:
     """Give the job of the current revision, if it is there."""
     try:
         return session.job(ref.name) if ref.status().job else None
-    except Missing:
+    except NotFound:
         return None
 
 

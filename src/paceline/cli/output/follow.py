@@ -8,7 +8,7 @@ from paceline.cli.output.durations import stopwatch
 from paceline.cli.output.live_display import Screen, fit
 from paceline.cli.output.progress import WINDOW, Progress, fine_bar, is_worth_a_line, latest, plain_bar
 from paceline.effects import Clock
-from paceline.model.gang import Place
+from paceline.model.gang import ReplicaId
 from paceline.model.job_status import Phase
 from paceline.sdk.follow import Ended, Event, JobChanged, Logged, PodsChanged, Tick
 from paceline.sdk.job_summary import phase_of, reason_of, replicas_of
@@ -30,7 +30,7 @@ class Told:
     is_lost: bool = False
 
 
-class Watcher:
+class FollowView:
     """Shows the events of one job."""
 
     def __init__(self, name: str, screen: Screen, clock: Clock, *, has_prefix: bool) -> None:
@@ -64,7 +64,7 @@ class Watcher:
         self._say_state()
         self._draw()
 
-    def _log(self, place: Place, text: bytes) -> None:
+    def _log(self, place: ReplicaId, text: bytes) -> None:
         self._say_found()
         self._progress = latest(text[-WINDOW:].decode(errors="replace"), self._progress)
         self._screen.log(prefixed(text, f"{place} │ ".encode()) if self._has_prefix else text)

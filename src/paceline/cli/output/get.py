@@ -8,7 +8,7 @@ from paceline.cli import exit_codes
 from paceline.cli.output import formats
 from paceline.cli.output.console import Output, err, out
 from paceline.cli.output.table import table
-from paceline.errors import Missing
+from paceline.errors import NotFound
 from paceline.host.clock import RealClock
 from paceline.sdk.discovery import Kind
 from paceline.sdk.reader import Reader
@@ -17,7 +17,7 @@ Rows = tuple[tuple[str, ...], list[tuple[str, ...]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class GetOptions:
     """What `paceline get` was asked."""
 
     kind: str = "jobs"
@@ -31,7 +31,7 @@ class Question:
 class Listing:
     """One question to the cluster and the ways to print its answer."""
 
-    def __init__(self, reader: Reader, kinds: tuple[Kind, ...], question: Question) -> None:
+    def __init__(self, reader: Reader, kinds: tuple[Kind, ...], question: GetOptions) -> None:
         self._reader, self._kinds = reader, kinds
         self._name, self._everywhere, self._output = question.name, question.everywhere, question.output
         self._is_wide = question.output == "wide"
@@ -66,7 +66,7 @@ class Listing:
         found = list(self._find())
         if self._name and not found:
             what = self._kinds[0].where.plural if len(self._kinds) == 1 else "jobs"
-            raise Missing(f"{what} {self._name!r} not found in namespace {self._reader.namespace!r}")
+            raise NotFound(f"{what} {self._name!r} not found in namespace {self._reader.namespace!r}")
         return sorted(found, key=lambda pair: (namespace_of(pair[1]), name_of(pair[1])))
 
     def _find(self) -> Iterator[tuple[Kind, Object]]:
@@ -77,7 +77,7 @@ class Listing:
             namespace = self._reader.namespace if kind.where.namespaced else ""
             try:
                 yield kind, self._reader.cluster.get(kind.where, namespace, self._name)
-            except Missing:
+            except NotFound:
                 continue
 
     def _print_objects(self) -> int:
@@ -112,7 +112,7 @@ class Listing:
             return header, (*row[:place], "Deleted", *row[place + 1 :]) if is_gone else row
         try:
             header, rows = self._table(kind, name_of(obj))
-        except Missing:
+        except NotFound:
             return None
         return header, rows[0]
 

@@ -14,7 +14,7 @@ from paceline.sdk.client import Session
 from paceline.sdk.exit_codes import exit_words
 from paceline.sdk.job import JobRef
 from paceline.sdk.job_summary import PLAIN_REASONS, duration_of, reason_of, status_of
-from paceline.sdk.logs.sources import LogAsk
+from paceline.sdk.logs.sources import LogOptions
 from paceline.sdk.replica_pods import MemberPod, first_failed
 from paceline.sdk.submission.job_volumes import claims_of, folder_of
 
@@ -89,7 +89,7 @@ def failed_pod(ref: JobRef, job: Object) -> MemberPod | None:
 
 def last_lines(ref: JobRef, pod: MemberPod) -> list[bytes]:
     """Read the end of a pod's log; a log that cannot be read is an empty one."""
-    ask = LogAsk(is_followed=False, tail=LAST_LINES)
+    ask = LogOptions(is_followed=False, tail=LAST_LINES)
     with contextlib.suppress(PacelineError):
         text = b"".join(logged.text for logged in ref.pod_chunks(pod, ask))
         return text.rstrip(b"\n").split(b"\n") if text else []

@@ -6,7 +6,7 @@ from paceline.cli.output import formats
 from paceline.cli.output.console import out
 from paceline.cli.output.get import Listing
 from paceline.cli.output.table import aligned, widest
-from paceline.sdk.client import News, Session
+from paceline.sdk.client import ObjectEvent, Session
 from paceline.sdk.discovery import Kind
 
 
@@ -30,7 +30,7 @@ class Lines:
         self._widths: list[int] = []
         self._last: dict[tuple[str, ...], tuple[str, ...]] = {}
 
-    def of(self, news: News, width: int | None) -> list[str]:
+    def of(self, news: ObjectEvent, width: int | None) -> list[str]:
         """Give the lines to print for one object: the header before the first, none when it looks as before."""
         found = self._listing.row_of(news.kind, news.object, is_gone=news.is_gone)
         if found is None:

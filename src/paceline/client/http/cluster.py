@@ -9,15 +9,15 @@ from urllib.parse import urlsplit
 
 from paceline.client.backoff import Backoff
 from paceline.client.http.connection_pool import Pool
-from paceline.client.http.http1 import Connection, Place, head_of
+from paceline.client.http.http1 import Address, Connection, head_of
 from paceline.client.http.tls import tls_context
-from paceline.client.http.transport import Unreached, reaching
+from paceline.client.http.transport import Unreachable, translate_errors
 from paceline.client.requests import Request, Response
 from paceline.client.responses import error_of
 from paceline.client.rest import OnWarning, Verbs, log_warning
 from paceline.client.rest_config import Access
-from paceline.effects import Chance
-from paceline.errors import Unavailable
+from paceline.effects import Random
+from paceline.errors import HostError
 
 MAX_TRIES = 4
 ANSWER_SECONDS = 60.0
@@ -34,7 +34,7 @@ class HttpTransport:
     """Carries requests by HTTP/1.1 through a pool of connections. Needs a running loop from first use on."""
 
     def __init__(
-        self, access: Access, chance: Chance, *, socket: Path | None = None, bearer: Bearer | None = None
+        self, access: Access, chance: Random, *, socket: Path | None = None, bearer: Bearer | None = None
     ) -> None:
         self._base = access.server
         self._chance = chance
@@ -52,7 +52,7 @@ class HttpTransport:
         while True:
             try:
                 return await self._send_once(request)
-            except Unreached:
+            except Unreachable:
                 # A write may have been carried out although its answer got lost: the caller must look.
                 if not request.is_safe or tries == MAX_TRIES:
                     raise
@@ -63,7 +63,7 @@ class HttpTransport:
         """Give the body as it comes; a status that says failure is raised."""
         pool, silence = self._pool or self._open(), request.silence_seconds
         asked = pool.exchange(request.method, self._bytes_of(request), silence_seconds=silence)
-        with reaching(self._base):
+        with translate_errors(self._base):
             async with asked as connection:
                 if (await connection.head()).status >= 400:
                     async with asyncio.timeout(silence):
@@ -81,7 +81,7 @@ class HttpTransport:
     async def _send_once(self, request: Request) -> Response:
         pool = self._pool or self._open()
         data = self._bytes_of(request)
-        with reaching(self._base):
+        with translate_errors(self._base):
             async with asyncio.timeout(ANSWER_SECONDS), pool.exchange(request.method, data) as connection:
                 return await _whole(connection)
 
@@ -98,13 +98,13 @@ class HttpTransport:
         try:
             where = urlsplit(self._base)
             port = where.port or PORTS[where.scheme]
-            place = Place(socket=self._socket, address=_host(where.hostname), port=port)
+            place = Address(socket=self._socket, address=_host(where.hostname), port=port)
         except KeyError as error:
-            raise Unavailable(
+            raise HostError(
                 f"{self._base} is not a URL that can be reached: it begins with neither http nor https"
             ) from error
         except ValueError as error:
-            raise Unavailable(f"{self._base} is not a URL that can be reached: {error}") from error
+            raise HostError(f"{self._base} is not a URL that can be reached: {error}") from error
         self._prefix = where.path.rstrip("/")
         self._host = where.netloc.rpartition("@")[2]
         self._pool = Pool(place, self._tls, self._server_name)
@@ -115,7 +115,7 @@ class HttpCluster(Verbs):
     """A cluster over HTTP, ours or a real one. Use it as `async with HttpCluster(...) as cluster`."""
 
     def __init__(
-        self, access: Access, chance: Chance, *, socket: Path | None = None, on_warning: OnWarning = log_warning
+        self, access: Access, chance: Random, *, socket: Path | None = None, on_warning: OnWarning = log_warning
     ) -> None:
         self._http = HttpTransport(access, chance, socket=socket)
         super().__init__(self._http, on_warning=on_warning)

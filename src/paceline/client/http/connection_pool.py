@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from paceline.client.http.http1 import Broken, Connection, Place, dial
+from paceline.client.http.http1 import Address, Broken, Connection, dial
 
 MAX_CONNECTIONS = 256
 # Shorter than any server's own patience (uvicorn: 5 s), so that a write rarely meets a closed connection.
@@ -18,7 +18,7 @@ REPEATABLE = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 class Pool:
     """Needs a running loop. More than MAX_CONNECTIONS exchanges at once wait for each other."""
 
-    def __init__(self, place: Place, tls: ssl.SSLContext | None, name: str) -> None:
+    def __init__(self, place: Address, tls: ssl.SSLContext | None, name: str) -> None:
         self._place = place
         self._tls = tls
         self._name = name

@@ -17,7 +17,7 @@ from websockets.typing import Subprotocol
 
 from paceline.apimachinery.meta import Object
 from paceline.client.http.tls import tls_context
-from paceline.client.http.transport import Unreached, reaching
+from paceline.client.http.transport import Unreachable, translate_errors
 from paceline.client.requests import Pairs, Response
 from paceline.client.responses import error_of, error_of_status
 from paceline.client.rest_config import Access
@@ -31,7 +31,7 @@ MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 T = TypeVar("T")
 
 
-class Hand:
+class LoopThread:
     """A thread with an event loop, which does one thing after the other for those who wait."""
 
     def __init__(self) -> None:
@@ -60,10 +60,10 @@ class Hand:
         self._loop.call_soon(self._loop.call_soon, self._loop.stop)
 
 
-class Line:
+class ExecStream:
     """An open line; leaving it hangs up, which ends the command."""
 
-    def __init__(self, socket: ClientConnection, hand: Hand) -> None:
+    def __init__(self, socket: ClientConnection, hand: LoopThread) -> None:
         self._socket = socket
         self._hand = hand
         self._status: Object | None = None
@@ -88,13 +88,13 @@ class Line:
         except ConnectionClosedOK:
             return
         except ConnectionClosed as error:
-            raise Unreached(f"the line to the command was cut: {error}") from error
+            raise Unreachable(f"the line to the command was cut: {error}") from error
 
     def code(self) -> int:
         """Give the command's exit code, once all pieces were read; what kept it from running is raised."""
         status = self._status
         if status is None:
-            raise Unreached("the line ended before the command did")
+            raise Unreachable("the line ended before the command did")
         if status.get("status") == "Success":
             return 0
         causes = (status.get("details") or {}).get("causes") or ()
@@ -122,12 +122,12 @@ class Line:
             return  # Whoever reads the pieces is told.
 
 
-def open_line(access: Access, path: str, query: Pairs) -> Line:
+def open_line(access: Access, path: str, query: Pairs) -> ExecStream:
     """Open a line to a path; what the server says instead is raised as the error that it is."""
-    hand = Hand()
+    hand = LoopThread()
     try:
-        with reaching(access.server, InvalidHandshake):
-            return Line(hand.do(_connected(access, f"{path}?{urlencode(query)}")), hand)
+        with translate_errors(access.server, InvalidHandshake):
+            return ExecStream(hand.do(_connected(access, f"{path}?{urlencode(query)}")), hand)
     except BaseException:
         hand.stop()
         raise

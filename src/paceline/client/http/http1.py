@@ -13,7 +13,7 @@ from pathlib import Path
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
-from paceline.errors import Malformed
+from paceline.errors import BadRequest
 
 CONNECT_SECONDS = 10.0
 # What may arrive without being part of a body: a head, or what stands between chunks.
@@ -31,7 +31,7 @@ class Broken(ConnectionError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Address:
     """Where a server listens: a socket file, or an address and a port."""
 
     socket: Path | None = None
@@ -52,20 +52,20 @@ class Head:
 
 
 def head_of(method: str, target: str, headers: Iterable[tuple[str, str]]) -> bytes:
-    """Give the first bytes of a request; Malformed when a part of it would be read as something else."""
+    """Give the first bytes of a request; BadRequest when a part of it would be read as something else."""
     if not _NAME.fullmatch(method) or not target or _NOT_IN_TARGET.search(target):
-        raise Malformed(f"{method} {target!r} cannot stand in a request: encode what is not part of a URL")
+        raise BadRequest(f"{method} {target!r} cannot stand in a request: encode what is not part of a URL")
     lines = [f"{method} {target} HTTP/1.1\r\n"]
     for name, value in headers:
         if not _NAME.fullmatch(name) or _NOT_IN_VALUE.search(value):
             # Not its value, which may be a secret.
-            raise Malformed(f"the header {name!r} holds what HTTP cannot carry: a line break, or no Latin-1")
+            raise BadRequest(f"the header {name!r} holds what HTTP cannot carry: a line break, or no Latin-1")
         lines.append(f"{name}: {value}\r\n")
     lines.append("\r\n")
     return "".join(lines).encode("latin-1")
 
 
-async def dial(place: Place, tls: ssl.SSLContext | None = None, name: str = "") -> "Connection":
+async def dial(place: Address, tls: ssl.SSLContext | None = None, name: str = "") -> "Connection":
     """Connect; `name` is the one that the certificate must carry, if not the address's."""
     loop = asyncio.get_running_loop()
     named = (name or place.address or "localhost") if tls else None

@@ -14,8 +14,8 @@ from typing import Any
 from websockets.asyncio.client import ClientConnection, connect, unix_connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 
-from paceline.client.http.http1 import CONNECT_SECONDS, Connection, Place, dial, head_of
-from paceline.client.http.transport import Unreached
+from paceline.client.http.http1 import CONNECT_SECONDS, Address, Connection, dial, head_of
+from paceline.client.http.transport import Unreachable
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -51,7 +51,7 @@ HOP_BY_HOP = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passing:
+class ProxyRequest:
     """A request as it is to arrive. The Host is part of the headers."""
 
     method: str = "GET"
@@ -75,8 +75,8 @@ def kept(headers: Iterable[tuple[str, str]]) -> Headers:
     return tuple((name, value) for name, value in listed if name.lower() not in HOP_BY_HOP | named)
 
 
-async def pass_on(place: Place, passing: Passing, receive: Receive, send: Send) -> None:
-    """Pass one HTTP request on until it is answered or the client is gone; Unreached when nothing answers."""
+async def pass_on(place: Address, passing: ProxyRequest, receive: Receive, send: Send) -> None:
+    """Pass one HTTP request on until it is answered or the client is gone; Unreachable when nothing answers."""
     try:
         # A connection each: behind an address that a pod had there may be another one by now.
         connection = await dial(place, ANY_CERTIFICATE if place.is_tls else None)
@@ -96,7 +96,7 @@ async def pass_on(place: Place, passing: Passing, receive: Receive, send: Send) 
         raise _unreached(place, broken) from broken
 
 
-async def join(place: Place, passing: Passing, receive: Receive, send: Send) -> None:
+async def join(place: Address, passing: ProxyRequest, receive: Receive, send: Send) -> None:
     """Pass one WebSocket on, whose `websocket.connect` has been received; a refused one is refused likewise."""
     try:
         other = await _dial(place, passing)
@@ -121,7 +121,7 @@ async def deny(send: Send, code: int, headers: Headers, body: bytes) -> None:
         await send({"type": "websocket.http.response.body", "body": body})
 
 
-async def _pass_there(connection: Connection, passing: Passing, receive: Receive) -> None:
+async def _pass_there(connection: Connection, passing: ProxyRequest, receive: Receive) -> None:
     """Pass the body on piece by piece, until the client is gone."""
     is_wanted, is_chunked = _has_body(passing), not _lengths(passing)
     while (message := await receive())["type"] != "http.disconnect":
@@ -148,7 +148,7 @@ async def _pass_back(connection: Connection, send: Send) -> OSError | None:
     return None
 
 
-def _head(passing: Passing) -> bytes:
+def _head(passing: ProxyRequest) -> bytes:
     own = [("Connection", "close")]
     if all(name.lower() != "host" for name, _ in passing.headers):
         own.append(("Host", passing.host))
@@ -157,16 +157,16 @@ def _head(passing: Passing) -> bytes:
     return head_of(passing.method, passing.target, (*passing.headers, *own))
 
 
-def _lengths(passing: Passing) -> list[str]:
+def _lengths(passing: ProxyRequest) -> list[str]:
     return [value for name, value in passing.headers if name.lower() == "content-length"]
 
 
-def _has_body(passing: Passing) -> bool:
+def _has_body(passing: ProxyRequest) -> bool:
     lengths = _lengths(passing)
     return lengths != ["0"] and (bool(lengths) or passing.method in {"POST", "PUT", "PATCH"})
 
 
-def _dial(place: Place, passing: Passing) -> connect:
+def _dial(place: Address, passing: ProxyRequest) -> connect:
     names = {"host", "content-length", "sec-websocket-protocol"}
     headers = [
         (name, value)
@@ -225,11 +225,11 @@ async def _back(other: ClientConnection, send: Send) -> None:
         await send({"type": "websocket.close", "code": UNSENDABLE.get(code, code), "reason": other.close_reason or ""})
 
 
-def _unreached(place: Place, error: Exception) -> Unreached:
+def _unreached(place: Address, error: Exception) -> Unreachable:
     if isinstance(error, TimeoutError):
-        return Unreached(f"dial tcp {place}: i/o timeout")
+        return Unreachable(f"dial tcp {place}: i/o timeout")
     if isinstance(error, ConnectionRefusedError):
         # The event loop has words of its own for it.
-        return Unreached(f"dial tcp {place}: connect: connection refused")
+        return Unreachable(f"dial tcp {place}: connect: connection refused")
     said = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return Unreached(f"dial tcp {place}: connect: {str(said).lower()}")
+    return Unreachable(f"dial tcp {place}: connect: {str(said).lower()}")

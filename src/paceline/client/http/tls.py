@@ -4,7 +4,7 @@ import ssl
 from tempfile import NamedTemporaryFile
 
 from paceline.client.rest_config import Access
-from paceline.errors import Unavailable
+from paceline.errors import HostError
 
 
 def tls_context(access: Access) -> ssl.SSLContext | None:
@@ -14,7 +14,7 @@ def tls_context(access: Access) -> ssl.SSLContext | None:
     try:
         context = ssl.create_default_context(cadata=access.ca.decode() or None)
     except (ssl.SSLError, UnicodeDecodeError) as error:
-        raise Unavailable(f"the kubeconfig's certificate authority is not PEM: {error}") from error
+        raise HostError(f"the kubeconfig's certificate authority is not PEM: {error}") from error
     if access.is_insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -32,4 +32,4 @@ def _identify(context: ssl.SSLContext, access: Access) -> None:
             context.load_cert_chain(file.name)
         except ssl.SSLError as error:
             said = f"the kubeconfig's client certificate and key do not fit each other: {error}"
-            raise Unavailable(said) from error
+            raise HostError(said) from error

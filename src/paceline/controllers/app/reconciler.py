@@ -20,8 +20,8 @@ from paceline.client.interface import CLAIMS, CONFIG_MAPS, Change, Cluster, Coll
 from paceline.client.workqueue import WorkQueue, run
 from paceline.controllers.app.snapshot import leader_log, look, record_spec
 from paceline.controllers.job.failure_logs import JobKey, LastLines
-from paceline.effects import Chance, Clock
-from paceline.errors import Conflict, Exists, Forbidden, Invalid, Malformed, Missing
+from paceline.effects import Clock, Random
+from paceline.errors import AlreadyExists, BadRequest, Conflict, Forbidden, Invalid, NotFound
 from paceline.kinds import registry
 from paceline.kinds.apps import expand, job_record, training_app
 from paceline.kinds.interactive import tensorboard
@@ -68,7 +68,7 @@ class Apps:
 
     cluster: Cluster
     clock: Clock
-    chance: Chance
+    chance: Random
     recorder: Recorder
     # The one namespace that is looked after; all of them when it is empty.
     namespace: str = ""
@@ -120,15 +120,15 @@ class Apps:
                 await self._refuse(app, str(Invalid(wrong)))
                 return
             seen = self._look(key, app)
-        except Malformed as error:
+        except BadRequest as error:
             # Whoever wrote it must mend it; what runs goes on.
             await self.recorder.record(app, "Unreadable", message=str(error), is_warning=True)
             return
         plan = decide(seen, self.clock.now())
         try:
             await self._carry_out(app, seen=seen, plan=plan)
-        except (Invalid, Forbidden, Missing) as error:
-            # Missing: the application went while the plan was made, and all of it goes with it; or a kind did.
+        except (Invalid, Forbidden, NotFound) as error:
+            # NotFound: the application went while the plan was made, and all of it goes with it; or a kind did.
             await self._refuse(self._apps.cache.get(key[1:]) or app, str(error))
             # What stands in the way may go without a word.
             self.queue.add_after(key, AGAIN_SECONDS)
@@ -202,7 +202,7 @@ class Apps:
         manifest = cluster_manifest(owner.namespace, owner.stem, job.cluster, owner=reference)
         try:
             await self.cluster.create(CONFIG_MAPS, manifest)
-        except Exists:
+        except AlreadyExists:
             return
 
     async def _make_board(self, app: Object, manifest: Object) -> None:
@@ -216,7 +216,7 @@ class Apps:
         """Make an object of the application's, or find it made; Invalid when somebody else has the name."""
         try:
             return await self.cluster.create(where, manifest)
-        except Exists:
+        except AlreadyExists:
             there = await self.cluster.get(where, *key_of(manifest))
             if (controller_of(there) or {}).get("uid") == uid_of(app):
                 return there
@@ -241,7 +241,7 @@ class Apps:
         where = Collection(group=GROUP, version=VERSION, plural=plural)
         try:
             self.jobs[plural].observe(await self.cluster.patch(where, (namespace_of(app), job.name), change))
-        except (Missing, Conflict):
+        except (NotFound, Conflict):
             # It went, or another has its name: the next look sees which.
             return
 
@@ -250,7 +250,7 @@ class Apps:
         where = Collection(group=GROUP, version=VERSION, plural=PLURALS[job.kind])
         try:
             await self.cluster.delete(where, (namespace_of(app), job.name), options)
-        except (Missing, Conflict):
+        except (NotFound, Conflict):
             return
 
     async def _note(self, app: Object, note: Note) -> None:
@@ -261,7 +261,7 @@ class Apps:
             written = await self.cluster.replace(
                 RECORDS, {**record, "status": note.status.to_wire()}, subresource="status"
             )
-        except Missing:
+        except NotFound:
             return
         self._records.observe(written)
 
@@ -273,7 +273,7 @@ class Apps:
         if after != status:
             try:
                 written = await self._write(app, after)
-            except Missing:
+            except NotFound:
                 return
             await self.recorder.record(written, "Refused", message=why, is_warning=True)
 

@@ -5,14 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 from paceline.apimachinery.meta import Object, is_deleting, labels_of, name_of, uid_of
-from paceline.apimachinery.untrusted import foreign
+from paceline.apimachinery.untrusted import untrusted
 from paceline.kinds import registry
 from paceline.kinds.apps import expand
 from paceline.model import well_known_labels
 from paceline.model.app_status import AppStatus, RecordStatus
 from paceline.model.job_status import JobStatus
 from paceline.plan.app.decide import AppSeen, Recorded, RevisionJob
-from paceline.plan.job.plan import LogWish
+from paceline.plan.job.plan import LogRef
 
 # Whose last words count, where there are several types of replicas.
 LEADERS = ("chief", "master", "launcher", "worker")
@@ -55,7 +55,7 @@ def record_spec(app: Object, revision: int, *, digest: str) -> dict[str, Any]:
     }
 
 
-def leader_log(job: RevisionJob) -> LogWish | None:
+def leader_log(job: RevisionJob) -> LogRef | None:
     """Say whose last words tell how a job went; None when it never had a replica."""
     tasks = {str(task.get("type")): task.get("replicas") or () for task in job.status.tasks}
     order = [*(role for role in LEADERS if role in tasks), *tasks]
@@ -63,15 +63,15 @@ def leader_log(job: RevisionJob) -> LogWish | None:
     if not replicas or not replicas[0].get("uid"):
         return None
     containers = replicas[0].get("containers") or ()
-    return LogWish(pod=str(replicas[0]["name"]), container=str(containers[0]["name"]) if containers else "")
+    return LogRef(pod=str(replicas[0]["name"]), container=str(containers[0]["name"]) if containers else "")
 
 
-@foreign
+@untrusted
 def _generation(app: Object) -> int:
     return int(app["metadata"].get("generation", 1))
 
 
-@foreign
+@untrusted
 def _record(record: Object) -> Recorded:
     spec = record["spec"]
     return Recorded(
@@ -89,7 +89,7 @@ def _job(job: Object) -> RevisionJob:
     return read if read.status.phase.is_final else replace(read, cluster=registry.cluster_spec(job, read.status.ports))
 
 
-@foreign
+@untrusted
 def _read(job: Object) -> RevisionJob:
     read = JobStatus.from_wire(job.get("status") or {})
     return RevisionJob(

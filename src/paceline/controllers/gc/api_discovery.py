@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from paceline.apimachinery.meta import Object
 from paceline.client.interface import Cluster, Collection
-from paceline.errors import Missing, Unavailable
+from paceline.errors import HostError, NotFound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Served:
+class DiscoveredKinds:
     """The kinds of a cluster, in every version that is served."""
 
     # (apiVersion, kind) → where such objects lie.
@@ -25,7 +25,7 @@ class Served:
         return (where for where, offered in self.verbs.items() if offered.issuperset(verbs))
 
 
-async def ask_kinds(cluster: Cluster) -> Served:
+async def ask_kinds(cluster: Cluster) -> DiscoveredKinds:
     """Ask a cluster for all its kinds, those that people have defined too."""
     paths = ["/api/v1"]
     for group in (await _ask(cluster, "/apis"))["groups"]:
@@ -35,13 +35,13 @@ async def ask_kinds(cluster: Cluster) -> Served:
     for path in paths:
         try:
             parts.append(await _ask(cluster, path))
-        except Missing:
+        except NotFound:
             # The version itself has gone meanwhile.
             continue
     return read_kinds(parts)
 
 
-def read_kinds(parts: Iterable[Object]) -> Served:
+def read_kinds(parts: Iterable[Object]) -> DiscoveredKinds:
     """Read lists of kinds, the version that is preferred before others of its group."""
     by_kind: dict[tuple[str, str], Collection] = {}
     preferred: dict[tuple[str, str], tuple[Collection, Object]] = {}
@@ -55,7 +55,7 @@ def read_kinds(parts: Iterable[Object]) -> Served:
                 where = Collection(group=group, version=version, plural=plural, namespaced=namespaced)
                 by_kind[api_version, str(entry["kind"])] = where
                 preferred.setdefault((group, plural), (where, entry))
-    return Served(
+    return DiscoveredKinds(
         by_kind=by_kind,
         names={where: str(entry["kind"]) for where, entry in preferred.values()},
         verbs={where: frozenset(entry["verbs"]) for where, entry in preferred.values()},
@@ -68,5 +68,5 @@ async def _ask(cluster: Cluster, path: str) -> Object:
     try:
         answer: Object = json.loads(body)
     except ValueError as error:
-        raise Unavailable(f"the server's answer to {path} is not JSON: {error}") from error
+        raise HostError(f"the server's answer to {path} is not JSON: {error}") from error
     return answer

@@ -7,10 +7,10 @@ from paceline.apimachinery.meta import Object, is_deleting, key_of, revision_of,
 from paceline.client.event_recorder import Recorder
 from paceline.client.interface import Cluster, Collection
 from paceline.client.workqueue import WorkQueue, run
-from paceline.controllers.gc.metadata_informers import Following
-from paceline.controllers.gc.owner_graph import Item, Ties
-from paceline.effects import Chance
-from paceline.errors import Busy, Missing
+from paceline.controllers.gc.metadata_informers import MetadataInformers
+from paceline.controllers.gc.owner_graph import ObjectRef, OwnerGraph
+from paceline.effects import Random
+from paceline.errors import NotFound, ServiceUnavailable
 from paceline.plan import garbage_collection
 from paceline.plan.garbage_collection import Standing, owners_of
 
@@ -22,18 +22,18 @@ class Owners:
     """Deletes what is owned only by objects that are gone; tells them apart by uid, never by name."""
 
     cluster: Cluster
-    chance: Chance
+    chance: Random
     recorder: Recorder
-    queue: WorkQueue[Item] = field(init=False)
-    following: Following = field(init=False)
-    _ties: Ties = field(default_factory=Ties)
+    queue: WorkQueue[ObjectRef] = field(init=False)
+    following: MetadataInformers = field(init=False)
+    _ties: OwnerGraph = field(default_factory=OwnerGraph)
     # What names an owner of a kind that nobody serves; a definition may come.
-    _unclear: dict[Item, None] = field(default_factory=dict)
+    _unclear: dict[ObjectRef, None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Set up the caches; nothing runs before `run`."""
         self.queue = WorkQueue(self.chance)
-        self.following = Following(
+        self.following = MetadataInformers(
             cluster=self.cluster,
             chance=self.chance,
             on_change=self._changed,
@@ -48,7 +48,7 @@ class Owners:
             await synced.wait()
             await run(self.queue, self.reconcile, workers=WORKERS)
 
-    async def reconcile(self, item: Item) -> None:
+    async def reconcile(self, item: ObjectRef) -> None:
         """Delete one object if every owner it names is gone; if it waits for what it owns, see to that."""
         found = self.following.get(item.where, item.key)
         if found is None:
@@ -60,7 +60,7 @@ class Owners:
         elif owners_of(found) and not is_deleting(found):
             await self._judge(item, found)
 
-    async def _judge(self, item: Item, obj: Object) -> None:
+    async def _judge(self, item: ObjectRef, obj: Object) -> None:
         """Do to an owned object what follows from how its owners stand."""
         standings = [await self._standing(item, owner) for owner in owners_of(obj)]
         if Standing.UNKNOWN in standings:
@@ -78,7 +78,7 @@ class Owners:
         if step.policy:
             await self._delete(item, obj, step.policy)
 
-    async def _standing(self, item: Item, owner: Object) -> Standing:
+    async def _standing(self, item: ObjectRef, owner: Object) -> Standing:
         """Say how an owner stands; what was never seen is asked for, for it may be new."""
         uid, where = str(owner.get("uid")), self._where(owner)
         if where is None:
@@ -88,17 +88,17 @@ class Owners:
             return Standing.UNKNOWN
         if self._ties.has_ended(uid):
             return Standing.GONE
-        meant = Item(where, item.namespace if where.namespaced else "", str(owner.get("name")))
+        meant = ObjectRef(where, item.namespace if where.namespaced else "", str(owner.get("name")))
         seen = self._ties.find(uid)
         found = self._get(seen) if seen is not None and _is_same(seen, meant) else None
         if found is None:
             try:
                 found = await self.cluster.get(where, *meant.key)
-            except Missing:
+            except NotFound:
                 return Standing.GONE
         return garbage_collection.standing_of(found) if uid_of(found) == uid else Standing.GONE
 
-    async def _tell_astray(self, item: Item, obj: Object) -> None:
+    async def _tell_astray(self, item: ObjectRef, obj: Object) -> None:
         """Warn of owners that are in another namespace, where they own nothing."""
         for owner in owners_of(obj):
             seen, where = self._ties.find(str(owner.get("uid"))), self._where(owner)
@@ -110,7 +110,7 @@ class Owners:
                 about = {**obj, **self._head(item.where)}
                 await self.recorder.record(about, "OwnerRefInvalidNamespace", message=said, is_warning=True)
 
-    async def _drain(self, item: Item, owner: Object) -> None:
+    async def _drain(self, item: ObjectRef, owner: Object) -> None:
         """Have what an object owns go before it does."""
         is_blocked = False
         for each in self._dependents(item, owner):
@@ -123,33 +123,33 @@ class Owners:
         if not is_blocked:
             await self._patch(item, owner, finalizers=garbage_collection.let_go(owner))
 
-    async def _set_free(self, item: Item, owner: Object) -> None:
+    async def _set_free(self, item: ObjectRef, owner: Object) -> None:
         """Take an object that goes out of the owners of all it owns, then let it go."""
         if not self.following.has_seen_all:
-            raise Busy(f"what {item.name!r} owns is not all known yet")
+            raise ServiceUnavailable(f"what {item.name!r} owns is not all known yet")
         for each in self._dependents(item, owner):
             owned = self._get(each)
             if owned is not None:
                 await self._patch(each, owned, ownerReferences=garbage_collection.freed(owned, owner))
         await self._patch(item, owner, finalizers=garbage_collection.let_go(owner))
 
-    async def _patch(self, item: Item, obj: Object, **metadata: object) -> Object | None:
+    async def _patch(self, item: ObjectRef, obj: Object, **metadata: object) -> Object | None:
         """Change metadata if the object is still as it was seen; None when it has gone."""
         guarded = {"metadata": {"resourceVersion": revision_of(obj), "uid": uid_of(obj), **metadata}}
         try:
             return await self.cluster.patch(item.where, item.key, guarded)
-        except Missing:
+        except NotFound:
             return None
 
-    async def _delete(self, item: Item, obj: Object, policy: str) -> None:
+    async def _delete(self, item: ObjectRef, obj: Object, policy: str) -> None:
         # Also of that revision: somebody may have given it another owner meanwhile.
         meant = {"uid": uid_of(obj), "resourceVersion": revision_of(obj)}
         try:
             await self.cluster.delete(item.where, item.key, {"preconditions": meant, "propagationPolicy": policy})
-        except Missing:
+        except NotFound:
             return
 
-    def _get(self, item: Item) -> Object | None:
+    def _get(self, item: ObjectRef) -> Object | None:
         return self.following.get(item.where, item.key)
 
     def _where(self, owner: Object) -> Collection | None:
@@ -159,11 +159,11 @@ class Owners:
         kind = self.following.served.names.get(where, "")
         return {"apiVersion": f"{where.group}/{where.version}".lstrip("/"), "kind": kind}
 
-    def _dependents(self, item: Item, owner: Object) -> tuple[Item, ...]:
+    def _dependents(self, item: ObjectRef, owner: Object) -> tuple[ObjectRef, ...]:
         return tuple(each for each in self._ties.owned(uid_of(owner)) if each != item and item.may_own(each))
 
     def _changed(self, where: Collection, old: Object | None, new: Object | None) -> None:
-        item = Item(where, *key_of(new or old or {}))
+        item = ObjectRef(where, *key_of(new or old or {}))
         self._ties.note(item, old, new)
         if new is None:
             self._ended(uid_of(old or {}))
@@ -176,7 +176,7 @@ class Owners:
 
     def _lost(self, where: Collection, old: Object | None, new: Object | None) -> None:
         """Forget an object that is out of sight; it may still be there."""
-        self._ties.note(Item(where, *key_of(old or {})), old, new)
+        self._ties.note(ObjectRef(where, *key_of(old or {})), old, new)
 
     def _ended(self, uid: str) -> None:
         self._ties.end(uid)
@@ -195,7 +195,7 @@ class Owners:
             self.queue.add(item)
 
 
-def _is_same(seen: Item, meant: Item) -> bool:
+def _is_same(seen: ObjectRef, meant: ObjectRef) -> bool:
     """Tell whether two are one object; its kind may be read in another version."""
     group = (meant.where.group, meant.where.plural)
     return seen.key == meant.key and (seen.where.group, seen.where.plural) == group

@@ -10,8 +10,8 @@ from paceline.client.backoff import Backoff
 from paceline.client.cache import Handler
 from paceline.client.informer import Informer
 from paceline.client.interface import CRDS, Change, Cluster, Collection, Select
-from paceline.controllers.gc.api_discovery import Served, ask_kinds
-from paceline.effects import Chance
+from paceline.controllers.gc.api_discovery import DiscoveredKinds, ask_kinds
+from paceline.effects import Random
 from paceline.errors import PacelineError
 
 log = logging.getLogger(__name__)
@@ -26,11 +26,11 @@ LEFT_OUT = frozenset({("", "events"), ("events.k8s.io", "events")})
 AGAIN = Backoff(first_seconds=0.5, most_seconds=60.0)
 _TIES = Select(only_ties=True)
 _DEFINITIONS = (CRDS.group, CRDS.plural)
-_NOTHING = Served(by_kind={}, names={}, verbs={})
+_NOTHING = DiscoveredKinds(by_kind={}, names={}, verbs={})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Followed:
+class WatchedKind:
     """One kind that is followed."""
 
     where: Collection
@@ -39,18 +39,18 @@ class Followed:
 
 
 @dataclass(slots=True, kw_only=True)
-class Following:
+class MetadataInformers:
     """Caches of all kinds, without content. Which kinds there are is asked again whenever a definition changes."""
 
     cluster: Cluster
-    chance: Chance
+    chance: Random
     on_change: Told
     # Called with an object that is only out of sight: its kind is not served as before.
     on_lost: Told
     # Called after other kinds have been found.
     on_kinds: Callable[[], None]
-    served: Served = _NOTHING
-    _kinds: dict[tuple[str, str], Followed] = field(default_factory=dict)
+    served: DiscoveredKinds = _NOTHING
+    _kinds: dict[tuple[str, str], WatchedKind] = field(default_factory=dict)
     _has_news: asyncio.Event = field(default_factory=asyncio.Event)
     # Kinds whose definition has gone, and with it all their objects.
     _undefined: set[tuple[str, str]] = field(default_factory=set)
@@ -121,7 +121,7 @@ class Following:
     def _start(self, where: Collection, group: asyncio.TaskGroup) -> None:
         informer = Informer(self.cluster, where, select=_TIES, chance=self.chance, on_change=self._teller(where))
         task = group.create_task(informer.run(), name=f"follow {where.plural}")
-        self._kinds[where.group, where.plural] = Followed(where=where, informer=informer, task=task)
+        self._kinds[where.group, where.plural] = WatchedKind(where=where, informer=informer, task=task)
 
     def _stop(self, name: tuple[str, str]) -> None:
         kind, is_undefined = self._kinds.pop(name), name in self._undefined

@@ -10,7 +10,7 @@ from paceline.plan.garbage_collection import owners_of
 MAX_GONE = 1000
 
 
-class Item(NamedTuple):
+class ObjectRef(NamedTuple):
     """One object of any kind."""
 
     where: Collection
@@ -22,21 +22,21 @@ class Item(NamedTuple):
         """Give what tells it apart from others of its kind."""
         return self.namespace, self.name
 
-    def may_own(self, other: "Item") -> bool:
+    def may_own(self, other: "ObjectRef") -> bool:
         """Tell whether it is where an owner may be: beside what it owns, or in no namespace."""
         return self.namespace in {"", other.namespace}
 
 
-class Ties:
+class OwnerGraph:
     """An index of all objects that are followed. What it does not know may still be there."""
 
     def __init__(self) -> None:
-        self._items: dict[str, Item] = {}
+        self._items: dict[str, ObjectRef] = {}
         # Dicts, because their order is certain.
-        self._owned: dict[str, dict[Item, None]] = {}
+        self._owned: dict[str, dict[ObjectRef, None]] = {}
         self._gone: dict[str, None] = {}
 
-    def note(self, item: Item, old: Object | None, new: Object | None) -> None:
+    def note(self, item: ObjectRef, old: Object | None, new: Object | None) -> None:
         """Take in that an object has changed, come or gone out of sight."""
         for owner in owners_of(old):
             self._untie(str(owner.get("uid")), item)
@@ -57,15 +57,15 @@ class Ties:
         """Tell whether an object is known to have gone for good."""
         return uid in self._gone
 
-    def find(self, uid: str) -> Item | None:
+    def find(self, uid: str) -> ObjectRef | None:
         """Give the object that has this uid, if it has been seen."""
         return self._items.get(uid)
 
-    def owned(self, uid: str) -> tuple[Item, ...]:
+    def owned(self, uid: str) -> tuple[ObjectRef, ...]:
         """Give the objects that name this uid as an owner."""
         return tuple(self._owned.get(uid, ()))
 
-    def _untie(self, uid: str, item: Item) -> None:
+    def _untie(self, uid: str, item: ObjectRef) -> None:
         mates = self._owned.get(uid)
         if mates is not None:
             mates.pop(item, None)

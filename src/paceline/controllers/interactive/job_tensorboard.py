@@ -20,8 +20,8 @@ from paceline.client.event_recorder import Recorder
 from paceline.client.informer import Informer
 from paceline.client.interface import Change, Cluster, Collection, Select
 from paceline.client.workqueue import WorkQueue, run
-from paceline.effects import Chance
-from paceline.errors import Exists, Forbidden, Invalid, Missing
+from paceline.effects import Random
+from paceline.errors import AlreadyExists, Forbidden, Invalid, NotFound
 from paceline.kinds import registry
 from paceline.kinds.interactive import tensorboard
 from paceline.kinds.kind_types import GROUP, SERVICE_API_VERSION, SERVICE_GROUP, VERSION
@@ -41,7 +41,7 @@ class Boards:
     """Follows the jobs that may have a TensorBoard, and all TensorBoards; jobs are moved on elsewhere."""
 
     cluster: Cluster
-    chance: Chance
+    chance: Random
     recorder: Recorder
     # The one namespace that is looked after; all of them when it is empty.
     namespace: str = ""
@@ -89,7 +89,7 @@ class Boards:
             return
         try:
             await self._write(plural, job, said)
-        except Missing:
+        except NotFound:
             # The job has gone, and its TensorBoard goes with it.
             return
         if wrong:
@@ -116,7 +116,7 @@ class Boards:
         """Make a TensorBoard; give the reason why it cannot be made, if there is one."""
         try:
             self._boards.observe(await self.cluster.create(BOARDS, manifest))
-        except Exists:
+        except AlreadyExists:
             # Made a moment ago: it is looked at when it is heard of.
             return ""
         except (Invalid, Forbidden) as error:

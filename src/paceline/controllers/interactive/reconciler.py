@@ -20,19 +20,19 @@ from paceline.apimachinery.meta import (
     uid_of,
 )
 from paceline.apimachinery.timestamps import from_wire
-from paceline.apimachinery.untrusted import foreign
+from paceline.apimachinery.untrusted import untrusted
 from paceline.client.cache import Handler
 from paceline.client.event_recorder import Recorder
 from paceline.client.informer import Informer
 from paceline.client.interface import PODS, SECRETS, SERVICES, SLICES, Change, Cluster, Collection, Select
 from paceline.client.workqueue import WorkQueue, run
 from paceline.controllers.job.snapshot import why_of
-from paceline.effects import Chance, Clock
-from paceline.errors import Conflict, Exists, Forbidden, Invalid, Malformed, Missing
+from paceline.effects import Clock, Random
+from paceline.errors import AlreadyExists, BadRequest, Conflict, Forbidden, Invalid, NotFound
 from paceline.kinds import registry
 from paceline.kinds.kind_types import VERSION, ServiceKind
 from paceline.model import well_known_labels
-from paceline.model.interactive import Window, service_name
+from paceline.model.interactive import InteractiveWorkload, service_name
 from paceline.model.interactive_status import ServiceStatus
 from paceline.plan.interactive.decide import ServicePlan, ServicePod, ServiceSeen, Use, decide, refused
 from paceline.plan.interactive.external_url import HIGH, address_of, type_of
@@ -75,7 +75,7 @@ class Services:
 
     cluster: Cluster
     clock: Clock
-    chance: Chance
+    chance: Random
     recorder: Recorder
     # The one namespace that is looked after; all of them when it is empty.
     namespace: str = ""
@@ -145,10 +145,10 @@ class Services:
             await self._refuse(service, str(error))
             self.queue.add_after(key, AGAIN_SECONDS)
             return
-        except Missing:
+        except NotFound:
             # It went while the plan was made, and what was made for it goes too.
             return
-        except Malformed as error:
+        except BadRequest as error:
             # Whoever wrote it must mend it; what runs goes on.
             await self.recorder.record(service, "Unreadable", message=str(error), is_warning=True)
             return
@@ -160,11 +160,11 @@ class Services:
         # Not among what may be misread: a spec without faults can be expanded, or the kind is broken.
         return self._around(service, registry.expand_service(service))
 
-    @foreign
-    def _around(self, service: Object, window: Window) -> ServiceSeen:
-        """Read what others wrote on a service and on what is its own; Malformed when nobody can."""
+    @untrusted
+    def _around(self, service: Object, window: InteractiveWorkload) -> ServiceSeen:
+        """Read what others wrote on a service and on what is its own; BadRequest when nobody can."""
         doors = [door for door in self._doors.owned(uid_of(service)) if name_of(door) == window.service]
-        reached = {uid for door in doors for way in self._ways.owned(uid_of(door)) for uid in led_to(way)}
+        reached = {uid for door in doors for way in self._ways.owned(uid_of(door)) for uid in ready_pod_uids(way)}
         pods = self._pods.owned(uid_of(service))
         return ServiceSeen(
             window=window,
@@ -183,7 +183,7 @@ class Services:
             return self.node_address
         return next((str(ip) for pod in pods if (ip := (pod.get("status") or {}).get("hostIP"))), "")
 
-    def _use(self, service: Object, window: Window) -> Use:
+    def _use(self, service: Object, window: InteractiveWorkload) -> Use:
         asked = _moment(annotations_of(service).get(well_known_labels.OPENED_AT, ""))
         if self.visits is None:
             return Use(used=asked, opened=asked)
@@ -222,14 +222,14 @@ class Services:
     async def _unmake(self, service: Object, pod: ServicePod) -> None:
         try:
             await self.cluster.delete(PODS, (namespace_of(service), pod.name), {"preconditions": {"uid": pod.uid}})
-        except (Missing, Conflict):
+        except (NotFound, Conflict):
             # The one that was meant is gone.
             return
 
     async def _make(self, where: Collection, manifest: Object, service: Object) -> Object:
         try:
             return await self.cluster.create(where, manifest)
-        except Exists:
+        except AlreadyExists:
             there = await self.cluster.get(where, *key_of(manifest))
             owner = controller_of(there)
             if owner is None or owner["uid"] != uid_of(service) or is_deleting(there):
@@ -237,18 +237,18 @@ class Services:
                 raise Conflict(f"{what} is there and belongs to somebody else, or is going") from None
             return there
 
-    async def _change_door(self, window: Window) -> None:
+    async def _change_door(self, window: InteractiveWorkload) -> None:
         """Have the service reached from elsewhere; what it has for its old type, the cluster takes back."""
         change = {"spec": {"type": window.service_type}}
         self._doors.observe(await self.cluster.patch(SERVICES, (window.namespace, window.service), change))
 
-    async def _make_token(self, window: Window, service: Object) -> None:
+    async def _make_token(self, window: InteractiveWorkload, service: Object) -> None:
         """Make the token once; it is never read here, so that nobody need let this controller read secrets."""
         if not window.has_token:
             return
         try:
             await self.cluster.create(SECRETS, token_manifest(window, self.token(), owner=owned_by(service)))
-        except Exists:
+        except AlreadyExists:
             return
 
     async def _refuse(self, service: Object, why: str) -> None:
@@ -293,7 +293,7 @@ class Services:
                 self.queue.add((plural, *key))
 
 
-def led_to(way: Object) -> Iterator[str]:
+def ready_pod_uids(way: Object) -> Iterator[str]:
     """Give the uids of the pods that a service leads to."""
     for each in way.get("endpoints") or ():
         if (each.get("conditions") or {}).get("ready"):

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from paceline.apimachinery.meta import Key, Object, controller_of, key_of, namespace_of, owned_by, revision_of, uid_of
 from paceline.client.event_recorder import Recorder
 from paceline.client.interface import CLAIMS, POD_GROUPS, PODS, SECRETS, SERVICES, Cluster, Collection
-from paceline.errors import Conflict, Exists, Missing
-from paceline.plan.job.plan import NewErrand, NewPod, Plan
+from paceline.errors import AlreadyExists, Conflict, NotFound
+from paceline.plan.job.plan import AuxiliaryPod, NewPod, Plan
 from paceline.plan.job.pods.manifests import (
     claim_manifest,
     errand_manifest,
@@ -17,11 +17,11 @@ from paceline.plan.job.pods.manifests import (
     pod_manifest,
     service_manifest,
 )
-from paceline.plan.job.view import Seen
+from paceline.plan.job.view import JobView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hands:
+class Actuator:
     """What carrying out needs: the cluster and someone who records events."""
 
     cluster: Cluster
@@ -31,14 +31,14 @@ class Hands:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
+class Applied:
     """What came of a plan: the job as written, and the pods as made."""
 
     job: Object
     made: tuple[Object, ...]
 
 
-async def carry_out(hands: Hands, where: Collection, job: Object, *, seen: Seen, plan: Plan) -> Done:
+async def apply_plan(hands: Actuator, where: Collection, job: Object, *, seen: JobView, plan: Plan) -> Applied:
     """Carry out `plan`; Conflict from the first step means that nothing has happened yet.
 
     Every step is safe to repeat: names are computed, "already gone" counts as done, and so does "already exists" when
@@ -47,7 +47,7 @@ async def carry_out(hands: Hands, where: Collection, job: Object, *, seen: Seen,
     written = await _write(hands, where, job, plan)
     uids = {pod.name: pod.uid for pod in seen.pods}
     for name in plan.delete:
-        await _unmake(hands, (namespace_of(job), name), uids.get(name, ""))
+        await _delete_pod(hands, (namespace_of(job), name), uids.get(name, ""))
     for errand in plan.errands:
         await _make_errand(hands, written, seen, errand)
     if plan.create:
@@ -60,45 +60,45 @@ async def carry_out(hands: Hands, where: Collection, job: Object, *, seen: Seen,
         await _remove(hands, where, written)
     for told in plan.tell:
         await hands.recorder.record(written, told.reason, message=told.message, is_warning=told.is_warning)
-    return Done(job=written, made=tuple(made))
+    return Applied(job=written, made=tuple(made))
 
 
-async def _write(hands: Hands, where: Collection, job: Object, plan: Plan) -> Object:
+async def _write(hands: Actuator, where: Collection, job: Object, plan: Plan) -> Object:
     status = plan.status.to_wire()
     if status == job.get("status"):
         return job
     return await hands.cluster.replace(where, {**job, "status": status}, subresource="status")
 
 
-async def _unmake(hands: Hands, key: Key, uid: str) -> None:
+async def _delete_pod(hands: Actuator, key: Key, uid: str) -> None:
     options = {"preconditions": {"uid": uid}} if uid else None
     try:
         await hands.cluster.delete(PODS, key, options)
-    except Missing:
+    except NotFound:
         return
     except Conflict:
         # Another pod has the name by now, so the one that was meant is gone.
         return
 
 
-async def _remove(hands: Hands, where: Collection, job: Object) -> None:
+async def _remove(hands: Actuator, where: Collection, job: Object) -> None:
     """Delete the job as it was seen, and with it all that is its own; Conflict when somebody has changed it since."""
     guard = {"uid": uid_of(job), "resourceVersion": revision_of(job)}
     await hands.cluster.delete(where, key_of(job), {"propagationPolicy": "Background", "preconditions": guard})
 
 
-async def _make_service(hands: Hands, job: Object, seen: Seen) -> None:
+async def _make_service(hands: Actuator, job: Object, seen: JobView) -> None:
     """Make the headless service that gives every member a name; once per job."""
     if seen.pods:
         return
     manifest = service_manifest(seen.site, owner=owned_by(job))
     try:
         await hands.cluster.create(SERVICES, manifest)
-    except Exists:
+    except AlreadyExists:
         return
 
 
-async def _make_launch(hands: Hands, job: Object, seen: Seen) -> None:
+async def _make_launch(hands: Actuator, job: Object, seen: JobView) -> None:
     """Make the secret by which members may start processes in each other, and only if they do.
 
     There is one per job, whose key stays; a job that comes back in another size has other files in it.
@@ -109,13 +109,13 @@ async def _make_launch(hands: Hands, job: Object, seen: Seen) -> None:
     manifest = launch_manifest(seen.site, launch, hands.program(), owner=owned_by(job))
     try:
         await hands.cluster.create(SECRETS, manifest)
-    except Exists:
+    except AlreadyExists:
         # Not read first: nobody need let a controller read secrets. What is the same already changes nothing.
         files = {name: manifest["data"][name] for name in launch.files}
         await hands.cluster.patch(SECRETS, key_of(manifest), {"data": files})
 
 
-async def _make_group(hands: Hands, job: Object, seen: Seen) -> None:
+async def _make_group(hands: Actuator, job: Object, seen: JobView) -> None:
     """Make the group by which T9k's scheduler places the members of a queued job together, where there is one.
 
     There is one per job; an elastic job that comes back in another size places another number together.
@@ -126,25 +126,25 @@ async def _make_group(hands: Hands, job: Object, seen: Seen) -> None:
     manifest = group_manifest(seen.site, seen.gang, owner=owned_by(job))
     try:
         await hands.cluster.create(POD_GROUPS, manifest)
-    except Missing:
+    except NotFound:
         # This cluster has no such scheduler: ours goes by the pods' own annotations.
         return
-    except Exists:
+    except AlreadyExists:
         if is_resized:
             # One that goes this very moment is made again with the next pods.
-            with suppress(Missing):
+            with suppress(NotFound):
                 await hands.cluster.patch(POD_GROUPS, key_of(manifest), {"spec": manifest["spec"]})
 
 
-async def _make_errand(hands: Hands, job: Object, seen: Seen, new: NewErrand) -> None:
+async def _make_errand(hands: Actuator, job: Object, seen: JobView, new: AuxiliaryPod) -> None:
     """Make a pod that does something for the whole job; one of this name does it already."""
     try:
         await hands.cluster.create(PODS, errand_manifest(seen.site, seen.gang, new, owner=owned_by(job)))
-    except Exists:
+    except AlreadyExists:
         return
 
 
-async def _make_claims(hands: Hands, job: Object, seen: Seen, create: tuple[NewPod, ...]) -> None:
+async def _make_claims(hands: Actuator, job: Object, seen: JobView, create: tuple[NewPod, ...]) -> None:
     """Make the claims that members' output lies on until it is copied; one each, for all tries."""
     for new in create:
         member = seen.gang.member(new.place)
@@ -153,15 +153,15 @@ async def _make_claims(hands: Hands, job: Object, seen: Seen, create: tuple[NewP
         manifest = claim_manifest(seen.site, member, member.keeping.claim, owner=owned_by(job))
         try:
             await hands.cluster.create(CLAIMS, manifest)
-        except Exists:
+        except AlreadyExists:
             continue
 
 
-async def _make(hands: Hands, job: Object, seen: Seen, new: NewPod) -> Object:
+async def _make(hands: Actuator, job: Object, seen: JobView, new: NewPod) -> Object:
     manifest = pod_manifest(seen.site, seen.gang, new, owner=owned_by(job))
     try:
         return await hands.cluster.create(PODS, manifest)
-    except Exists:
+    except AlreadyExists:
         there = await hands.cluster.get(PODS, *key_of(manifest))
         owner = controller_of(there)
         if owner is None or owner["uid"] != uid_of(job):

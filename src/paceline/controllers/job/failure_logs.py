@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from paceline.client.interface import PODS, Cluster
 from paceline.client.workqueue import WorkQueue, run
-from paceline.effects import Chance
+from paceline.effects import Random
 from paceline.errors import PacelineError
-from paceline.plan.job.plan import LogWish
+from paceline.plan.job.plan import LogRef
 
 log = logging.getLogger(__name__)
 
@@ -31,12 +31,12 @@ class LastLines:
     """Reads logs for jobs that wish it, and remembers what was found until it is in the job's status."""
 
     cluster: Cluster
-    chance: Chance
+    chance: Random
     # Called when there is an answer for a job, be it that there is nothing to be had.
     on_found: Callable[[JobKey], None]
-    _queue: WorkQueue[tuple[JobKey, LogWish]] = field(init=False)
+    _queue: WorkQueue[tuple[JobKey, LogRef]] = field(init=False)
     # What is being read or waits for it: asking twice is asking once.
-    _asked: set[tuple[JobKey, LogWish]] = field(init=False, default_factory=set)
+    _asked: set[tuple[JobKey, LogRef]] = field(init=False, default_factory=set)
     # At most one answer per job; forgotten with the job, or once it is written down.
     _found: dict[JobKey, Mapping[str, tuple[str, ...]]] = field(init=False, default_factory=dict)
 
@@ -52,7 +52,7 @@ class LastLines:
         """Give what was found for a job and is not written down yet, by pod."""
         return self._found.get(job, {})
 
-    def ask(self, job: JobKey, wish: LogWish) -> None:
+    def ask(self, job: JobKey, wish: LogRef) -> None:
         """Have a log read soon, unless it was meanwhile."""
         if (job, wish) not in self._asked and wish.pod not in self.of(job):
             self._asked.add((job, wish))
@@ -63,7 +63,7 @@ class LastLines:
         if known is None or self._found.get(job) is known:
             self._found.pop(job, None)
 
-    async def _read(self, asked: tuple[JobKey, LogWish]) -> None:
+    async def _read(self, asked: tuple[JobKey, LogRef]) -> None:
         job, wish = asked
         tail = b""
         try:
@@ -75,7 +75,7 @@ class LastLines:
         self._found[job] = {wish.pod: last_lines(tail)}
         self.on_found(job)
 
-    async def _patiently(self, namespace: str, wish: LogWish) -> bytes:
+    async def _patiently(self, namespace: str, wish: LogRef) -> bytes:
         """Read the end of a log, again after a pause if the answer is that one should."""
         while True:
             try:
@@ -85,12 +85,12 @@ class LastLines:
                     raise
             await asyncio.sleep(AGAIN_SECONDS)
 
-    async def _tail(self, namespace: str, wish: LogWish) -> bytes:
+    async def _tail(self, namespace: str, wish: LogRef) -> bytes:
         query = {"tailLines": str(LINES), "limitBytes": str(MOST_BYTES)}
         return await log_end(self.cluster, namespace, wish, query)
 
 
-async def log_end(cluster: Cluster, namespace: str, wish: LogWish, query: Mapping[str, str]) -> bytes:
+async def log_end(cluster: Cluster, namespace: str, wish: LogRef, query: Mapping[str, str]) -> bytes:
     """Read the end of a container's log as it is now, as much of it as anybody needs."""
     tail = b""
     path, asked = PODS.path(namespace, wish.pod, "log"), {"container": wish.container, **query}

@@ -10,10 +10,10 @@ from paceline.apimachinery.timestamps import from_wire
 from paceline.client.interface import Cluster
 from paceline.client.workqueue import WorkQueue, run
 from paceline.controllers.job.failure_logs import JobKey, log_end
-from paceline.effects import Chance, Clock
+from paceline.effects import Clock, Random
 from paceline.errors import PacelineError
-from paceline.plan.job.plan import LogWish
-from paceline.plan.job.view import Heard
+from paceline.plan.job.plan import LogRef
+from paceline.plan.job.view import LogActivity
 
 log = logging.getLogger(__name__)
 
@@ -28,15 +28,15 @@ class Listening:
     """Asks for jobs that wish it, and remembers the answers while they run."""
 
     cluster: Cluster
-    chance: Chance
+    chance: Random
     clock: Clock
     # Called when there is an answer for a job, be it that nobody knows.
     on_heard: Callable[[JobKey], None]
-    _queue: WorkQueue[tuple[JobKey, LogWish]] = field(init=False)
+    _queue: WorkQueue[tuple[JobKey, LogRef]] = field(init=False)
     # What is being asked or waits for it: asking twice is asking once.
-    _asked: set[tuple[JobKey, LogWish]] = field(init=False, default_factory=set)
+    _asked: set[tuple[JobKey, LogRef]] = field(init=False, default_factory=set)
     # The last answer of each container of a job; forgotten when the job runs no more.
-    _heard: dict[JobKey, dict[LogWish, Heard]] = field(init=False, default_factory=dict)
+    _heard: dict[JobKey, dict[LogRef, LogActivity]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         """Set up the queue; nothing runs before `run`."""
@@ -46,11 +46,11 @@ class Listening:
         """Ask until cancelled."""
         await run(self._queue, self._listen, workers=READERS)
 
-    def of(self, job: JobKey) -> Mapping[LogWish, Heard]:
+    def of(self, job: JobKey) -> Mapping[LogRef, LogActivity]:
         """Give what was heard of a job's containers."""
         return self._heard.get(job, {})
 
-    def ask(self, job: JobKey, wishes: Iterable[LogWish]) -> None:
+    def ask(self, job: JobKey, wishes: Iterable[LogRef]) -> None:
         """Have containers asked soon."""
         for wish in wishes:
             if (job, wish) not in self._asked:
@@ -61,7 +61,7 @@ class Listening:
         """Drop what was heard of a job."""
         self._heard.pop(job, None)
 
-    async def _listen(self, asked: tuple[JobKey, LogWish]) -> None:
+    async def _listen(self, asked: tuple[JobKey, LogRef]) -> None:
         job, wish = asked
         last, is_known = None, False
         try:
@@ -74,7 +74,7 @@ class Listening:
         before = known.get(wish)
         is_same = before is not None and before.is_known and is_known and before.last == last
         since = before.since if before is not None and is_same else now
-        known[wish] = Heard(asked_at=now, since=since, last=last, is_known=is_known)
+        known[wish] = LogActivity(asked_at=now, since=since, last=last, is_known=is_known)
         self.on_heard(job)
 
 

@@ -6,26 +6,26 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from paceline.apimachinery.meta import Object, controller_of, is_deleting, key_of, uid_of
-from paceline.apimachinery.untrusted import counts, foreign
+from paceline.apimachinery.untrusted import counts, untrusted
 from paceline.client.cache import Handler
 from paceline.client.event_recorder import Recorder
 from paceline.client.informer import Informer
 from paceline.client.interface import Change, Cluster, Collection, Select
 from paceline.client.workqueue import WorkQueue, run
-from paceline.controllers.job.apply_plan import Hands, carry_out
+from paceline.controllers.job.apply_plan import Actuator, apply_plan
 from paceline.controllers.job.failure_logs import JobKey, LastLines
 from paceline.controllers.job.log_activity import Listening
 from paceline.controllers.job.snapshot import LogsRead, Reading, Readings, look
-from paceline.effects import Chance, Clock
-from paceline.errors import Invalid, Malformed, Missing, PacelineError
+from paceline.effects import Clock, Random
+from paceline.errors import BadRequest, Invalid, NotFound, PacelineError
 from paceline.kinds import registry
 from paceline.kinds.kind_types import GROUP, VERSION, JobKind, no_ports
 from paceline.model.job_status import JobStatus, Phase
 from paceline.plan.job.decide import decide
 from paceline.plan.job.plan import Plan
-from paceline.plan.job.pods.port_allocation import hand_out
+from paceline.plan.job.pods.port_allocation import allocate_ports
 from paceline.plan.job.report.conditions import hindered, refused
-from paceline.plan.job.view import Seen
+from paceline.plan.job.view import JobView
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class Jobs:
 
     cluster: Cluster
     clock: Clock
-    chance: Chance
+    chance: Random
     recorder: Recorder
     # Of the same namespaces; run by whoever made it, as others look at pods too.
     pods: Informer
@@ -63,7 +63,7 @@ class Jobs:
     # Which ports are handed out then, except those that other programs listen on.
     ports: range = PORTS
     in_use: Callable[[], frozenset[int]] = frozenset
-    # What members need who start processes in each other; see `Hands.program`.
+    # What members need who start processes in each other; see `Actuator.program`.
     program: Callable[[], Mapping[str, str]] = dict
     queue: WorkQueue[JobKey] = field(init=False)
     _plurals: dict[tuple[str, str], str] = field(init=False)
@@ -125,14 +125,14 @@ class Jobs:
         if kind is None:
             return
         where = collection_of(kind)
-        hands = Hands(cluster=self.cluster, recorder=self.recorder, program=self.program)
+        hands = Actuator(cluster=self.cluster, recorder=self.recorder, program=self.program)
         seen = await self._look(key, kind, job)
         if seen is None:
             return
         plan = self._decide(key, seen)
         try:
-            done = await carry_out(hands, where, job, seen=seen, plan=plan)
-        except Missing:
+            done = await apply_plan(hands, where, job, seen=seen, plan=plan)
+        except NotFound:
             # The job went while the plan was made; its pods go with it.
             return
         except PacelineError as error:
@@ -149,7 +149,7 @@ class Jobs:
             pause = (plan.wake_at - self.clock.now()).total_seconds()
             self.queue.add_after(key, max(pause, 0.0))
 
-    def _ask_logs(self, key: JobKey, seen: Seen, plan: Plan) -> None:
+    def _ask_logs(self, key: JobKey, seen: JobView, plan: Plan) -> None:
         """Have logs read that the next decision wants to know of, and forget what this one knew."""
         self._last_lines.forget(key, seen.last_lines)
         if plan.read is not None:
@@ -158,7 +158,7 @@ class Jobs:
         if plan.status.phase is not Phase.RUNNING:
             self._listening.forget(key)
 
-    async def _look(self, key: JobKey, kind: JobKind, job: Object) -> Seen | None:
+    async def _look(self, key: JobKey, kind: JobKind, job: Object) -> JobView | None:
         """Read everything that a decision may look at; None when somebody else must act first, who is told."""
         try:
             reading = self._readings.of(key, job)
@@ -167,15 +167,15 @@ class Jobs:
             return look(ported, reading, self.pods.owned(uid_of(job)), logs=logs)
         except Invalid as error:
             await self._refuse(collection_of(kind), job, error)
-        except Malformed as error:
+        except BadRequest as error:
             await self._say_unreadable(job, error)
         return None
 
-    async def _say_unreadable(self, job: Object, error: Malformed) -> None:
+    async def _say_unreadable(self, job: Object, error: BadRequest) -> None:
         """Say on the job what nobody can read; whoever wrote it must mend it, and what runs goes on."""
         await self.recorder.record(job, "Unreadable", message=str(error), is_warning=True)
 
-    def _decide(self, key: JobKey, seen: Seen) -> Plan:
+    def _decide(self, key: JobKey, seen: JobView) -> Plan:
         """Decide, and say in the status what the cluster has refused of the last plan."""
         now = self.clock.now()
         plan = decide(seen, now)
@@ -203,12 +203,12 @@ class Jobs:
             return job
         # Once chosen, ports stay, and only an elastic job may come to need more of them.
         if known and "elastic" not in job["spec"]:
-            raise Malformed(f"somebody wrote what cannot be read: status.ports lacks {', '.join(missing)}")
+            raise BadRequest(f"somebody wrote what cannot be read: status.ports lacks {', '.join(missing)}")
         # What was promised stays so when the write has failed: it may have happened all the same.
         if not self._promised.get(key, {}).keys() >= set(missing):
             if self.shares_network or registry.is_on_host(job):
                 taken = self._taken() | self.in_use()
-                chosen = hand_out(missing, taken, start=self.ports.start, size=len(self.ports))
+                chosen = allocate_ports(missing, taken, start=self.ports.start, size=len(self.ports))
             else:
                 chosen = {name: usual[name] for name in missing}
             self._promised[key] = chosen
@@ -237,7 +237,7 @@ class Jobs:
         """Say on the job itself what is wrong with it; its author must change it."""
         try:
             status = JobStatus.from_wire(job.get("status") or {})
-        except Malformed as unread:
+        except BadRequest as unread:
             await self._say_unreadable(job, unread)
             return
         seen = int(job["metadata"].get("generation", 1))
@@ -274,9 +274,9 @@ class Jobs:
             self.queue.add_after(key, START_TOGETHER_SECONDS if is_under_way else END_TOGETHER_SECONDS)
 
 
-@foreign
+@untrusted
 def _written(job: Object) -> Mapping[str, int]:
-    """Read the ports that are written down on a job; Malformed when nobody can."""
+    """Read the ports that are written down on a job; BadRequest when nobody can."""
     return counts((job.get("status") or {}).get("ports"))
 
 

@@ -7,15 +7,15 @@ from typing import Any
 
 from paceline.apimachinery.meta import Object, annotations_of, is_deleting, labels_of, name_of, uid_of
 from paceline.apimachinery.timestamps import from_wire
-from paceline.apimachinery.untrusted import foreign
+from paceline.apimachinery.untrusted import untrusted
 from paceline.errors import Invalid
 from paceline.kinds import registry
 from paceline.model import well_known_labels
-from paceline.model.gang import Gang, Place, Site
+from paceline.model.gang import Gang, JobNaming, ReplicaId
 from paceline.model.job_status import JobStatus
-from paceline.plan.job.plan import LogWish
-from paceline.plan.job.view import ContainerSeen, ErrandSeen, Heard, PodPhase, PodSeen, Seen
-from paceline.plan.scheduling.disruption_target import mark_of
+from paceline.plan.job.plan import LogRef
+from paceline.plan.job.view import ContainerSeen, ErrandSeen, JobView, LogActivity, PodPhase, PodSeen
+from paceline.plan.scheduling.disruption_target import disruption_condition
 
 # What containers of ours are called, before and beside the author's.
 STAGE = "paceline-"
@@ -36,7 +36,7 @@ class Reading:
     _usual: Mapping[str, int] | None = field(init=False, default=None)
     _is_paused: bool | None = field(init=False, default=None)
     _is_checked: bool = field(init=False, default=False)
-    _expanded: tuple[Site, Gang] | None = field(init=False, default=None)
+    _expanded: tuple[JobNaming, Gang] | None = field(init=False, default=None)
 
     def is_of(self, job: Object) -> bool:
         """Tell whether a job still says what was read."""
@@ -56,7 +56,7 @@ class Reading:
             self._is_paused = registry.is_paused(self.job)
         return self._is_paused
 
-    def expanded(self, status: JobStatus) -> tuple[Site, Gang]:
+    def expanded(self, status: JobStatus) -> tuple[JobNaming, Gang]:
         """Remove the framework, given how far the job is; Invalid when it breaks a rule of its kind."""
         if not self._is_checked and (faults := registry.faults(self.job)):
             raise Invalid(faults)
@@ -98,10 +98,10 @@ class LogsRead:
     """What was found in logs, beside the loop: by pod, and by container."""
 
     last_lines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    heard: Mapping[LogWish, Heard] = field(default_factory=dict)
+    heard: Mapping[LogRef, LogActivity] = field(default_factory=dict)
 
 
-def look(job: Object, reading: Reading, pods: tuple[Object, ...], *, logs: LogsRead) -> Seen:
+def look(job: Object, reading: Reading, pods: tuple[Object, ...], *, logs: LogsRead) -> JobView:
     """Put together what a job says, its status and its pods.
 
     Invalid when the job breaks a rule of its kind, Malformed when nobody can read what others wrote on it or its pods.
@@ -109,7 +109,7 @@ def look(job: Object, reading: Reading, pods: tuple[Object, ...], *, logs: LogsR
     """
     status = JobStatus.from_wire(job.get("status") or {})
     site, gang = reading.expanded(status)
-    return Seen(
+    return JobView(
         site=site,
         gang=gang,
         pods=tuple(seen for pod in pods if (seen := pod_seen(pod)) is not None),
@@ -125,18 +125,18 @@ def look(job: Object, reading: Reading, pods: tuple[Object, ...], *, logs: LogsR
     )
 
 
-@foreign
+@untrusted
 def _generation(job: Object) -> int:
     return int(job["metadata"].get("generation", 1))
 
 
-@foreign
+@untrusted
 def _created_at(job: Object) -> datetime | None:
     told = job["metadata"].get("creationTimestamp")
     return from_wire(told) if told else None
 
 
-@foreign
+@untrusted
 def pod_seen(pod: Object) -> PodSeen | None:
     """Read one pod of a job; None for a pod that does not say which member it is."""
     told = labels_of(pod)
@@ -148,7 +148,7 @@ def pod_seen(pod: Object) -> PodSeen | None:
     return PodSeen(
         name=name_of(pod),
         uid=uid_of(pod),
-        place=Place(told[well_known_labels.REPLICA_TYPE], int(told[well_known_labels.REPLICA_INDEX])),
+        place=ReplicaId(told[well_known_labels.REPLICA_TYPE], int(told[well_known_labels.REPLICA_INDEX])),
         attempt=int(attempt) if attempt.isdigit() else 0,
         phase=PodPhase(status.get("phase") or PodPhase.PENDING),
         containers=(*_failed_first(pod), *(_container(each) for each in status.get("containerStatuses") or ())),
@@ -157,11 +157,11 @@ def pod_seen(pod: Object) -> PodSeen | None:
         reason=reason,
         message=message,
         stages=tuple(_stage(each) for each in _inits(status) if str(each.get("name")).startswith(STAGE)),
-        gives_way=str((mark_of(pod) or {}).get("message") or ""),
+        gives_way=str((disruption_condition(pod) or {}).get("message") or ""),
     )
 
 
-@foreign
+@untrusted
 def errand_seen(pod: Object) -> ErrandSeen | None:
     """Read one pod that does something for the whole job; None for any other."""
     told = labels_of(pod)

@@ -37,9 +37,9 @@ from paceline.controllers.volume.hostpath_provisioner import (
     reference_to,
     volume_for,
 )
-from paceline.effects import Chance
-from paceline.errors import Exists, Missing
-from paceline.plan.job.plan import Tell
+from paceline.effects import Random
+from paceline.errors import AlreadyExists, NotFound
+from paceline.plan.job.plan import EventDraft
 from paceline.plan.volume_binding import ClaimPlan, Stock, decide_claim, decide_volume
 
 CLASS = "paceline-folder"
@@ -54,7 +54,7 @@ class Claims:
     """Follows claims, volumes, classes and pods, and moves one of them on by one step at a time."""
 
     cluster: Cluster
-    chance: Chance
+    chance: Random
     recorder: Recorder
     # Run by whoever made it, as others look at pods too.
     pods: Informer
@@ -96,7 +96,7 @@ class Claims:
                 await self._see_to_volume(self._volumes.cache.get(key))
             else:
                 await self._see_to_pod(self.pods.cache.get(key))
-        except Missing:
+        except NotFound:
             return
 
     async def _see_to_claim(self, claim: Object | None) -> None:
@@ -122,7 +122,7 @@ class Claims:
         wanted = volume_for(claim, chosen, self.root)
         try:
             made = await self.cluster.create(VOLUMES, wanted)
-        except Exists:
+        except AlreadyExists:
             # Made by an earlier pass that was not heard of again.
             made = await self.cluster.get(VOLUMES, "", name_of(wanted))
         self._volumes.observe(made)
@@ -195,7 +195,7 @@ class Claims:
         self._claims.observe(await self.cluster.patch(CLAIMS, key_of(claim), patch))
         await self._tell(claim, plan.told)
 
-    async def _tell(self, about: Object, told: Tell | None) -> None:
+    async def _tell(self, about: Object, told: EventDraft | None) -> None:
         if told is not None:
             await self.recorder.record(about, told.reason, message=told.message, is_warning=told.is_warning)
 
@@ -235,7 +235,7 @@ class Claims:
         claim = self._claims.cache.get(key)
         try:
             claim = claim or await self.cluster.get(CLAIMS, *key)
-        except Missing:
+        except NotFound:
             return None
         return claim if uid_of(claim) == reference["uid"] else None
 
@@ -245,7 +245,7 @@ class Claims:
             if self._claims.cache.get(key_of(claim)) is None:
                 try:
                     self._claims.observe(await self.cluster.create(CLAIMS, claim))
-                except Exists:
+                except AlreadyExists:
                     continue
 
     def _is_wanted(self, claim: Object) -> bool:

@@ -6,7 +6,7 @@ from ipaddress import IPv4Interface, IPv4Network
 
 from paceline.host.network import netlink
 from paceline.host.network.netlink import Line
-from paceline.host.network.netns import LOOK_SECONDS, MOST_LOOKS, Namespaces, cable_name, delete, inside, let_go
+from paceline.host.network.netns import LOOK_SECONDS, MOST_LOOKS, Namespaces, cable_name, delete, inside, unmount_netns
 
 NEAR, FAR = "try-near", "try-far"
 MTU = 1280
@@ -14,7 +14,7 @@ MTU = 1280
 PATIENCE_SECONDS = 2.5
 
 
-def leads_out(line: Line, bridge: str, subnet: IPv4Network, *, beside: IPv4Network) -> bool:
+def can_reach_other_subnets(line: Line, bridge: str, subnet: IPv4Network, *, beside: IPv4Network) -> bool:
     """Call, from a network on the bridge, one that is not on it; both are gone afterwards."""
     near = Namespaces(bridge=bridge, subnet=subnet, mtu=MTU)
     far = Namespaces(bridge=bridge, subnet=beside, mtu=MTU)
@@ -31,7 +31,7 @@ def leads_out(line: Line, bridge: str, subnet: IPv4Network, *, beside: IPv4Netwo
             return _reaches(server.getsockname())
     finally:
         for address, file in ((there, far.file(FAR)), (here, near.file(NEAR))):
-            let_go(file)
+            unmount_netns(file)
             delete(line, cable_name(address))
 
 

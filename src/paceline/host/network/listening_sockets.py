@@ -7,7 +7,7 @@ from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 
-from paceline.effects import Blocking, Identity
+from paceline.effects import Executor, ProcessHandle
 from paceline.host.asgi_server import LISTENING
 from paceline.host.proc_stats import below, children_in, processes
 
@@ -19,15 +19,15 @@ WORD = 4
 class Listeners:
     """Looks up listening sockets and whose they are."""
 
-    def __init__(self, blocking: Blocking) -> None:
+    def __init__(self, blocking: Executor) -> None:
         self._blocking = blocking
 
-    async def listens(self, shims: tuple[Identity, ...], address: str, port: int) -> bool:
+    async def listens(self, shims: tuple[ProcessHandle, ...], address: str, port: int) -> bool:
         """Tell whether a process below one of these shims listens at the address, or at all addresses."""
         return await self._blocking.run(partial(is_theirs, shims, address, port))
 
 
-def is_theirs(shims: tuple[Identity, ...], address: str, port: int) -> bool:
+def is_theirs(shims: tuple[ProcessHandle, ...], address: str, port: int) -> bool:
     """Find the socket that a connection would reach, then look for it among the processes' files.
 
     Several may share the place (SO_REUSEPORT), and any of them may get the connection: all have to be theirs.

@@ -17,7 +17,7 @@ from pathlib import Path
 from paceline.host.effects import OneThread
 from paceline.host.network import netlink
 from paceline.host.network.netlink import Line, Link, Pair
-from paceline.node.host_info import Blocked
+from paceline.node.host_info import CannotStart
 
 RUN = Path("/run/paceline")
 INSIDE = "eth0"
@@ -56,7 +56,7 @@ class Namespaces:
         return frozenset(self._known)
 
     async def make(self, uid: str, address: str) -> str:
-        """Give the file of a pod's network, made if need be; Blocked when another pod still has the address."""
+        """Give the file of a pod's network, made if need be; CannotStart when another pod still has the address."""
         if self._whole.get(uid) != address:
             self._known.add(uid)
             self._leaving.discard(uid)
@@ -64,7 +64,7 @@ class Namespaces:
                 await self._thread.run(lambda: self._make(uid, IPv4Address(address)))
                 await running(cable_name(IPv4Address(address)))
             except OSError as error:
-                raise Blocked(
+                raise CannotStart(
                     "FailedCreatePodSandBox", f"the pod's network cannot be made: {error.strerror}"
                 ) from error
             self._whole[uid] = address
@@ -88,7 +88,7 @@ class Namespaces:
 
     def _let_go(self) -> None:
         while self._leaving:
-            let_go(self.file(self._leaving.pop()))
+            unmount_netns(self.file(self._leaving.pop()))
 
     def file(self, uid: str) -> Path:
         """Say which file holds a pod's network."""
@@ -104,17 +104,19 @@ class Namespaces:
         with Line() as line:
             bridge, cable = netlink.find_link(line, self.bridge), netlink.find_link(line, name)
             if bridge is None:
-                raise Blocked("NetworkNotReady", f"the bridge {self.bridge} of this cluster is gone; start it again")
+                raise CannotStart(
+                    "NetworkNotReady", f"the bridge {self.bridge} of this cluster is gone; start it again"
+                )
             if cable and cable.alias in self._leaving:
-                let_go(self.file(cable.alias))
+                unmount_netns(self.file(cable.alias))
             elif cable and cable.alias not in ("", uid) and is_held(self.file(cable.alias)):
                 said = f"{address} still belongs to the pod {cable.alias}, which has the same name"
-                raise Blocked("AddressInUse", f"{said}; this one starts when that one has ended")
+                raise CannotStart("AddressInUse", f"{said}; this one starts when that one has ended")
             is_ours = cable is not None and cable.alias == uid and cable.is_up and cable.master == bridge.index
             if is_ours and is_held(self.file(uid)):
                 return
             # What a killed agent left unfinished, or what the kernel has not yet taken away.
-            let_go(self.file(uid))
+            unmount_netns(self.file(uid))
             if cable:
                 delete(line, name)
             self.build(line, uid, address=address, master=bridge.index)
@@ -184,7 +186,7 @@ def hardware(address: IPv4Address) -> bytes:
     return b"\x0a\x58" + address.packed
 
 
-def let_go(file: Path) -> None:
+def unmount_netns(file: Path) -> None:
     """Let the kernel end a namespace once nobody is in it."""
     if file.exists():
         # More than once when somebody mounted over it; EINVAL says that nothing is mounted any more.

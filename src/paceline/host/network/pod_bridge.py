@@ -15,12 +15,12 @@ from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from pathlib import Path
 from zlib import crc32
 
-from paceline.errors import Unavailable
+from paceline.errors import HostError
 from paceline.host.network import netlink, nftables
-from paceline.host.network.connectivity_check import leads_out
+from paceline.host.network.connectivity_check import can_reach_other_subnets
 from paceline.host.network.ipam import choose_subnet
 from paceline.host.network.netlink import Line
-from paceline.host.network.netns import RUN, Namespaces, cables, delete, hardware, let_go, names
+from paceline.host.network.netns import RUN, Namespaces, cables, delete, hardware, names, unmount_netns
 from paceline.host.shim_processes import RealProcesses
 from paceline.node.network.network import SHARED, SHARED_NETWORK, PodNetwork
 from paceline.settings import HOST_NETWORK, OWN_NETWORK, Settings
@@ -66,13 +66,13 @@ def bridge_name(home: Path) -> str:
 
 
 def prepare(settings: Settings) -> Choice:
-    """Decide, make what is needed, and write the decision down; Unavailable when what was asked for cannot be."""
+    """Decide, make what is needed, and write the decision down; HostError when what was asked for cannot be."""
     before = recalled(settings)
     running = _running(settings)
     asked = settings.network or (before.mode if before and running else "")
     if running and before and settings.network not in ("", before.mode):
         said = f"{len(running)} pods run on {_place(before.mode)}"
-        raise Unavailable(f"{said}: end them first, or start with --network {before.mode}")
+        raise HostError(f"{said}: end them first, or start with --network {before.mode}")
     if running and before is None:
         # They were started before there was a choice.
         asked = HOST_NETWORK
@@ -93,7 +93,7 @@ def _decide(settings: Settings, asked: str, before: Choice | None) -> Choice:
     except (NotPossible, OSError) as error:
         said = str(error) if isinstance(error, NotPossible) else f"{error.strerror or error}"
         if asked == OWN_NETWORK:
-            raise Unavailable(f"pods cannot have networks of their own: {said}") from error
+            raise HostError(f"pods cannot have networks of their own: {said}") from error
         return Choice(subnet=None, why=f"{SHARED}; not one of its own: {said}")
     said = f"every pod has a network of its own, with an address of {subnet} on the bridge {bridge_name(settings.home)}"
     return Choice(subnet=subnet, why=said)
@@ -131,7 +131,11 @@ def make(settings: Settings, last: IPv4Network | None, *, is_asked: bool) -> IPv
         nftables.guard(rules, name, subnet)
         _pass_on()
         # Whoever asks for it may have pods that cannot reach other machines.
-        if not is_asked and not cables(line, name) and not leads_out(line, name, subnet, beside=_beside(line, subnet)):
+        if (
+            not is_asked
+            and not cables(line, name)
+            and not can_reach_other_subnets(line, name, subnet, beside=_beside(line, subnet))
+        ):
             _remove(line, rules, name)
             raise NotPossible(CLOSED.format(bridge=name))
     return subnet
@@ -157,7 +161,7 @@ def close(settings: Settings) -> None:
                 delete(line, each.name)
         for uid in names(RUN / name):
             if uid not in running:
-                let_go(RUN / name / uid)
+                unmount_netns(RUN / name / uid)
         _remove(line, rules, name)
 
 

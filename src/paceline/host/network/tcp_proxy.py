@@ -12,8 +12,8 @@ import struct
 from dataclasses import dataclass, field
 from functools import partial
 
-from paceline.client.http.http1 import Place
-from paceline.errors import Unavailable
+from paceline.client.http.http1 import Address
+from paceline.errors import HostError
 from paceline.node.network.service_proxy import Lead
 
 # Callers of one port at a time.
@@ -35,7 +35,7 @@ class OpenPorts:
     _tasks: dict[int, asyncio.Task[None]] = field(init=False, default_factory=dict)
 
     def open(self, port: int, lead: Lead) -> None:
-        """Listen, and lead whoever calls; Unavailable says why the port cannot be had."""
+        """Listen, and lead whoever calls; HostError says why the port cannot be had."""
         sock = listening(self.address, port)
         self._tasks[port] = self.group.create_task(_serve(sock, lead), name=f"port-{port}")
         # Also when it ends before it has begun.
@@ -49,7 +49,7 @@ class OpenPorts:
 
 
 def listening(address: str, port: int) -> socket.socket:
-    """Give a socket that listens; Unavailable says what to do when it cannot."""
+    """Give a socket that listens; HostError says what to do when it cannot."""
     sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
     try:
         # What a process that was killed left in its last state does not stand in the way.
@@ -58,7 +58,7 @@ def listening(address: str, port: int) -> socket.socket:
         sock.listen(QUEUE)
     except OSError as error:
         sock.close()
-        raise Unavailable(_why(error, address, port)) from error
+        raise HostError(_why(error, address, port)) from error
     sock.settimeout(0)
     return sock
 
@@ -119,7 +119,7 @@ async def _receive(caller: socket.socket, peer: str, lead: Lead) -> None:
             _slam(far)
 
 
-async def _dial(place: Place) -> socket.socket | None:
+async def _dial(place: Address) -> socket.socket | None:
     """Call a pod; None when it does not answer."""
     far = socket.socket(socket.AF_INET6 if ":" in place.address else socket.AF_INET, socket.SOCK_STREAM)
     far.settimeout(0)

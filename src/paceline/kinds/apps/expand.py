@@ -17,7 +17,7 @@ from paceline.apimachinery.name_validation import LABEL_RULE, better_name, servi
 from paceline.errors import Fault, Invalid
 from paceline.kinds.apps import training_app
 from paceline.kinds.apps.templates.registry import find
-from paceline.kinds.apps.templates.types import Parts, Release
+from paceline.kinds.apps.templates.types import Release, Rendered
 from paceline.kinds.apps.templates.values import as_told, merged, read_values, value_faults
 from paceline.kinds.apps.training_app import TrainingApp
 from paceline.kinds.decode import decode, misfits
@@ -63,7 +63,7 @@ def app_faults(obj: Object, job_faults: FindFaults) -> tuple[Fault, ...]:
     return tuple(_in_app(fault, spec) for fault in job_faults(job_manifest(obj, parts, revision=1)))
 
 
-def expand_app(obj: Object, revision: int) -> Parts:
+def expand_app(obj: Object, revision: int) -> Rendered:
     """Return the parts of a revision; the application must be valid."""
     return _parts(read_app(obj), release_of(obj, revision))
 
@@ -100,7 +100,7 @@ def marks_of(release: Release) -> dict[str, str]:
     return {well_known_labels.APP: release.stem}
 
 
-def job_manifest(obj: Object, parts: Parts, *, revision: int) -> Object:
+def job_manifest(obj: Object, parts: Rendered, *, revision: int) -> Object:
     """Return the job of a revision, without owner references."""
     release = release_of(obj, revision)
     return {
@@ -138,13 +138,13 @@ def _value_faults(spec: TrainingApp) -> tuple[Fault, ...]:
     return template.check(read_values(merged(template.defaults(), values), template.values), "spec.values")
 
 
-def _parts(spec: TrainingApp, release: Release) -> Parts:
+def _parts(spec: TrainingApp, release: Release) -> Rendered:
     if spec.template is not None:
         template = find(spec.template.name, "spec.template.name")
         values = read_values(merged(template.defaults(), spec.values or {}), template.values)
         return template.expand(values, release)
     job: Any = spec.job
-    return Parts(kind=job.kind, spec=job.spec)
+    return Rendered(kind=job.kind, spec=job.spec)
 
 
 def _in_app(fault: Fault, spec: TrainingApp) -> Fault:

@@ -32,7 +32,7 @@ class Move:
 
 
 @dataclass(slots=True, kw_only=True)
-class Draft:
+class Migration:
     """A spec that is being migrated; it is copied once, at the first change."""
 
     kind: str
@@ -107,7 +107,7 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Today:
+class Normalized:
     """An object in the current shape, with the moves from the shape that its author wrote."""
 
     obj: Object

@@ -5,7 +5,7 @@ every reader goes through this module.
 """
 
 from paceline.apimachinery.meta import Object
-from paceline.kinds.compat.migration import Draft, Path, Today
+from paceline.kinds.compat.migration import Migration, Normalized, Path
 from paceline.kinds.kind_types import JobKind, ServiceKind
 
 # Objects that had a field `enable` until 2023; it is `enabled` now.
@@ -20,9 +20,9 @@ CLEAN_UPS = ("None", "All", "Unfinished")
 NO_EFFECT = "has no effect: containers are not restarted in place; the replica's own restartPolicy creates new pods"
 
 
-def normalise(kind: JobKind | ServiceKind, obj: Object) -> Today:
+def normalise(kind: JobKind | ServiceKind, obj: Object) -> Normalized:
     """Return an object in the current shape, with the path of each moved part and warnings for its author."""
-    draft = Draft(kind=kind.alias_of or kind.kind, obj=obj)
+    draft = Migration(kind=kind.alias_of or kind.kind, obj=obj)
     if kind.alias_of:
         draft.obj = {**obj, "kind": kind.alias_of}
         draft.warnings.append(f"kind {kind.kind} is an old name for {kind.alias_of}")
@@ -31,15 +31,15 @@ def normalise(kind: JobKind | ServiceKind, obj: Object) -> Today:
         _switches(draft)
         _clean_up(draft)
         _pod_restarts(draft)
-    return Today(obj=draft.obj, moves=tuple(draft.moves), warnings=tuple(draft.warnings))
+    return Normalized(obj=draft.obj, moves=tuple(draft.moves), warnings=tuple(draft.warnings))
 
 
-def _switches(draft: Draft) -> None:
+def _switches(draft: Migration) -> None:
     for path in SWITCHED:
         draft.move((*path, "enable"), (*path, "enabled"))
 
 
-def _clean_up(draft: Draft) -> None:
+def _clean_up(draft: Migration) -> None:
     for path in CLEAN_UP:
         written = draft.get(*path)
         if isinstance(written, str) and written not in CLEAN_UPS and written.capitalize() in CLEAN_UPS:
@@ -47,7 +47,7 @@ def _clean_up(draft: Draft) -> None:
             draft.put(path, written.capitalize())
 
 
-def _pod_restarts(draft: Draft) -> None:
+def _pod_restarts(draft: Migration) -> None:
     replicas: list[Path] = [("spec", "replicaSpecs", index) for index in range(draft.count("spec", "replicaSpecs"))]
     for replica in (*replicas, ("spec", "worker")):
         path = (*replica, "template", "spec", "restartPolicy")

@@ -11,14 +11,14 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from paceline.errors import Fault
-from paceline.kinds.compat.migration import Draft
+from paceline.kinds.compat.migration import Migration
 from paceline.kinds.interactive.suspend import DEFAULT_IDLE_SECONDS, IdleSeconds, run_mode_to_suspend
 from paceline.kinds.kind_types import CannotRun, Claim, ServiceKind
 from paceline.kinds.spec.fields import Part, Template, about
 from paceline.kinds.spec.pod_template import Words, check_template, claims_in, literal, with_container
 from paceline.kinds.spec.scheduler import Scheduler
-from paceline.model.gang import Site
-from paceline.model.interactive import PORT_NAME, Window, prefix_of, secret_name
+from paceline.model.gang import JobNaming
+from paceline.model.interactive import PORT_NAME, InteractiveWorkload, prefix_of, secret_name
 
 PLURAL = "notebooks"
 CONTAINER = "notebook"
@@ -77,7 +77,7 @@ def claims(spec: NotebookSpec, path: str) -> tuple[Claim, ...]:
     return tuple(claims_in(spec.template, f"{path}.template"))
 
 
-def expand(spec: NotebookSpec, site: Site) -> Window:
+def expand(spec: NotebookSpec, site: JobNaming) -> InteractiveWorkload:
     """Return the pod: that of the template, with JupyterLab as the command of its notebook container."""
     if spec.type == "RStudio":
         raise CannotRun(NO_RSTUDIO)
@@ -88,7 +88,7 @@ def expand(spec: NotebookSpec, site: Site) -> Window:
     pod = template["spec"]
     # A failed JupyterLab is restarted; exit code 0 means that a user shut it down or that it was idle for too long.
     pod = {**pod, "restartPolicy": "OnFailure", "volumes": [*(pod.get("volumes") or ()), token]}
-    return Window(
+    return InteractiveWorkload(
         plural=PLURAL,
         name=site.job,
         namespace=site.namespace,
@@ -103,7 +103,7 @@ def expand(spec: NotebookSpec, site: Site) -> Window:
     )
 
 
-def _program(container: Mapping[str, Any], spec: NotebookSpec, site: Site) -> Mapping[str, Any]:
+def _program(container: Mapping[str, Any], spec: NotebookSpec, site: JobNaming) -> Mapping[str, Any]:
     """Return the fields to set in the notebook container; a command of the template is kept, and gets our variables."""
     prefix = prefix_of(PLURAL, site.namespace, site.job)
     mounts = container.get("volumeMounts") or ()
@@ -158,7 +158,7 @@ def _env(prefix: str) -> list[dict[str, Any]]:
     ]
 
 
-def _usual(container: Mapping[str, Any], site: Site, *, has_working: bool) -> list[dict[str, str]]:
+def _usual(container: Mapping[str, Any], site: JobNaming, *, has_working: bool) -> list[dict[str, str]]:
     """Return T9k's variables, except for those that the template sets."""
     existing = {variable["name"] for variable in container.get("env") or ()}
     limits = (container.get("resources") or {}).get("limits") or {}
@@ -198,7 +198,7 @@ def _readiness(container: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     return {**check, "periodSeconds": 2, "timeoutSeconds": 10}
 
 
-def modernise(draft: Draft) -> None:
+def modernise(draft: Migration) -> None:
     """Migrate `runMode: paused` to `suspend: true`, and warn."""
     run_mode_to_suspend(draft)
 

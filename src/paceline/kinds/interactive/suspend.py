@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from paceline.kinds.compat.migration import Draft
+from paceline.kinds.compat.migration import Migration
 from paceline.kinds.spec.fields import Count, about
 
 # T9k considers it idle after an hour, and stops it after another day.
@@ -14,7 +14,7 @@ IdleSeconds = Annotated[
 MODES = {"running": False, "paused": True}
 
 
-def run_mode_to_suspend(draft: Draft) -> None:
+def run_mode_to_suspend(draft: Migration) -> None:
     """Migrate T9k's older `runMode: running | paused` to `suspend`, and warn."""
     old, new = ("spec", "runMode"), ("spec", "suspend")
     mode = draft.get(*old)

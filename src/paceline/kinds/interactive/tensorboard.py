@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from paceline.errors import Fault
-from paceline.kinds.compat.migration import Draft
+from paceline.kinds.compat.migration import Migration
 from paceline.kinds.interactive.suspend import run_mode_to_suspend
 from paceline.kinds.interactive.tensorboard_spec import (
     CLAIMS,
@@ -22,8 +22,8 @@ from paceline.kinds.interactive.tensorboard_spec import (
 from paceline.kinds.kind_types import OUTSIDE_COLUMNS, CannotRun, ServiceKind
 from paceline.kinds.spec.fields import Part, about
 from paceline.kinds.spec.pod_template import literal
-from paceline.model.gang import Site
-from paceline.model.interactive import PORT_NAME, Window
+from paceline.model.gang import JobNaming
+from paceline.model.interactive import PORT_NAME, InteractiveWorkload
 
 PLURAL = "tensorboards"
 IMAGE = "t9kpublic/tensorboard:2.17.0"
@@ -49,7 +49,7 @@ def check(spec: TensorBoardSpec, path: str) -> tuple[Fault, ...]:
     return tuple(check_logs(spec, path))
 
 
-def expand(spec: TensorBoardSpec, site: Site) -> Window:
+def expand(spec: TensorBoardSpec, site: JobNaming) -> InteractiveWorkload:
     """Return the pod: TensorBoard with all logs, mounted read-only."""
     if spec.log_dir is not None and spec.log_dir.http is not None:
         raise CannotRun(NO_WEB)
@@ -80,7 +80,7 @@ def expand(spec: TensorBoardSpec, site: Site) -> Window:
         {"name": f"logs-{index}", "persistentVolumeClaim": {"claimName": claim}} for index, claim in enumerate(claims)
     ]
     pod = {"restartPolicy": "Always", "enableServiceLinks": False, "containers": [container], "volumes": volumes}
-    return Window(
+    return InteractiveWorkload(
         plural=PLURAL,
         name=site.job,
         namespace=site.namespace,
@@ -104,7 +104,7 @@ def _options(sets: tuple[LogSet, ...]) -> Iterator[str]:
         yield f"--logdir_spec={literal(','.join(named))}"
 
 
-def modernise(draft: Draft) -> None:
+def modernise(draft: Migration) -> None:
     """Migrate `runMode: paused` to `suspend: true`, and warn."""
     run_mode_to_suspend(draft)
 

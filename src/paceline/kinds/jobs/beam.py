@@ -13,7 +13,7 @@ from paceline.kinds.spec.fields import Free, Part, about
 from paceline.kinds.spec.pod_template import check_template
 from paceline.kinds.spec.run_mode import RunMode, check_run_mode
 from paceline.kinds.spec.scheduler import Scheduler
-from paceline.model.gang import Gang, Place, Site
+from paceline.model.gang import Gang, JobNaming, ReplicaId
 
 SUBMITTER = "batchjob"
 NO_FLINK = (
@@ -64,14 +64,14 @@ def check(job: BeamJob, path: str) -> tuple[Fault, ...]:
     return tuple(faults)
 
 
-def expand(_job: BeamJob, _site: Site) -> Gang:
+def expand(_job: BeamJob, _site: JobNaming) -> Gang:
     """Raise CannotRun: there is no Flink."""
     raise CannotRun(NO_FLINK)
 
 
-def places(_job: BeamJob) -> tuple[Place, ...]:
+def places(_job: BeamJob) -> tuple[ReplicaId, ...]:
     """Return the only replica: the job that submits the pipeline."""
-    return (Place(SUBMITTER, 0),)
+    return (ReplicaId(SUBMITTER, 0),)
 
 
 def templates(job: BeamJob, path: str) -> tuple[Located, ...]:

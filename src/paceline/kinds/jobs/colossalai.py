@@ -12,18 +12,18 @@ from msgspec import Meta
 
 from paceline.apimachinery.field_errors import required
 from paceline.errors import Fault
-from paceline.kinds.compat.migration import Draft, Move
+from paceline.kinds.compat.migration import Migration, Move
 from paceline.kinds.jobs import launcher_jobs, remote_launch
 from paceline.kinds.jobs.launcher_jobs import LAUNCHER, WORKER, CleanUpWorkers, OldCleanUpWorkers
 from paceline.kinds.kind_types import JobKind, Located, Ports
-from paceline.kinds.spec.data_flow import Fed
+from paceline.kinds.spec.data_flow import DataFlowSpec
 from paceline.kinds.spec.fields import CORE, Count, Free, Part, Positive, Replicas, Resources, Template, about
 from paceline.kinds.spec.pod_template import Words
 from paceline.kinds.spec.restart_policy import RestartObject
 from paceline.kinds.spec.run_mode import RunMode, Suspend, debugged, is_debug
 from paceline.kinds.spec.run_policy import Limits, Scope
 from paceline.kinds.spec.scheduler import Scheduler
-from paceline.model.gang import Gang, Place, Site
+from paceline.model.gang import Gang, JobNaming, ReplicaId
 
 PORT, USUAL_PORT = "master", 29500
 
@@ -66,7 +66,7 @@ class RunPolicy(Limits, frozen=True, kw_only=True):
     clean_up_workers: CleanUpWorkers | None = None
 
 
-class ColossalAIJob(Fed, frozen=True, kw_only=True):
+class ColossalAIJob(DataFlowSpec, frozen=True, kw_only=True):
     """Distributed training with Colossal-AI; the launcher's exit code decides the job's result."""
 
     replica_specs: Annotated[tuple[ReplicaSpec, ...], Meta(min_length=1), about("The workers and the launcher.")]
@@ -127,12 +127,12 @@ def check(job: ColossalAIJob, path: str) -> tuple[Fault, ...]:
     return tuple(faults)
 
 
-def expand(job: ColossalAIJob, site: Site) -> Gang:
+def expand(job: ColossalAIJob, site: JobNaming) -> Gang:
     """Return the gang: workers run an agent, and the launcher starts torchrun in all of them."""
     config = job.torch_config or TorchConfig()
     hosts = dict.fromkeys(launcher_jobs.workers(job), config.proc_per_worker)
 
-    def template(place: Place, written: Free) -> Free:
+    def template(place: ReplicaId, written: Free) -> Free:
         main = launcher_jobs.main_container(written, place.role)
         command = _launcher(job, site, written) if place.role == LAUNCHER else remote_launch.serve(site, place)
         written = launcher_jobs.started(job, written, site=site, place=place, command=command)
@@ -142,7 +142,7 @@ def expand(job: ColossalAIJob, site: Site) -> Gang:
     return launcher_jobs.gang(job, template, remote_launch.launch(site, hosts))
 
 
-def places(job: ColossalAIJob) -> tuple[Place, ...]:
+def places(job: ColossalAIJob) -> tuple[ReplicaId, ...]:
     """Return every replica of the job: the launcher, then the workers."""
     return launcher_jobs.places(job)
 
@@ -157,7 +157,7 @@ def ports(job: ColossalAIJob) -> Ports:
     return {PORT: USUAL_PORT, **remote_launch.agent_ports(launcher_jobs.workers(job))}
 
 
-def modernise(draft: Draft) -> None:
+def modernise(draft: Migration) -> None:
     """Migrate the shapes of 2023 and 2024 to the current one, and warn."""
     config = ("spec", "torchConfig")
     draft.move(("spec", "worker", "procPerWorker"), (*config, "procPerWorker"))
@@ -183,7 +183,7 @@ KIND = JobKind(
 )
 
 
-def _launcher(job: ColossalAIJob, site: Site, launcher: Free) -> list[str]:
+def _launcher(job: ColossalAIJob, site: JobNaming, launcher: Free) -> list[str]:
     """Return the launcher's command: it runs torchrun on every worker, in its own directory and with its variables.
 
     Variables from Secrets are not passed on: every list of processes would show them.
@@ -196,7 +196,7 @@ def _launcher(job: ColossalAIJob, site: Site, launcher: Free) -> list[str]:
         f"--nnodes={len(hosts)}",
         # pdsh replaces %n by the number of the host.
         "--node_rank=%n",
-        f"--master_addr={site.host(Place(WORKER, 0))}",
+        f"--master_addr={site.host(ReplicaId(WORKER, 0))}",
         f"--master_port={site.ports[PORT]}",
         *map(_escaped, (*config.extra_args, *config.script)),
     ]
@@ -213,7 +213,7 @@ def _escaped(argument: str) -> str:
     return argument.replace("%", "%%")
 
 
-def _launcher_to_replica(draft: Draft) -> None:
+def _launcher_to_replica(draft: Migration) -> None:
     """Migrate `spec.launcher` to an entry of `replicaSpecs`, and warn."""
     old = ("spec", "launcher")
     written = draft.get(*old)

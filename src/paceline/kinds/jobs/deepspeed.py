@@ -11,10 +11,10 @@ from typing import Annotated, Literal
 
 from paceline.apimachinery.field_errors import forbidden, invalid, required
 from paceline.errors import Fault
-from paceline.kinds.compat.migration import Draft
+from paceline.kinds.compat.migration import Migration
 from paceline.kinds.jobs import remote_launch, training_jobs
 from paceline.kinds.kind_types import MUTABLE, JobKind, Located, Ports
-from paceline.kinds.spec.data_flow import Fed
+from paceline.kinds.spec.data_flow import DataFlowSpec
 from paceline.kinds.spec.elastic import Elastic, check_elastic, is_elastic, sizes, with_size
 from paceline.kinds.spec.fields import Free, Part, Positive, Replicas, Template, about
 from paceline.kinds.spec.pod_template import Words, check_template, with_container, with_env
@@ -22,7 +22,7 @@ from paceline.kinds.spec.restart_policy import RestartText
 from paceline.kinds.spec.run_mode import RunMode, Suspend, check_run_mode, debugged, is_debug, resumed
 from paceline.kinds.spec.run_policy import RunPolicy, Scope
 from paceline.kinds.spec.scheduler import Scheduler
-from paceline.model.gang import Gang, Launch, Place, RestartPolicy, RestartScope, Site
+from paceline.model.gang import Gang, JobNaming, RemoteLaunch, ReplicaId, RestartPolicy, RestartScope
 
 WORKER = "worker"
 PORT, USUAL_PORT = "master", 29500
@@ -83,7 +83,7 @@ class Worker(Part, frozen=True, kw_only=True):
         return WORKER
 
 
-class DeepSpeedJob(Fed, frozen=True, kw_only=True):
+class DeepSpeedJob(DataFlowSpec, frozen=True, kw_only=True):
     """Distributed training with DeepSpeed; the first worker starts it and decides the job's result."""
 
     config: Annotated[Config, about("How deepspeed is called.")] | None = None
@@ -128,7 +128,7 @@ def check(job: DeepSpeedJob, path: str) -> tuple[Fault, ...]:
     return tuple(faults)
 
 
-def expand(job: DeepSpeedJob, site: Site) -> Gang:
+def expand(job: DeepSpeedJob, site: JobNaming) -> Gang:
     """Return the gang: all workers run an agent, and the first also runs deepspeed."""
     members = tuple(
         training_jobs.member(job.worker, place, _template(job, site, place), WORKER) for place in places(job)
@@ -136,17 +136,17 @@ def expand(job: DeepSpeedJob, site: Site) -> Gang:
     gang = training_jobs.gang(
         members,
         (job.worker,),
-        leader=Place(WORKER, 0),
+        leader=ReplicaId(WORKER, 0),
         scope=job.restart_scope or RestartScope.GANG,
         policy=job.run_policy,
     )
     return with_size(replace(gang, launch=_files(job, site)), job.elastic)
 
 
-def places(job: DeepSpeedJob) -> tuple[Place, ...]:
+def places(job: DeepSpeedJob) -> tuple[ReplicaId, ...]:
     """Return every replica of the job."""
     count = sizes({WORKER: job.worker.replicas}, {}, job.elastic)[WORKER]
-    return tuple(Place(WORKER, index) for index in range(count))
+    return tuple(ReplicaId(WORKER, index) for index in range(count))
 
 
 def templates(job: DeepSpeedJob, path: str) -> tuple[Located, ...]:
@@ -159,7 +159,7 @@ def ports(job: DeepSpeedJob) -> Ports:
     return {PORT: USUAL_PORT, **remote_launch.agent_ports(places(job))}
 
 
-def modernise(draft: Draft) -> None:
+def modernise(draft: Migration) -> None:
     """Migrate strings to lists, and restart policies that are objects to strings; warn."""
     for name in RUNS:
         path = ("spec", "config", "run", name)
@@ -186,7 +186,7 @@ KIND = JobKind(
 )
 
 
-def _template(job: DeepSpeedJob, site: Site, place: Place) -> Free:
+def _template(job: DeepSpeedJob, site: JobNaming, place: ReplicaId) -> Free:
     template = job.worker.template
     main = training_jobs.container_named(template, WORKER)
     serve = remote_launch.serve(site, place)
@@ -198,7 +198,7 @@ def _template(job: DeepSpeedJob, site: Site, place: Place) -> Free:
     return with_env(remote_launch.with_folder(template, site, hostfile=T9K_HOSTFILE), _env(job, site))
 
 
-def _resumed(job: DeepSpeedJob, site: Site, place: Place, template: Free) -> Free:
+def _resumed(job: DeepSpeedJob, site: JobNaming, place: ReplicaId, template: Free) -> Free:
     """Return a copy of a template for the time after a pause; only the first worker may have another command."""
     main = training_jobs.container_named(template, WORKER)
     command = template["spec"]["containers"][main]["command"]
@@ -213,17 +213,17 @@ def _resumed(job: DeepSpeedJob, site: Site, place: Place, template: Free) -> Fre
     )
 
 
-def _env(job: DeepSpeedJob, site: Site) -> dict[str, str]:
+def _env(job: DeepSpeedJob, site: JobNaming) -> dict[str, str]:
     env_file = {} if job.disable_custom_env else {"DS_ENV_FILE": f"{remote_launch.FOLDER}/{ENV_FILE}"}
     return {
         **env_file,
         "PDSH_RCMD_TYPE": "ssh",
         "DLTS_HOSTFILE": remote_launch.HOSTFILE,
-        "MASTER_ADDR": site.host(Place(WORKER, 0)),
+        "MASTER_ADDR": site.host(ReplicaId(WORKER, 0)),
     }
 
 
-def _files(job: DeepSpeedJob, site: Site) -> Launch:
+def _files(job: DeepSpeedJob, site: JobNaming) -> RemoteLaunch:
     hosts = dict.fromkeys(places(job), _slots(job))
     if job.disable_custom_env:
         return remote_launch.launch(site, hosts)
@@ -246,9 +246,9 @@ def _slots(job: DeepSpeedJob) -> int:
     return configured or max(remote_launch.gpus_of(template, training_jobs.container_named(template, WORKER)), 1)
 
 
-def _deepspeed(job: DeepSpeedJob, site: Site) -> list[str]:
+def _deepspeed(job: DeepSpeedJob, site: JobNaming) -> list[str]:
     """Return the command of the first worker: its agent, and deepspeed for all workers."""
-    config, first = job.config or Config(), Place(WORKER, 0)
+    config, first = job.config or Config(), ReplicaId(WORKER, 0)
     if custom := _custom(config):
         return remote_launch.beside_agent(site, first, "sh", "-c", custom)
     arguments = [f"--hostfile={remote_launch.HOSTFILE}", "--launcher=pdsh", f"--master_addr={site.host(first)}"]

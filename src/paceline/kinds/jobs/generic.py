@@ -12,10 +12,10 @@ from msgspec import Meta
 
 from paceline.apimachinery.field_errors import duplicate, invalid, unsupported
 from paceline.errors import Fault
-from paceline.kinds.compat.migration import Draft
+from paceline.kinds.compat.migration import Migration
 from paceline.kinds.jobs.replicas import check_replicas, places_of, templates_of, types_of
 from paceline.kinds.kind_types import JobKind, Located
-from paceline.kinds.spec.data_flow import Fed
+from paceline.kinds.spec.data_flow import DataFlowSpec
 from paceline.kinds.spec.fields import Part, Replicas, ReplicaType, Template, about, whole_number
 from paceline.kinds.spec.pod_template import with_labels
 from paceline.kinds.spec.restart_policy import RestartObject, each_restart, restart_object, text_to_object
@@ -23,7 +23,7 @@ from paceline.kinds.spec.run_mode import RunMode, Suspend, check_run_mode, debug
 from paceline.kinds.spec.run_policy import CleanUpPolicy, Limits, Scope, clean_up
 from paceline.kinds.spec.scheduler import Scheduler
 from paceline.kinds.spec.variable_expansion import Variables
-from paceline.model.gang import Gang, Member, Place, RestartPolicy, RestartScope, Rule, Site
+from paceline.model.gang import Gang, JobNaming, Member, ReplicaId, RestartPolicy, RestartScope, Rule
 
 PortNumber = Annotated[int, Meta(ge=1, le=65535)]
 # Replica type → ranks, as numbers or strings. An empty rule would be met at once.
@@ -57,7 +57,7 @@ class Service(Part, frozen=True, kw_only=True):
     ports: Annotated[tuple[ServicePort, ...], about("Ports of every replica.")] = ()
 
 
-class GenericJob(Fed, frozen=True, kw_only=True):
+class GenericJob(DataFlowSpec, frozen=True, kw_only=True):
     """A job with any replicas; rules define when it has succeeded or failed."""
 
     success_rules: Annotated[
@@ -95,7 +95,7 @@ def check(job: GenericJob, path: str) -> tuple[Fault, ...]:
     return tuple(faults)
 
 
-def expand(job: GenericJob, site: Site) -> Gang:
+def expand(job: GenericJob, site: JobNaming) -> Gang:
     """Return the gang; its leader is the first replica of the first success rule."""
     success = tuple(_places(rule) for rule in job.success_rules)
     specs, variables = {spec.type: spec for spec in job.replica_specs}, _variables(job)
@@ -120,7 +120,7 @@ def expand(job: GenericJob, site: Site) -> Gang:
     )
 
 
-def places(job: GenericJob) -> tuple[Place, ...]:
+def places(job: GenericJob) -> tuple[ReplicaId, ...]:
     """Return every replica of the job, by type in the order of the spec."""
     return places_of(job.replica_specs)
 
@@ -130,7 +130,7 @@ def templates(job: GenericJob, path: str) -> tuple[Located, ...]:
     return templates_of(job.replica_specs, f"{path}.replicaSpecs")
 
 
-def modernise(draft: Draft) -> None:
+def modernise(draft: Migration) -> None:
     """Migrate restart policies that are written as strings to objects, and warn."""
     for path in each_restart(draft):
         text_to_object(draft, path)
@@ -150,7 +150,7 @@ KIND = JobKind(
 
 
 def _template(
-    job: GenericJob, template: Mapping[str, Any], variables: Variables, *, site: Site, place: Place
+    job: GenericJob, template: Mapping[str, Any], variables: Variables, *, site: JobNaming, place: ReplicaId
 ) -> Mapping[str, Any]:
     if site.is_resumed:
         template = resumed(template, job.run_mode, role=place.role, main=0)
@@ -166,7 +166,7 @@ def _variables(job: GenericJob) -> Variables:
 
 
 def _places(rule: Mapping[str, tuple[int | str, ...]]) -> Rule:
-    return tuple(Place(role, int(rank)) for role, ranks in rule.items() for rank in ranks)
+    return tuple(ReplicaId(role, int(rank)) for role, ranks in rule.items() for rank in ranks)
 
 
 def _check_rules(rules: tuple[RankRule, ...], counts: Mapping[str, int], path: str) -> Iterator[Fault]:

@@ -5,14 +5,14 @@ from typing import Annotated, Protocol
 
 from paceline.apimachinery.field_errors import duplicate, invalid, required
 from paceline.errors import Fault
-from paceline.kinds.compat.migration import Draft, Move
+from paceline.kinds.compat.migration import Migration, Move
 from paceline.kinds.jobs.remote_launch import gpus_of, with_stand_ins
 from paceline.kinds.kind_types import Located
 from paceline.kinds.spec.fields import Free, Part, about
 from paceline.kinds.spec.pod_template import check_sketch, check_template, with_container
 from paceline.kinds.spec.restart_policy import Restart, each_restart, restart_object, text_to_object
 from paceline.kinds.spec.run_mode import RunMode, check_run_mode, resumed
-from paceline.model.gang import CleanUp, Gang, Launch, Member, Place, RestartPolicy, RestartScope, Site
+from paceline.model.gang import CleanUp, Gang, JobNaming, Member, RemoteLaunch, ReplicaId, RestartPolicy, RestartScope
 
 LAUNCHER, WORKER = "launcher", "worker"
 # T9k's defaults for a program that only starts others.
@@ -117,14 +117,14 @@ def _check_worker(template: Free, path: str) -> Iterator[Fault]:
         yield required(f"{path}.spec.containers", CONTAINER_HINT)
 
 
-def workers(job: Job) -> tuple[Place, ...]:
+def workers(job: Job) -> tuple[ReplicaId, ...]:
     """Return the workers."""
-    return tuple(Place(WORKER, index) for index in range(_spec(job, WORKER).replicas))
+    return tuple(ReplicaId(WORKER, index) for index in range(_spec(job, WORKER).replicas))
 
 
-def places(job: Job) -> tuple[Place, ...]:
+def places(job: Job) -> tuple[ReplicaId, ...]:
     """Return every replica of the job: the launcher, then the workers."""
-    return (Place(LAUNCHER, 0), *workers(job))
+    return (ReplicaId(LAUNCHER, 0), *workers(job))
 
 
 def templates(job: Job, path: str) -> tuple[Located, ...]:
@@ -147,7 +147,7 @@ def main_container(template: Free, role: str) -> int:
     return names.index(role) if role in names else 0
 
 
-def started(job: Job, template: Free, *, site: Site, place: Place, command: list[str]) -> Free:
+def started(job: Job, template: Free, *, site: JobNaming, place: ReplicaId, command: list[str]) -> Free:
     """Return a copy of a template with the command of its role; only a launcher may have another one after a pause."""
     main = main_container(template, place.role)
     started_template = with_container(template, main, command=command, args=None)
@@ -183,7 +183,7 @@ def own_env(job: Job, launcher: Free) -> dict[str, str]:
     }
 
 
-def gang(job: Job, template: Callable[[Place, Free], Free], files: Launch) -> Gang:
+def gang(job: Job, template: Callable[[ReplicaId, Free], Free], files: RemoteLaunch) -> Gang:
     """Return the gang: the launcher decides the result, and an attempt fails with any of its members."""
     written = {WORKER: _spec(job, WORKER).template or {}, LAUNCHER: _launcher_template(job)}
     restarts = {
@@ -199,7 +199,7 @@ def gang(job: Job, template: Callable[[Place, Free], Free], files: Launch) -> Ga
         )
         for place in places(job)
     )
-    leader = Place(LAUNCHER, 0)
+    leader = ReplicaId(LAUNCHER, 0)
     stays = job.run_policy is not None and job.run_policy.clean_up_workers is False
     return Gang(
         members=members,
@@ -216,7 +216,7 @@ def gang(job: Job, template: Callable[[Place, Free], Free], files: Launch) -> Ga
     )
 
 
-def modernise(draft: Draft, *, old_container: str = "") -> None:
+def modernise(draft: Migration, *, old_container: str = "") -> None:
     """Migrate `spec.worker` to the first entry of `replicaSpecs`, and strings to the type of their field; warn."""
     old, new = ("spec", "worker"), ("spec", "replicaSpecs", 0)
     if isinstance(draft.get(*old), dict) and not draft.has("spec", "replicaSpecs"):
@@ -231,7 +231,7 @@ def modernise(draft: Draft, *, old_container: str = "") -> None:
     _texts(draft)
 
 
-def _rename(draft: Draft, index: int, old_container: str) -> None:
+def _rename(draft: Migration, index: int, old_container: str) -> None:
     template = ("spec", "replicaSpecs", index, "template", "spec", "containers")
     for position in range(draft.count(*template)):
         path = (*template, position, "name")
@@ -240,7 +240,7 @@ def _rename(draft: Draft, index: int, old_container: str) -> None:
             draft.put(path, WORKER)
 
 
-def _texts(draft: Draft) -> None:
+def _texts(draft: Migration) -> None:
     """Migrate the strings that T9k's pages of 2023 have instead of true and false."""
     path = ("spec", "runPolicy", "cleanUpWorkers")
     written = draft.get(*path)

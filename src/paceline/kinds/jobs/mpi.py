@@ -13,18 +13,18 @@ from msgspec import Meta
 
 from paceline.apimachinery.field_errors import required
 from paceline.errors import Fault
-from paceline.kinds.compat.migration import Draft
+from paceline.kinds.compat.migration import Migration
 from paceline.kinds.jobs import launcher_jobs, remote_launch
 from paceline.kinds.jobs.launcher_jobs import LAUNCHER, WORKER, CleanUpWorkers, OldCleanUpWorkers
 from paceline.kinds.kind_types import JobKind, Located, Ports
-from paceline.kinds.spec.data_flow import Fed
+from paceline.kinds.spec.data_flow import DataFlowSpec
 from paceline.kinds.spec.fields import Count, Free, Part, Replicas, Template, about, whole_number
 from paceline.kinds.spec.pod_template import Words, with_env, with_labels
 from paceline.kinds.spec.restart_policy import RestartObject
 from paceline.kinds.spec.run_mode import RunMode, Suspend, debugged, is_debug
 from paceline.kinds.spec.run_policy import Limits, Scope
 from paceline.kinds.spec.scheduler import Scheduler
-from paceline.model.gang import Gang, Place, Site
+from paceline.model.gang import Gang, JobNaming, ReplicaId
 
 OLD_CONTAINER = "mpi-worker"
 PER_NODE = ("-N", "-npernode", "--npernode")
@@ -72,7 +72,7 @@ class RunPolicy(Limits, frozen=True, kw_only=True):
     clean_up_workers: CleanUpWorkers | None = None
 
 
-class MPIJob(Fed, frozen=True, kw_only=True):
+class MPIJob(DataFlowSpec, frozen=True, kw_only=True):
     """An MPI program that runs on several workers; the launcher's exit code decides the job's result."""
 
     replica_specs: Annotated[tuple[ReplicaSpec, ...], Meta(min_length=1), about("The workers and the launcher.")]
@@ -131,11 +131,11 @@ def check(job: MPIJob, path: str) -> tuple[Fault, ...]:
     return tuple(faults)
 
 
-def expand(job: MPIJob, site: Site) -> Gang:
+def expand(job: MPIJob, site: JobNaming) -> Gang:
     """Return the gang: workers run an agent, and the launcher starts the program in all of them."""
     hosts = dict.fromkeys(launcher_jobs.workers(job), _slots(job))
 
-    def template(place: Place, written: Free) -> Free:
+    def template(place: ReplicaId, written: Free) -> Free:
         command = _mpirun(job) if place.role == LAUNCHER else remote_launch.serve(site, place)
         written = launcher_jobs.started(job, written, site=site, place=place, command=command)
         main = launcher_jobs.main_container(written, place.role)
@@ -148,7 +148,7 @@ def expand(job: MPIJob, site: Site) -> Gang:
     return launcher_jobs.gang(job, template, remote_launch.launch(site, hosts))
 
 
-def places(job: MPIJob) -> tuple[Place, ...]:
+def places(job: MPIJob) -> tuple[ReplicaId, ...]:
     """Return every replica of the job: the launcher, then the workers."""
     return launcher_jobs.places(job)
 
@@ -163,7 +163,7 @@ def ports(job: MPIJob) -> Ports:
     return remote_launch.agent_ports(launcher_jobs.workers(job))
 
 
-def modernise(draft: Draft) -> None:
+def modernise(draft: Migration) -> None:
     """Migrate the shapes of 2023 and 2024 to the current one, and warn."""
     config = ("spec", "mpiConfig")
     draft.move(("spec", "mca"), (*config, "mca"))
@@ -218,7 +218,7 @@ def _env() -> dict[str, str]:
     }
 
 
-def _debug_command(job: MPIJob, site: Site, place: Place) -> tuple[str, ...]:
+def _debug_command(job: MPIJob, site: JobNaming, place: ReplicaId) -> tuple[str, ...]:
     """Return the command of a worker in debug mode: the image's sshd if the spec names one, else the agent."""
     path = job.ssh.sshd_path if job.ssh else None
     return (path, "-D") if path else tuple(remote_launch.serve(site, place))
@@ -237,7 +237,7 @@ def _slots(job: MPIJob) -> int:
     return max(launcher_jobs.gpus(job), 1)
 
 
-def _processes_to_args(draft: Draft) -> None:
+def _processes_to_args(draft: Migration) -> None:
     """Migrate two fields of the oldest shape to arguments of mpirun, and warn."""
     path, args = ("spec", "worker"), ("spec", "mpiConfig", "extraArgs")
     added: list[str] = []

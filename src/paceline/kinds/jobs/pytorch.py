@@ -13,12 +13,12 @@ from msgspec import Meta
 
 from paceline.apimachinery.field_errors import invalid, required
 from paceline.errors import Fault
-from paceline.kinds.compat.migration import Draft
+from paceline.kinds.compat.migration import Migration
 from paceline.kinds.interactive.tensorboard_spec import TensorBoardSpec, check_logs, log_claims
 from paceline.kinds.jobs import training_jobs
 from paceline.kinds.jobs.replicas import check_replicas, templates_of, types_of
 from paceline.kinds.kind_types import MUTABLE, Claim, JobKind, Located, Ports
-from paceline.kinds.spec.data_flow import Fed
+from paceline.kinds.spec.data_flow import DataFlowSpec
 from paceline.kinds.spec.elastic import Elastic, check_elastic, is_elastic, sizes, with_size
 from paceline.kinds.spec.fields import (
     MAX_REPLICAS,
@@ -36,7 +36,7 @@ from paceline.kinds.spec.restart_policy import RestartText
 from paceline.kinds.spec.run_mode import RunMode, Suspend, check_run_mode, debugged, is_debug, resumed
 from paceline.kinds.spec.run_policy import RunPolicy, Scope
 from paceline.kinds.spec.scheduler import Scheduler
-from paceline.model.gang import Gang, Place, RestartPolicy, RestartScope, Site
+from paceline.model.gang import Gang, JobNaming, ReplicaId, RestartPolicy, RestartScope
 
 PORT = "master"
 USUAL_PORT = 29500
@@ -88,7 +88,7 @@ class OldPyTorchTrainingJob(Part, frozen=True, kw_only=True):
     torchrun_config: Annotated[OldTorchrun, about("Settings of torchrun.")] | None = None
 
 
-class PyTorchTrainingJob(Fed, frozen=True, kw_only=True):
+class PyTorchTrainingJob(DataFlowSpec, frozen=True, kw_only=True):
     """Distributed PyTorch training; the first replica is the master and decides the job's result."""
 
     replica_specs: Annotated[
@@ -123,7 +123,7 @@ def check(job: PyTorchTrainingJob, path: str) -> tuple[Fault, ...]:
     return tuple(faults)
 
 
-def expand(job: PyTorchTrainingJob, site: Site) -> Gang:
+def expand(job: PyTorchTrainingJob, site: JobNaming) -> Gang:
     """Return the gang; ranks are numbered by type, in the order of the spec."""
     restarts = ELASTIC_RESTARTS if is_elastic(job.elastic) else None
     peers = _TorchPeers(site=site, places=places(job), nodes=_nodes(job), restarts=restarts)
@@ -147,12 +147,12 @@ def expand(job: PyTorchTrainingJob, site: Site) -> Gang:
     return with_size(gang, job.elastic) if _uses_torchrun(job) else gang
 
 
-def places(job: PyTorchTrainingJob) -> tuple[Place, ...]:
+def places(job: PyTorchTrainingJob) -> tuple[ReplicaId, ...]:
     """Return every replica of the job, by type in the order of the spec."""
     replicas = {spec.type: spec.replicas for spec in job.replica_specs}
     weights = {spec.type: spec.scaling_weight or 0 for spec in job.replica_specs}
     counts = sizes(replicas, weights, job.elastic if _uses_torchrun(job) else None)
-    return tuple(Place(role, index) for role, count in counts.items() for index in range(count))
+    return tuple(ReplicaId(role, index) for role, count in counts.items() for index in range(count))
 
 
 def templates(job: PyTorchTrainingJob, path: str) -> tuple[Located, ...]:
@@ -170,7 +170,7 @@ def claims(job: PyTorchTrainingJob, path: str) -> tuple[Claim, ...]:
     return () if job.tensorboard_spec is None else log_claims(job.tensorboard_spec, f"{path}.tensorboardSpec")
 
 
-def modernise(draft: Draft) -> None:
+def modernise(draft: Migration) -> None:
     """Migrate the shapes of 2023 to the current one, and warn about fields without effect."""
     nodes = ("spec", "torchrunConfig", "minNodes")
     if draft.has(*nodes):
@@ -198,7 +198,7 @@ KIND = JobKind(
 )
 
 
-def _is_on(draft: Draft, field: str) -> bool:
+def _is_on(draft: Migration, field: str) -> bool:
     return any(draft.get("spec", field, name) is True for name in ("enabled", "enable"))
 
 
@@ -223,8 +223,8 @@ def _usual_scope(job: PyTorchTrainingJob) -> RestartScope:
 class _TorchPeers:
     """What every member has to know about the others."""
 
-    site: Site
-    places: tuple[Place, ...]
+    site: JobNaming
+    places: tuple[ReplicaId, ...]
     # Number of nodes for torchrun, or MIN:MAX of an elastic job.
     nodes: str
     # Default for the restarts by torchrun itself.

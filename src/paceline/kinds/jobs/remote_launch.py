@@ -14,7 +14,7 @@ from paceline.apimachinery.quantity import parse
 from paceline.kinds.kind_types import Ports
 from paceline.kinds.spec.fields import Free
 from paceline.kinds.spec.pod_template import each_container, read
-from paceline.model.gang import Launch, Place, Site
+from paceline.model.gang import JobNaming, RemoteLaunch, ReplicaId
 
 FOLDER = "/t9k/launch"
 HOSTFILE = f"{FOLDER}/hostfile"
@@ -30,19 +30,19 @@ WITH_PATH = f'PATH={FOLDER}:$PATH; export PATH; exec "$0" "$@"'
 GPU = "nvidia.com/gpu"
 
 
-def launch(site: Site, hosts: Mapping[Place, int], **files: str) -> Launch:
+def launch(site: JobNaming, hosts: Mapping[ReplicaId, int], **files: str) -> RemoteLaunch:
     """Return the files of the directory: an MPI hostfile with slots, and the agents' ports by host."""
     lines = [f"{site.host(place)} slots={slots}" for place, slots in hosts.items()]
     ports = {site.host(place): site.ports[str(place)] for place in hosts}
-    return Launch(files={"hostfile": "\n".join(lines) + "\n", "hosts.json": json.dumps(ports), **files})
+    return RemoteLaunch(files={"hostfile": "\n".join(lines) + "\n", "hosts.json": json.dumps(ports), **files})
 
 
-def agent_ports(places: Sequence[Place]) -> Ports:
+def agent_ports(places: Sequence[ReplicaId]) -> Ports:
     """Return one port for the agent of each replica."""
     return {str(place): USUAL_PORT for place in places}
 
 
-def serve(site: Site, place: Place) -> list[str]:
+def serve(site: JobNaming, place: ReplicaId) -> list[str]:
     """Return the command of the agent, with which other members start processes in this one."""
     return ["python3", AGENT, "serve", f"--port={site.ports[str(place)]}", f"--bind={site.hostname(place)}"]
 
@@ -52,12 +52,12 @@ def with_stand_ins(*arguments: str) -> list[str]:
     return ["sh", "-c", WITH_PATH, *arguments]
 
 
-def beside_agent(site: Site, place: Place, *arguments: str) -> list[str]:
+def beside_agent(site: JobNaming, place: ReplicaId, *arguments: str) -> list[str]:
     """Return a command that runs next to the agent of its own container."""
     return ["sh", "-c", f"{' '.join(serve(site, place))} & {WITH_PATH}", *arguments]
 
 
-def with_folder(template: Mapping[str, Any], site: Site, **also: str) -> Free:
+def with_folder(template: Mapping[str, Any], site: JobNaming, **also: str) -> Free:
     """Return a copy of a template with the launch directory mounted in every container.
 
     `also` mounts single files at other paths too: file name → path.

@@ -8,7 +8,7 @@ from paceline.errors import Fault
 from paceline.kinds.kind_types import Located
 from paceline.kinds.spec.fields import Free
 from paceline.kinds.spec.pod_template import check_template
-from paceline.model.gang import Place
+from paceline.model.gang import ReplicaId
 
 
 class Replica(Protocol):
@@ -22,9 +22,9 @@ class Replica(Protocol):
     def template(self) -> Free: ...
 
 
-def places_of(specs: Sequence[Replica]) -> tuple[Place, ...]:
+def places_of(specs: Sequence[Replica]) -> tuple[ReplicaId, ...]:
     """Return every replica of the job, by type in the order of the spec."""
-    return tuple(Place(spec.type, index) for spec in specs for index in range(spec.replicas))
+    return tuple(ReplicaId(spec.type, index) for spec in specs for index in range(spec.replicas))
 
 
 def types_of(specs: Sequence[Replica]) -> tuple[str, ...]:

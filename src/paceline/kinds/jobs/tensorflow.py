@@ -18,14 +18,14 @@ from paceline.kinds.interactive.tensorboard_spec import TensorBoardSpec, check_l
 from paceline.kinds.jobs import training_jobs
 from paceline.kinds.jobs.replicas import check_replicas, places_of, templates_of, types_of
 from paceline.kinds.kind_types import Claim, JobKind, Located, Ports
-from paceline.kinds.spec.data_flow import Fed
+from paceline.kinds.spec.data_flow import DataFlowSpec
 from paceline.kinds.spec.fields import Free, Part, Replicas, Template, about
 from paceline.kinds.spec.pod_template import with_env
 from paceline.kinds.spec.restart_policy import RestartText
 from paceline.kinds.spec.run_mode import RunMode, Suspend, check_run_mode, debugged, resumed
 from paceline.kinds.spec.run_policy import RunPolicy, Scope
 from paceline.kinds.spec.scheduler import Scheduler
-from paceline.model.gang import Gang, Place, RestartPolicy, RestartScope, Site
+from paceline.model.gang import Gang, JobNaming, ReplicaId, RestartPolicy, RestartScope
 
 CONTAINER = "tensorflow"
 # The port of T9k and Kubeflow; all replicas can use it if each has its own address.
@@ -47,7 +47,7 @@ class ReplicaSpec(Part, frozen=True, kw_only=True):
     restart_policy: RestartText = RestartPolicy.ON_FAILURE
 
 
-class TensorFlowTrainingJob(Fed, frozen=True, kw_only=True):
+class TensorFlowTrainingJob(DataFlowSpec, frozen=True, kw_only=True):
     """Distributed TensorFlow training; the chief, or else the first worker, decides the job's result."""
 
     replica_specs: Annotated[tuple[ReplicaSpec, ...], Meta(min_length=1), about("The replicas, by type.")]
@@ -81,7 +81,7 @@ def check(job: TensorFlowTrainingJob, path: str) -> tuple[Fault, ...]:
     return tuple(faults)
 
 
-def expand(job: TensorFlowTrainingJob, site: Site) -> Gang:
+def expand(job: TensorFlowTrainingJob, site: JobNaming) -> Gang:
     """Return the gang; every member gets the cluster and its own task."""
     cluster = _TensorFlowCluster(site=site, places=places(job))
     specs: dict[str, ReplicaSpec] = {spec.type: spec for spec in job.replica_specs}
@@ -97,11 +97,13 @@ def expand(job: TensorFlowTrainingJob, site: Site) -> Gang:
     gang = training_jobs.gang(
         members,
         job.replica_specs,
-        leader=Place(CHIEF if CHIEF in specs else WORKER, 0),
+        leader=ReplicaId(CHIEF if CHIEF in specs else WORKER, 0),
         scope=job.restart_scope or _usual_scope(specs.keys()),
         policy=job.run_policy,
     )
-    gang = replace(gang, servers=(PS,) if PS in specs else (), watchers=(EVALUATOR,) if EVALUATOR in specs else ())
+    gang = replace(
+        gang, servers=(PS,) if PS in specs else (), observer_roles=(EVALUATOR,) if EVALUATOR in specs else ()
+    )
     if job.success_policy is None:
         return gang
     # Kubeflow's policy of this name: slower workers finish although the first one has succeeded.
@@ -109,7 +111,7 @@ def expand(job: TensorFlowTrainingJob, site: Site) -> Gang:
     return replace(gang, success=(workers,), failure=tuple(dict.fromkeys((*gang.failure, *((p,) for p in workers)))))
 
 
-def places(job: TensorFlowTrainingJob) -> tuple[Place, ...]:
+def places(job: TensorFlowTrainingJob) -> tuple[ReplicaId, ...]:
     """Return every replica of the job, by type in the order of the spec."""
     return places_of(job.replica_specs)
 
@@ -161,10 +163,10 @@ def _usual_scope(types: Collection[str]) -> RestartScope:
 class _TensorFlowCluster:
     """What every member has to know about the others."""
 
-    site: Site
-    places: tuple[Place, ...]
+    site: JobNaming
+    places: tuple[ReplicaId, ...]
 
-    def address(self, place: Place) -> str:
+    def address(self, place: ReplicaId) -> str:
         return f"{self.site.host(place)}:{self.site.ports[str(place)]}"
 
     def addresses(self) -> dict[str, list[str]]:
@@ -176,7 +178,7 @@ class _TensorFlowCluster:
         return addresses
 
 
-def _template(job: TensorFlowTrainingJob, template: Free, *, cluster: _TensorFlowCluster, place: Place) -> Free:
+def _template(job: TensorFlowTrainingJob, template: Free, *, cluster: _TensorFlowCluster, place: ReplicaId) -> Free:
     main = training_jobs.container_named(template, CONTAINER)
     if cluster.site.is_resumed:
         template = resumed(template, job.run_mode, role=place.role, main=main)
@@ -184,7 +186,7 @@ def _template(job: TensorFlowTrainingJob, template: Free, *, cluster: _TensorFlo
     return with_env(template, _env(cluster, place))
 
 
-def _env(cluster: _TensorFlowCluster, place: Place) -> dict[str, str]:
+def _env(cluster: _TensorFlowCluster, place: ReplicaId) -> dict[str, str]:
     """Return the variables that scripts of T9k, Kubeflow, the Helm chart and the training service read."""
     addresses = cluster.addresses()
     return {

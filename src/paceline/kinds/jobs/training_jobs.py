@@ -5,12 +5,12 @@ from typing import Protocol
 
 from paceline.apimachinery.field_errors import did_you_mean, required
 from paceline.errors import Fault
-from paceline.kinds.compat.migration import Draft
+from paceline.kinds.compat.migration import Migration
 from paceline.kinds.kind_types import Located
 from paceline.kinds.spec.fields import Free
 from paceline.kinds.spec.restart_policy import Limited, each_restart, limits_of, object_to_text, policy_of
 from paceline.kinds.spec.run_policy import RunPolicy, clean_up
-from paceline.model.gang import Gang, Member, Place, RestartPolicy, RestartScope
+from paceline.model.gang import Gang, Member, ReplicaId, RestartPolicy, RestartScope
 
 
 class TrainingReplica(Protocol):
@@ -26,7 +26,7 @@ class TrainingReplica(Protocol):
     def restart_policy(self) -> RestartPolicy | Limited: ...
 
 
-def member(spec: TrainingReplica, place: Place, template: Free, *names: str) -> Member:
+def member(spec: TrainingReplica, place: ReplicaId, template: Free, *names: str) -> Member:
     """Return the member for a finished template; `names` are the possible names of its training container."""
     main = template["spec"]["containers"][container_named(template, *names)]["name"]
     return Member(place=place, template=template, restart=policy_of(spec.restart_policy), main=main)
@@ -36,7 +36,7 @@ def gang(
     members: tuple[Member, ...],
     specs: Sequence[TrainingReplica],
     *,
-    leader: Place,
+    leader: ReplicaId,
     scope: RestartScope,
     policy: RunPolicy | None,
 ) -> Gang:
@@ -77,7 +77,7 @@ def container_named(template: Free, *names: str) -> int:
     return next((existing.index(name) for name in names if name in existing), 0)
 
 
-def modernise(draft: Draft) -> None:
+def modernise(draft: Migration) -> None:
     """Migrate restart policies that are written as objects to strings, and warn."""
     for path in each_restart(draft):
         object_to_text(draft, path)

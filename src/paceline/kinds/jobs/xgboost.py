@@ -16,14 +16,14 @@ from paceline.errors import Fault
 from paceline.kinds.jobs import training_jobs
 from paceline.kinds.jobs.replicas import check_replicas, places_of, templates_of, types_of
 from paceline.kinds.kind_types import JobKind, Located, Ports
-from paceline.kinds.spec.data_flow import Fed
+from paceline.kinds.spec.data_flow import DataFlowSpec
 from paceline.kinds.spec.fields import Free, Part, Replicas, Template, about
 from paceline.kinds.spec.pod_template import read, with_env
 from paceline.kinds.spec.restart_policy import RestartText
 from paceline.kinds.spec.run_mode import RunMode, Suspend, check_run_mode, debugged, resumed
 from paceline.kinds.spec.run_policy import RunPolicy, Scope
 from paceline.kinds.spec.scheduler import Scheduler
-from paceline.model.gang import Gang, Place, RestartPolicy, RestartScope, Site
+from paceline.model.gang import Gang, JobNaming, ReplicaId, RestartPolicy, RestartScope
 
 CONTAINER = "xgboost"
 MASTER = "master"
@@ -41,7 +41,7 @@ class ReplicaSpec(Part, frozen=True, kw_only=True):
     restart_policy: RestartText = RestartPolicy.ON_FAILURE
 
 
-class XGBoostTrainingJob(Fed, frozen=True, kw_only=True):
+class XGBoostTrainingJob(DataFlowSpec, frozen=True, kw_only=True):
     """Distributed XGBoost training; the master runs the tracker and decides the job's result."""
 
     replica_specs: Annotated[
@@ -64,7 +64,7 @@ def check(job: XGBoostTrainingJob, path: str) -> tuple[Fault, ...]:
     return tuple(faults)
 
 
-def expand(job: XGBoostTrainingJob, site: Site) -> Gang:
+def expand(job: XGBoostTrainingJob, site: JobNaming) -> Gang:
     """Return the gang; the master has rank 0, wherever it is in the spec."""
     peers = _XGBoostPeers(site=site, places=places(job))
     specs: dict[str, ReplicaSpec] = {spec.type: spec for spec in job.replica_specs}
@@ -80,14 +80,14 @@ def expand(job: XGBoostTrainingJob, site: Site) -> Gang:
     return training_jobs.gang(
         members,
         job.replica_specs,
-        leader=Place(MASTER, 0),
+        leader=ReplicaId(MASTER, 0),
         # The tracker counts its workers once, and does not accept one that restarts alone.
         scope=job.restart_scope or RestartScope.GANG,
         policy=job.run_policy,
     )
 
 
-def places(job: XGBoostTrainingJob) -> tuple[Place, ...]:
+def places(job: XGBoostTrainingJob) -> tuple[ReplicaId, ...]:
     """Return every replica of the job, the master first."""
     return tuple(sorted(places_of(job.replica_specs), key=lambda place: place.role != MASTER))
 
@@ -123,8 +123,8 @@ KIND = JobKind(
 class _XGBoostPeers:
     """What every member has to know about the others."""
 
-    site: Site
-    places: tuple[Place, ...]
+    site: JobNaming
+    places: tuple[ReplicaId, ...]
 
 
 def _template(job: XGBoostTrainingJob, template: Free, *, peers: _XGBoostPeers, rank: int) -> Free:

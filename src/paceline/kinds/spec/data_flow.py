@@ -13,7 +13,7 @@ from paceline.kinds.spec.pod_template import read
 from paceline.kinds.spec.source import FOLDER, Source, check_source, source_claims
 
 
-class Fed(Part, frozen=True, kw_only=True):
+class DataFlowSpec(Part, frozen=True, kw_only=True):
     """A spec with source code, input, output and hyperparameters."""
 
     source: Annotated[Source, about("Source code of the job; the command runs in its directory.")] | None = None
@@ -30,7 +30,7 @@ class Fed(Part, frozen=True, kw_only=True):
     ) = None
 
 
-def check_fed(spec: Fed, templates: tuple[Located, ...], path: str) -> Iterator[Fault]:
+def check_fed(spec: DataFlowSpec, templates: tuple[Located, ...], path: str) -> Iterator[Fault]:
     """Yield the faults of source, input, output and hyperparameters, and of volume mounts that collide with them."""
     if spec.source is not None:
         yield from check_source(spec.source, f"{path}.source")
@@ -49,7 +49,7 @@ def check_fed(spec: Fed, templates: tuple[Located, ...], path: str) -> Iterator[
                     yield invalid(mount_path, mount.mount_path, hint)
 
 
-def fed_claims(spec: Fed, path: str) -> tuple[Claim, ...]:
+def fed_claims(spec: DataFlowSpec, path: str) -> tuple[Claim, ...]:
     """Return the claims of source, input and output, each with the path that names it."""
     source = source_claims(spec.source, f"{path}.source") if spec.source is not None else ()
     return (*source, *place_claims(spec.input, f"{path}.input"), *place_claims(spec.output, f"{path}.output"))

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from paceline.kinds.compat.migration import Draft, Path
+from paceline.kinds.compat.migration import Migration, Path
 from paceline.kinds.spec.fields import Count, Part, about
 from paceline.model.gang import RestartPolicy
 
@@ -73,7 +73,7 @@ def limits_of(written: dict[str, RestartPolicy | Limited]) -> dict[str, int]:
     return {role: limit for role, limit in limited.items() if limit is not None}
 
 
-def text_to_object(draft: Draft, path: Path) -> None:
+def text_to_object(draft: Migration, path: Path) -> None:
     """Migrate a policy that is written as a string to the object form of this kind, and warn."""
     written = draft.get(*path)
     if isinstance(written, str):
@@ -83,7 +83,7 @@ def text_to_object(draft: Draft, path: Path) -> None:
         draft.put(path, {"policy": written})
 
 
-def object_to_text(draft: Draft, path: Path) -> None:
+def object_to_text(draft: Migration, path: Path) -> None:
     """Migrate a policy that is written as an object to the string form of this kind, and warn; keep a limit."""
     written = draft.get(*path)
     if not isinstance(written, dict):
@@ -96,7 +96,7 @@ def object_to_text(draft: Draft, path: Path) -> None:
         draft.put(path, policy)
 
 
-def each_restart(draft: Draft) -> tuple[Path, ...]:
+def each_restart(draft: Migration) -> tuple[Path, ...]:
     """Return the paths of all restart policies of a job in the current shape."""
     count = draft.count("spec", "replicaSpecs")
     replicas: list[Path] = [("spec", "replicaSpecs", index, "restartPolicy") for index in range(count)]

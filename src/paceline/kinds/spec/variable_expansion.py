@@ -12,7 +12,7 @@ from paceline.apimachinery.field_errors import did_you_mean, invalid
 from paceline.errors import Fault
 from paceline.kinds.spec.fields import Free, whole_number
 from paceline.kinds.spec.pod_template import each_container
-from paceline.model.gang import Place, Site
+from paceline.model.gang import JobNaming, ReplicaId
 
 VARIABLE = re.compile(r"(?<!\$)\$\((type|rank|replicas\[[^()]*|service\.[^()]*)\)")
 REPLICAS = re.compile(r"replicas\[([^][]*)\]")
@@ -34,7 +34,7 @@ class Variables:
                 if problem := self._problem(match[1]):
                     yield invalid(text_path, match[0], problem)
 
-    def fill(self, template: Mapping[str, Any], *, site: Site, place: Place) -> Free:
+    def fill(self, template: Mapping[str, Any], *, site: JobNaming, place: ReplicaId) -> Free:
         """Return a copy of a valid template with every variable expanded for one replica."""
 
         def filled(text: str) -> str:
@@ -80,7 +80,7 @@ class Variables:
             return ""
         return f"the ranks of {role} are 0 to {self.replicas[role] - 1}"
 
-    def _value(self, name: str, site: Site, place: Place) -> str:
+    def _value(self, name: str, site: JobNaming, place: ReplicaId) -> str:
         if name == "type":
             return place.role
         if name == "rank":
@@ -88,7 +88,7 @@ class Variables:
         if match := REPLICAS.fullmatch(name):
             return str(self.replicas[match[1]])
         if match := HOST.fullmatch(name):
-            return site.host(Place(match[1], int(match[2])))
+            return site.host(ReplicaId(match[1], int(match[2])))
         return str((self.ports or {})[name.removeprefix("service.port[").removesuffix("]")])
 
 

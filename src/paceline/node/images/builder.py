@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from paceline.node.host_info import Blocked
+from paceline.node.host_info import CannotStart
 
 NOT_PULLED, CREATING = "ErrImagePull", "ContainerCreating"
 # Newer packages were to be looked for, and could not be.
@@ -15,7 +15,7 @@ ALWAYS, NEVER = "Always", "Never"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
+class BuiltEnvironment:
     """A built environment."""
 
     folder: Path
@@ -23,11 +23,11 @@ class Opened:
     note: str = ""
 
 
-class Workshop(Protocol):
+class EnvironmentProvider(Protocol):
     """Finds built environments, and has missing ones built beside the agent's work."""
 
-    def open(self, name: str, *, policy: str) -> Opened:
-        """Give a built environment; Blocked says how far its building is, or why there is none."""
+    def open(self, name: str, *, policy: str) -> BuiltEnvironment:
+        """Give a built environment; CannotStart says how far its building is, or why there is none."""
         ...
 
     def listen(self, on_change: Callable[[], None]) -> None:
@@ -35,12 +35,12 @@ class Workshop(Protocol):
         ...
 
 
-class NoWorkshop:
+class StaticEnvironments:
     """Builds nothing: for machines on which environments are made by hand."""
 
-    def open(self, name: str, *, policy: str) -> Opened:
+    def open(self, name: str, *, policy: str) -> BuiltEnvironment:
         """Say so."""
-        raise Blocked(NOT_PULLED, f"environment {name} would have to be built, and nothing is built on this node")
+        raise CannotStart(NOT_PULLED, f"environment {name} would have to be built, and nothing is built on this node")
 
     def listen(self, on_change: Callable[[], None]) -> None:
         """Nothing ever changes."""

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from paceline.apimachinery.meta import Object
 from paceline.effects import Files
-from paceline.node.host_info import Blocked, Host
-from paceline.node.images.builder import CREATING, NEVER, NOT_PULLED, Workshop
+from paceline.node.host_info import CannotStart, Host
+from paceline.node.images.builder import CREATING, NEVER, NOT_PULLED, EnvironmentProvider
 
 HOST = "host"
 # Paceline itself, for what it does inside of pods.
@@ -80,7 +80,7 @@ class Images:
 
     # The user's rows; the shipped ones come after them.
     rows: tuple[Row, ...]
-    workshop: Workshop
+    workshop: EnvironmentProvider
     host: Host
     files: Files
 
@@ -88,17 +88,17 @@ class Images:
         """Open the environment of a container's image, or say what would give it one."""
         try:
             return self._open(str(container.get("image") or ""), policy=str(container.get("imagePullPolicy") or ""))
-        except Blocked as error:
+        except CannotStart as error:
             raise never_pulled(container, error) from error
 
     def _open(self, image: str, *, policy: str) -> Environment:
         name = choose(image, self.rows)
         if name is None and not _REFERENCE.fullmatch(image):
             said = f'couldn\'t parse image name "{image}": invalid reference format'
-            raise Blocked(INVALID, f'Failed to apply default image tag "{image}": {said}')
+            raise CannotStart(INVALID, f'Failed to apply default image tag "{image}": {said}')
         if name is None:
             said = f"image {image!r} is mapped to no environment; start the cluster with"
-            raise Blocked(NOT_PULLED, f"{said}: paceline up --image '{image}=host' ({OTHERS} instead of host)")
+            raise CannotStart(NOT_PULLED, f"{said}: paceline up --image '{image}=host' ({OTHERS} instead of host)")
         if name == HOST:
             folders = _with_real_places(self.host.prefixes, self.files)
             return Environment(name=HOST, path=(self.host.python_bin, *SYSTEM_PATH), folders=folders)
@@ -110,10 +110,10 @@ class Images:
             return _virtual_environment(image, Path(name), self.files)
         try:
             found = self.workshop.open(name, policy=policy)
-        except Blocked as error:
+        except CannotStart as error:
             if error.reason != CREATING:
                 raise
-            raise Blocked(CREATING, f'{PULLING} "{image}": {error}') from error
+            raise CannotStart(CREATING, f'{PULLING} "{image}": {error}') from error
         return replace(_virtual_environment(image, found.folder, self.files), note=found.note)
 
 
@@ -124,24 +124,24 @@ OTHERS = (
 PULLING = "Pulling image"
 
 
-def never_pulled(container: Object, error: Blocked) -> Blocked:
+def never_pulled(container: Object, error: CannotStart) -> CannotStart:
     """Say that an image has no environment to a container that wants no other than is there."""
     if container.get("imagePullPolicy") != NEVER or error.reason == INVALID:
         return error
     image = str(container.get("image") or "")
-    return Blocked(NEVER_PULLED, f'Container image "{image}" is not present with pull policy of Never: {error}')
+    return CannotStart(NEVER_PULLED, f'Container image "{image}" is not present with pull policy of Never: {error}')
 
 
-def backed_off(container: Object, error: Blocked) -> Blocked:
+def backed_off(container: Object, error: CannotStart) -> CannotStart:
     """Say that an image still has no environment, as a kubelet does between two tries to pull it."""
     image = str(container.get("image") or "")
-    return Blocked(BACK_OFF, f'Back-off pulling image "{image}": {NOT_PULLED}: {error}')
+    return CannotStart(BACK_OFF, f'Back-off pulling image "{image}": {NOT_PULLED}: {error}')
 
 
 def _virtual_environment(image: str, folder: Path, files: Files) -> Environment:
     if not files.exists(folder / "bin"):
         said = f"image {image!r} is mapped to {folder}, which has no bin folder"
-        raise Blocked(NOT_PULLED, f"{said}; make a virtual environment there: uv venv {folder}")
+        raise CannotStart(NOT_PULLED, f"{said}; make a virtual environment there: uv venv {folder}")
     folders = _with_real_places((str(folder), *_base_prefix(folder, files)), files)
     return Environment(
         name=str(folder),

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from paceline.apimachinery.meta import Object, is_deleting
-from paceline.node.lifecycle.hooks_spec import is_greeted
+from paceline.node.lifecycle.hooks_spec import post_start_done
 from paceline.node.lifecycle.pod_status import is_over, pod_status
 from paceline.node.lifecycle.restart_backoff import Role, comes_again, pause_after
 from paceline.node.lifecycle.termination import deadline_of, held_tries, is_overdue, is_sidecar, stop, stop_sick
@@ -71,7 +71,7 @@ def _steps(seen: Seen, now: datetime) -> Iterator[_Step]:
             return
     for name in names_of(spec["containers"]):
         yield from _step(seen, name, now, role=Role.MAIN)
-        if not is_greeted(seen, name):
+        if not post_start_done(seen, name):
             # As with a kubelet, those that follow wait for its first hook.
             return
 
@@ -79,7 +79,7 @@ def _steps(seen: Seen, now: datetime) -> Iterator[_Step]:
 def _has_started(seen: Seen, name: str) -> bool:
     """Tell whether a sidecar runs, and its first hook and its startup probe, if any, let the next container start."""
     each, health = seen.tries[name], seen.health.get(name)
-    return each.ended is None and is_greeted(seen, name) and (health is None or health.started)
+    return each.ended is None and post_start_done(seen, name) and (health is None or health.started)
 
 
 def _step(seen: Seen, name: str, now: datetime, *, role: Role) -> Iterator[_Step]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from paceline.apimachinery.meta import Key, Object, uid_of
 from paceline.apimachinery.quantity import canonical, whole
-from paceline.effects import Blocking, Files
+from paceline.effects import Executor, Files
 from paceline.node.host_info import Folders, Host
 from paceline.node.volumes.volumes import has_begun
 
@@ -39,7 +39,7 @@ class Evictions:
     files: Files
     folders: Folders
     host: Host
-    blocking: Blocking
+    blocking: Executor
     pods: Mapping[Key, Object]
     on_change: Callable[[str], None]
     # What the folders say, as far as it has been read.
@@ -92,7 +92,7 @@ def evicted(files: Files, folders: Folders, uid: str) -> str:
         return ""
 
 
-def in_haste(pod: Object) -> Object:
+def without_grace(pod: Object) -> Object:
     """Give a pod that is left no time, as it is to be ended."""
     own = pod["spec"].get("terminationGracePeriodSeconds")
     grace = GRACE_SECONDS if own is None else min(int(own), GRACE_SECONDS)

@@ -22,7 +22,7 @@ def has_hook(pod: Object, name: str, kind: str) -> bool:
     return any(each["name"] == name and hook_of(each, kind) is not None for each in every)
 
 
-def is_greeted(seen: Seen, name: str) -> bool:
+def post_start_done(seen: Seen, name: str) -> bool:
     """Tell whether a container has been through its first hook, if it has one; once ended it needs none."""
     each = seen.tries.get(name)
     is_past = each is not None and (each.is_greeted or each.ended is not None)

@@ -8,33 +8,33 @@ from datetime import datetime
 
 from paceline.apimachinery.meta import Object, uid_of
 from paceline.client.event_recorder import Recorder
-from paceline.effects import Identity, World
+from paceline.effects import Effects, ProcessHandle
 from paceline.node.host_info import Folders
 from paceline.node.lifecycle.events import part_of, why_stopping
 from paceline.node.lifecycle.hooks import Hooks
 from paceline.node.lifecycle.hooks_spec import PRE_STOP, hook_of
 from paceline.node.lifecycle.snapshot import containers_of
-from paceline.node.lifecycle.stop_requests import Asked
+from paceline.node.lifecycle.stop_requests import StopRequests
 from paceline.node.lifecycle.termination import chosen_signal, grace_of
 from paceline.node.lifecycle.view import Plan, Seen, Try
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leaving:
+class ContainerKiller:
     """Carries out what a plan says of containers that have to go; what it remembers another agent finds out anew."""
 
-    world: World
+    world: Effects
     folders: Folders
     recorder: Recorder
     hooks: Hooks
     on_change: Callable[[str], None]
     # Whom this process has asked to stop, or will once their last hook has run.
-    _asked: set[Identity] = field(default_factory=set)
+    _asked: set[ProcessHandle] = field(default_factory=set)
     # When this process told them to.
-    _told: dict[Identity, datetime] = field(default_factory=dict)
+    _told: dict[ProcessHandle, datetime] = field(default_factory=dict)
     # Whose kill is on its way: many pods may have to go at once, and none of them waits for the others.
-    _kills: dict[Identity, asyncio.TimerHandle] = field(default_factory=dict)
-    _moments: Asked = field(default_factory=Asked)
+    _kills: dict[ProcessHandle, asyncio.TimerHandle] = field(default_factory=dict)
+    _moments: StopRequests = field(default_factory=StopRequests)
 
     def recalled(self, seen: Seen) -> Seen:
         """Add to what the folders say what only this process knows."""
@@ -46,7 +46,7 @@ class Leaving:
         """Ask, tell and kill; tell whether anybody was asked."""
         asked = [self._ask(group, seen, name) for name in plan.ask]
         for each in seen.tries.values():
-            # Asked by an agent that did not live to see the hook end: asking twice does no harm.
+            # StopRequests by an agent that did not live to see the hook end: asking twice does no harm.
             if each.is_held and each.asked_at and each.started and each.started.identity not in self._asked:
                 self._tell(each)
         for name in plan.kill:
@@ -59,7 +59,7 @@ class Leaving:
         if each.started and each.started.identity:
             self.world.processes.signal(each.started.identity, number)
 
-    def forget(self, who: Identity) -> None:
+    def forget(self, who: ProcessHandle) -> None:
         """Forget one that has ended."""
         self._asked.discard(who)
         self._told.pop(who, None)
@@ -84,7 +84,7 @@ class Leaving:
         self._moments.note(self.world.files, folder, who, now=self.world.clock.now(), number=number)
         if hook_of(container, PRE_STOP):
             self._asked.add(who)
-            group.create_task(self._take_leave(seen, container, each))
+            group.create_task(self._run_pre_stop(seen, container, each))
         else:
             self._tell(each)
         # Beside the work: events are for people, and the next pod need not wait for them.
@@ -95,7 +95,7 @@ class Leaving:
         why, part = why_stopping(seen, name), part_of(seen.pod, name)
         await self.recorder.record(seen.pod, "Killing", message=why, part=part)
 
-    async def _take_leave(self, seen: Seen, container: Object, each: Try) -> None:
+    async def _run_pre_stop(self, seen: Seen, container: Object, each: Try) -> None:
         said = await self.hooks.before_stop(seen.pod, container, seconds=grace_of(seen, str(container["name"])))
         self._tell(each)
         self.on_change(uid_of(seen.pod))
@@ -119,6 +119,6 @@ class Leaving:
                 # The queue looks at the pod at the same moment, but may have much else to look at.
                 self._kills[who] = loop.call_later((ends[name] - now).total_seconds(), self._kill, who)
 
-    def _kill(self, who: Identity) -> None:
+    def _kill(self, who: ProcessHandle) -> None:
         del self._kills[who]
         self.world.processes.signal(who, signal.SIGQUIT)

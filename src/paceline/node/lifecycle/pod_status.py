@@ -6,7 +6,7 @@ from typing import Any
 
 from paceline.apimachinery.meta import Object, is_deleting, uid_of
 from paceline.apimachinery.timestamps import to_wire
-from paceline.node.lifecycle.hooks_spec import is_greeted
+from paceline.node.lifecycle.hooks_spec import post_start_done
 from paceline.node.lifecycle.restart_backoff import Role, comes_again, pause_after, policy_of
 from paceline.node.lifecycle.termination import DEADLINE, EVICTED, OVERDUE, held_tries, is_overdue, is_sidecar
 from paceline.node.lifecycle.view import Ended, Seen, Try
@@ -175,7 +175,7 @@ def _state(seen: Seen, name: str, role: Role) -> dict[str, Any]:
         return {"waiting": {"reason": problem.reason, "message": problem.message}}
     if each is None or each.started is None:
         return {"waiting": _not_yet(seen)}
-    if not is_greeted(seen, name):
+    if not post_start_done(seen, name):
         # It does not count as running before its first hook has run.
         return {"waiting": _not_yet(seen)}
     if each.ended is None:
@@ -234,7 +234,7 @@ def _conditions(seen: Seen, containers: tuple[list[Object], list[Object]], phase
     incomplete = {"reason": "ContainersNotInitialized", "message": _these("incomplete", not_done)}
     ready = _why_not(phase, "ContainersNotReady", _these("unready", not_ready))
     gates = _shut_gates(seen.pod, old)
-    has_run = any("containerID" in each and is_greeted(seen, each["name"]) for each in (*init, *main))
+    has_run = any("containerID" in each and post_start_done(seen, each["name"]) for each in (*init, *main))
     ours = {
         "PodReadyToStartContainers": (_can_start(seen, phase, has_run=has_run), _why_of_pod(seen)),
         "Initialized": (not not_done, {"reason": "PodCompleted"} if phase == "Succeeded" else incomplete),

@@ -8,10 +8,10 @@ from typing import Any
 from paceline.apimachinery.meta import Key, Object, name_of, namespace_of, uid_of
 from paceline.apimachinery.name_validation import label_problem
 from paceline.client.interface import Cluster
-from paceline.effects import World
+from paceline.effects import Effects
 from paceline.node import devices
 from paceline.node.devices import Devices
-from paceline.node.host_info import MEMORY_OWNER, Blocked, Folders, Host
+from paceline.node.host_info import MEMORY_OWNER, CannotStart, Folders, Host
 from paceline.node.images.images import Images
 from paceline.node.lifecycle.snapshot import containers_of, numbers_of
 from paceline.node.lifecycle.termination import stop_signal
@@ -28,7 +28,7 @@ from paceline.node.volumes.projection import FAILED
 from paceline.node.volumes.references import Sources, read_sources
 from paceline.node.volumes.setup import make_sub_path, make_volume
 from paceline.node.volumes.token_cache import Tokens
-from paceline.node.volumes.volumes import Shelf, Volume, mounted, mounts_of, not_made, volume_of
+from paceline.node.volumes.volumes import Volume, VolumeLookup, mounted, mounts_of, not_made, volume_of
 
 NOT_CREATED = "CreateContainerError"
 # The folder of a try in which parts of volumes are mounted, where the agent may mount nothing itself.
@@ -55,7 +55,7 @@ class Starter:
     """What starting containers needs."""
 
     cluster: Cluster
-    world: World
+    world: Effects
     host: Host
     folders: Folders
     hosts: Hosts
@@ -73,7 +73,7 @@ class Starter:
     mounts: Mounts | None = None
 
     async def start(self, pod: Object, container: Object, restarts: int, sources: Sources) -> str:
-        """Start a try of a container and return once its program runs or has failed; Blocked says what is missing.
+        """Start a try of a container and return once its program runs or has failed; CannotStart says what is missing.
 
         `sources` is what `prepare` found just before. Gives what people ought to know of the environment it runs in.
         """
@@ -81,13 +81,15 @@ class Starter:
             return await self._start(pod, container, restarts, sources)
         except OSError as error:
             # A full disk, most of all: the pod says so, and is tried again.
-            raise Blocked(NOT_CREATED, f"{error.filename or self.folders.root}: {error.strerror or error}") from error
+            raise CannotStart(
+                NOT_CREATED, f"{error.filename or self.folders.root}: {error.strerror or error}"
+            ) from error
 
     async def _start(self, pod: Object, container: Object, restarts: int, sources: Sources) -> str:
         program = self.find_sandbox() if self.host.has_sandbox else ""
         if program is None:
             said = "bubblewrap is not installed, and containers run in its sandbox"
-            raise Blocked("SandboxMissing", f"{said}; install it with: {self.host.install_sandbox}")
+            raise CannotStart("SandboxMissing", f"{said}; install it with: {self.host.install_sandbox}")
         self.devices.assign(pod, container)
         launch = self._launch(pod, container, sources=sources, restarts=restarts)
         around = self._around(launch, program)
@@ -102,7 +104,7 @@ class Starter:
         return launch.environment.note
 
     async def prepare(self, pod: Object) -> Sources:
-        """Make what a pod's containers share, before the first of them starts; Blocked says what is missing.
+        """Make what a pod's containers share, before the first of them starts; CannotStart says what is missing.
 
         That is their volumes, and a name. Give what was read for it, which the containers are started with.
         """
@@ -120,12 +122,12 @@ class Starter:
                 await self._mount(volume)
                 make_volume(self.world.files, volume, self.group_of(pod))
                 self._sign(volume)
-            except Blocked as error:
+            except CannotStart as error:
                 told += error.told or (str(error),)
             except OSError as error:
                 told.append(f"{error.filename or self.folders.root}: {error.strerror or error}")
         if told:
-            raise Blocked(FAILED, "; ".join(told), told=tuple(told))
+            raise CannotStart(FAILED, "; ".join(told), told=tuple(told))
         return sources
 
     def _sign(self, volume: Volume) -> None:
@@ -150,11 +152,11 @@ class Starter:
             return
         try:
             await self.mounts.mount(volume.mounted, volume.source)
-        except Blocked as error:
+        except CannotStart as error:
             raise not_made(volume.name, str(error)) from error
 
     async def launch(self, pod: Object, container: Object, restarts: int = 0) -> sandbox.Launch:
-        """Work out what a container's sandbox is made from; Blocked says what is missing."""
+        """Work out what a container's sandbox is made from; CannotStart says what is missing."""
         sources = await read_sources(self.cluster, pod, self.tokens)
         return self._launch(pod, container, sources=sources, restarts=restarts)
 
@@ -163,7 +165,7 @@ class Starter:
         # First the image, as a kubelet has it.
         environment = self.images.environment_of(container)
         if said := label_problem(name):
-            raise Blocked(CONFIG_ERROR, f"container name {name!r}: {said}")
+            raise CannotStart(CONFIG_ERROR, f"container name {name!r}: {said}")
         pod = self._with_addresses(pod)
         held = self.devices.of(pod, container)
         # Without a sandbox there is neither the token nor the name that programs go on to look for.
@@ -206,9 +208,11 @@ class Starter:
         own = {"podIP": self.hosts.address(pod), "hostIP": self.hosts.network.host_address}
         return {**pod, "status": {**(pod.get("status") or {}), **own}}
 
-    def shelf(self, sources: Sources) -> Shelf:
+    def shelf(self, sources: Sources) -> VolumeLookup:
         """Give what the volumes of a pod are looked up in."""
-        return Shelf(claims=self.claims, volumes=self.volumes, sources=sources, folders=self.folders, host=self.host)
+        return VolumeLookup(
+            claims=self.claims, volumes=self.volumes, sources=sources, folders=self.folders, host=self.host
+        )
 
     def group_of(self, pod: Object) -> int | None:
         """Tell which group a pod's volumes are given to, as far as this user may."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
-from paceline.effects import Files, Identity
+from paceline.effects import Files, ProcessHandle
 from paceline.node.lifecycle.view import Try
 from paceline.node.runtime.state_files import write_asked
 
@@ -14,12 +14,12 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class StopRequests:
     """Writes down when a container was asked to stop, and remembers it when that cannot be written."""
 
-    _moments: dict[Identity, datetime] = field(default_factory=dict)
+    _moments: dict[ProcessHandle, datetime] = field(default_factory=dict)
 
-    def note(self, files: Files, folder: Path, who: Identity, *, now: datetime, number: int | None = None) -> None:
+    def note(self, files: Files, folder: Path, who: ProcessHandle, *, now: datetime, number: int | None = None) -> None:
         """Put it on record, with a signal if somebody chose one, if there is room; else the next agent asks again."""
         try:
             write_asked(files, folder, now, number)
@@ -31,7 +31,7 @@ class Asked:
         """Add what is only remembered to what the folders say."""
         return {name: self._with_moment(each) for name, each in tries.items()}
 
-    def forget(self, who: Identity) -> None:
+    def forget(self, who: ProcessHandle) -> None:
         """Forget one that has ended."""
         self._moments.pop(who, None)
 

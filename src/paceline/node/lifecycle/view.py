@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from paceline.apimachinery.meta import Object
-from paceline.effects import Identity
+from paceline.effects import ProcessHandle
 from paceline.node.probes.probes import Health
 
 
@@ -13,7 +13,7 @@ from paceline.node.probes.probes import Health
 class Started:
     """That a try was begun, by which shim and when. No identity: the record was damaged by a power cut."""
 
-    identity: Identity | None
+    identity: ProcessHandle | None
     at: datetime | None
     environment: str = ""
 

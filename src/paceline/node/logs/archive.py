@@ -15,12 +15,12 @@ from typing import Any
 from paceline.apimachinery.meta import Object, controller_of, labels_of, name_of, namespace_of, uid_of
 from paceline.apimachinery.name_validation import subdomain_problem
 from paceline.apimachinery.timestamps import from_wire, to_wire, to_wire_micro
-from paceline.effects import World
-from paceline.errors import Missing
+from paceline.effects import Effects
+from paceline.errors import NotFound
 from paceline.model import well_known_labels
 from paceline.node.host_info import Folders
 from paceline.node.lifecycle.snapshot import containers_of, numbers_of
-from paceline.node.logs.rotated_log import Pages
+from paceline.node.logs.rotated_log import RotatedLog
 from paceline.node.runtime import shim
 from paceline.node.runtime.state_files import read_ended
 
@@ -46,7 +46,7 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Past:
+class ArchivedPod:
     """One pod that is gone, as its `pod.json` tells."""
 
     folder: Path
@@ -56,14 +56,14 @@ class Past:
     is_pruned: bool
 
 
-UNKNOWN: Mapping[Path, Past] = MappingProxyType({})
+UNKNOWN: Mapping[Path, ArchivedPod] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
     """Keeps and finds what pods have left."""
 
-    world: World
+    world: Effects
     folders: Folders
     policy: Policy
 
@@ -129,7 +129,7 @@ class History:
         files.move(folder, target)
         return True
 
-    def find(self, namespace: str, *, job: str = "", pod: str = "") -> tuple[Past, ...]:
+    def find(self, namespace: str, *, job: str = "", pod: str = "") -> tuple[ArchivedPod, ...]:
         """Find the pods of a namespace that are gone, the last one first: all, those of a job, or those of a name."""
         if any(subdomain_problem(part) for part in (namespace, job or NOBODY, pod or NOBODY)):
             return ()  # Such names are never made a path.
@@ -143,7 +143,7 @@ class History:
             yield from (folder / CONTAINERS / name / number for number in files.names(folder / CONTAINERS / name))
 
     def check_log(self, folder: Path, pod: str) -> Path:
-        """Give the folder of a try, if it still has its log; Missing says when that went."""
+        """Give the folder of a try, if it still has its log; NotFound says when that went."""
         try:
             when = self.world.files.read(folder / PRUNED).decode()
         except FileNotFoundError:
@@ -158,7 +158,7 @@ class History:
     def _tell(self, uid: str, name: str, number: int) -> dict[str, Any]:
         folder = self.folders.attempt(uid, name, number)
         ended = read_ended(self.world.files, folder)
-        pages = Pages(self.world.files, folder)
+        pages = RotatedLog(self.world.files, folder)
         return {
             "container": name,
             "restarts": number,
@@ -178,8 +178,8 @@ class History:
         return self.folders.history / namespace / job / f"{pod[:LONGEST]}.{about['uid']}"
 
     def all(
-        self, namespace: str = "", *, job: str = "", pod: str = "", known: Mapping[Path, Past] = UNKNOWN
-    ) -> Iterator[Past]:
+        self, namespace: str = "", *, job: str = "", pod: str = "", known: Mapping[Path, ArchivedPod] = UNKNOWN
+    ) -> Iterator[ArchivedPod]:
         """Give the pods that are gone, in no order; what is known of a folder is not read again."""
         files, root = self.world.files, self.folders.history
         spaces = (namespace,) if namespace else files.names(root)
@@ -190,12 +190,12 @@ class History:
             if (past := known.get(folder) or self.past(folder)) is not None:
                 yield past
 
-    def past(self, folder: Path) -> Past | None:
+    def past(self, folder: Path) -> ArchivedPod | None:
         """Read whose folder it is in the past; None when that cannot be told."""
         about = _read(self.world, folder / ABOUT)
         if about is None or "goneAt" not in about:
             return None
-        return Past(
+        return ArchivedPod(
             folder=folder,
             about=about,
             gone_at=from_wire(about["goneAt"]),
@@ -204,13 +204,13 @@ class History:
         )
 
 
-def removed(pod: str, when: str) -> Missing:
+def removed(pod: str, when: str) -> NotFound:
     """Say that a log was there once."""
     said = f"the log of pod {pod} was removed ({when}) to make room"
-    return Missing(f"{said}; how much is kept is said under `history` in settings.yaml")
+    return NotFound(f"{said}; how much is kept is said under `history` in settings.yaml")
 
 
-def _read(world: World, path: Path) -> Object | None:
+def _read(world: Effects, path: Path) -> Object | None:
     """Read a record; None when there is none that makes sense."""
     try:
         about = json.loads(world.files.read(path))

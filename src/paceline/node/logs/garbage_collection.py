@@ -12,11 +12,11 @@ from pathlib import Path
 from paceline.apimachinery.meta import Key, Object, uid_of
 from paceline.apimachinery.timestamps import from_wire, to_wire
 from paceline.client.event_recorder import Recorder
-from paceline.effects import Blocking
+from paceline.effects import Executor
 from paceline.node.host_info import Host
 from paceline.node.lifecycle.pod_status import FINAL
-from paceline.node.logs.archive import ABOUT, CONTAINERS, PRUNED, History, Past, Policy
-from paceline.node.logs.rotated_log import Pages, is_page
+from paceline.node.logs.archive import ABOUT, CONTAINERS, PRUNED, ArchivedPod, History, Policy
+from paceline.node.logs.rotated_log import RotatedLog, is_page
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ MAX_REMEMBERED = 5000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Swept:
+class GCResult:
     """What one round took."""
 
     pods: int = 0
@@ -36,18 +36,18 @@ class Swept:
 
 
 @dataclass(slots=True, kw_only=True)
-class Clearing:
+class LogGC:
     """Sweeps the history: at the start, whenever something was added to it, and from time to time."""
 
     history: History
-    blocking: Blocking
+    blocking: Executor
     recorder: Recorder
     host: Host
     # All pods that there are.
     pods: Mapping[Key, Object]
     _is_due: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     # What was read of the past in earlier rounds: nobody but us changes it, and thousands are not read for one more.
-    _known: dict[Path, Past] = field(default_factory=dict, init=False)
+    _known: dict[Path, ArchivedPod] = field(default_factory=dict, init=False)
 
     def hint(self) -> None:
         """Have the next round begin soon."""
@@ -84,7 +84,7 @@ class Clearing:
         return is_mine and (pod.get("status") or {}).get("phase") in FINAL
 
 
-def sweep(history: History, ended: Iterable[Object] = (), known: dict[Path, Past] | None = None) -> Swept:
+def sweep(history: History, ended: Iterable[Object] = (), known: dict[Path, ArchivedPod] | None = None) -> GCResult:
     """Clear away what the policy does not keep, and give how much that was.
 
     Pods that have ended and are still there keep their logs, unless these alone are more than is kept at all. `known`
@@ -110,10 +110,10 @@ def sweep(history: History, ended: Iterable[Object] = (), known: dict[Path, Past
     known.update(
         {each.folder: replace(each, about={}) for each in everything[:MAX_REMEMBERED] if each.folder not in gone}
     )
-    return Swept(pods=len(pruned) + len(large), bytes=sum(each.bytes for each in (*pruned, *large)))
+    return GCResult(pods=len(pruned) + len(large), bytes=sum(each.bytes for each in (*pruned, *large)))
 
 
-def to_prune(newest_first: Iterable[Past], policy: Policy, now: datetime) -> Iterator[Past]:
+def to_prune(newest_first: Iterable[ArchivedPod], policy: Policy, now: datetime) -> Iterator[ArchivedPod]:
     """Choose what goes: all that is too old, and of the rest what does not fit, the newest being kept."""
     pods = size = 0
     for each in newest_first:
@@ -122,18 +122,18 @@ def to_prune(newest_first: Iterable[Past], policy: Policy, now: datetime) -> Ite
             yield each
 
 
-def _still_there(history: History, ended: Iterable[Object]) -> Iterator[Past]:
+def _still_there(history: History, ended: Iterable[Object]) -> Iterator[ArchivedPod]:
     """Give the logs of pods that have ended and not gone; of one in which anything runs nothing is touched."""
     for pod in ended:
         folder = history.folders.pod(uid_of(pod))
         tries = tuple(history.tries_in(folder))
-        size = sum(Pages(history.world.files, each).kept() for each in tries)
+        size = sum(RotatedLog(history.world.files, each).kept() for each in tries)
         if size and not any(history.world.processes.holds(each) for each in tries):
             began = from_wire(pod["status"].get("startTime") or pod["metadata"]["creationTimestamp"])
-            yield Past(folder=folder, about={}, gone_at=began, bytes=size, is_pruned=False)
+            yield ArchivedPod(folder=folder, about={}, gone_at=began, bytes=size, is_pruned=False)
 
 
-def _empty(history: History, past: Past) -> None:
+def _empty(history: History, past: ArchivedPod) -> None:
     """Remove the logs of a pod that is still there, and leave a note in their place."""
     files = history.world.files
     for folder in history.tries_in(past.folder):
@@ -143,7 +143,7 @@ def _empty(history: History, past: Past) -> None:
                 files.remove(folder / name)
 
 
-def _prune(history: History, past: Past) -> None:
+def _prune(history: History, past: ArchivedPod) -> None:
     """Remove the logs of a pod, and remember that there were some."""
     # In this order: what is half gone is still among what is there, and goes again.
     history.world.files.remove(past.folder / CONTAINERS)

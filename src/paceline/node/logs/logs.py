@@ -13,8 +13,8 @@ from pathlib import Path
 
 from paceline.apimachinery.timestamps import moment_from
 from paceline.effects import Files
-from paceline.errors import Malformed
-from paceline.node.logs.rotated_log import Pages
+from paceline.errors import BadRequest
+from paceline.node.logs.rotated_log import RotatedLog
 from paceline.node.runtime import cri_log, shim
 
 HEAD, STAMP, TAG = 40, 30, 38
@@ -41,18 +41,18 @@ class LogQuery:
 
 
 def log_query(query: Mapping[str, str], now: datetime) -> LogQuery:
-    """Read the query of a log request; Malformed says which word of it is wrong."""
+    """Read the query of a log request; BadRequest says which word of it is wrong."""
     since = None
     if "sinceTime" in query:
         try:
             since = moment_from(query["sinceTime"])
         except ValueError as error:
-            raise Malformed(f"sinceTime: {query['sinceTime']!r} is no RFC 3339 time") from error
+            raise BadRequest(f"sinceTime: {query['sinceTime']!r} is no RFC 3339 time") from error
     elif (seconds := _number(query, "sinceSeconds", least=1)) is not None:
         try:
             since = now - timedelta(seconds=seconds)
         except OverflowError as error:
-            raise Malformed(f"sinceSeconds: {seconds} leads to before the first year; give less") from error
+            raise BadRequest(f"sinceSeconds: {seconds} leads to before the first year; give less") from error
     if since is not None:
         # No log is older, and stamps of earlier years would not sort as text.
         since = max(since, OLDEST)
@@ -70,7 +70,7 @@ async def read_log(files: Files, folder: Path, query: LogQuery) -> AsyncGenerato
     """Give a log in chunks of whole entries, with their heads taken off."""
     plain = Plain(timestamps=query.timestamps)
     left = query.limit_bytes
-    async for some in entries(files, folder, _start(Pages(files, folder), query), follow=query.follow):
+    async for some in entries(files, folder, _start(RotatedLog(files, folder), query), follow=query.follow):
         data = plain.take(some)
         if left is not None:
             data = data[:left]
@@ -104,7 +104,7 @@ class Plain:
 
 async def entries(files: Files, folder: Path, offset: int, *, follow: bool) -> AsyncGenerator[bytes, None]:
     """Read whole entries from an offset, to the end of the log or of the container."""
-    pages, pause, rest = Pages(files, folder), SOONEST_SECONDS, b""
+    pages, pause, rest = RotatedLog(files, folder), SOONEST_SECONDS, b""
     while True:
         # Asked before reading: what a container wrote before its end is in the file by then.
         # A folder that is gone went with its pod.
@@ -126,12 +126,12 @@ async def entries(files: Files, folder: Path, offset: int, *, follow: bool) -> A
             pause = min(pause * 2, LATEST_SECONDS)
 
 
-def end_of_log(pages: Pages) -> int:
+def end_of_log(pages: RotatedLog) -> int:
     """Find where the next entry will begin."""
     return _end_of_entries(pages, pages.size())
 
 
-def _start(pages: Pages, query: LogQuery) -> int:
+def _start(pages: RotatedLog, query: LogQuery) -> int:
     """Find where reading begins; the last lines are counted first, and of them only those from the moment on."""
     size = pages.size()
     tail = pages.begin() if query.tail is None else tail_offset(pages, size, query.tail)
@@ -139,7 +139,7 @@ def _start(pages: Pages, query: LogQuery) -> int:
     return max(tail, since)
 
 
-def tail_offset(pages: Pages, size: int, lines: int) -> int:
+def tail_offset(pages: RotatedLog, size: int, lines: int) -> int:
     """Find where the last `lines` lines begin, reading no more than needed from the end."""
     size, first = _end_of_entries(pages, size), pages.begin()
     if lines == 0 or size == first:
@@ -159,7 +159,7 @@ def tail_offset(pages: Pages, size: int, lines: int) -> int:
     return first
 
 
-def since_offset(pages: Pages, size: int, since: datetime) -> int:
+def since_offset(pages: RotatedLog, size: int, since: datetime) -> int:
     """Find the first entry from a moment on, by halving: times in a log only grow."""
     stamp = cri_log.stamp(int(since.timestamp() * 1_000_000) * 1000).encode()
     first = low = pages.begin()
@@ -176,7 +176,7 @@ def since_offset(pages: Pages, size: int, since: datetime) -> int:
     return low
 
 
-def _whole(pages: Pages, offset: int, limit: int) -> bytes:
+def _whole(pages: RotatedLog, offset: int, limit: int) -> bytes:
     """Read a range that may lie in two files."""
     data = b""
     while len(data) < limit and (more := pages.read_range(offset + len(data), limit - len(data))):
@@ -184,7 +184,7 @@ def _whole(pages: Pages, offset: int, limit: int) -> bytes:
     return data
 
 
-def _after(pages: Pages, offset: int) -> int:
+def _after(pages: RotatedLog, offset: int) -> int:
     """Find where the entry after the one at this offset begins; the end of the file when there is none."""
     while data := pages.read_range(offset, CHUNK):
         found = data.find(b"\n")
@@ -194,13 +194,13 @@ def _after(pages: Pages, offset: int) -> int:
     return offset
 
 
-def _end_of_entries(pages: Pages, size: int) -> int:
+def _end_of_entries(pages: RotatedLog, size: int) -> int:
     """Leave out an entry that is still being written."""
     begin = max(size - cri_log.LINE_LIMIT - 2 * HEAD, pages.begin())
     return begin + _whole(pages, begin, size - begin).rfind(b"\n") + 1
 
 
-def _last_tag(pages: Pages, size: int) -> bytes:
+def _last_tag(pages: RotatedLog, size: int) -> bytes:
     begin = max(size - cri_log.LINE_LIMIT - 2 * HEAD, pages.begin())
     data = b"\n" * (begin == pages.begin()) + _whole(pages, begin, size - begin)
     last = data.rfind(b"\n", 0, -1) + 1
@@ -210,7 +210,7 @@ def _last_tag(pages: Pages, size: int) -> bytes:
 def _flag(query: Mapping[str, str], name: str) -> bool:
     text = query.get(name, "false")
     if text not in ("true", "false", "1", "0"):
-        raise Malformed(f"{name}: {text!r} is neither true nor false")
+        raise BadRequest(f"{name}: {text!r} is neither true nor false")
     return text in ("true", "1")
 
 
@@ -219,5 +219,5 @@ def _number(query: Mapping[str, str], name: str, *, least: int) -> int | None:
     if text is None:
         return None
     if not (text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS) or int(text) < least:
-        raise Malformed(f"{name}: {text!r} is not allowed; give a whole number of at least {least}")
+        raise BadRequest(f"{name}: {text!r} is not allowed; give a whole number of at least {least}")
     return int(text)

@@ -10,7 +10,7 @@ from paceline.effects import Files
 from paceline.node.runtime import shim
 
 
-class Pages:
+class RotatedLog:
     """Reads a log that may grow, and lose its oldest files, while it is read."""
 
     def __init__(self, files: Files, folder: Path) -> None:

@@ -7,7 +7,7 @@ from paceline.apimachinery.meta import Object
 from paceline.effects import Files
 from paceline.node.lifecycle.view import Ended
 from paceline.node.logs.logs import Plain, tail_offset
-from paceline.node.logs.rotated_log import Pages
+from paceline.node.logs.rotated_log import RotatedLog
 
 FROM_LOG = "FallbackToLogsOnError"
 LINES, BYTES = 80, 2048
@@ -24,7 +24,7 @@ def with_log(container: Object, ended: Ended, files: Files, folder: Path) -> End
 
 def end_of_log(files: Files, folder: Path) -> str:
     """Read the last lines of a log, as many as a kubelet takes."""
-    pages = Pages(files, folder)
+    pages = RotatedLog(files, folder)
     size = pages.size()
     begin = tail_offset(pages, size, LINES)
     offset = max(begin, size - READ_BYTES)

@@ -15,7 +15,7 @@ from pathlib import Path
 from paceline.apimachinery.meta import Object, name_of, namespace_of, uid_of
 from paceline.effects import Files
 from paceline.errors import Conflict
-from paceline.node.host_info import Blocked, Folders
+from paceline.node.host_info import CannotStart, Folders
 from paceline.node.network.network import API_NAMES, SHARED_NETWORK, PodNetwork, wants_host
 
 log = logging.getLogger(__name__)
@@ -71,10 +71,10 @@ def stable_name(pod: Object) -> StableName:
     return StableName(namespace_of(pod), subdomain, hostname, own)
 
 
-def no_sandbox(why: str) -> Blocked:
+def no_sandbox(why: str) -> CannotStart:
     """Say that a pod as a whole cannot be what it wants to be, as a kubelet does."""
     said = f"Failed to create pod sandbox: {why}"
-    return Blocked("FailedCreatePodSandBox", said, told=(said,))
+    return CannotStart("FailedCreatePodSandBox", said, told=(said,))
 
 
 def hostname_of(pod: Object) -> str:
@@ -83,7 +83,7 @@ def hostname_of(pod: Object) -> str:
 
 
 def machine_name(pod: Object) -> str:
-    """Give what the machine is called inside a pod, which may ask for the full name; Blocked when that is too long."""
+    """Return the hostname of a pod, the full name if it asks for it; CannotStart when that is too long."""
     spec, name = pod.get("spec") or {}, hostname_of(pod)
     if not spec.get("setHostnameAsFQDN") or not spec.get("subdomain"):
         return name

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from paceline.apimachinery.meta import Key, Object, uid_of
-from paceline.client.http.http1 import Place
-from paceline.client.http.reverse_proxy import Passing, Receive, Send, join, kept, pass_on
-from paceline.client.http.transport import Unreached
-from paceline.effects import Identity, World
-from paceline.errors import Busy, Malformed, Missing
+from paceline.client.http.http1 import Address
+from paceline.client.http.reverse_proxy import ProxyRequest, Receive, Send, join, kept, pass_on
+from paceline.client.http.transport import Unreachable
+from paceline.effects import Effects, ProcessHandle
+from paceline.errors import BadRequest, NotFound, ServiceUnavailable
 from paceline.node.host_info import Folders
 from paceline.node.lifecycle.snapshot import containers_of, tries_of
 
@@ -28,14 +28,14 @@ MAX_PORT = 65535
 PARTS = 6
 
 # Tells whether a process of one of these shims listens at the address and port.
-Listens = Callable[[tuple[Identity, ...], str, int], Awaitable[bool]]
+Listens = Callable[[tuple[ProcessHandle, ...], str, int], Awaitable[bool]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Doors:
+class PodPortProxy:
     """Passes requests on to the pods of this machine."""
 
-    world: World
+    world: Effects
     folders: Folders
     pods: Mapping[Key, Object]
     address: Callable[[Object], str]
@@ -44,10 +44,10 @@ class Doors:
     is_apart: Callable[[Object], bool] = lambda _pod: False
 
     async def pass_on(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
-        """Pass a request or a WebSocket on; Busy when nobody there answers."""
+        """Pass a request or a WebSocket on; ServiceUnavailable when nobody there answers."""
         place, target = await self._find(scope)
         headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]]
-        passing = Passing(
+        passing = ProxyRequest(
             method=scope.get("method", "GET"),
             target=target,
             headers=kept(headers),
@@ -56,34 +56,34 @@ class Doors:
         relay = join if scope["type"] == "websocket" else pass_on
         try:
             await relay(place, passing, receive, send)
-        except Unreached as error:
-            raise Busy(f"error trying to reach service: {error}") from error
+        except Unreachable as error:
+            raise ServiceUnavailable(f"error trying to reach service: {error}") from error
 
-    async def way_to(self, pod: Object, port: int) -> Place | None:
+    async def way_to(self, pod: Object, port: int) -> Address | None:
         """Give where a port of a pod is dialled; None when none of its own programs listens there."""
-        place = Place(address=self.address(pod), port=port)
+        place = Address(address=self.address(pod), port=port)
         return place if await self._is_open(pod, place) else None
 
-    async def _find(self, scope: Mapping[str, Any]) -> tuple[Place, str]:
+    async def _find(self, scope: Mapping[str, Any]) -> tuple[Address, str]:
         _, _, scheme, namespace, name, port, *rest = scope["raw_path"].decode("ascii").split("/", PARTS)
         pod = self.pods.get((namespace, name))
         if pod is None:
-            raise Missing(f'pods "{name}" not found')
+            raise NotFound(f'pods "{name}" not found')
         if scheme not in SCHEMES or not port.isdecimal() or not 0 < int(port) <= MAX_PORT:
-            raise Malformed(f"{scheme}:{port} is no way to a pod: the port is a number from 1 to {MAX_PORT}")
-        place = Place(address=self.address(pod), port=int(port), is_tls=scheme == "https")
+            raise BadRequest(f"{scheme}:{port} is no way to a pod: the port is a number from 1 to {MAX_PORT}")
+        place = Address(address=self.address(pod), port=int(port), is_tls=scheme == "https")
         if not await self._is_open(pod, place):
-            raise Busy(f"error trying to reach service: dial tcp {place}: connect: connection refused")
+            raise ServiceUnavailable(f"error trying to reach service: dial tcp {place}: connect: connection refused")
         query = scope["query_string"].decode("latin-1")
         return place, f"/{''.join(rest)}{'?' if query else ''}{query}"
 
-    async def _is_open(self, pod: Object, place: Place) -> bool:
+    async def _is_open(self, pod: Object, place: Address) -> bool:
         shims = self._shims(pod)
         if self.is_apart(pod):
             return bool(shims)
         return await self.listens(shims, place.address, place.port)
 
-    def _shims(self, pod: Object) -> tuple[Identity, ...]:
+    def _shims(self, pod: Object) -> tuple[ProcessHandle, ...]:
         names = [str(each["name"]) for each in containers_of(pod)]
         tries = tries_of(self.world, self.folders, uid_of(pod), names).values()
         return tuple(each.started.identity for each in tries if each.is_held and each.started and each.started.identity)

@@ -20,7 +20,7 @@ Port = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entrance:
+class ServicePort:
     """A port of the machine that leads to one of a service's."""
 
     port: int
@@ -32,16 +32,16 @@ class Entrance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class PortAssignment:
     """All entrances by their port, and why some services have none of their own numbers."""
 
-    entrances: Mapping[int, Entrance] = field(default_factory=dict)
+    entrances: Mapping[int, ServicePort] = field(default_factory=dict)
     refused: Mapping[Key, str] = field(default_factory=dict)
 
 
-def lay_out(services: Iterable[Object], address: str) -> Layout:
+def assign_ports(services: Iterable[Object], address: str) -> PortAssignment:
     """Give every service its entrances."""
-    there = [each for each in services if is_led_out(each)]
+    there = [each for each in services if is_exposed(each)]
     entrances = {each.port: each for service in there for each in _high(service)}
     refused = {key_of(each): why for each in there if (why := _unled(each))}
     wanting = (each for each in there if is_balanced(each) and key_of(each) not in refused)
@@ -52,10 +52,10 @@ def lay_out(services: Iterable[Object], address: str) -> Layout:
             refused[key_of(service)] = why
         else:
             entrances |= {each.port: each for each in fronts}
-    return Layout(entrances=entrances, refused=refused)
+    return PortAssignment(entrances=entrances, refused=refused)
 
 
-def is_led_out(service: Object) -> bool:
+def is_exposed(service: Object) -> bool:
     """Tell whether a service has ports of the machine."""
     spec = service.get("spec") or {}
     return spec.get("type") in TYPES and bool(spec.get("selector")) and not is_deleting(service)
@@ -69,21 +69,21 @@ def is_balanced(service: Object) -> bool:
 
 def is_told(service: Object, address: str) -> bool:
     """Tell whether its status says that it is reached at this address."""
-    return told_of(service) == ways_to(address)
+    return current_ingress(service) == ingress_status(address)
 
 
-def told_of(service: Object) -> list[Any]:
+def current_ingress(service: Object) -> list[Any]:
     """Give where a service's status says that it is reached."""
     found = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
     return list(found)
 
 
-def ways_to(address: str) -> list[Any]:
+def ingress_status(address: str) -> list[Any]:
     """Write an address as a service's status has it."""
     return [{"ip": address, "ipMode": "VIP"}]
 
 
-def behind(service: Object, number: int, pods: Iterable[Object]) -> tuple[tuple[Object, int], ...]:
+def backends_of(service: Object, number: int, pods: Iterable[Object]) -> tuple[tuple[Object, int], ...]:
     """Give the pods that answer for a port of a service, each with its own port."""
     spec = service["spec"]
     port = next((each for each in _ports(spec) if each["port"] == number), None)
@@ -99,7 +99,9 @@ def behind(service: Object, number: int, pods: Iterable[Object]) -> tuple[tuple[
     return tuple((pod, target) for pod, target in found if target)
 
 
-def in_turn(service: Object, peer: str, found: tuple[tuple[Object, int], ...], dice: float) -> list[tuple[Object, int]]:
+def backend_order(
+    service: Object, peer: str, found: tuple[tuple[Object, int], ...], dice: float
+) -> list[tuple[Object, int]]:
     """Give whom to lead a caller to, and whom if that one does not answer; always the same if its author says so."""
     if not found:
         return []
@@ -108,7 +110,7 @@ def in_turn(service: Object, peer: str, found: tuple[tuple[Object, int], ...], d
     return [*found[first:], *found[:first]]
 
 
-def may_enter(service: Object, peer: str, *, is_high: bool) -> bool:
+def is_source_allowed(service: Object, peer: str, *, is_high: bool) -> bool:
     """Tell whether a caller may come in: an author may name the networks from which a balanced service is reached."""
     ranges = (service.get("spec") or {}).get("loadBalancerSourceRanges") or ()
     if not ranges or (is_high and not is_balanced(service)):
@@ -116,18 +118,18 @@ def may_enter(service: Object, peer: str, *, is_high: bool) -> bool:
     return any(ip_address(peer) in ip_network(str(each).strip(), strict=False) for each in ranges)
 
 
-def _high(service: Object) -> Iterator[Entrance]:
+def _high(service: Object) -> Iterator[ServicePort]:
     for port in _ports(service["spec"]):
         if port.get("nodePort"):
-            yield Entrance(port=port["nodePort"], service=key_of(service), number=port["port"], is_high=True)
+            yield ServicePort(port=port["nodePort"], service=key_of(service), number=port["port"], is_high=True)
 
 
-def _fronts(service: Object) -> Iterator[Entrance]:
+def _fronts(service: Object) -> Iterator[ServicePort]:
     for port in _ports(service["spec"]):
-        yield Entrance(port=port["port"], service=key_of(service), number=port["port"], is_high=False)
+        yield ServicePort(port=port["port"], service=key_of(service), number=port["port"], is_high=False)
 
 
-def _taken(front: Entrance, entrances: Mapping[int, Entrance], address: str) -> str:
+def _taken(front: ServicePort, entrances: Mapping[int, ServicePort], address: str) -> str:
     """Say who has a port already; nothing when nobody does."""
     holder = entrances.get(front.port)
     if holder is None:

@@ -1,7 +1,8 @@
 """The way in from outside: listens for services at ports of the machine, and leads callers to ready pods.
 
 What listens is worked out from the services alone (node/network/service_ports.py), so whoever is started after a
-kill opens the same ports. A port that cannot be had is told on the service and tried again; its high port is another, and works meanwhile.
+kill opens the same ports. A port that is taken is reported on the Service and tried again; its node port works
+meanwhile.
 """
 
 import asyncio
@@ -12,23 +13,23 @@ from typing import Protocol
 
 from paceline.apimachinery.meta import Key, Object, key_of, revision_of, uid_of
 from paceline.client.event_recorder import Recorder
-from paceline.client.http.http1 import Place
+from paceline.client.http.http1 import Address
 from paceline.client.informer import Informer
 from paceline.client.interface import SERVICES, Change, Cluster, Select
 from paceline.client.workqueue import WorkQueue, run
-from paceline.effects import Chance
-from paceline.errors import Missing, Unavailable
+from paceline.effects import Random
+from paceline.errors import HostError, NotFound
 from paceline.node.network.service_ports import (
-    Entrance,
-    Layout,
-    behind,
-    in_turn,
+    PortAssignment,
+    ServicePort,
+    assign_ports,
+    backend_order,
+    backends_of,
+    current_ingress,
+    ingress_status,
     is_balanced,
-    is_led_out,
-    lay_out,
-    may_enter,
-    told_of,
-    ways_to,
+    is_exposed,
+    is_source_allowed,
 )
 
 # One key: who has which port concerns all services at once, and few have any.
@@ -39,14 +40,14 @@ AGAIN_SECONDS = 10.0
 OUTSIDE = Select(fields="spec.type!=ClusterIP")
 
 # Given the address of a caller, tells where it is led to; None: nobody answers.
-Lead = Callable[[str], Awaitable[Place | None]]
+Lead = Callable[[str], Awaitable[Address | None]]
 
 
 class Ports(Protocol):
     """Listens at ports of the external address while the agent runs."""
 
     def open(self, port: int, lead: Lead) -> None:
-        """Listen, and lead whoever calls; Unavailable says why the port cannot be had."""
+        """Listen, and lead whoever calls; HostError says why the port cannot be had."""
         ...
 
     async def close(self, port: int) -> None:
@@ -55,22 +56,22 @@ class Ports(Protocol):
 
 
 @dataclass(slots=True, kw_only=True)
-class Entrances:
+class ServiceProxy:
     """Follows the services that are reached from outside, and opens and closes ports for them."""
 
     cluster: Cluster
-    chance: Chance
+    chance: Random
     recorder: Recorder
     # Where ports are opened.
     address: str
     ports: Ports
     pods: Mapping[Key, Object]
     # Gives where a port of a pod is dialled, if one of its own programs listens there.
-    way_to: Callable[[Object, int], Awaitable[Place | None]]
+    way_to: Callable[[Object, int], Awaitable[Address | None]]
     queue: WorkQueue[str] = field(init=False)
     _services: Informer = field(init=False)
     # What listens, by its port.
-    _open: dict[int, Entrance] = field(init=False, default_factory=dict)
+    _open: dict[int, ServicePort] = field(init=False, default_factory=dict)
     # Why ports that are wanted do not listen.
     _shut: dict[int, str] = field(init=False, default_factory=dict)
     # What was last told of a service, by its uid, so that it is told once.
@@ -92,8 +93,8 @@ class Entrances:
 
     async def reconcile(self, _all: str) -> None:
         """Open what is missing, close what nobody wants any more, and say on each service how it is reached."""
-        services = tuple(each for each in self._services.cache.values() if is_led_out(each))
-        layout = lay_out(services, self.address)
+        services = tuple(each for each in self._services.cache.values() if is_exposed(each))
+        layout = assign_ports(services, self.address)
         await self._rearrange(layout)
         for service in services:
             await self._report(service, layout)
@@ -102,7 +103,7 @@ class Entrances:
         if self._shut:
             self.queue.add_after(ALL, AGAIN_SECONDS)
 
-    async def _rearrange(self, layout: Layout) -> None:
+    async def _rearrange(self, layout: PortAssignment) -> None:
         for port in [port for port, entrance in self._open.items() if layout.entrances.get(port) != entrance]:
             del self._open[port]
             await self.ports.close(port)
@@ -112,29 +113,29 @@ class Entrances:
                 continue
             try:
                 self.ports.open(port, partial(self.lead, entrance))
-            except Unavailable as error:
+            except HostError as error:
                 self._shut[port] = str(error)
             else:
                 self._open[port] = entrance
 
-    async def lead(self, entrance: Entrance, peer: str) -> Place | None:
+    async def lead(self, entrance: ServicePort, peer: str) -> Address | None:
         """Find a pod for a caller: one that is ready, and of whose programs one listens."""
         service = self._services.cache.get(entrance.service)
-        if service is None or not may_enter(service, peer, is_high=entrance.is_high):
+        if service is None or not is_source_allowed(service, peer, is_high=entrance.is_high):
             return None
-        found = behind(service, entrance.number, self.pods.values())
-        for pod, number in in_turn(service, peer, found, self.chance.fraction()):
+        found = backends_of(service, entrance.number, self.pods.values())
+        for pod, number in backend_order(service, peer, found, self.chance.fraction()):
             if place := await self.way_to(pod, number):
                 return place
         return None
 
-    async def _report(self, service: Object, layout: Layout) -> None:
+    async def _report(self, service: Object, layout: PortAssignment) -> None:
         """Write where a service is reached, then tell what stands in the way."""
         why = self._why(service, layout)
         fronts = [each for each in layout.entrances.values() if each.service == key_of(service) and not each.is_high]
         is_there = bool(fronts) and all(each.port in self._open for each in fronts)
-        wanted = ways_to(self.address) if is_there else []
-        if is_balanced(service) and told_of(service) != wanted:
+        wanted = ingress_status(self.address) if is_there else []
+        if is_balanced(service) and current_ingress(service) != wanted:
             await self._write(service, wanted)
         if why and self._told.get(uid_of(service)) != why:
             await self.recorder.record(service, "PortNotOpen", message=why, is_warning=True)
@@ -147,11 +148,11 @@ class Entrances:
         }
         try:
             self._services.observe(await self.cluster.patch(SERVICES, key_of(service), patch, subresource="status"))
-        except Missing:
+        except NotFound:
             # It went meanwhile; its ports are closed when that is heard of.
             return
 
-    def _why(self, service: Object, layout: Layout) -> str:
+    def _why(self, service: Object, layout: PortAssignment) -> str:
         mine = [each for each in layout.entrances.values() if each.service == key_of(service)]
         said = [self._shut[each.port] for each in mine if each.port in self._shut]
         if key_of(service) in layout.refused:

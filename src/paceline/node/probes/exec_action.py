@@ -4,7 +4,7 @@ from contextlib import aclosing, closing
 from dataclasses import dataclass
 
 from paceline.apimachinery.meta import Object, uid_of
-from paceline.node.host_info import Blocked
+from paceline.node.host_info import CannotStart
 from paceline.node.lifecycle.snapshot import containers_of, latest_folder
 from paceline.node.lifecycle.starter import Starter
 from paceline.node.runtime.exec_types import Gone, NotRun, Run, order_for
@@ -25,7 +25,7 @@ class RunInside:
         """Run a command; NotRun says why it cannot be run."""
         try:
             return await self._run(pod, container, argv)
-        except Blocked as error:
+        except CannotStart as error:
             raise NotRun(str(error)) from error
 
     async def _run(self, pod: Object, container: str, argv: tuple[str, ...]) -> tuple[int, bytes]:

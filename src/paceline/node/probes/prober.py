@@ -20,7 +20,7 @@ _ANY_CERTIFICATE.verify_mode = ssl.CERT_NONE
 _NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE")
 
 
-class Inside(Protocol):
+class ExecProbe(Protocol):
     """Runs commands in containers."""
 
     async def run(self, pod: Object, container: str, argv: tuple[str, ...]) -> tuple[int, bytes]:
@@ -29,7 +29,7 @@ class Inside(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class ProbeResult:
     """One answer: good or not, and the words for people."""
 
     is_good: bool
@@ -39,60 +39,62 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
+class Prober:
     """The ways to ask."""
 
-    inside: Inside | None
+    inside: ExecProbe | None
 
-    async def ask(self, probe: Probe, pod: Object, container: Mapping[str, Any], address: str) -> Said:
+    async def ask(self, probe: Probe, pod: Object, container: Mapping[str, Any], address: str) -> ProbeResult:
         """Ask once; no answer in time is a bad one."""
         try:
             async with asyncio.timeout(probe.timeout.total_seconds()):
                 return await self.act(probe.action, probe.what, pod, container=container, address=address)
         except TimeoutError:
-            return Said(is_good=False, text=_too_late(probe, container, address))
+            return ProbeResult(is_good=False, text=_too_late(probe, container, address))
 
     async def act(
         self, action: str, what: Mapping[str, Any], pod: Object, *, container: Mapping[str, Any], address: str
-    ) -> Said:
+    ) -> ProbeResult:
         """Do what a probe or a hook says."""
         match action:
             case "exec" if self.inside is not None:
                 try:
                     code, output = await self.inside.run(pod, str(container["name"]), tuple(what.get("command") or ()))
                 except Gone:
-                    return Said(is_good=False, is_unknown=True)
+                    return ProbeResult(is_good=False, is_unknown=True)
                 except NotRun as error:
-                    return Said(is_good=False, is_unknown=True, text=str(error))
-                return Said(is_good=code == 0, text=output[:SHOWN_BYTES].decode(errors="replace"))
+                    return ProbeResult(is_good=False, is_unknown=True, text=str(error))
+                return ProbeResult(is_good=code == 0, text=output[:SHOWN_BYTES].decode(errors="replace"))
             case "httpGet":
                 return await _get(what, container, address)
             case "tcpSocket":
                 return await _connect(what, container, address)
             case "sleep":
                 await asyncio.sleep(float(what.get("seconds") or 0))
-                return Said(is_good=True)
-        return Said(is_good=False, text=f"{action or 'this sort of probe'} is not offered by this cluster's node agent")
+                return ProbeResult(is_good=True)
+        return ProbeResult(
+            is_good=False, text=f"{action or 'this sort of probe'} is not offered by this cluster's node agent"
+        )
 
 
-async def _connect(what: Mapping[str, Any], container: Mapping[str, Any], address: str) -> Said:
+async def _connect(what: Mapping[str, Any], container: Mapping[str, Any], address: str) -> ProbeResult:
     host, port = str(what.get("host") or address), port_of(container, what.get("port") or 0)
     if port is None:
-        return Said(is_good=False, is_unknown=True, text=_no_port(what, container))
+        return ProbeResult(is_good=False, is_unknown=True, text=_no_port(what, container))
     try:
         _, writer = await asyncio.open_connection(host, port)
     except OSError as error:
-        return Said(is_good=False, text=f"dial tcp {host}:{port}: connect: {_reason(error)}")
+        return ProbeResult(is_good=False, text=f"dial tcp {host}:{port}: connect: {_reason(error)}")
     writer.close()
     with contextlib.suppress(OSError):
         await writer.wait_closed()
-    return Said(is_good=True)
+    return ProbeResult(is_good=True)
 
 
-async def _get(what: Mapping[str, Any], container: Mapping[str, Any], address: str) -> Said:
+async def _get(what: Mapping[str, Any], container: Mapping[str, Any], address: str) -> ProbeResult:
     host, port = str(what.get("host") or address), port_of(container, what.get("port") or 0)
     if port is None:
-        return Said(is_good=False, is_unknown=True, text=_no_port(what, container))
+        return ProbeResult(is_good=False, is_unknown=True, text=_no_port(what, container))
     is_tls = str(what.get("scheme") or "HTTP").upper() == "HTTPS"
     path, url = _path(what), _url(what, f"{host}:{port}")
     try:
@@ -102,16 +104,18 @@ async def _get(what: Mapping[str, Any], container: Mapping[str, Any], address: s
             status = await reader.readline()
     except ssl.SSLError as error:
         said = "http: server gave HTTP response to HTTPS client"
-        return Said(is_good=False, text=f'Get "{url}": {said if error.reason in _NO_TLS else f"tls: {error.reason}"}')
+        return ProbeResult(
+            is_good=False, text=f'Get "{url}": {said if error.reason in _NO_TLS else f"tls: {error.reason}"}'
+        )
     except (OSError, ValueError) as error:
         reason = _reason(error) if isinstance(error, OSError) else "the answer is no HTTP"
-        return Said(is_good=False, text=f'Get "{url}": dial tcp {host}:{port}: connect: {reason}')
+        return ProbeResult(is_good=False, text=f'Get "{url}": dial tcp {host}:{port}: connect: {reason}')
     words = status.split()
     if len(words) < 2 or not words[0].startswith(b"HTTP/") or not words[1].isdigit():
-        return Said(is_good=False, text=f'Get "{url}": malformed HTTP response')
+        return ProbeResult(is_good=False, text=f'Get "{url}": malformed HTTP response')
     code = int(words[1])
     is_good = 200 <= code < 400
-    return Said(is_good=is_good, text="" if is_good else f"HTTP probe failed with statuscode: {code}")
+    return ProbeResult(is_good=is_good, text="" if is_good else f"HTTP probe failed with statuscode: {code}")
 
 
 def _path(what: Mapping[str, Any]) -> str:

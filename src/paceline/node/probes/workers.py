@@ -15,7 +15,7 @@ from paceline.effects import Clock
 from paceline.node.lifecycle.events import part_of
 from paceline.node.lifecycle.hooks_spec import POST_START, has_hook
 from paceline.node.lifecycle.view import Try
-from paceline.node.probes.prober import Asking, Said
+from paceline.node.probes.prober import Prober, ProbeResult
 from paceline.node.probes.probes import (
     LIVENESS,
     NAMES,
@@ -38,7 +38,7 @@ Attempt = tuple[str, str, int]
 class Checks:
     """Every probe of every container that runs here."""
 
-    asking: Asking
+    asking: Prober
     clock: Clock
     recorder: Recorder
     address: Callable[[Object], str]
@@ -98,16 +98,16 @@ class Checks:
         self._welcomed.add(attempt)
         self.on_change(attempt[0])
 
-    def greeted(self, uid: str, tries: Mapping[str, Try]) -> dict[str, Try]:
+    def with_post_start(self, uid: str, tries: Mapping[str, Try]) -> dict[str, Try]:
         """Give a pod's tries with what this process knows of their first hooks."""
         known = {name: (uid, name, each.restarts) in self._welcomed for name, each in tries.items()}
         return {name: replace(each, is_greeted=each.is_greeted or known[name]) for name, each in tries.items()}
 
-    def is_condemned(self, attempt: Attempt) -> bool:
+    def is_unhealthy(self, attempt: Attempt) -> bool:
         """Tell whether a try has to end because its first hook failed."""
         return attempt in self._condemned
 
-    def condemn(self, attempt: Attempt) -> None:
+    def mark_unhealthy(self, attempt: Attempt) -> None:
         """Have a try end whose first hook failed."""
         self._condemned.add(attempt)
         self.on_change(attempt[0])
@@ -138,7 +138,7 @@ class Checks:
                     group.create_task(self._tell(attempt, pod, f"failed: {said.text}", kind=kind))
             due[kind] = self.clock.now() + max(probes[kind].period, timedelta(milliseconds=1))
 
-    def _count(self, attempt: Attempt, probe: Probe, said: Said) -> None:
+    def _count(self, attempt: Attempt, probe: Probe, said: ProbeResult) -> None:
         tallies = self._tallies[attempt]
         before = tallies.get(probe.kind) or first_tally(probe)
         after = tallies[probe.kind] = count(before, probe, is_good=said.is_good)

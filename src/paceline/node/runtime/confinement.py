@@ -9,7 +9,7 @@ from typing import Any
 from paceline.apimachinery.builtin.qos import qos_class
 from paceline.apimachinery.meta import Object
 from paceline.apimachinery.quantity import parse
-from paceline.node.host_info import Blocked, Host
+from paceline.node.host_info import CannotStart, Host
 from paceline.node.runtime import seccomp
 from paceline.node.runtime.env import CONFIG_ERROR
 
@@ -42,14 +42,16 @@ CONFINED = Confinement()
 
 
 def confinement_of(pod: Object, container: Object, host: Host) -> Confinement:
-    """Return the confinement that a container's security context asks for; Blocked when it cannot be had."""
+    """Return the confinement that a container's security context asks for; CannotStart when it cannot be had."""
     context = container.get("securityContext") or {}
     is_privileged = bool(context.get("privileged"))
     profile = context.get("seccompProfile") or (pod["spec"].get("securityContext") or {}).get("seccompProfile") or {}
     kind = str(profile.get("type") or DEFAULT)
     if kind == LOCALHOST and not is_privileged:
         said = f"seccompProfile.type Localhost ({profile.get('localhostProfile')}) is not offered here"
-        raise Blocked(CONFIG_ERROR, f"{said}; use RuntimeDefault, which is also what a container without a profile has")
+        raise CannotStart(
+            CONFIG_ERROR, f"{said}; use RuntimeDefault, which is also what a container without a profile has"
+        )
     return Confinement(
         has_filter=not is_privileged and kind != UNCONFINED,
         has_masks=not is_privileged and context.get("procMount") != UNMASKED,

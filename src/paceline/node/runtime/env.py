@@ -7,7 +7,7 @@ from typing import Any
 
 from paceline.apimachinery.meta import Object, annotations_of, labels_of, name_of, namespace_of, uid_of
 from paceline.apimachinery.quantity import parse, whole
-from paceline.node.host_info import ADDRESS, Blocked, Host
+from paceline.node.host_info import ADDRESS, CannotStart, Host
 from paceline.node.volumes.references import Sources
 
 CONFIG_ERROR = "CreateContainerConfigError"
@@ -47,7 +47,7 @@ def env_of(
             env[str(entry["name"])] = value
     if any("\0" in text for pair in env.items() for text in pair):
         said = "a variable of the environment holds a NUL character, which no program can be given"
-        raise Blocked(CONFIG_ERROR, said)
+        raise CannotStart(CONFIG_ERROR, said)
     return env
 
 
@@ -57,7 +57,7 @@ def command_of(container: Object, env: Mapping[str, str]) -> tuple[str, ...]:
     if not words:
         said = f"container {name_in(container)!r} has no command"
         hint = "an environment has no entry point of its own: say what to run in `command`"
-        raise Blocked("CreateContainerError", f"{said}; {hint}")
+        raise CannotStart("CreateContainerError", f"{said}; {hint}")
     return tuple(expand(str(word), env) for word in words)
 
 
@@ -72,7 +72,7 @@ def _block(block: Mapping[str, Any], sources: Sources) -> Iterable[tuple[str, st
         if reference := block.get(field):
             data = sources.words(kind, reference["name"])
             if data is None and not reference.get("optional"):
-                raise Blocked(CONFIG_ERROR, f'{kind} "{reference["name"]}" not found')
+                raise CannotStart(CONFIG_ERROR, f'{kind} "{reference["name"]}" not found')
             return [(prefix + key, value.decode(errors="replace")) for key, value in (data or {}).items()]
     return []
 
@@ -87,7 +87,7 @@ def _value(wire: Mapping[str, Any], pod: Object, container: Object, found: tuple
     for field, kind in (("configMapKeyRef", "configmap"), ("secretKeyRef", "secret")):
         if reference := wire.get(field):
             return _key(sources, kind, reference, namespace_of(pod))
-    raise Blocked(CONFIG_ERROR, f"valueFrom with {', '.join(wire) or 'nothing in it'} is not offered")
+    raise CannotStart(CONFIG_ERROR, f"valueFrom with {', '.join(wire) or 'nothing in it'} is not offered")
 
 
 def _key(sources: Sources, kind: str, reference: Mapping[str, Any], namespace: str) -> str | None:
@@ -98,9 +98,9 @@ def _key(sources: Sources, kind: str, reference: Mapping[str, Any], namespace: s
     if reference.get("optional"):
         return None
     if data is None:
-        raise Blocked(CONFIG_ERROR, f'{kind} "{reference["name"]}" not found')
+        raise CannotStart(CONFIG_ERROR, f'{kind} "{reference["name"]}" not found')
     where = f"{'ConfigMap' if kind == 'configmap' else 'Secret'} {namespace}/{reference['name']}"
-    raise Blocked(CONFIG_ERROR, f"couldn't find key {reference['key']} in {where}")
+    raise CannotStart(CONFIG_ERROR, f"couldn't find key {reference['key']} in {where}")
 
 
 def field_of(pod: Object, path: str) -> str:
@@ -113,7 +113,7 @@ def field_of(pod: Object, path: str) -> str:
         return "\n".join(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in sorted(told.items()))
     if path not in _FIELDS:
         said = f"fieldRef {path!r} is not offered; offered are {', '.join(sorted(_FIELDS))}"
-        raise Blocked(CONFIG_ERROR, said)
+        raise CannotStart(CONFIG_ERROR, said)
     return _FIELDS[path](pod)
 
 
@@ -159,6 +159,6 @@ def resource_of(container: Object, reference: Mapping[str, Any], host: Host | No
         amount = has.get(name)
     if amount is None:
         said = f"resourceFieldRef {reference['resource']!r}: container {name_in(container)!r} does not say it"
-        raise Blocked(CONFIG_ERROR, said)
+        raise CannotStart(CONFIG_ERROR, said)
     # A divisor of zero is what Kubernetes writes for none.
     return str(whole(parse(amount) / (parse(reference.get("divisor") or "1") or 1)))

@@ -4,8 +4,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from paceline.effects import Identity
-from paceline.errors import Unavailable
+from paceline.effects import ProcessHandle
+from paceline.errors import HostError
 from paceline.node.host_info import Host
 from paceline.node.runtime.confinement import filter_of
 from paceline.node.runtime.sandbox import Launch, User, variables
@@ -14,7 +14,7 @@ from paceline.node.runtime.sandbox import Launch, User, variables
 STDOUT, STDERR = 1, 2
 
 
-class NotRun(Unavailable):
+class NotRun(HostError):
     """A command could not be run in a container; the words are a container runtime's."""
 
 
@@ -27,7 +27,7 @@ class Order:
     """One command to be run in a container."""
 
     # The shim that keeps the container.
-    shim: Identity
+    shim: ProcessHandle
     argv: tuple[str, ...]
     env: tuple[tuple[str, str], ...]
     folder: str = "/"
@@ -71,7 +71,7 @@ class Command(Protocol):
 Run = Callable[[Order], Awaitable[Command]]
 
 
-def order_for(launch: Launch, host: Host, *, shim: Identity, argv: tuple[str, ...], has_terminal: bool) -> Order:
+def order_for(launch: Launch, host: Host, *, shim: ProcessHandle, argv: tuple[str, ...], has_terminal: bool) -> Order:
     """Say how a command runs in a container: with its environment, in its folder, as its user."""
     env = variables(launch, host)
     if has_terminal:

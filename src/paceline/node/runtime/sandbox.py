@@ -7,7 +7,7 @@ from typing import Any
 
 from paceline.apimachinery.meta import Object, name_of, namespace_of, uid_of
 from paceline.effects import Files
-from paceline.node.host_info import Blocked, Host
+from paceline.node.host_info import CannotStart, Host
 from paceline.node.images.images import Environment
 from paceline.node.runtime import confinement
 from paceline.node.runtime.confinement import CONFINED, Confinement
@@ -104,7 +104,7 @@ def _full_name(capability: str) -> str:
 
 
 def user_of(pod: Object, container: Object, host: Host) -> User | None:
-    """Work out who a container runs as; Blocked when the agent cannot become that user."""
+    """Work out who a container runs as; CannotStart when the agent cannot become that user."""
     context: dict[str, Any] = {
         **(pod["spec"].get("securityContext") or {}),
         **(container.get("securityContext") or {}),
@@ -120,7 +120,7 @@ def user_of(pod: Object, container: Object, host: Host) -> User | None:
     )
     if not host.is_root and wanted != User(uid=host.uid, gid=host.gid):
         said = f"runAsUser {wanted.uid} and runAsGroup {wanted.gid} need a node agent that runs as root"
-        raise Blocked("CreateContainerConfigError", f"{said}; this one runs as {host.uid}:{host.gid}")
+        raise CannotStart("CreateContainerConfigError", f"{said}; this one runs as {host.uid}:{host.gid}")
     return wanted if host.is_root else None
 
 
@@ -129,10 +129,10 @@ def _refuse_root(pod: Object, container: Object, host: Host, *, uid: Any) -> Non
     where = f'(pod: "{name_of(pod)}_{namespace_of(pod)}({uid_of(pod)})", container: {container["name"]})'
     if uid == 0:
         said = f"container's runAsUser breaks non-root policy {where}"
-        raise Blocked("CreateContainerConfigError", said)
+        raise CannotStart("CreateContainerConfigError", said)
     if uid is None and host.is_root:
         said = f"container has runAsNonRoot and image will run as root {where}"
-        raise Blocked("CreateContainerConfigError", said)
+        raise CannotStart("CreateContainerConfigError", said)
 
 
 def groups_of(pod: Object) -> tuple[int, ...]:

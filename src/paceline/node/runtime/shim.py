@@ -67,7 +67,7 @@ def run(folder: str, ready: int) -> None:
         # Nothing may run that is not on record: when this fails, the shim ends and the attempt can be made again.
         started = {"startedAt": stamp(begun), "environment": intent.get("environment", "")}
         write_durably(STARTED, encode(_identity() | started))
-        keeper = Keeper(intent, begun, ready=ready, wake=wake)
+        keeper = Supervisor(intent, begun, ready=ready, wake=wake)
         Path(INTENT).unlink(missing_ok=True)
         keeper.keep()
     except BaseException:
@@ -128,7 +128,7 @@ def _stat(pid: int) -> list[bytes]:
     return stat[stat.rindex(b")") + 2 :].split()
 
 
-def how_it_ended(status: int) -> tuple[int, int | None, str]:
+def decode_wait_status(status: int) -> tuple[int, int | None, str]:
     """Read a wait status as container runtimes do: exit code, the signal if it died of one, and the word for it."""
     code = os.waitstatus_to_exitcode(status)
     if code < 0:
@@ -163,7 +163,7 @@ def sync_folder(path: str | Path) -> None:
         os.close(fd)
 
 
-class Keeper:
+class Supervisor:
     """Runs the program, moves its output, passes signals on, and records the end."""
 
     def __init__(self, intent: dict[str, Any], begun: int, *, ready: int, wake: int) -> None:
@@ -196,12 +196,12 @@ class Keeper:
             self._binds.undo()
             self._record(NOT_STARTED, None, "StartError", message=message)
             return
-        _be_spared_by_oom()
+        _lower_oom_score()
         self._pump()
         self._binds.undo()
         _, status, usage = os.wait4(self._bwrap, 0)
         self._drain()
-        (code, number, reason), message = how_it_ended(status), ""
+        (code, number, reason), message = decode_wait_status(status), ""
         if not self._has_run(code, number):
             code, reason, message = NOT_STARTED, "StartError", self._why_not()
         elif self._cgroup and self._cgroup.has_killed():
@@ -240,7 +240,7 @@ class Keeper:
             self._choose_streams(poll)
             ready = {fd for fd, _ in poll.poll(self._patience())}
             if self._wake in ready:
-                self._heed()
+                self._handle_signals()
             if self._status_fd in ready and not self._read_status():
                 poll.unregister(self._status_fd)
             for stream in self._streams:
@@ -317,7 +317,7 @@ class Keeper:
             time.sleep(RETRY_SECONDS)
             self._log.retry()
 
-    def _heed(self) -> None:
+    def _handle_signals(self) -> None:
         for number in os.read(self._wake, 512):
             self._must_stop |= number == signal.SIGTERM
             self._must_die |= number == signal.SIGQUIT
@@ -459,7 +459,7 @@ def _chosen_signal() -> int:
     return 0
 
 
-def _be_spared_by_oom() -> None:
+def _lower_oom_score() -> None:
     """Ask the kernel to end the container before its keeper; only root may ask."""
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("-500")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline.apimachinery.timestamps import from_wire, to_wire_micro
-from paceline.effects import Files, Identity, Processes
+from paceline.effects import Files, Processes, ProcessHandle
 from paceline.node.lifecycle.view import Ended, Started, Try
 from paceline.node.runtime import shim
 
@@ -43,7 +43,7 @@ def read_started(files: Files, folder: Path) -> Started | None:
     if not wire:
         return Started(identity=None, at=None)
     return Started(
-        identity=Identity(pid=wire["pid"], start_ticks=wire["startTicks"], boot_id=wire["bootId"]),
+        identity=ProcessHandle(pid=wire["pid"], start_ticks=wire["startTicks"], boot_id=wire["bootId"]),
         at=from_wire(wire["startedAt"]),
         environment=wire["environment"],
     )

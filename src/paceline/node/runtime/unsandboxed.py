@@ -6,7 +6,7 @@ It sees the machine as it is, with all that the agent's user may do. What only a
 from collections.abc import Iterator
 from typing import Any
 
-from paceline.node.host_info import Blocked, Host
+from paceline.node.host_info import CannotStart, Host
 from paceline.node.runtime import sandbox, subreaper
 from paceline.node.runtime.env import CONFIG_ERROR
 from paceline.node.runtime.shim import PLAIN_END
@@ -18,9 +18,9 @@ UNASKED = "/var/run/secrets/kubernetes.io/"
 
 
 def intent_of(launch: sandbox.Launch, host: Host) -> dict[str, Any]:
-    """Say what the shim starts in place of bubblewrap; Blocked when the container needs one."""
+    """Say what the shim starts in place of bubblewrap; CannotStart when the container needs one."""
     if said := "; ".join(_lacking(launch)):
-        raise Blocked(CONFIG_ERROR, f"{said}: {WHY}")
+        raise CannotStart(CONFIG_ERROR, f"{said}: {WHY}")
     return {
         "launcher": ["-I", "-S", subreaper.__file__],
         "argv": [host.python, "--", *sandbox.command(launch, host)],

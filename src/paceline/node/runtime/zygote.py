@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 
 PATH_BYTES = 8192
-ENTER = "enter"
+EXEC = "enter"
 
 
 def serve(requests: socket.socket, keep: Callable[[str, int], None]) -> None:
@@ -56,7 +56,7 @@ def _program(clock_offset: int | None) -> Callable[[str, int], None]:
     importlib.import_module("paceline.node.runtime.cri_log").set_clock(clock_offset)
     keep: Callable[[str, int], None] = importlib.import_module("paceline.node.runtime.shim").run
     enter: Callable[[int], None] = importlib.import_module("paceline.node.runtime.nsenter").run
-    return lambda folder, fd: enter(fd) if folder == ENTER else keep(folder, fd)
+    return lambda folder, fd: enter(fd) if folder == EXEC else keep(folder, fd)
 
 
 if __name__ == "__main__":

@@ -11,16 +11,16 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 from paceline.apimachinery.meta import Key, Object, uid_of
-from paceline.effects import World
-from paceline.errors import Malformed, Missing, NotOffered, PacelineError, Unavailable
+from paceline.effects import Effects
+from paceline.errors import BadRequest, HostError, MethodNotAllowed, NotFound, PacelineError
 from paceline.node.agent import Agent
 from paceline.node.host_info import Folders, Host
 from paceline.node.lifecycle.snapshot import containers_of, numbers_of
 from paceline.node.logs.logs import LogQuery, log_query, read_log
-from paceline.node.network.pod_ports import Doors, Listens
+from paceline.node.network.pod_ports import Listens, PodPortProxy
 from paceline.node.runtime import shim
 from paceline.node.runtime.exec_types import Run
-from paceline.node.server.log_archive import PastLogs
+from paceline.node.server.log_archive import ArchivedLogs
 from paceline.node.server.stats import Stats
 from paceline.node.server.streaming import NoContainer, Sessions
 
@@ -36,14 +36,14 @@ PLAIN, JSON = b"text/plain; charset=utf-8", b"application/json"
 class Kubelet:
     """An ASGI app over the pods this agent knows and the folders it keeps."""
 
-    world: World
+    world: Effects
     host: Host
     folders: Folders
     pods: Mapping[Key, Object]
     sessions: Sessions
-    doors: Doors
+    doors: PodPortProxy
     stats: Stats
-    past: PastLogs
+    past: ArchivedLogs
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request; what goes wrong before the first byte is a Status, as Kubernetes writes it."""
@@ -74,8 +74,8 @@ class Kubelet:
                 # Cut off, so that nobody takes a part for the whole.
                 raise
             log.exception("a request was not served", extra={"path": scope["path"]})
-            body = json.dumps(_status(Unavailable("the node agent failed; its log says why"))).encode()
-            await _answer(send, Unavailable.code, body, JSON, is_denial=scope["type"] == "websocket")
+            body = json.dumps(_status(HostError("the node agent failed; its log says why"))).encode()
+            await _answer(send, HostError.code, body, JSON, is_denial=scope["type"] == "websocket")
 
     async def _serve(self, parts: list[str], scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         match scope["method"], parts:
@@ -83,7 +83,7 @@ class Kubelet:
                 await self.doors.pass_on(scope, receive, send)
             case _, ["exec" | "attach", _, _, _]:
                 self.sessions.check(parts, scope)
-                raise Malformed(_not_upgraded(scope))
+                raise BadRequest(_not_upgraded(scope))
             case "GET", ["healthz"]:
                 await _answer(send, 200, b"ok", PLAIN)
             case "GET", ["pods"]:
@@ -95,9 +95,9 @@ class Kubelet:
             case "GET", ["history", namespace]:
                 await _answer(send, 200, json.dumps(self.past.list(namespace, _query(scope))).encode(), JSON)
             case "GET", _:
-                raise Missing(f"the node agent has no {scope['path']}")
+                raise NotFound(f"the node agent has no {scope['path']}")
             case method, _:
-                raise NotOffered(f"the node agent does not answer {method}")
+                raise MethodNotAllowed(f"the node agent does not answer {method}")
 
     async def _meet(self, parts: list[str], scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         match parts:
@@ -106,7 +106,7 @@ class Kubelet:
             case ["exec" | "attach", _, _, _]:
                 await self.sessions.open(parts, scope, receive, send)
             case _:
-                raise Missing(f"the node agent has no WebSocket at {scope['path']}")
+                raise NotFound(f"the node agent has no WebSocket at {scope['path']}")
 
     def _log(self, parts: list[str], query: Mapping[str, str]) -> AsyncGenerator[bytes]:
         """Open the log of a container: of a pod that is there, or of one that is gone."""
@@ -122,16 +122,16 @@ class Kubelet:
         """Find the folder of the try whose log is wanted."""
         pod = self.pods.get(key)
         if pod is None:
-            raise Missing(f'pods "{key[1]}" not found')
+            raise NotFound(f'pods "{key[1]}" not found')
         names = [str(each["name"]) for each in containers_of(pod)]
         if container not in names:
-            raise Malformed(f"container {container} is not valid for pod {key[1]}; it has: {', '.join(names)}")
+            raise BadRequest(f"container {container} is not valid for pod {key[1]}; it has: {', '.join(names)}")
         numbers = numbers_of(self.world, self.folders, uid_of(pod), container)
         begun = [n for n in numbers if self.world.files.exists(self._started(pod, container, n))]
         if query.previous and len(begun) < 2:
-            raise Malformed(f'previous terminated container "{container}" in pod "{key[1]}" not found')
+            raise BadRequest(f'previous terminated container "{container}" in pod "{key[1]}" not found')
         if not begun:
-            raise Malformed(f'container "{container}" in pod "{key[1]}" is waiting to start: {_why(pod, container)}')
+            raise BadRequest(f'container "{container}" in pod "{key[1]}" is waiting to start: {_why(pod, container)}')
         folder = self.folders.attempt(uid_of(pod), container, begun[-2 if query.previous else -1])
         return self.past.history.check_log(folder, key[1])
 
@@ -152,9 +152,9 @@ class Machine:
     stats: Stats
 
 
-def make_doors(agent: Agent, machine: Machine) -> Doors:
+def make_doors(agent: Agent, machine: Machine) -> PodPortProxy:
     """Lead to the pods of an agent."""
-    return Doors(
+    return PodPortProxy(
         world=agent.world,
         folders=agent.folders,
         pods=agent.pods.cache,
@@ -177,7 +177,7 @@ def make_app(agent: Agent, machine: Machine) -> Kubelet:
         ),
         doors=make_doors(agent, machine),
         stats=machine.stats,
-        past=PastLogs(history=agent.starter.history),
+        past=ArchivedLogs(history=agent.starter.history),
     )
 
 

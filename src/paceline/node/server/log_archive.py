@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paceline.apimachinery.meta import Object
-from paceline.errors import Malformed, Missing
-from paceline.node.logs.archive import CONTAINERS, History, Past, removed
+from paceline.errors import BadRequest, NotFound
+from paceline.node.logs.archive import CONTAINERS, ArchivedPod, History, removed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PastLogs:
+class ArchivedLogs:
     """Finds what is kept."""
 
     history: History
@@ -25,18 +25,18 @@ class PastLogs:
         found = self.history.find(namespace, pod=pod)
         wanted = [each for each in found if query.get("uid", "") in ("", each.about["uid"])]
         if not wanted:
-            raise Missing(f"of pod {pod} nothing is kept: it was never here, or was forgotten long ago")
+            raise NotFound(f"of pod {pod} nothing is kept: it was never here, or was forgotten long ago")
         return self._folder(wanted[0], query)
 
-    def _folder(self, past: Past, query: Mapping[str, str]) -> Path:
+    def _folder(self, past: ArchivedPod, query: Mapping[str, str]) -> Path:
         about = past.about
         name = query.get("container") or _only(about)
         tries = [int(each["restarts"]) for each in about["tries"] if each["container"] == name]
         if name not in about["containers"]:
-            raise Malformed(f"container {name} is not valid for pod {about['pod']}; it had: {_names(about)}")
+            raise BadRequest(f"container {name} is not valid for pod {about['pod']}; it had: {_names(about)}")
         index = -2 if query.get("previous") in ("true", "1") else -1
         if len(tries) < -index:
-            raise Malformed(f"container {name} of pod {about['pod']} has no such log")
+            raise BadRequest(f"container {name} of pod {about['pod']} has no such log")
         folder = past.folder / CONTAINERS / name / str(tries[index])
         if past.is_pruned or not self.history.world.files.exists(folder):
             raise removed(str(about["pod"]), str(about.get("prunedAt", "meanwhile")))
@@ -45,7 +45,7 @@ class PastLogs:
 
 def _only(about: Object) -> str:
     if len(about["main"]) != 1:
-        raise Malformed(f"a container name must be specified for pod {about['pod']}, choose one of: {_names(about)}")
+        raise BadRequest(f"a container name must be specified for pod {about['pod']}, choose one of: {_names(about)}")
     return str(about["main"][0])
 
 

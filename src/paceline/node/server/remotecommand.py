@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from paceline.apimachinery.meta import Object
-from paceline.errors import Malformed
+from paceline.errors import BadRequest
 from paceline.node.runtime.exec_types import STDERR, STDOUT, Command, NotRun
 
 Message = MutableMapping[str, Any]
@@ -50,7 +50,7 @@ class Wanted:
 
 
 def wanted(pairs: list[tuple[str, str]]) -> Wanted:
-    """Read the query of an exec or attach; Malformed says what is wrong with it."""
+    """Read the query of an exec or attach; BadRequest says what is wrong with it."""
     # As Kubernetes reads flags: whatever does not say no says yes.
     flags = {name: value.lower() not in {"0", "false"} for name, value in pairs}
     asked = Wanted(
@@ -61,7 +61,7 @@ def wanted(pairs: list[tuple[str, str]]) -> Wanted:
         tty=flags.get("tty", False),
     )
     if not (asked.stdin or asked.stdout or asked.stderr):
-        raise Malformed("you must specify at least 1 of stdin, stdout, stderr")
+        raise BadRequest("you must specify at least 1 of stdin, stdout, stderr")
     return asked
 
 

@@ -13,10 +13,10 @@ from functools import partial
 
 from paceline.apimachinery.meta import Key, Object, name_of, namespace_of, uid_of
 from paceline.apimachinery.timestamps import to_wire
-from paceline.effects import Blocking, Identity, World
+from paceline.effects import Effects, Executor, ProcessHandle
 from paceline.node.host_info import Folders, Host
 from paceline.node.lifecycle.snapshot import containers_of, tries_of
-from paceline.node.volumes.stats import Filling
+from paceline.node.volumes.stats import VolumeUsage
 
 EVERY_SECONDS = 5.0
 # What is told is the use between the first and the last of these: of about fifteen seconds.
@@ -52,12 +52,12 @@ class Use:
 class Measured:
     """What one look at the machine found: containers go by their shims."""
 
-    containers: Mapping[Identity, Use]
+    containers: Mapping[ProcessHandle, Use]
     node: Use
 
 
 # Looks at the processes below each of these shims, and at the machine.
-Measure = Callable[[frozenset[Identity]], Measured]
+Measure = Callable[[frozenset[ProcessHandle]], Measured]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,21 +68,21 @@ class Sample:
     moment: float
     measured: Measured
     # The pods that had running containers, with these by name.
-    pods: tuple[tuple[Object, tuple[tuple[str, Identity], ...]], ...]
+    pods: tuple[tuple[Object, tuple[tuple[str, ProcessHandle], ...]], ...]
 
 
 @dataclass(slots=True, kw_only=True)
 class Stats:
     """Measures what the pods of this machine use, and remembers the last few looks."""
 
-    world: World
+    world: Effects
     host: Host
     folders: Folders
     pods: Mapping[Key, Object]
     measure: Measure
-    blocking: Blocking
+    blocking: Executor
     # Who knows how full claims are, if anybody does.
-    filling: Filling | None = None
+    filling: VolumeUsage | None = None
     _samples: deque[Sample] = field(init=False, default_factory=lambda: deque(maxlen=SAMPLES))
 
     async def run(self) -> None:
@@ -115,7 +115,7 @@ class Stats:
         claims = {"claims": list(self.filling.told())} if self.filling else {}
         return {"node": node, "pods": pods, **claims}
 
-    def _pod(self, pod: Object, running: tuple[tuple[str, Identity], ...], last: Sample) -> Object | None:
+    def _pod(self, pod: Object, running: tuple[tuple[str, ProcessHandle], ...], last: Sample) -> Object | None:
         containers = [
             {"name": name, **self._told(last, partial(_container, who))}
             for name, who in running
@@ -148,7 +148,7 @@ class Stats:
             **_disk(now.disk, last),
         }
 
-    def _running(self, pod: Object) -> tuple[tuple[str, Identity], ...]:
+    def _running(self, pod: Object) -> tuple[tuple[str, ProcessHandle], ...]:
         names = [str(each["name"]) for each in containers_of(pod)]
         tries = tries_of(self.world, self.folders, uid_of(pod), names)
         return tuple(
@@ -165,7 +165,7 @@ def _disk(moved: Moved | None, last: Sample) -> Object:
     return {"disk": {"time": to_wire(last.at), "readBytes": moved.received, "writeBytes": moved.sent}}
 
 
-def _network(running: tuple[tuple[str, Identity], ...], last: Sample) -> Object:
+def _network(running: tuple[tuple[str, ProcessHandle], ...], last: Sample) -> Object:
     """Tell what came and went over a pod's own network; its containers share it."""
     seen = (last.measured.containers[who].network for _, who in running if who in last.measured.containers)
     moved = next((each for each in seen if each is not None), None)
@@ -175,5 +175,5 @@ def _network(running: tuple[tuple[str, Identity], ...], last: Sample) -> Object:
     return {"network": {"time": to_wire(last.at), **bytes_of, "interfaces": [bytes_of]}}
 
 
-def _container(who: Identity, measured: Measured) -> Use | None:
+def _container(who: ProcessHandle, measured: Measured) -> Use | None:
     return measured.containers.get(who)

@@ -8,13 +8,13 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from paceline.apimachinery.meta import Key, Object, uid_of
-from paceline.effects import Files, Identity, World
-from paceline.errors import Malformed, Missing, Unavailable
-from paceline.node.host_info import Blocked, Folders, Host
+from paceline.effects import Effects, Files, ProcessHandle
+from paceline.errors import BadRequest, HostError, NotFound
+from paceline.node.host_info import CannotStart, Folders, Host
 from paceline.node.lifecycle.snapshot import containers_of, latest_folder
 from paceline.node.lifecycle.view import Try
 from paceline.node.logs.logs import HEAD, TAG, end_of_log, entries
-from paceline.node.logs.rotated_log import Pages
+from paceline.node.logs.rotated_log import RotatedLog
 from paceline.node.runtime.exec_types import STDERR, STDOUT, NotRun, Run, order_for
 from paceline.node.runtime.sandbox import Launch
 from paceline.node.runtime.state_files import read_try
@@ -35,7 +35,7 @@ from paceline.node.server.remotecommand import (
 )
 
 
-class NoContainer(Unavailable):
+class NoContainer(HostError):
     """No such container runs. A kubelet says it in plain text, and kubectl shows it so."""
 
 
@@ -43,7 +43,7 @@ class NoContainer(Unavailable):
 class Sessions:
     """Opens the lines that clients ask for."""
 
-    world: World
+    world: Effects
     host: Host
     folders: Folders
     pods: Mapping[Key, Object]
@@ -55,7 +55,7 @@ class Sessions:
         asked, key, container = self._read(parts, scope)
         protocol = chosen(scope["subprotocols"])
         if protocol is None:
-            raise Malformed(f"none of the offered protocols is spoken here; those are: {', '.join(PROTOCOLS)}")
+            raise BadRequest(f"none of the offered protocols is spoken here; those are: {', '.join(PROTOCOLS)}")
         line = Line(receive, send, protocol)
         try:
             # Found before the client knows that it is heard: it is to see all that comes after.
@@ -82,10 +82,10 @@ class Sessions:
         pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         asked, key = wanted(pairs), (namespace, pod)
         if what == "exec" and not asked.command:
-            raise Malformed("you must specify at least one command for the container")
+            raise BadRequest("you must specify at least one command for the container")
         if what == "attach" and asked.stdin:
             said = f"container {container} has no input to attach to: containers are given none here"
-            raise Malformed(f"{said}; leave out -i, or use exec")
+            raise BadRequest(f"{said}; leave out -i, or use exec")
         return asked, key, container
 
     async def _exec(self, line: Line, asked: Wanted, key: Key, container: str) -> None:
@@ -94,17 +94,17 @@ class Sessions:
             launch = await self.launch(pod, spec)
             order = order_for(launch, self.host, shim=who, argv=asked.command, has_terminal=asked.tty)
             command = await self.run(replace(order, has_input=asked.stdin))
-        except Blocked as error:
+        except CannotStart as error:
             await line.end(status_of_failure(NotRun(str(error))))
         except (NotRun, NoContainer) as error:
             await line.end(status_of_failure(NotRun(str(error))))
         else:
             await serve_command(line, command, asked)
 
-    def _running(self, key: Key, container: str) -> tuple[Object, Object, Identity, Path]:
+    def _running(self, key: Key, container: str) -> tuple[Object, Object, ProcessHandle, Path]:
         pod = self.pods.get(key)
         if pod is None:
-            raise Missing(f'pods "{key[1]}" not found')
+            raise NotFound(f'pods "{key[1]}" not found')
         spec = next((each for each in containers_of(pod) if each["name"] == container), None)
         folder = latest_folder(self.world, self.folders, uid_of(pod), container) if spec else None
         found = read_try(self.world.files, self.world.processes, folder) if folder else None
@@ -114,7 +114,7 @@ class Sessions:
         return pod, spec, who, folder
 
 
-def _keeper(found: Try | None) -> Identity | None:
+def _keeper(found: Try | None) -> ProcessHandle | None:
     """Find the shim of a container that runs."""
     if found is None or found.ended is not None or not found.is_held or found.started is None:
         return None
@@ -139,7 +139,7 @@ class Output:
     def __init__(self, files: Files, folder: Path) -> None:
         self._files = files
         self._folder = folder
-        self._start = end_of_log(Pages(files, folder))
+        self._start = end_of_log(RotatedLog(files, folder))
 
     async def output(self) -> AsyncGenerator[tuple[int, bytes], None]:
         """Give the pieces, several lines in one where they go to the same place."""

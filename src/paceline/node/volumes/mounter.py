@@ -8,7 +8,7 @@ MEMORY, NFS = "tmpfs", "nfs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mounted:
+class MountSpec:
     """What is mounted: a sort of file system, where it comes from, and its options."""
 
     kind: str
@@ -19,7 +19,7 @@ class Mounted:
 class Mounts(Protocol):
     """The mounts of this machine's pods. They outlive the agent, and are found again by it."""
 
-    async def mount(self, what: Mounted, target: Path) -> None:
+    async def mount(self, what: MountSpec, target: Path) -> None:
         """Mount at a folder, made if need be; being there already is fine. Blocked says what is missing."""
         ...
 

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from paceline.apimachinery.meta import Object, namespace_of
-from paceline.node.host_info import Blocked, Host
+from paceline.node.host_info import CannotStart, Host
 from paceline.node.runtime.env import container_named, field_of, resource_of
 from paceline.node.volumes.references import Sources
 from paceline.node.volumes.token_cache import ask_of
@@ -25,7 +25,7 @@ File = tuple[str, bytes, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Telling:
+class VolumeContext:
     """What the files of a pod's volumes are made from."""
 
     pod: Object
@@ -39,7 +39,7 @@ def is_inside(path: str) -> bool:
     return not path.startswith("/") and ".." not in PurePosixPath(path).parts
 
 
-def files_of(spec: Mapping[str, Any], telling: Telling) -> tuple[File, ...] | None:
+def files_of(spec: Mapping[str, Any], telling: VolumeContext) -> tuple[File, ...] | None:
     """Give the files of a volume; None for one that is not made of files."""
     if (wire := spec.get("configMap")) is not None:
         return tuple(_keyed("configmap", str(wire.get("name") or ""), wire, telling, _rights(wire)))
@@ -52,17 +52,17 @@ def files_of(spec: Mapping[str, Any], telling: Telling) -> tuple[File, ...] | No
     return None
 
 
-def _together(wire: Mapping[str, Any], telling: Telling) -> Iterable[File]:
+def _together(wire: Mapping[str, Any], telling: VolumeContext) -> Iterable[File]:
     """Put the files of several sources into one folder, the later ones over the earlier; say all that is missing."""
     together: dict[str, File] = {}
     missing = []
     for source in wire.get("sources") or ():
         try:
             together |= {file[0]: file for file in _projected(source, telling, _rights(wire))}
-        except Blocked as error:
+        except CannotStart as error:
             missing.append(str(error))
     if missing:
-        raise Blocked(FAILED, missing[0] if len(missing) == 1 else f"[{', '.join(missing)}]")
+        raise CannotStart(FAILED, missing[0] if len(missing) == 1 else f"[{', '.join(missing)}]")
     return together.values()
 
 
@@ -70,7 +70,7 @@ def _rights(wire: Mapping[str, Any]) -> int:
     return _RIGHTS if wire.get("defaultMode") is None else int(wire["defaultMode"])
 
 
-def _projected(source: Mapping[str, Any], telling: Telling, rights: int) -> Iterator[File]:
+def _projected(source: Mapping[str, Any], telling: VolumeContext, rights: int) -> Iterator[File]:
     if (wire := source.get("configMap")) is not None:
         yield from _keyed("configmap", str(wire.get("name") or ""), wire, telling, rights)
     elif (wire := source.get("secret")) is not None:
@@ -80,22 +80,22 @@ def _projected(source: Mapping[str, Any], telling: Telling, rights: int) -> Iter
     elif (wire := source.get("serviceAccountToken")) is not None:
         yield _token(wire, telling, rights)
     else:
-        raise Blocked(FAILED, f"a projected volume of {', '.join(source) or 'nothing'} is not offered here")
+        raise CannotStart(FAILED, f"a projected volume of {', '.join(source) or 'nothing'} is not offered here")
 
 
-def _token(wire: Mapping[str, Any], telling: Telling, rights: int) -> File:
+def _token(wire: Mapping[str, Any], telling: VolumeContext, rights: int) -> File:
     token, path = telling.sources.tokens.get(ask_of(wire)), str(wire["path"])
     _check_path("serviceAccountToken", path)
     if token is None:
         account = f"{namespace_of(telling.pod)}/{telling.pod['spec'].get('serviceAccountName') or 'default'}"
-        raise Blocked(FAILED, f'failed to fetch token: serviceaccounts "{account}" not found')
+        raise CannotStart(FAILED, f'failed to fetch token: serviceaccounts "{account}" not found')
     return path, token.encode(), rights
 
 
-def _keyed(kind: str, name: str, wire: Mapping[str, Any], telling: Telling, rights: int) -> Iterator[File]:
+def _keyed(kind: str, name: str, wire: Mapping[str, Any], telling: VolumeContext, rights: int) -> Iterator[File]:
     data = telling.sources.data(kind, name)
     if data is None and not wire.get("optional"):
-        raise Blocked(FAILED, f'{kind} "{name}" not found')
+        raise CannotStart(FAILED, f'{kind} "{name}" not found')
     has = data or {}
     items = wire.get("items")
     if not items:
@@ -107,10 +107,10 @@ def _keyed(kind: str, name: str, wire: Mapping[str, Any], telling: Telling, righ
         if key in has:
             yield path, has[key], rights if item.get("mode") is None else int(item["mode"])
         elif not wire.get("optional"):
-            raise Blocked(FAILED, f"{_NO_KEY[kind]}: {key}")
+            raise CannotStart(FAILED, f"{_NO_KEY[kind]}: {key}")
 
 
-def _told(wire: Mapping[str, Any], telling: Telling, rights: int) -> Iterator[File]:
+def _told(wire: Mapping[str, Any], telling: VolumeContext, rights: int) -> Iterator[File]:
     for item in wire.get("items") or ():
         path = str(item["path"])
         _check_path("downwardAPI", path)
@@ -118,16 +118,16 @@ def _told(wire: Mapping[str, Any], telling: Telling, rights: int) -> Iterator[Fi
         yield path, _told_value(item, telling).encode(), mode
 
 
-def _told_value(item: Mapping[str, Any], telling: Telling) -> str:
+def _told_value(item: Mapping[str, Any], telling: VolumeContext) -> str:
     if reference := item.get("fieldRef"):
         return field_of(telling.pod, str(reference["fieldPath"]))
     reference = item.get("resourceFieldRef") or {}
     container = container_named(telling.pod, reference.get("containerName"))
     if container is None:
-        raise Blocked(FAILED, f"container {reference.get('containerName') or ''} not found")
+        raise CannotStart(FAILED, f"container {reference.get('containerName') or ''} not found")
     return resource_of(container, reference, telling.host)
 
 
 def _check_path(what: str, path: str) -> None:
     if not is_inside(path) or not all(_FILE_NAME.fullmatch(part) for part in PurePosixPath(path).parts):
-        raise Blocked(FAILED, f"{what}: {path!r} cannot be a file name")
+        raise CannotStart(FAILED, f"{what}: {path!r} cannot be a file name")

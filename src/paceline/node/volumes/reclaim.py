@@ -10,8 +10,8 @@ from paceline.apimachinery.meta import Key, Object, key_of, revision_of, uid_of
 from paceline.client.event_recorder import Recorder
 from paceline.client.interface import VOLUMES, Cluster
 from paceline.client.workqueue import WorkQueue, run
-from paceline.effects import Blocking, Chance, Files
-from paceline.errors import Busy, Conflict, Missing
+from paceline.effects import Executor, Files, Random
+from paceline.errors import Conflict, NotFound, ServiceUnavailable
 
 
 @dataclass(slots=True, kw_only=True)
@@ -20,8 +20,8 @@ class Reclaim:
 
     cluster: Cluster
     files: Files
-    blocking: Blocking
-    chance: Chance
+    blocking: Executor
+    chance: Random
     volumes: Mapping[Key, Object]
     recorder: Recorder
     # Where the folders of claims lie; nothing outside of it is ever removed.
@@ -53,11 +53,11 @@ class Reclaim:
         except OSError as error:
             said = f"{folder} cannot be removed: {error.strerror or error}"
             await self.recorder.record(volume, "VolumeFailedDelete", message=said, is_warning=True)
-            raise Busy(said) from error
+            raise ServiceUnavailable(said) from error
         only_this = {"uid": uid_of(volume), "resourceVersion": revision_of(volume)}
         try:
             await self.cluster.delete(VOLUMES, key, {"preconditions": only_this})
-        except (Missing, Conflict):
+        except (NotFound, Conflict):
             return  # Gone, or changed by somebody: the watch tells.
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from paceline.apimachinery.meta import Object, namespace_of
 from paceline.client.interface import CONFIG_MAPS, Cluster, Collection
-from paceline.errors import Missing
+from paceline.errors import NotFound
 from paceline.node.volumes.token_cache import Ask, Tokens
 
 SECRETS = Collection(group="", version="v1", plural="secrets")
@@ -62,7 +62,7 @@ class Reading:
         kind, name = reference
         if (namespace, reference) not in self._known:
             source = None
-            with contextlib.suppress(Missing):
+            with contextlib.suppress(NotFound):
                 source = await self.cluster.get(COLLECTIONS[kind], namespace, name)
             self._known[namespace, reference] = source
         return self._known[namespace, reference]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from paceline.apimachinery.meta import Key, Object, uid_of
 from paceline.effects import Files
 from paceline.errors import PacelineError
-from paceline.node.host_info import Blocked
+from paceline.node.host_info import CannotStart
 from paceline.node.lifecycle.starter import Starter
 from paceline.node.volumes.references import Reading
 from paceline.node.volumes.setup import make_volume
@@ -52,7 +52,7 @@ class Refresh:
                 continue
             try:
                 volume = volume_of(pod, index, spec, shelf)
-            except Blocked:
+            except CannotStart:
                 continue  # Gone or broken by now: a running pod keeps what it was given.
             # One that no container mounts was never made.
             if volume.source is not None and files.exists(volume.source):

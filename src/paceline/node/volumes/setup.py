@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 from paceline.effects import Files
-from paceline.node.host_info import Blocked
+from paceline.node.host_info import CannotStart
 from paceline.node.runtime.env import CONFIG_ERROR
 from paceline.node.volumes.projection import FAILED, File
 from paceline.node.volumes.volumes import HOST_PATHS, OWN, SHARED, Mount, Volume, not_made
@@ -19,10 +19,10 @@ ASTRAY = (errno.EXDEV, errno.ELOOP, errno.ENOTDIR, errno.EAGAIN)
 
 
 def make_sub_path(files: Files, mount: Mount, container: str) -> None:
-    """Make the folder in a volume that a mount of a container shows; Blocked when it would lie outside of it.
+    """Make the folder in a volume that a mount of a container shows; CannotStart when it would lie outside of it.
 
-    The shim opens it once more, by handle (node/runtime/subpath_mounts.py): whatever happens to the name from here on, the container is
-    shown a part of its volume or does not start.
+    The shim opens it once more, by handle (node/runtime/subpath_mounts.py): whatever happens to the name from here on,
+    the container is     shown a part of its volume or does not start.
     """
     root = mount.volume.source
     if root is None or not mount.sub_path:
@@ -33,7 +33,7 @@ def make_sub_path(files: Files, mount: Mount, container: str) -> None:
         if error.errno not in ASTRAY:
             raise
         said = f'failed to prepare subPath for volumeMount "{mount.name}" of container "{container}"'
-        raise Blocked(CONFIG_ERROR, said) from error
+        raise CannotStart(CONFIG_ERROR, said) from error
 
 
 def make_volume(files: Files, volume: Volume, group: int | None = None) -> None:
@@ -65,7 +65,7 @@ def _make_place(files: Files, volume: Volume, source: Path) -> None:
     elif not found and volume.must_exist:
         said = f'MountVolume.NewMounter initialization failed for volume "{volume.name}"'
         said = f'{said} : path "{source}" does not exist'
-        raise Blocked(FAILED, said, told=(said,))
+        raise CannotStart(FAILED, said, told=(said,))
 
 
 def _make_file(files: Files, volume: Volume, path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from paceline.apimachinery.meta import Key, Object, key_of, name_of, namespace_of
 from paceline.apimachinery.quantity import whole
 from paceline.apimachinery.timestamps import to_wire
-from paceline.effects import Blocking, Clock, Files
+from paceline.effects import Clock, Executor, Files
 
 PERIOD_SECONDS = 15.0
 # Looking takes at most this part of the time: a folder of millions of files is looked at seldom.
@@ -26,12 +26,12 @@ class _Look:
 
 
 @dataclass(slots=True, kw_only=True)
-class Filling:
+class VolumeUsage:
     """Measures the claims of this machine, whether or not a pod has them mounted."""
 
     files: Files
     clock: Clock
-    blocking: Blocking
+    blocking: Executor
     claims: Mapping[Key, Object]
     volumes: Mapping[Key, Object]
     _looks: dict[Path, _Look] = field(init=False, default_factory=dict)

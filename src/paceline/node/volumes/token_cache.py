@@ -8,7 +8,7 @@ from typing import Any
 from paceline.apimachinery.meta import Object, name_of, namespace_of, uid_of
 from paceline.client.interface import ACCOUNTS, Cluster
 from paceline.effects import Clock
-from paceline.errors import Conflict, Forbidden, Malformed, Missing
+from paceline.errors import BadRequest, Conflict, Forbidden, NotFound
 
 USUAL_SECONDS = 3600
 # As a kubelet: a token is asked for anew when a fifth of its time is left, and after a day at the latest.
@@ -61,7 +61,7 @@ class Tokens:
         began = self.clock.now()
         try:
             told = await self.cluster.post(ACCOUNTS.path(namespace_of(pod), account, "token"), wanted)
-        except (Missing, Forbidden, Malformed, Conflict):
+        except (NotFound, Forbidden, BadRequest, Conflict):
             # No such account, or no such pod any more.
             return None
         # By how long it lasts, not by when it ends: that would compare the server's clock with ours.

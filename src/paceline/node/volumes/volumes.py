@@ -18,10 +18,10 @@ from paceline.apimachinery.meta import (
     uid_of,
 )
 from paceline.apimachinery.quantity import whole
-from paceline.node.host_info import Blocked, Folders, Host
+from paceline.node.host_info import CannotStart, Folders, Host
 from paceline.node.runtime.env import CONFIG_ERROR, expand
-from paceline.node.volumes.mounter import MEMORY, NFS, Mounted
-from paceline.node.volumes.projection import FAILED, File, Telling, files_of, is_inside
+from paceline.node.volumes.mounter import MEMORY, NFS, MountSpec
+from paceline.node.volumes.projection import FAILED, File, VolumeContext, files_of, is_inside
 from paceline.node.volumes.references import Sources
 
 # Claims and scratch folders belong to whoever the pod runs as; the cluster's own folder keeps everybody else out.
@@ -66,7 +66,7 @@ class Volume:
     # Whether the folder lies in memory, where others of this machine have folders too.
     is_memory: bool = False
     # What is mounted at the source first.
-    mounted: Mounted | None = None
+    mounted: MountSpec | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +87,7 @@ class Mount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shelf:
+class VolumeLookup:
     """What the volumes of a pod are looked up in."""
 
     claims: Mapping[Key, Object]
@@ -98,14 +98,16 @@ class Shelf:
     host: Host | None = None
 
 
-def mounts_of(pod: Object, container: Object, shelf: Shelf, env: Mapping[str, str] | None = None) -> tuple[Mount, ...]:
-    """Work out a container's mounts, parents before what is mounted in them; Blocked says what has to come first."""
+def mounts_of(
+    pod: Object, container: Object, shelf: VolumeLookup, env: Mapping[str, str] | None = None
+) -> tuple[Mount, ...]:
+    """Return a container's mounts, parents before what is mounted in them; CannotStart says what is missing."""
     named = {volume["name"]: (index, volume) for index, volume in enumerate(pod["spec"].get("volumes") or ())}
     mounts = []
     for wire in container.get("volumeMounts") or ():
         if wire["name"] not in named:
             said = f"volumeMounts: {wire['name']!r} is not among the pod's volumes: {', '.join(named) or 'none'}"
-            raise Blocked(CONFIG_ERROR, said)
+            raise CannotStart(CONFIG_ERROR, said)
         index, spec = named[wire["name"]]
         volume = volume_of(pod, index, spec, shelf)
         sub_path = _sub_path(wire, env or {})
@@ -129,16 +131,16 @@ def _sub_path(wire: Mapping[str, Any], env: Mapping[str, str]) -> str:
     if expression := wire.get("subPathExpr"):
         text = expand(str(expression), env)
         if unknown := _REFERENCE.search(text):
-            raise Blocked(CONFIG_ERROR, f"missing value for {unknown[1]}")
+            raise CannotStart(CONFIG_ERROR, f"missing value for {unknown[1]}")
     if text.startswith("/"):
-        raise Blocked(CONFIG_ERROR, f"error SubPath `{text}` must not be an absolute path")
+        raise CannotStart(CONFIG_ERROR, f"error SubPath `{text}` must not be an absolute path")
     if not is_inside(text):
-        raise Blocked(CONFIG_ERROR, f"unable to provision SubPath `{text}`: must not contain '..'")
+        raise CannotStart(CONFIG_ERROR, f"unable to provision SubPath `{text}`: must not contain '..'")
     return text
 
 
-def volume_of(pod: Object, index: int, spec: Mapping[str, Any], shelf: Shelf) -> Volume:
-    """Find where the bytes of one of a pod's volumes lie; Blocked says what has to come first."""
+def volume_of(pod: Object, index: int, spec: Mapping[str, Any], shelf: VolumeLookup) -> Volume:
+    """Find where the bytes of one of a pod's volumes lie; CannotStart says what has to come first."""
     found = _volume_of(pod, index, spec, shelf)
     if found.mounted is not None:
         if shelf.host is None or not shelf.host.may_mount:
@@ -148,7 +150,7 @@ def volume_of(pod: Object, index: int, spec: Mapping[str, Any], shelf: Shelf) ->
     return found
 
 
-def _volume_of(pod: Object, index: int, spec: Mapping[str, Any], shelf: Shelf) -> Volume:
+def _volume_of(pod: Object, index: int, spec: Mapping[str, Any], shelf: VolumeLookup) -> Volume:
     own = shelf.folders.volume(uid_of(pod), index)
     if (wire := spec.get("persistentVolumeClaim")) is not None:
         return _claim(pod, str(wire["claimName"]), shelf, read_only=bool(wire.get("readOnly")))
@@ -174,29 +176,29 @@ def _volume_of(pod: Object, index: int, spec: Mapping[str, Any], shelf: Shelf) -
     raise not_made(str(spec["name"]), f"{said}; use a claim, emptyDir, hostPath, configMap or secret")
 
 
-def not_made(name: str, why: str) -> Blocked:
+def not_made(name: str, why: str) -> CannotStart:
     """Say that a volume cannot be made, as a kubelet does."""
     said = f'MountVolume.SetUp failed for volume "{name}" : {why}'
-    return Blocked(FAILED, said, told=(said,))
+    return CannotStart(FAILED, said, told=(said,))
 
 
-def _of_files(pod: Object, place: Path, spec: Mapping[str, Any], shelf: Shelf) -> Volume:
+def _of_files(pod: Object, place: Path, spec: Mapping[str, Any], shelf: VolumeLookup) -> Volume:
     """Find the files of a volume; a pod that runs keeps those that it was given, also when their source is gone."""
     name = str(spec["name"])
     try:
-        files = files_of(spec, Telling(pod=pod, sources=shelf.sources, host=shelf.host))
-    except Blocked as error:
+        files = files_of(spec, VolumeContext(pod=pod, sources=shelf.sources, host=shelf.host))
+    except CannotStart as error:
         if not has_begun(pod):
             raise not_made(name, str(error)) from error
         files = None
     return Volume(source=place, name=name, make=SHARED, read_only=True, files=files, is_shared=True)
 
 
-def _no_claim(said: str) -> Blocked:
-    return Blocked(FAILED, said, told=(said,))
+def _no_claim(said: str) -> CannotStart:
+    return CannotStart(FAILED, said, told=(said,))
 
 
-def _ephemeral(pod: Object, name: str, shelf: Shelf) -> Volume:
+def _ephemeral(pod: Object, name: str, shelf: VolumeLookup) -> Volume:
     claim = shelf.claims.get((namespace_of(pod), name))
     if claim is not None and (controller_of(claim) or {}).get("uid") != uid_of(pod):
         said = f'PVC "{namespace_of(pod)}/{name}" was not created for pod "{namespace_of(pod)}/{name_of(pod)}"'
@@ -204,7 +206,7 @@ def _ephemeral(pod: Object, name: str, shelf: Shelf) -> Volume:
     return _claim(pod, name, shelf, read_only=False)
 
 
-def _claim(pod: Object, name: str, shelf: Shelf, *, read_only: bool) -> Volume:
+def _claim(pod: Object, name: str, shelf: VolumeLookup, *, read_only: bool) -> Volume:
     claim = shelf.claims.get((namespace_of(pod), name))
     if claim is None:
         raise _no_claim(f'persistentvolumeclaim "{name}" not found')
@@ -251,7 +253,7 @@ def _host_path(name: str, wire: Mapping[str, Any]) -> Volume:
     return Volume(source=Path(wire["path"]), name=name, make=makes, host_type=kind)
 
 
-def _empty_dir(pod: Object, index: int, spec: Mapping[str, Any], shelf: Shelf) -> Volume:
+def _empty_dir(pod: Object, index: int, spec: Mapping[str, Any], shelf: VolumeLookup) -> Volume:
     wire, folders = spec.get("emptyDir") or {}, shelf.folders
     if wire.get("medium") != "Memory":
         return Volume(source=folders.volume(uid_of(pod), index), make=SHARED, is_shared=True)
@@ -260,7 +262,7 @@ def _empty_dir(pod: Object, index: int, spec: Mapping[str, Any], shelf: Shelf) -
         return Volume(source=None, size=whole(limit) if limit else None)
     # Memory of the machine that all containers of the pod see, and that outlives each of them.
     if limit and shelf.host is not None and shelf.host.may_mount:
-        sized = Mounted(kind=MEMORY, source="tmpfs", options=(f"size={whole(limit)}", f"mode={STICKY:o}"))
+        sized = MountSpec(kind=MEMORY, source="tmpfs", options=(f"size={whole(limit)}", f"mode={STICKY:o}"))
         return Volume(source=None, name=str(spec["name"]), is_shared=True, mounted=sized)
     # Whoever may not mount looks from time to time how large it has become (node/lifecycle/eviction.py).
     return Volume(source=folders.memory(uid_of(pod), index), make=STICKY, is_shared=True, is_memory=True)
@@ -269,7 +271,7 @@ def _empty_dir(pod: Object, index: int, spec: Mapping[str, Any], shelf: Shelf) -
 def _nfs(name: str, wire: Mapping[str, Any], options: Iterable[str] = ()) -> Volume:
     read_only = bool(wire.get("readOnly"))
     chosen = (*map(str, options), *(("ro",) if read_only else ()))
-    shared = Mounted(kind=NFS, source=f"{wire.get('server')}:{wire.get('path')}", options=chosen)
+    shared = MountSpec(kind=NFS, source=f"{wire.get('server')}:{wire.get('path')}", options=chosen)
     return Volume(source=None, name=name, read_only=read_only, mounted=shared)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 from paceline.apimachinery.timestamps import to_wire
 from paceline.model.app_status import AppPhase, AppStatus, RecordStatus
 from paceline.model.job_status import ConditionType, JobStatus, Phase
-from paceline.plan.job.plan import Tell
+from paceline.plan.job.plan import EventDraft
 
 # So many revisions are listed in the status; records tell of the others.
 HISTORY = 10
@@ -105,7 +105,7 @@ class AppPlan:
     notes: tuple[Note, ...] = ()
     # Whose last words are to be read.
     read: RevisionJob | None = None
-    tell: tuple[Tell, ...] = ()
+    tell: tuple[EventDraft, ...] = ()
 
 
 def decide(seen: AppSeen, now: datetime) -> AppPlan:
@@ -291,21 +291,23 @@ def _line(record: Recorded, status: RecordStatus) -> dict[str, Any]:
     return {"revision": record.revision, "job": record.job, "phase": status.phase.value, **told}
 
 
-def _news(seen: AppSeen, after: AppStatus) -> tuple[Tell, ...]:
+def _news(seen: AppSeen, after: AppStatus) -> tuple[EventDraft, ...]:
     """Tell what has changed since the last pass, each thing once."""
     before = seen.status
     if after.revision != before.revision:
-        return (Tell(reason="Revision", message=f"revision {after.revision} is made of the changed spec"),)
+        return (EventDraft(reason="Revision", message=f"revision {after.revision} is made of the changed spec"),)
     if after.phase is before.phase:
         return ()
     match after.phase:
         case AppPhase.STOPPED:
-            return (Tell(reason="Stopped", message=f"revision {after.revision} is stopped; spec.suspend is true"),)
+            return (
+                EventDraft(reason="Stopped", message=f"revision {after.revision} is stopped; spec.suspend is true"),
+            )
         case AppPhase.SUCCEEDED:
-            return (Tell(reason="Succeeded", message=f"revision {after.revision} has succeeded"),)
+            return (EventDraft(reason="Succeeded", message=f"revision {after.revision} has succeeded"),)
         case AppPhase.FAILED:
             why = f": {after.message}" if after.message else ""
-            return (Tell(reason="Failed", message=f"revision {after.revision} has failed{why}", is_warning=True),)
+            return (EventDraft(reason="Failed", message=f"revision {after.revision} has failed{why}", is_warning=True),)
     return ()
 
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from paceline.apimachinery.timestamps import to_wire
-from paceline.model.interactive import INSIDE, Window
+from paceline.model.interactive import INSIDE, InteractiveWorkload
 from paceline.model.interactive_status import ServiceCondition, ServicePhase, ServiceStatus, Trait
-from paceline.plan.job.plan import Tell
+from paceline.plan.job.plan import EventDraft
 from paceline.plan.job.view import PodPhase
 
 # T9k's reason where there is nothing to explain.
@@ -51,7 +51,7 @@ class Use:
 class ServiceSeen:
     """Everything one decision may look at."""
 
-    window: Window
+    window: InteractiveWorkload
     status: ServiceStatus
     pods: tuple[ServicePod, ...] = ()
     # Whether the service in front of the pod is there, of which type it is, and where it is reached from outside.
@@ -71,7 +71,7 @@ class ServicePlan:
     makes_door: bool = False
     changes_door: bool = False
     makes_pod: bool = False
-    tell: tuple[Tell, ...] = ()
+    tell: tuple[EventDraft, ...] = ()
     wake_at: datetime | None = None
 
 
@@ -160,7 +160,7 @@ def _go_on(seen: ServiceSeen, now: datetime, *, last: datetime | None) -> Servic
     )
 
 
-def _is_current(pod: ServicePod, window: Window) -> bool:
+def _is_current(pod: ServicePod, window: InteractiveWorkload) -> bool:
     return not pod.is_deleting and not pod.phase.is_final and pod.digest == window.digest
 
 
@@ -217,19 +217,19 @@ def _next_look(seen: ServiceSeen, held: datetime | None, last: datetime, *, now:
     return min((moment for moment in moments if moment > now), default=None)
 
 
-def _news(before: ServiceStatus, after: ServiceStatus) -> tuple[Tell, ...]:
+def _news(before: ServiceStatus, after: ServiceStatus) -> tuple[EventDraft, ...]:
     """Tell what has changed since the last pass, each thing once."""
     if after.phase is not before.phase and after.phase is ServicePhase.RUNNING:
-        return (Tell(reason="Running", message=f"it answers at {after.url}"),)
+        return (EventDraft(reason="Running", message=f"it answers at {after.url}"),)
     here, then = after.condition(Trait.SUSPENDED), before.condition(Trait.SUSPENDED)
     was_suspended = then is not None and then.status
     if here is not None and here.status and not was_suspended:
-        return (Tell(reason="Suspended", message=here.message),)
+        return (EventDraft(reason="Suspended", message=here.message),)
     if was_suspended and here is not None and not here.status:
-        return (Tell(reason="Resumed", message="it goes on; its pod is made anew"),)
+        return (EventDraft(reason="Resumed", message="it goes on; its pod is made anew"),)
     ready, unready = after.condition(Trait.READY), before.condition(Trait.READY)
     if after.waiting and ready is not None and (unready is None or unready.reason != ready.reason):
-        return (Tell(reason=ready.reason, message=after.waiting, is_warning=True),)
+        return (EventDraft(reason=ready.reason, message=after.waiting, is_warning=True),)
     return ()
 
 

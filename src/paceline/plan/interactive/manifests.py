@@ -6,14 +6,14 @@ from typing import Any
 
 from paceline.apimachinery.meta import Object
 from paceline.model import well_known_labels
-from paceline.model.interactive import PORT_NAME, Window
+from paceline.model.interactive import PORT_NAME, InteractiveWorkload
 
 USER = "user"
 # What an author wants of a pod: with another digest it is made anew (annotation).
 DIGEST = "paceline.dev/spec-digest"
 
 
-def pod_manifest(window: Window, *, owner: Mapping[str, Any]) -> Object:
+def pod_manifest(window: InteractiveWorkload, *, owner: Mapping[str, Any]) -> Object:
     """Write the pod."""
     metadata = window.template.get("metadata") or {}
     queued = {well_known_labels.QUEUE: window.queue, well_known_labels.QUEUE_GROUP: window.name} if window.queue else {}
@@ -34,7 +34,7 @@ def pod_manifest(window: Window, *, owner: Mapping[str, Any]) -> Object:
     }
 
 
-def door_manifest(window: Window, *, owner: Mapping[str, Any]) -> Object:
+def door_manifest(window: InteractiveWorkload, *, owner: Mapping[str, Any]) -> Object:
     """Write the service by which the pod is reached."""
     return {
         "apiVersion": "v1",
@@ -48,7 +48,7 @@ def door_manifest(window: Window, *, owner: Mapping[str, Any]) -> Object:
     }
 
 
-def token_manifest(window: Window, token: str, *, owner: Mapping[str, Any]) -> Object:
+def token_manifest(window: InteractiveWorkload, token: str, *, owner: Mapping[str, Any]) -> Object:
     """Write the secret with the token that is asked for."""
     return {
         "apiVersion": "v1",
@@ -59,7 +59,7 @@ def token_manifest(window: Window, token: str, *, owner: Mapping[str, Any]) -> O
     }
 
 
-def service_labels(window: Window, owner: Mapping[str, Any]) -> dict[str, str]:
+def service_labels(window: InteractiveWorkload, owner: Mapping[str, Any]) -> dict[str, str]:
     """Write the labels that everything of one service carries."""
     return {
         well_known_labels.OWNER_NAME: window.name,
@@ -69,7 +69,7 @@ def service_labels(window: Window, owner: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _metadata(window: Window, name: str, owner: Mapping[str, Any]) -> dict[str, Any]:
+def _metadata(window: InteractiveWorkload, name: str, owner: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "name": name,
         "namespace": window.namespace,

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from paceline.model.gang import FLUSH, Gang, Member, Place, RestartScope
+from paceline.model.gang import FLUSH, Gang, Member, ReplicaId, RestartScope
 from paceline.model.job_status import JobStatus, ReplicaPhase
-from paceline.plan.job.view import ContainerSeen, PodPhase, PodSeen, Seen
+from paceline.plan.job.view import ContainerSeen, JobView, PodPhase, PodSeen
 
 DELETED_REASON = "Deleted"
 # What Kubernetes says of a container that used more memory than it may.
@@ -21,7 +21,7 @@ MEMORY_KILL = "OOMKilled"
 class Try:
     """The current try of one place."""
 
-    place: Place
+    place: ReplicaId
     attempt: int
     name: str
     uid: str = ""
@@ -83,7 +83,7 @@ class Try:
         return next((each for each in failed if each.name == self.main), next(iter(failed or ended), None))
 
 
-def attempt_of(status: JobStatus, place: Place) -> int:
+def attempt_of(status: JobStatus, place: ReplicaId) -> int:
     """Count the tries of a place; the sum never falls, so no name comes twice."""
     name = str(place)
     return status.attempt + status.member_attempts.get(name, 0) + status.releases.get(name, 0)
@@ -114,11 +114,11 @@ def gang_size(gang: Gang, tries: tuple[Try, ...]) -> int:
 
 def comes_alone(gang: Gang, tries: tuple[Try, ...]) -> bool:
     """Tell whether who only watches a gang has had other tries than the others, so that it gets room by itself."""
-    is_watched = bool(gang.watchers) and gang.scope is RestartScope.GANG
+    is_watched = bool(gang.observer_roles) and gang.scope is RestartScope.GANG
     return is_watched and len({each.attempt for each in tries}) > 1
 
 
-def tries_of(seen: Seen, status: JobStatus | None = None) -> tuple[Try, ...]:
+def tries_of(seen: JobView, status: JobStatus | None = None) -> tuple[Try, ...]:
     """Give the current try of every member, in their order; `status` is the one to go by, if not the last."""
     status = seen.status if status is None else status
     pods = {pod.name: pod for pod in seen.pods}
@@ -136,20 +136,20 @@ def tries_of(seen: Seen, status: JobStatus | None = None) -> tuple[Try, ...]:
     return tuple(_flushed(seen, member, each) for member, each in zip(seen.gang.members, found, strict=True))
 
 
-def older_pods(seen: Seen, tries: tuple[Try, ...]) -> tuple[PodSeen, ...]:
+def older_pods(seen: JobView, tries: tuple[Try, ...]) -> tuple[PodSeen, ...]:
     """Give the pods that are no current try."""
     current = {each.name for each in tries}
     return tuple(pod for pod in seen.pods if pod.name not in current)
 
 
-def _numbered(status: JobStatus, places: tuple[Place, ...], number: int) -> JobStatus:
+def _numbered(status: JobStatus, places: tuple[ReplicaId, ...], number: int) -> JobStatus:
     """Give the next tries of places the same number, whatever each of them had: who shares it is one gang."""
     spent = {str(place): status.attempt + status.member_attempts.get(str(place), 0) for place in places}
     releases = {**status.releases, **{name: number - tries for name, tries in spent.items()}}
     return status.but(releases={name: count for name, count in releases.items() if count})
 
 
-def _flushed(seen: Seen, member: Member, tried: Try) -> Try:
+def _flushed(seen: JobView, member: Member, tried: Try) -> Try:
     """Say of a try whose output was copied by another pod that it is: what its own sidecar came to is past."""
     done = (each for each in seen.errands if each.phase is PodPhase.SUCCEEDED and each.name == f"{FLUSH}{member.place}")
     errand = next(done, None)

@@ -9,13 +9,13 @@ from paceline.plan.job.deadline import OVER
 from paceline.plan.job.plan import Plan
 from paceline.plan.job.pods.auxiliary_pods import RESOLVE
 from paceline.plan.job.report.failure_logs import wish_of
-from paceline.plan.job.view import PodSeen, Seen
+from paceline.plan.job.view import JobView, PodSeen
 
 # The deciding member ends a moment before its peers. They may end by themselves, so that nobody's last words are cut.
 LET_FINISH = timedelta(seconds=10)
 
 
-def clean_up(seen: Seen, tries: tuple[Try, ...], status: JobStatus, now: datetime) -> Plan:
+def clean_up(seen: JobView, tries: tuple[Try, ...], status: JobStatus, now: datetime) -> Plan:
     """Name the pods of an ended job that go now, and when to look for the others."""
     overdue = (*unfinished(older_pods(seen, tries)), *_looking(seen))
     due = _due(seen, status)
@@ -35,16 +35,16 @@ def unfinished(pods: tuple[PodSeen, ...]) -> tuple[str, ...]:
     return tuple(pod.name for pod in pods if not pod.phase.is_final and not pod.is_deleting)
 
 
-def _looking(seen: Seen) -> tuple[str, ...]:
+def _looking(seen: JobView) -> tuple[str, ...]:
     """Name the pods that still look for the code of a job that will not need it any more."""
     return tuple(each.pod for each in seen.errands if each.name == RESOLVE and not each.phase.is_final)
 
 
-def _named(seen: Seen) -> tuple[str, ...]:
+def _named(seen: JobView) -> tuple[str, ...]:
     return (*(pod.name for pod in seen.pods), *(each.pod for each in seen.errands))
 
 
-def _unread(seen: Seen, status: JobStatus, now: datetime) -> str:
+def _unread(seen: JobView, status: JobStatus, now: datetime) -> str:
     """Name the pod whose last lines are being read; it is kept for them, but not for ever."""
     wish = wish_of(seen, status)
     if wish is None or status.completion_time is None or now >= status.completion_time + LET_FINISH:
@@ -52,7 +52,7 @@ def _unread(seen: Seen, status: JobStatus, now: datetime) -> str:
     return wish.pod
 
 
-def _due(seen: Seen, status: JobStatus) -> tuple[str, ...]:
+def _due(seen: JobView, status: JobStatus) -> tuple[str, ...]:
     if seen.gang.clean_up is CleanUp.ALL:
         return tuple(pod.name for pod in seen.pods if not pod.is_deleting)
     failed = status.condition(ConditionType.FAILED)

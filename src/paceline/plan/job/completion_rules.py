@@ -1,14 +1,14 @@
 """When a job is over: rules that name places, and hold when all of them ended one way."""
 
-from paceline.model.gang import Place, Rule
+from paceline.model.gang import ReplicaId, Rule
 
 
-def holding(rules: tuple[Rule, ...], places: frozenset[Place]) -> Rule | None:
+def holding(rules: tuple[Rule, ...], places: frozenset[ReplicaId]) -> Rule | None:
     """Find the first rule all of whose places are among `places`."""
     return next((rule for rule in rules if places.issuperset(rule)), None)
 
 
-def is_hopeless(rules: tuple[Rule, ...], lost: frozenset[Place]) -> bool:
+def is_hopeless(rules: tuple[Rule, ...], lost: frozenset[ReplicaId]) -> bool:
     """Tell whether every rule needs a place that is lost, so that none can hold any more."""
     return all(not lost.isdisjoint(rule) for rule in rules)
 

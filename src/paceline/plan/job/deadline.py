@@ -9,7 +9,7 @@ from paceline.plan.job.attempts import Try
 from paceline.plan.job.plan import Plan
 from paceline.plan.job.report.conditions import PAUSED, SUSPENDED
 from paceline.plan.job.report.pending_reason import why_waiting
-from paceline.plan.job.view import Seen
+from paceline.plan.job.view import JobView
 
 EXCEEDED = "DeadlineExceeded"
 NOT_STARTED = "StartingDeadlineExceeded"
@@ -25,7 +25,7 @@ def deadline_of(gang: Gang, status: JobStatus) -> datetime | None:
     return status.start_time + timedelta(seconds=gang.active_deadline_seconds + status.paused_seconds)
 
 
-def start_by(seen: Seen, status: JobStatus) -> datetime | None:
+def start_by(seen: JobView, status: JobStatus) -> datetime | None:
     """Give the moment when a job fails whose members have not all run; counted from its making, or its coming back."""
     if seen.gang.starting_deadline_seconds is None or status.running_time is not None:
         return None
@@ -35,7 +35,7 @@ def start_by(seen: Seen, status: JobStatus) -> datetime | None:
     return max(moments) + timedelta(seconds=seen.gang.starting_deadline_seconds) if moments else None
 
 
-def with_deadlines(seen: Seen, plan: Plan) -> Plan:
+def with_deadlines(seen: JobView, plan: Plan) -> Plan:
     """Have somebody look again at the next moment when the job's time is up, if not earlier."""
     known = (plan.wake_at, deadline_of(seen.gang, plan.status), start_by(seen, plan.status))
     moments = [moment for moment in known if moment is not None]

@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from paceline.model.gang import Gang, Place, RestartScope
+from paceline.model.gang import Gang, ReplicaId, RestartScope
 from paceline.model.job_status import JobStatus, ReplicaPhase
 from paceline.plan.job.attempts import Try, attempt_of
-from paceline.plan.job.plan import Plan, Tell
-from paceline.plan.job.view import Seen
+from paceline.plan.job.plan import EventDraft, Plan
+from paceline.plan.job.view import JobView
 
 
-def with_releases(seen: Seen) -> Seen:
+def with_releases(seen: JobView) -> JobView:
     """Count the places that a job gave up: whoever comes back to one later is a new try of it, with its own name."""
     if seen.gang.scope is RestartScope.GANG:
         # All start anew there, under new names.
@@ -21,14 +21,14 @@ def with_releases(seen: Seen) -> Seen:
     return replace(seen, status=seen.status.but(releases=releases))
 
 
-def is_resized(seen: Seen) -> bool:
+def is_resized(seen: JobView) -> bool:
     """Tell whether a gang whose members start together has another size than the one it was made with."""
     if not seen.gang.is_elastic or seen.gang.scope is RestartScope.REPLICA:
         return False
     return bool(seen.status.tasks) and set(_recorded(seen.status)) != {each.place for each in seen.gang.members}
 
 
-def is_too_small(gang: Gang, lost: frozenset[Place]) -> bool:
+def is_too_small(gang: Gang, lost: frozenset[ReplicaId]) -> bool:
     """Tell whether so many members are lost that fewer are left than the job may run with."""
     return gang.least is not None and len(gang.members) - len(lost) < gang.least
 
@@ -44,21 +44,25 @@ def is_new_meeting(gang: Gang, tries: tuple[Try, ...]) -> bool:
     return gang.scope is RestartScope.GANG or (gang.is_elastic and is_led)
 
 
-def with_size(seen: Seen, plan: Plan) -> Plan:
+def with_size(seen: JobView, plan: Plan) -> Plan:
     """Say on an elastic job how many replicas run and how many are wanted, and tell when that has changed."""
     if not seen.gang.is_elastic:
         return plan
     before, wanted = seen.status.elastic.get("expectedReplicas"), len(seen.gang.members)
     size = {"currentReplicas": plan.status.aggregate.get("running", 0), "expectedReplicas": wanted}
     changed = before is not None and before != wanted and not plan.status.phase.is_final
-    told = (Tell(reason="Resized", message=f"{wanted} replicas are wanted, {before} were before"),) if changed else ()
+    told = (
+        (EventDraft(reason="Resized", message=f"{wanted} replicas are wanted, {before} were before"),)
+        if changed
+        else ()
+    )
     return replace(plan, status=plan.status.but(elastic=size), tell=(*told, *plan.tell))
 
 
-def _given_up(seen: Seen) -> Iterator[tuple[Place, int]]:
+def _given_up(seen: JobView) -> Iterator[tuple[ReplicaId, int]]:
     """Give every place that is no member's any more, with how many tries of it are not to be repeated."""
     members = {each.place for each in seen.gang.members}
-    last: dict[Place, int] = {}
+    last: dict[ReplicaId, int] = {}
     for place, was_seen in _recorded(seen.status).items():
         if was_seen:
             last[place] = attempt_of(seen.status, place)
@@ -71,10 +75,10 @@ def _given_up(seen: Seen) -> Iterator[tuple[Place, int]]:
             yield place, missing
 
 
-def _recorded(status: JobStatus) -> dict[Place, bool]:
+def _recorded(status: JobStatus) -> dict[ReplicaId, bool]:
     """Give the places in the table of replicas, and of each whether its pod was seen."""
     return {
-        Place(str(task["type"]), index): bool(row.get("uid"))
+        ReplicaId(str(task["type"]), index): bool(row.get("uid"))
         for task in status.tasks
         for index, row in enumerate(task.get("replicas") or ())
     }

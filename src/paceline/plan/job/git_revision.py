@@ -5,9 +5,9 @@ from datetime import datetime
 
 from paceline.apimachinery.commit import COMMIT
 from paceline.model.job_status import JobStatus
-from paceline.plan.job.plan import Plan, Tell
+from paceline.plan.job.plan import EventDraft, Plan
 from paceline.plan.job.pods.auxiliary_pods import RESOLVE, counted, step_of
-from paceline.plan.job.view import Seen
+from paceline.plan.job.view import JobView
 
 NOT_FOUND = "SourceNotFound"
 LOOKING = "the commit of the code is being looked up"
@@ -15,13 +15,13 @@ TRIES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unfound:
+class RevisionNotFound:
     """That there is no such code, in the words of git."""
 
     message: str
 
 
-def resolve(seen: Seen, status: JobStatus, now: datetime) -> Plan | Unfound | None:
+def resolve(seen: JobView, status: JobStatus, now: datetime) -> Plan | RevisionNotFound | None:
     """Find out the commit that all members are to have; None when it is known, or nobody needs one."""
     if seen.gang.resolve is None:
         return None
@@ -32,15 +32,15 @@ def resolve(seen: Seen, status: JobStatus, now: datetime) -> Plan | Unfound | No
     if step.done is not None:
         commit = step.done.message.strip()
         if not COMMIT.fullmatch(commit):
-            return Unfound(message=f"pod {step.done.pod} found no commit: {commit or 'it said nothing'}")
+            return RevisionNotFound(message=f"pod {step.done.pod} found no commit: {commit or 'it said nothing'}")
         found = status.but(source={"commit": commit}, waiting="")
-        told = Tell(reason="SourceResolved", message=f"all members have commit {commit}")
+        told = EventDraft(reason="SourceResolved", message=f"all members have commit {commit}")
         # The members are made in the next pass, once the commit is on record.
         return Plan(status=found, tell=(told,), wake_at=now)
     if step.failed is None or step.again_at is None:
         return Plan(status=waiting)
     if step.failed.attempt + 1 >= TRIES:
-        return Unfound(message=step.failed.message or f"pod {step.failed.pod} failed")
+        return RevisionNotFound(message=step.failed.message or f"pod {step.failed.pod} failed")
     if now < step.again_at:
         return Plan(status=waiting.but(waiting=f"{LOOKING}: {step.failed.message}"), wake_at=step.again_at)
     return Plan(status=counted(waiting, RESOLVE), wake_at=now)

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from paceline.model.gang import Place
+from paceline.model.gang import ReplicaId
 from paceline.model.job_status import JobStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tell:
+class EventDraft:
     """One event to record on the job, after the status was written."""
 
     reason: str
@@ -20,14 +20,14 @@ class Tell:
 class NewPod:
     """One pod to make: a place and which try of it this is."""
 
-    place: Place
+    place: ReplicaId
     attempt: int
     # How many pods get room together, or none of them.
     gang_size: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewErrand:
+class AuxiliaryPod:
     """One pod to make that does something for the whole job, and which try of it this is."""
 
     name: str
@@ -35,7 +35,7 @@ class NewErrand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogWish:
+class LogRef:
     """The container of a pod whose log somebody should look into."""
 
     pod: str
@@ -49,11 +49,11 @@ class Plan:
     status: JobStatus
     delete: tuple[str, ...] = ()
     create: tuple[NewPod, ...] = ()
-    errands: tuple[NewErrand, ...] = ()
-    tell: tuple[Tell, ...] = ()
+    errands: tuple[AuxiliaryPod, ...] = ()
+    tell: tuple[EventDraft, ...] = ()
     wake_at: datetime | None = None
     # Whether the job itself goes, with everything that is its own.
     removes_job: bool = False
-    read: LogWish | None = None
+    read: LogRef | None = None
     # Containers of which it must be known when they wrote last.
-    listen: tuple[LogWish, ...] = ()
+    listen: tuple[LogRef, ...] = ()

@@ -9,21 +9,21 @@ from dataclasses import replace
 from paceline.model.gang import RestartScope
 from paceline.model.job_status import Phase, ReplicaPhase
 from paceline.plan.job.attempts import Try, tries_of
-from paceline.plan.job.plan import Tell
+from paceline.plan.job.plan import EventDraft
 from paceline.plan.job.report.conditions import SUSPENDED, is_true
-from paceline.plan.job.view import Seen
+from paceline.plan.job.view import JobView
 
 REMADE = "Remade"
 
 
-def unrun(seen: Seen) -> tuple[Try, ...]:
+def unstarted_pods(seen: JobView) -> tuple[Try, ...]:
     """Find the tries whose pods are gone, where nothing of the gang has run as far as anybody knows."""
     status = seen.status
     # Whoever is ended by us went before it ran for a reason; in a gang that begins anew together, all are judged but
     # those who only watch.
     is_held = status.phase.is_final or status.phase is Phase.PAUSED or is_true(status, SUSPENDED) or status.ending
     is_gang = seen.gang.scope is RestartScope.GANG
-    if is_held or (is_gang and not seen.gang.watchers):
+    if is_held or (is_gang and not seen.gang.observer_roles):
         return ()
     rows = (row for task in status.tasks for row in task.get("replicas") or ())
     waited = {row["name"] for row in rows if row.get("phase") == ReplicaPhase.PENDING.value}
@@ -34,7 +34,7 @@ def unrun(seen: Seen) -> tuple[Try, ...]:
     return () if any(each.has_started for each in tries if each.place not in places) else gone
 
 
-def without(seen: Seen, gone: tuple[Try, ...]) -> Seen:
+def with_new_attempts(seen: JobView, gone: tuple[Try, ...]) -> JobView:
     """Count the places that tries have left: whoever is made there next is a new try, with its own name."""
     releases = dict(seen.status.releases)
     for each in gone:
@@ -42,10 +42,10 @@ def without(seen: Seen, gone: tuple[Try, ...]) -> Seen:
     return replace(seen, status=seen.status.but(releases=releases))
 
 
-def say_remade(gone: tuple[Try, ...]) -> tuple[Tell, ...]:
+def say_remade(gone: tuple[Try, ...]) -> tuple[EventDraft, ...]:
     """Tell of every pod that is made again, and that it costs nothing."""
     return tuple(
-        Tell(
+        EventDraft(
             reason=REMADE,
             message=f"pod {each.name} was deleted before it ran; {each.place} is made again, and no restart is counted",
         )

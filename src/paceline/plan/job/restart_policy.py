@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from paceline.model.gang import Gang, Place, RestartPolicy, RestartScope
+from paceline.model.gang import Gang, ReplicaId, RestartPolicy, RestartScope
 from paceline.model.job_status import JobStatus, ReplicaPhase
 from paceline.plan.job.attempts import Try, begin_all
 from paceline.plan.job.completion_rules import holding, is_hopeless
 from paceline.plan.job.report.oom import advice, counted, is_killed_again
-from paceline.plan.job.view import Seen
+from paceline.plan.job.view import JobView
 
 # Ctrl-C, SIGKILL, "please restart me", SIGTERM: T9k's list, to the letter.
 RESTARTABLE = frozenset({130, 137, 138, 143})
@@ -18,17 +18,17 @@ FAR = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class RestartVerdict:
     """What became of the members: tries to be repeated, places that are lost, places that are done."""
 
     again: tuple[Try, ...] = ()
-    lost: frozenset[Place] = frozenset()
-    done: frozenset[Place] = frozenset()
+    lost: frozenset[ReplicaId] = frozenset()
+    done: frozenset[ReplicaId] = frozenset()
     # The failed tries, the first of them first: the others often failed because of it.
     failed: tuple[Try, ...] = ()
 
 
-def judge(seen: Seen, tries: tuple[Try, ...]) -> Verdict:
+def evaluate(seen: JobView, tries: tuple[Try, ...]) -> RestartVerdict:
     """Judge every ended try by its member's policy and by the restarts that are left."""
     failed = failed_first(tries)
     over = [*failed, *(each for each in tries if each.phase is ReplicaPhase.SUCCEEDED)]
@@ -36,15 +36,15 @@ def judge(seen: Seen, tries: tuple[Try, ...]) -> Verdict:
     kept = frozenset(each.place for each in over) - {each.place for each in again}
     lost = kept & {each.place for each in failed}
     # A gang that is tried again loses nobody: whoever failed comes back with the others.
-    return Verdict(
+    return RestartVerdict(
         again=again,
-        lost=frozenset() if is_of_all(seen.gang, again) else lost,
+        lost=frozenset() if restarts_whole_gang(seen.gang, again) else lost,
         done=kept - lost,
         failed=failed,
     )
 
 
-def is_of_all(gang: Gang, again: tuple[Try, ...]) -> bool:
+def restarts_whole_gang(gang: Gang, again: tuple[Try, ...]) -> bool:
     """Tell whether all members begin anew, not those alone that ended.
 
     Elastic members come and go alone, but they meet at their leader: when it is lost, so is what they agreed on. Who
@@ -55,7 +55,7 @@ def is_of_all(gang: Gang, again: tuple[Try, ...]) -> bool:
     return gang.is_elastic and any(each.place == gang.leader for each in again)
 
 
-def why_lost(seen: Seen, tried: Try) -> str:
+def why_lost(seen: JobView, tried: Try) -> str:
     """Say why a member that failed is not tried again."""
     policy = seen.gang.member(tried.place).restart
     if not _wants_restart(policy, tried):
@@ -65,7 +65,7 @@ def why_lost(seen: Seen, tried: Try) -> str:
     return _all_used(seen)
 
 
-def _all_used(seen: Seen) -> str:
+def _all_used(seen: JobView) -> str:
     return f"all restarts are used ({seen.status.backoff_count} of the job)"
 
 
@@ -78,7 +78,7 @@ def restarted(status: JobStatus, gang: Gang, again: tuple[Try, ...], now: dateti
     """Count the restarts and name the moment before which nothing is made."""
     count = status.backoff_count + len(again)
     roles, members = dict(status.role_restarts), dict(status.member_attempts)
-    is_whole = is_of_all(gang, again)
+    is_whole = restarts_whole_gang(gang, again)
     for each in again:
         roles[each.place.role] = roles.get(each.place.role, 0) + 1
         if not is_whole:
@@ -93,7 +93,7 @@ def restarted(status: JobStatus, gang: Gang, again: tuple[Try, ...], now: dateti
     )
 
 
-def why_not_again(seen: Seen) -> str:
+def why_not_again(seen: JobView) -> str:
     """Say why all members are not tried again although none has failed; empty when they are, in the leader's name."""
     leader = seen.gang.leader
     policy = seen.gang.member(leader).restart
@@ -102,7 +102,7 @@ def why_not_again(seen: Seen) -> str:
     return "" if _Budget(seen).take(leader.role) else _all_used(seen)
 
 
-def begun_again(status: JobStatus, gang: Gang, now: datetime) -> JobStatus:
+def restart_all(status: JobStatus, gang: Gang, now: datetime) -> JobStatus:
     """Count one restart of all members, in the leader's name, and name the moment before which nothing is made."""
     count, role = status.backoff_count + 1, gang.leader.role
     return begin_all(status, gang).but(
@@ -118,7 +118,7 @@ def pause_after(count: int) -> timedelta:
     return min(PAUSE * (1 << doublings), LONGEST_PAUSE)
 
 
-def held_until(status: JobStatus, now: datetime) -> datetime | None:
+def backoff_until(status: JobStatus, now: datetime) -> datetime | None:
     """Say until when nothing is made, if anything is held back at all.
 
     A clock that was set back must not make a short pause long: no pause lasts longer than it was meant to.
@@ -128,7 +128,7 @@ def held_until(status: JobStatus, now: datetime) -> datetime | None:
     return min(status.start_after, now + pause_after(max(status.backoff_count, 1)))
 
 
-def _again(seen: Seen, over: list[Try]) -> tuple[Try, ...]:
+def _again(seen: JobView, over: list[Try]) -> tuple[Try, ...]:
     """Give the tries that are repeated: in a gang the one that all are for, or else those of whoever only watches."""
     if seen.gang.scope is RestartScope.REPLICA:
         return tuple(_single_again(seen, over))
@@ -137,14 +137,14 @@ def _again(seen: Seen, over: list[Try]) -> tuple[Try, ...]:
     return tuple(_gang_again(seen, peers)) or tuple(_single_again(seen, watching))
 
 
-def _gang_again(seen: Seen, over: list[Try]) -> Iterator[Try]:
+def _gang_again(seen: JobView, over: list[Try]) -> Iterator[Try]:
     """Give the failed try that restarts the gang, if its policy and the limits let it.
 
     Only the first failure is judged: a peer that fails because of it must not decide. One that the job can bear says
     nothing of those after it. Always means OnFailure here, since a member that is done early is no reason to throw the
     others' work away.
     """
-    lost: set[Place] = set()
+    lost: set[ReplicaId] = set()
     for each in over:
         if not each.has_failed or _is_over_with(seen.gang, frozenset(lost)):
             return
@@ -155,11 +155,11 @@ def _gang_again(seen: Seen, over: list[Try]) -> Iterator[Try]:
         lost.add(each.place)
 
 
-def _is_over_with(gang: Gang, lost: frozenset[Place]) -> bool:
+def _is_over_with(gang: Gang, lost: frozenset[ReplicaId]) -> bool:
     return holding(gang.failure, lost) is not None or is_hopeless(gang.success, lost)
 
 
-def _single_again(seen: Seen, over: list[Try]) -> Iterator[Try]:
+def _single_again(seen: JobView, over: list[Try]) -> Iterator[Try]:
     budget = _Budget(seen)
     policies = {member.place: member.restart for member in seen.gang.members}
     # Who meets at the leader ends soon after it, and because of it: that is one restart, of all.
@@ -173,7 +173,7 @@ def _single_again(seen: Seen, over: list[Try]) -> Iterator[Try]:
             yield each
 
 
-def _is_worth(seen: Seen, policy: RestartPolicy, tried: Try) -> bool:
+def _is_worth(seen: JobView, policy: RestartPolicy, tried: Try) -> bool:
     """Tell whether another try is wanted, and has a chance: what lacks memory twice will lack it again."""
     return _wants_restart(policy, tried) and not is_killed_again(seen.gang, seen.status, tried)
 
@@ -190,7 +190,7 @@ def _wants_restart(policy: RestartPolicy, tried: Try) -> bool:
 class _Budget:
     """The restarts that are left, shared by all members and per role."""
 
-    def __init__(self, seen: Seen) -> None:
+    def __init__(self, seen: JobView) -> None:
         self._gang = seen.gang
         self._count = seen.status.backoff_count
         self._roles = dict(seen.status.role_restarts)

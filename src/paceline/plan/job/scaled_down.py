@@ -3,16 +3,16 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from paceline.model.gang import FLUSH, Place
+from paceline.model.gang import FLUSH, ReplicaId
 from paceline.model.job_status import ReplicaPhase
 from paceline.plan.job.attempts import attempt_of
-from paceline.plan.job.view import PodPhase, PodSeen, Seen
+from paceline.plan.job.view import JobView, PodPhase, PodSeen
 
 # Phases of a first try that has written nothing.
 UNBEGUN = (ReplicaPhase.CREATING.value, ReplicaPhase.PENDING.value)
 
 
-def with_left(seen: Seen) -> Seen:
+def record_scaled_down(seen: JobView) -> JobView:
     """Write down who left and may have output that nobody has copied; whoever is back looks after it again."""
     sidecars = {each.keeping.container for each in seen.gang.members if each.keeping is not None}
     if not seen.gang.is_elastic or not sidecars or seen.status.phase.is_final:
@@ -23,18 +23,18 @@ def with_left(seen: Seen) -> Seen:
     return replace(seen, status=seen.status.but(left=left))
 
 
-def _wrote(seen: Seen) -> Iterator[Place]:
+def _wrote(seen: JobView) -> Iterator[ReplicaId]:
     """Give the places at which something may have been written, as status and pods tell."""
     for task in seen.status.tasks:
         for index, row in enumerate(task.get("replicas") or ()):
-            place = Place(str(task["type"]), index)
+            place = ReplicaId(str(task["type"]), index)
             has_begun = row.get("phase") not in UNBEGUN or attempt_of(seen.status, place) > 0
             if row.get("uid") and has_begun:
                 yield place
     yield from (pod.place for pod in seen.pods if pod.attempt or pod.phase is not PodPhase.PENDING)
 
 
-def _is_safe(seen: Seen, place: Place, sidecars: set[str]) -> bool:
+def _is_safe(seen: JobView, place: ReplicaId, sidecars: set[str]) -> bool:
     """Tell whether everything was copied that was written at a place: by its last pod, or by one that came after."""
     done = (each.phase is PodPhase.SUCCEEDED for each in seen.errands if each.name == f"{FLUSH}{place}")
     if any(done):

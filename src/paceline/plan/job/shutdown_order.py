@@ -3,13 +3,13 @@
 from datetime import datetime, timedelta
 
 from paceline.plan.job.cleanup import unfinished
-from paceline.plan.job.view import PodSeen, Seen
+from paceline.plan.job.view import JobView, PodSeen
 
 # A node that is away tells of no end: nobody waits longer for a pod whose time was up.
 PATIENCE = timedelta(seconds=30)
 
 
-def leave(seen: Seen, now: datetime) -> tuple[tuple[str, ...], datetime | None]:
+def pods_to_stop(seen: JobView, now: datetime) -> tuple[tuple[str, ...], datetime | None]:
     """Name the pods that are told to end now, and when to look again if nothing is heard of those before them."""
     served = tuple(pod for pod in seen.pods if pod.place.role not in seen.gang.servers)
     busy = [pod for pod in served if not pod.phase.is_final and not _is_overdue(pod, now)]

@@ -9,41 +9,43 @@ from paceline.model.gang import Gang
 from paceline.model.job_status import ReplicaPhase
 from paceline.plan.job.attempts import Try
 from paceline.plan.job.elastic import is_up
-from paceline.plan.job.plan import LogWish
-from paceline.plan.job.view import Heard, Seen
+from paceline.plan.job.plan import LogRef
+from paceline.plan.job.view import JobView, LogActivity
 
 # One answer may be wrong because a clock was set forward: another one after so long has to say the same.
 SURE = timedelta(seconds=30)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Silence:
+class StallCheck:
     """What is to be done about a job's silence: nothing, to ask, or to believe it."""
 
     # When the last line was written, once it is sure that the job is stalled.
     since: datetime | None = None
     # The containers of which it must be known when they wrote last.
-    ask: tuple[LogWish, ...] = ()
+    ask: tuple[LogRef, ...] = ()
     look_at: datetime | None = None
 
 
-def silence(seen: Seen, tries: tuple[Try, ...], now: datetime) -> Silence:
+def silence(seen: JobView, tries: tuple[Try, ...], now: datetime) -> StallCheck:
     """Find out whether all containers of a job that runs have been silent for as long as they may be."""
     begun = _begun(tries) if seen.gang.stall_seconds is not None and is_up(seen.gang, tries) else {}
     if seen.gang.stall_seconds is None or not begun:
-        return Silence()
+        return StallCheck()
     patience = timedelta(seconds=seen.gang.stall_seconds)
     heard = {wish: seen.heard[wish] for wish in begun if wish in seen.heard}
     last = max([*begun.values(), *(each.last for each in heard.values() if each.last is not None)])
     due = last + patience
     if now < due:
-        return Silence(look_at=due)
+        return StallCheck(look_at=due)
     moments = {wish: _ask_at(heard.get(wish), due, min(patience, SURE)) for wish in begun}
     open_ = {wish: moment for wish, moment in moments.items() if moment is not None}
     if not open_:
-        return Silence(since=last)
+        return StallCheck(since=last)
     later = [moment for moment in open_.values() if moment > now]
-    return Silence(ask=tuple(wish for wish, moment in open_.items() if moment <= now), look_at=min(later, default=None))
+    return StallCheck(
+        ask=tuple(wish for wish, moment in open_.items() if moment <= now), look_at=min(later, default=None)
+    )
 
 
 def say_stalled(gang: Gang, since: datetime) -> str:
@@ -51,10 +53,10 @@ def say_stalled(gang: Gang, since: datetime) -> str:
     return f"no replica has written a line since {to_wire(since)}, for more than {gang.stall_seconds} seconds"
 
 
-def _begun(tries: tuple[Try, ...]) -> Mapping[LogWish, datetime]:
+def _begun(tries: tuple[Try, ...]) -> Mapping[LogRef, datetime]:
     """Give the containers that run, each with when it began."""
     return {
-        LogWish(pod=each.name, container=container.name): container.started_at
+        LogRef(pod=each.name, container=container.name): container.started_at
         for each in tries
         if each.phase is ReplicaPhase.RUNNING
         for container in each.containers
@@ -62,7 +64,7 @@ def _begun(tries: tuple[Try, ...]) -> Mapping[LogWish, datetime]:
     }
 
 
-def _ask_at(heard: Heard | None, due: datetime, pause: timedelta) -> datetime | None:
+def _ask_at(heard: LogActivity | None, due: datetime, pause: timedelta) -> datetime | None:
     """Say when a container has to be asked; None when it is sure that it is silent."""
     if heard is None or heard.asked_at < due:
         return due

@@ -3,11 +3,11 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from paceline.plan.job.plan import Plan, Tell
-from paceline.plan.job.view import Seen
+from paceline.plan.job.plan import EventDraft, Plan
+from paceline.plan.job.view import JobView
 
 
-def expire(seen: Seen, plan: Plan, now: datetime) -> Plan:
+def expire(seen: JobView, plan: Plan, now: datetime) -> Plan:
     """Have an ended job deleted when it has stayed as long as its author wants; else say when to look again."""
     seconds, end = seen.gang.ttl_seconds, plan.status.completion_time
     if seconds is None or end is None:
@@ -17,4 +17,4 @@ def expire(seen: Seen, plan: Plan, now: datetime) -> Plan:
         return replace(plan, wake_at=min(due, plan.wake_at or due))
     message = f"the job is deleted: it ended more than {seconds} seconds ago (ttlSecondsAfterFinished)"
     # Its pods go with it.
-    return Plan(status=plan.status, tell=(Tell(reason="Expired", message=message),), removes_job=True)
+    return Plan(status=plan.status, tell=(EventDraft(reason="Expired", message=message),), removes_job=True)

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from paceline.model.gang import Gang, Place, Site
+from paceline.model.gang import Gang, JobNaming, ReplicaId
 from paceline.model.job_status import JobStatus
-from paceline.plan.job.plan import LogWish
+from paceline.plan.job.plan import LogRef
 
 
 class PodPhase(StrEnum):
@@ -45,7 +45,7 @@ class PodSeen:
 
     name: str
     uid: str
-    place: Place
+    place: ReplicaId
     attempt: int
     phase: PodPhase = PodPhase.PENDING
     containers: tuple[ContainerSeen, ...] = ()
@@ -75,7 +75,7 @@ class ErrandSeen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
+class LogActivity:
     """What a container's log said when it was last asked when its last line was written."""
 
     asked_at: datetime
@@ -88,10 +88,10 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class JobView:
     """Everything one decision may look at."""
 
-    site: Site
+    site: JobNaming
     gang: Gang
     pods: tuple[PodSeen, ...]
     status: JobStatus
@@ -105,4 +105,4 @@ class Seen:
     # What failed pods wrote last, as far as it has been read: by the name of the pod.
     last_lines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # When containers wrote their last lines, as far as somebody has asked.
-    heard: Mapping[LogWish, Heard] = field(default_factory=dict)
+    heard: Mapping[LogRef, LogActivity] = field(default_factory=dict)

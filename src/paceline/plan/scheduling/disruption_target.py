@@ -23,7 +23,7 @@ PATIENCE = timedelta(seconds=30)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rest:
+class DisruptionWork:
     """What is left to do about marked pods: those to mark with a message, those to end, and when to look again."""
 
     mark: Mapping[Key, str] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class Rest:
     wake_at: datetime | None = None
 
 
-def mark_of(pod: Object) -> Object | None:
+def disruption_condition(pod: Object) -> Object | None:
     """Find the mark on a pod that gives way."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
     found = (each for each in conditions if (each.get("type"), each.get("reason")) == (TYPE, REASON))
@@ -40,10 +40,10 @@ def mark_of(pod: Object) -> Object | None:
 
 def is_marked(pod: Object) -> bool:
     """Tell whether a pod gives way."""
-    return mark_of(pod) is not None
+    return disruption_condition(pod) is not None
 
 
-def is_to_end(pod: Object) -> bool:
+def needs_delete(pod: Object) -> bool:
     """Tell whether a pod gives way that was not told to end yet."""
     return is_marked(pod) and not is_deleting(pod) and not is_final(pod)
 
@@ -60,7 +60,7 @@ def new_mark(message: str, now: datetime) -> Object:
     }
 
 
-def rest_of(placed: Iterable[Object], now: datetime) -> Rest:
+def rest_of(placed: Iterable[Object], now: datetime) -> DisruptionWork:
     """Go on where the last pass, or the last scheduler, stopped: a job whose one pod is marked goes as a whole."""
     families: dict[str, list[Object]] = {}
     for pod in placed:
@@ -69,12 +69,12 @@ def rest_of(placed: Iterable[Object], now: datetime) -> Rest:
     mark: dict[Key, str] = {}
     due: dict[Key, datetime] = {}
     for pods in families.values():
-        marks = {key_of(pod): found for pod in pods if (found := mark_of(pod)) is not None}
+        marks = {key_of(pod): found for pod in pods if (found := disruption_condition(pod)) is not None}
         said = next((str(each.get("message") or "") for each in marks.values()), "")
         mark |= {key_of(pod): said for pod in pods if marks and key_of(pod) not in marks}
         due |= {key_of(pod): _due(pod, marks[key_of(pod)], now) for pod in pods if key_of(pod) in marks}
     end = tuple(key for key, moment in due.items() if moment <= now)
-    return Rest(mark=mark, end=end, wake_at=min((each for each in due.values() if each > now), default=None))
+    return DisruptionWork(mark=mark, end=end, wake_at=min((each for each in due.values() if each > now), default=None))
 
 
 def _due(pod: Object, mark: Object, now: datetime) -> datetime:

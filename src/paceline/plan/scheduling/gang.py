@@ -6,8 +6,8 @@ from decimal import Decimal
 
 from paceline.apimachinery.meta import Key
 from paceline.plan.scheduling.node_fit import Fit, fit_of, is_enough, refusal, short_of
-from paceline.plan.scheduling.preemption import GIVES_WAY, Holder, make_way, say_no_way
-from paceline.plan.scheduling.resources import PODS, PORT, Amounts, GangAsk, Room, add
+from paceline.plan.scheduling.preemption import GIVES_WAY, VictimCandidate, find_preemption, why_no_preemption
+from paceline.plan.scheduling.resources import PODS, PORT, Amounts, NodeResources, PodGroup, add
 
 # On one machine CPUs are shared: everything becomes slower, nothing breaks. Memory and devices are never shared.
 SHARED = frozenset({"cpu"})
@@ -28,9 +28,9 @@ class Placement:
 
 
 def place(
-    gangs: tuple[GangAsk, ...],
-    rooms: tuple[Room, ...],
-    holders: tuple[Holder, ...] = (),
+    gangs: tuple[PodGroup, ...],
+    rooms: tuple[NodeResources, ...],
+    holders: tuple[VictimCandidate, ...] = (),
     *,
     shared: frozenset[str] = SHARED,
 ) -> Placement:
@@ -63,8 +63,8 @@ def place(
 class _Turn:
     """What is left for the next gang, and what those before it have come to."""
 
-    rooms: tuple[Room, ...]
-    holders: tuple[Holder, ...]
+    rooms: tuple[NodeResources, ...]
+    holders: tuple[VictimCandidate, ...]
     shared: frozenset[str]
     waits: dict[Key, str] = field(default_factory=dict)
     # Resources that somebody waits for, and who.
@@ -72,11 +72,11 @@ class _Turn:
     nominate: dict[Key, str] = field(default_factory=dict)
     victims: dict[Key, Key] = field(default_factory=dict)
 
-    def wait(self, gang: GangAsk) -> None:
+    def wait(self, gang: PodGroup) -> None:
         """Let a gang wait, for others to give way if that helps."""
         said, lacking = _lack(gang, self.rooms, self.shared)
-        way = make_way(gang, self.rooms, self.holders, self.shared)
-        more = GIVES_WAY if way else say_no_way(gang)
+        way = find_preemption(gang, self.rooms, self.holders, self.shared)
+        more = GIVES_WAY if way else why_no_preemption(gang)
         self.waits |= dict.fromkeys(_keys(gang), f"{said}. {more}" if more else said)
         self.kept |= dict.fromkeys(lacking, gang.name)
         if way is None:
@@ -88,11 +88,11 @@ class _Turn:
         self.holders = tuple(replace(each, is_leaving=True) if each in way.victims else each for each in self.holders)
 
 
-def _keys(gang: GangAsk) -> tuple[Key, ...]:
+def _keys(gang: PodGroup) -> tuple[Key, ...]:
     return tuple(ask.key for ask in gang.asks)
 
 
-def _not_yet(gang: GangAsk, kept: Mapping[str, str]) -> str:
+def _not_yet(gang: PodGroup, kept: Mapping[str, str]) -> str:
     if gang.present < gang.size:
         return f"waits for the other members: {gang.present} of {gang.size} pods exist"
     for name in _needs(gang):
@@ -101,7 +101,7 @@ def _not_yet(gang: GangAsk, kept: Mapping[str, str]) -> str:
     return ""
 
 
-def _lack(gang: GangAsk, rooms: tuple[Room, ...], shared: frozenset[str]) -> tuple[str, frozenset[str]]:
+def _lack(gang: PodGroup, rooms: tuple[NodeResources, ...], shared: frozenset[str]) -> tuple[str, frozenset[str]]:
     """Say what a gang lacks, and which resources it may keep from others."""
     if not rooms:
         return "no node is ready", frozenset()
@@ -120,29 +120,29 @@ def _lack(gang: GangAsk, rooms: tuple[Room, ...], shared: frozenset[str]) -> tup
     return said, frozenset(lacking) if is_possible else frozenset()
 
 
-def _short_for_one(gang: GangAsk, rooms: tuple[Room, ...], shared: frozenset[str]) -> list[str]:
+def _short_for_one(gang: PodGroup, rooms: tuple[NodeResources, ...], shared: frozenset[str]) -> list[str]:
     """Name what single nodes lack for the pod that finds none, when all nodes together would have enough."""
     fit = fit_of(gang, rooms, shared)
     requests = fit.stuck.requests if fit.stuck else {}
     return sorted({name for room in fit.rooms for name in short_of(room, requests, shared)})
 
 
-def _together(rooms: tuple[Room, ...]) -> Room:
+def _together(rooms: tuple[NodeResources, ...]) -> NodeResources:
     capacity: Amounts = {}
     used: Amounts = {}
     for room in rooms:
         capacity, used = add(capacity, room.capacity), add(used, room.used)
-    return Room(node="", capacity=capacity, used=used)
+    return NodeResources(node="", capacity=capacity, used=used)
 
 
-def _needs(gang: GangAsk) -> dict[str, Decimal]:
+def _needs(gang: PodGroup) -> dict[str, Decimal]:
     needs: dict[str, Decimal] = {}
     for ask in gang.asks:
         needs = add(needs, ask.requests)
     return needs
 
 
-def _say(name: str, asked: Decimal, total: Room, nodes: int) -> str:
+def _say(name: str, asked: Decimal, total: NodeResources, nodes: int) -> str:
     if name.startswith(PORT):
         said = f"{nodes} node(s) didn't have free ports for the requested pod ports"
         return f"{said} ({name.removeprefix(PORT)} is taken; leave hostPort out, or choose another)"
@@ -155,7 +155,7 @@ def _insufficient(name: str) -> str:
     return "Too many pods" if name == PODS else f"Insufficient {name}"
 
 
-def _warnings(gang: GangAsk, fit: Fit, shared: frozenset[str]) -> dict[Key, str]:
+def _warnings(gang: PodGroup, fit: Fit, shared: frozenset[str]) -> dict[Key, str]:
     warnings: dict[Key, str] = {}
     for room in fit.rooms:
         for name in sorted(shared):

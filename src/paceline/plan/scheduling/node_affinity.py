@@ -25,7 +25,7 @@ class Taint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
+class NodeRequirements:
     """What a pod says about the nodes it may run on."""
 
     selector: Mapping[str, str] = field(default_factory=dict)
@@ -34,11 +34,11 @@ class Wishes:
     tolerations: tuple[Mapping[str, Any], ...] = ()
 
 
-def wishes_of(spec: Mapping[str, Any]) -> Wishes:
+def wishes_of(spec: Mapping[str, Any]) -> NodeRequirements:
     """Read what a pod's spec asks of a node."""
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
-    return Wishes(
+    return NodeRequirements(
         selector=dict(spec.get("nodeSelector") or {}),
         terms=tuple(required.get("nodeSelectorTerms") or ()),
         tolerations=tuple(spec.get("tolerations") or ()),
@@ -54,7 +54,9 @@ def taints_of(spec: Mapping[str, Any]) -> tuple[Taint, ...]:
     return tuple(taint for taint in taints if taint.effect in HARD)
 
 
-def objection(wishes: Wishes, *, node: str, labels: Mapping[str, str], taints: Iterable[Taint]) -> str:
+def why_not_schedulable(
+    wishes: NodeRequirements, *, node: str, labels: Mapping[str, str], taints: Iterable[Taint]
+) -> str:
     """Say why a pod would not go to a node; nothing when it would."""
     if missing := dict(wishes.selector.items() - labels.items()):
         return f"no node has the labels {_pairs({name: wishes.selector[name] for name in sorted(missing)})}"

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from paceline.apimachinery.meta import Key
-from paceline.plan.scheduling.node_affinity import objection
-from paceline.plan.scheduling.resources import Amounts, Ask, GangAsk, Room, add
+from paceline.plan.scheduling.node_affinity import why_not_schedulable
+from paceline.plan.scheduling.resources import Amounts, NodeResources, PodGroup, PodRequest, add
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,16 +13,16 @@ class Fit:
     """How far the pods of one gang find nodes, what is left then, and the first pod that finds none."""
 
     nodes: Mapping[Key, str]
-    rooms: tuple[Room, ...]
-    stuck: Ask | None = None
+    rooms: tuple[NodeResources, ...]
+    stuck: PodRequest | None = None
 
 
-def is_enough(gang: GangAsk, fit: Fit) -> bool:
+def is_enough(gang: PodGroup, fit: Fit) -> bool:
     """Tell whether a gang may start or grow with those of its pods that find a node."""
     return fit.stuck is None or (bool(fit.nodes) and gang.placed + len(fit.nodes) >= gang.size)
 
 
-def fit_of(gang: GangAsk, rooms: tuple[Room, ...], shared: frozenset[str]) -> Fit:
+def fit_of(gang: PodGroup, rooms: tuple[NodeResources, ...], shared: frozenset[str]) -> Fit:
     """Find nodes for the pods of a gang, one after the other; of what is shared there is always enough."""
     nodes: dict[Key, str] = {}
     left = {room.node: room for room in rooms}
@@ -35,15 +35,15 @@ def fit_of(gang: GangAsk, rooms: tuple[Room, ...], shared: frozenset[str]) -> Fi
     return Fit(nodes=nodes, rooms=tuple(left.values()))
 
 
-def refusal(room: Room, ask: Ask) -> str:
+def refusal(room: NodeResources, ask: PodRequest) -> str:
     """Say why a node is none for a pod, however empty it is; nothing when it is one."""
-    return objection(ask.wishes, node=room.node, labels=room.labels, taints=room.taints)
+    return why_not_schedulable(ask.wishes, node=room.node, labels=room.labels, taints=room.taints)
 
 
-def short_of(room: Room, needs: Amounts, shared: frozenset[str]) -> list[str]:
+def short_of(room: NodeResources, needs: Amounts, shared: frozenset[str]) -> list[str]:
     """Name what a node has too little of."""
     return [name for name, amount in needs.items() if name not in shared and amount > room.free(name)]
 
 
-def _has_room(room: Room, ask: Ask, shared: frozenset[str]) -> bool:
+def _has_room(room: NodeResources, ask: PodRequest, shared: frozenset[str]) -> bool:
     return not refusal(room, ask) and not short_of(room, ask.requests, shared)

@@ -7,7 +7,16 @@ from paceline.apimachinery.meta import Key, Object, is_deleting, key_of, labels_
 from paceline.model import well_known_labels
 from paceline.plan.scheduling.disruption_target import is_marked
 from paceline.plan.scheduling.node_fit import Fit, fit_of, is_enough
-from paceline.plan.scheduling.resources import Amounts, GangAsk, Room, add, family_of, is_final, rank_of, requests_of
+from paceline.plan.scheduling.resources import (
+    Amounts,
+    NodeResources,
+    PodGroup,
+    add,
+    family_of,
+    is_final,
+    rank_of,
+    requests_of,
+)
 
 # The words of Kubernetes' own scheduler.
 NEVER = "preemption: not eligible due to preemptionPolicy=Never"
@@ -16,7 +25,7 @@ GIVES_WAY = "preemption: pods of lower priority give way"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holder:
+class VictimCandidate:
     """The pods of one job, or one pod alone, that hold room on nodes."""
 
     family: str
@@ -31,15 +40,15 @@ class Holder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
+class Preemption:
     """How room is made for a gang: where its pods will be, who gives way, and what there is for others meanwhile."""
 
     nodes: Mapping[Key, str]
-    victims: tuple[Holder, ...]
-    rooms: tuple[Room, ...]
+    victims: tuple[VictimCandidate, ...]
+    rooms: tuple[NodeResources, ...]
 
 
-def holders_of(pods: tuple[Object, ...], *, below: int) -> tuple[Holder, ...]:
+def holders_of(pods: tuple[Object, ...], *, below: int) -> tuple[VictimCandidate, ...]:
     """Read who holds room on nodes: the pods of a job together, those that are being deleted by themselves.
 
     Where nobody is less important than that, nobody gives way, and it is of no interest.
@@ -55,7 +64,9 @@ def holders_of(pods: tuple[Object, ...], *, below: int) -> tuple[Holder, ...]:
     return tuple(_holder(family, group) for (family, _), group in groups.items())
 
 
-def make_way(gang: GangAsk, rooms: tuple[Room, ...], holders: tuple[Holder, ...], shared: frozenset[str]) -> Way | None:
+def find_preemption(
+    gang: PodGroup, rooms: tuple[NodeResources, ...], holders: tuple[VictimCandidate, ...], shared: frozenset[str]
+) -> Preemption | None:
     """Find who has to go so that a whole gang finds room; None when nobody's going helps, or nobody has to.
 
     Who is going already is waited for before anybody else is told to.
@@ -72,29 +83,31 @@ def make_way(gang: GangAsk, rooms: tuple[Room, ...], holders: tuple[Holder, ...]
     return _way(gang, rooms, fit_of(gang, _without(after, victims), shared), victims=victims) if victims else None
 
 
-def say_no_way(gang: GangAsk) -> str:
+def why_no_preemption(gang: PodGroup) -> str:
     """Say why nobody gives way to a gang that is more important than most; nothing for one that is not."""
     if gang.rank <= 0:
         return ""
     return NO_VICTIMS if gang.preempts else NEVER
 
 
-def _way(gang: GangAsk, rooms: tuple[Room, ...], fit: Fit, *, victims: tuple[Holder, ...]) -> Way:
+def _way(
+    gang: PodGroup, rooms: tuple[NodeResources, ...], fit: Fit, *, victims: tuple[VictimCandidate, ...]
+) -> Preemption:
     """Keep the room that a gang will have from those behind it."""
     kept = {room.node: room for room in rooms}
     for ask in gang.asks:
         if ask.key in fit.nodes:
             room = kept[fit.nodes[ask.key]]
             kept[room.node] = replace(room, used=add(room.used, ask.requests))
-    return Way(nodes=fit.nodes, victims=victims, rooms=tuple(kept.values()))
+    return Preemption(nodes=fit.nodes, victims=victims, rooms=tuple(kept.values()))
 
 
 def _choose(
-    gang: GangAsk, rooms: tuple[Room, ...], holders: tuple[Holder, ...], shared: frozenset[str]
-) -> tuple[Holder, ...]:
+    gang: PodGroup, rooms: tuple[NodeResources, ...], holders: tuple[VictimCandidate, ...], shared: frozenset[str]
+) -> tuple[VictimCandidate, ...]:
     """Choose among the least important who will do: one alone if one is enough, else no more than must."""
 
-    def helps(victims: Iterable[Holder]) -> bool:
+    def helps(victims: Iterable[VictimCandidate]) -> bool:
         return is_enough(gang, fit_of(gang, _without(rooms, victims), shared))
 
     youngest = sorted(holders, key=lambda each: (each.since, each.family), reverse=True)
@@ -108,7 +121,9 @@ def _choose(
     return ()
 
 
-def _spared(able: list[Holder], helps: Callable[[Iterable[Holder]], bool]) -> tuple[Holder, ...]:
+def _spared(
+    able: list[VictimCandidate], helps: Callable[[Iterable[VictimCandidate]], bool]
+) -> tuple[VictimCandidate, ...]:
     """Spare whoever can be spared, the most important and oldest first."""
     for holder in reversed(able):
         rest = [each for each in able if each is not holder]
@@ -117,7 +132,7 @@ def _spared(able: list[Holder], helps: Callable[[Iterable[Holder]], bool]) -> tu
     return tuple(able)
 
 
-def _without(rooms: tuple[Room, ...], holders: Iterable[Holder]) -> tuple[Room, ...]:
+def _without(rooms: tuple[NodeResources, ...], holders: Iterable[VictimCandidate]) -> tuple[NodeResources, ...]:
     left = {room.node: room for room in rooms}
     for holder in holders:
         for node, amounts in holder.holds.items():
@@ -127,12 +142,12 @@ def _without(rooms: tuple[Room, ...], holders: Iterable[Holder]) -> tuple[Room, 
     return tuple(left.values())
 
 
-def _holder(family: str, pods: list[Object]) -> Holder:
+def _holder(family: str, pods: list[Object]) -> VictimCandidate:
     holds: dict[str, Amounts] = {}
     for pod in pods:
         node = str(pod["spec"]["nodeName"])
         holds[node] = add(holds.get(node, {}), requests_of(pod["spec"]))
-    return Holder(
+    return VictimCandidate(
         family=family,
         pods=tuple(sorted(key_of(pod) for pod in pods)),
         holds=holds,

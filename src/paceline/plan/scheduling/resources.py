@@ -17,7 +17,7 @@ from paceline.apimachinery.meta import (
 )
 from paceline.apimachinery.quantity import parse
 from paceline.model import well_known_labels as labels
-from paceline.plan.scheduling.node_affinity import Taint, Wishes, taints_of, wishes_of
+from paceline.plan.scheduling.node_affinity import NodeRequirements, Taint, taints_of, wishes_of
 
 Amounts = Mapping[str, Decimal]
 
@@ -30,20 +30,20 @@ QUEUE_STEPS = 101
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class PodRequest:
     """One pod that waits for a node."""
 
     key: Key
     requests: Amounts
-    wishes: Wishes = field(default_factory=Wishes)
+    wishes: NodeRequirements = field(default_factory=NodeRequirements)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GangAsk:
+class PodGroup:
     """Pods that are placed together or not at all."""
 
     name: str
-    asks: tuple[Ask, ...]
+    asks: tuple[PodRequest, ...]
     # How many pods belong together, and how many of them exist by now.
     size: int = 1
     present: int = 1
@@ -58,7 +58,7 @@ class GangAsk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class NodeResources:
     """One node: what it has and what is taken of it."""
 
     node: str
@@ -78,7 +78,7 @@ class Room:
         return Decimal(1) if resource.startswith(PORT) else self.capacity.get(resource, Decimal(0))
 
 
-def rooms_of(nodes: Iterable[Object], pods: Iterable[Object]) -> tuple[Room, ...]:
+def rooms_of(nodes: Iterable[Object], pods: Iterable[Object]) -> tuple[NodeResources, ...]:
     """Read the nodes that take pods, less what the pods on them hold."""
     used: dict[str, dict[str, Decimal]] = {}
     for pod in pods:
@@ -86,7 +86,7 @@ def rooms_of(nodes: Iterable[Object], pods: Iterable[Object]) -> tuple[Room, ...
         if node and not is_final(pod):
             used[node] = add(used.get(node, {}), requests_of(pod["spec"]))
     return tuple(
-        Room(
+        NodeResources(
             node=node["metadata"]["name"],
             capacity=_amounts((node.get("status") or {}).get("allocatable")),
             used=used.get(node["metadata"]["name"], {}),
@@ -98,7 +98,7 @@ def rooms_of(nodes: Iterable[Object], pods: Iterable[Object]) -> tuple[Room, ...
     )
 
 
-def asks_of(pods: Iterable[Object]) -> tuple[GangAsk, ...]:
+def asks_of(pods: Iterable[Object]) -> tuple[PodGroup, ...]:
     """Read the pods that wait for a node, gang by gang.
 
     A gang is one attempt of one job. A member that is already at a later attempt counts as there: it will not come
@@ -142,14 +142,14 @@ def add(one: Amounts, other: Amounts) -> dict[str, Decimal]:
     return {name: one.get(name, Decimal(0)) + other.get(name, Decimal(0)) for name in {**one, **other}}
 
 
-def _gangs(family: list[Object]) -> Iterable[GangAsk]:
+def _gangs(family: list[Object]) -> Iterable[PodGroup]:
     waiting = [pod for pod in family if waits(pod)]
     attempts = sorted({_attempt(pod) for pod in waiting})
     is_begun = any(_holds(pod) for pod in family)
     for attempt in attempts if is_begun else attempts[:1]:
         members = sorted((pod for pod in waiting if _attempt(pod) == attempt or not is_begun), key=key_of)
         first = members[0]
-        yield GangAsk(
+        yield PodGroup(
             name=_gang_name(first),
             asks=tuple(_ask(pod) for pod in members),
             size=max(_size(pod) for pod in members),
@@ -163,9 +163,9 @@ def _gangs(family: list[Object]) -> Iterable[GangAsk]:
         )
 
 
-def _ask(pod: Object) -> Ask:
+def _ask(pod: Object) -> PodRequest:
     spec = pod["spec"]
-    return Ask(key=key_of(pod), requests=requests_of(spec), wishes=wishes_of(spec))
+    return PodRequest(key=key_of(pod), requests=requests_of(spec), wishes=wishes_of(spec))
 
 
 def _priority(pod: Object) -> int:

@@ -4,7 +4,7 @@ import argparse
 
 from paceline.podtools import install_tools
 from paceline.podtools.git import clone
-from paceline.podtools.reporting import Voice
+from paceline.podtools.reporting import Reporter
 from paceline.podtools.steps import resolve
 
 
@@ -15,7 +15,7 @@ def add_words(parser: argparse.ArgumentParser) -> None:
     install_tools.add_words(parser)
 
 
-def run(asked: argparse.Namespace, _secret: dict[str, str], voice: Voice) -> str:
+def run(asked: argparse.Namespace, _secret: dict[str, str], voice: Reporter) -> str:
     """Bring the code, and what installs its packages."""
     repository = resolve.repository_of(asked)
     clone(repository, asked.commit, asked.into, asked.cache)

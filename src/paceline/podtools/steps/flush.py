@@ -5,9 +5,9 @@ import threading
 from pathlib import Path
 
 from paceline.podtools.object_store import Bucket, open_bucket
-from paceline.podtools.reporting import Stopped, Voice
+from paceline.podtools.reporting import Reporter, StepFailed
 from paceline.podtools.steps.input import add_bucket_words, where_of
-from paceline.podtools.upload_log import Teller
+from paceline.podtools.upload_log import UploadReporter
 from paceline.podtools.uploader import Manifest, Sync
 
 # How often a last copy is tried, and the pause in between.
@@ -27,7 +27,7 @@ def open_kept(asked: argparse.Namespace, secret: dict[str, str]) -> Bucket:
     return open_bucket(where_of(asked, secret), asked.prefix)
 
 
-def begin(asked: argparse.Namespace, secret: dict[str, str], teller: Teller) -> Sync:
+def begin(asked: argparse.Namespace, secret: dict[str, str], teller: UploadReporter) -> Sync:
     """Begin to copy, with what is there already."""
     bucket = open_kept(asked, secret)
 
@@ -38,19 +38,19 @@ def begin(asked: argparse.Namespace, secret: dict[str, str], teller: Teller) -> 
     return Sync(root=asked.folder, bucket=bucket, job=asked.job, tell=tell)
 
 
-def run(asked: argparse.Namespace, secret: dict[str, str], voice: Voice) -> str:
+def run(asked: argparse.Namespace, secret: dict[str, str], voice: Reporter) -> str:
     """Copy everything, again and again if need be."""
-    return finish(asked, secret, Teller(voice))
+    return finish(asked, secret, UploadReporter(voice))
 
 
-def finish(asked: argparse.Namespace, secret: dict[str, str], teller: Teller) -> str:
+def finish(asked: argparse.Namespace, secret: dict[str, str], teller: UploadReporter) -> str:
     """Copy everything, and give the sentence that says so; what was told before is not told again."""
     waits = threading.Event()
     for left in reversed(range(LAST_TRIES)):
         try:
             sync = begin(asked, secret, teller)
             return sync.finish().say(sync.bucket.name)
-        except (Stopped, OSError) as error:
+        except (StepFailed, OSError) as error:
             if not left:
                 raise
             teller.stumble(error)

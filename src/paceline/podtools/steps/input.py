@@ -5,7 +5,7 @@ from pathlib import Path, PurePosixPath
 
 from paceline.podtools.object_store import Where, open_bucket
 from paceline.podtools.output_tree import OWN
-from paceline.podtools.reporting import Voice, counted
+from paceline.podtools.reporting import Reporter, counted
 from paceline.podtools.uploader import bring_all
 
 
@@ -27,7 +27,7 @@ def where_of(asked: argparse.Namespace, secret: dict[str, str]) -> Where:
     return Where(url=asked.url, endpoint=asked.endpoint, region=asked.region, secret=secret)
 
 
-def run(asked: argparse.Namespace, secret: dict[str, str], _voice: Voice) -> str:
+def run(asked: argparse.Namespace, secret: dict[str, str], _voice: Reporter) -> str:
     """Bring all files."""
     bucket = open_bucket(where_of(asked, secret))
     # What we wrote about results is no result.

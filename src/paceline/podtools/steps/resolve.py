@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from paceline.podtools.git import Repository, resolve
-from paceline.podtools.reporting import Voice
+from paceline.podtools.reporting import Reporter
 
 
 def add_words(parser: argparse.ArgumentParser) -> None:
@@ -19,6 +19,6 @@ def repository_of(asked: argparse.Namespace) -> Repository:
     return Repository(url=asked.url, revision=asked.revision, secret=asked.secret)
 
 
-def run(asked: argparse.Namespace, _secret: dict[str, str], _voice: Voice) -> str:
+def run(asked: argparse.Namespace, _secret: dict[str, str], _voice: Reporter) -> str:
     """Give the commit."""
     return resolve(repository_of(asked))

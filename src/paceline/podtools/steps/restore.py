@@ -2,14 +2,14 @@
 
 import argparse
 
-from paceline.podtools.reporting import Voice, counted
+from paceline.podtools.reporting import Reporter, counted
 from paceline.podtools.steps import flush
 from paceline.podtools.uploader import restore
 
 add_words = flush.add_words
 
 
-def run(asked: argparse.Namespace, secret: dict[str, str], _voice: Voice) -> str:
+def run(asked: argparse.Namespace, secret: dict[str, str], _voice: Reporter) -> str:
     """Bring back what is not there any more."""
     bucket = flush.open_kept(asked, secret)
     count = restore(asked.folder, bucket, asked.job)

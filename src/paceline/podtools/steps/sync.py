@@ -5,9 +5,9 @@ import signal
 import threading
 from pathlib import Path
 
-from paceline.podtools.reporting import Stopped, Voice
+from paceline.podtools.reporting import Reporter, StepFailed
 from paceline.podtools.steps import flush
-from paceline.podtools.upload_log import Teller
+from paceline.podtools.upload_log import UploadReporter
 from paceline.podtools.uploader import Sync
 
 # That somebody listens to the signal to end; the command's containers start once it is there.
@@ -24,19 +24,19 @@ def add_words(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ready", type=Path, default=READY)
 
 
-def run(asked: argparse.Namespace, secret: dict[str, str], voice: Voice) -> str:
+def run(asked: argparse.Namespace, secret: dict[str, str], voice: Reporter) -> str:
     """Copy until we are told to end, and then everything."""
     told = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: told.set())
     asked.ready.touch()
     sync: Sync | None = None
-    teller = Teller(voice)
+    teller = UploadReporter(voice)
     while not told.wait(pause_for(sync.count if sync is not None else 0)):
         try:
             sync = sync or flush.begin(asked, secret, teller)
             sync.step()
             teller.reach(sync.bucket.name)
-        except (Stopped, OSError) as error:
+        except (StepFailed, OSError) as error:
             teller.stumble(error)
     return flush.finish(asked, secret, teller)
 

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from paceline.podtools import install_tools
-from paceline.podtools.reporting import Voice, counted
+from paceline.podtools.reporting import Reporter, counted
 from paceline.podtools.unpack import unpack
 
 
@@ -15,7 +15,7 @@ def add_words(parser: argparse.ArgumentParser) -> None:
     install_tools.add_words(parser)
 
 
-def run(asked: argparse.Namespace, _secret: dict[str, str], voice: Voice) -> str:
+def run(asked: argparse.Namespace, _secret: dict[str, str], voice: Reporter) -> str:
     """Lay out the code, and what installs its packages."""
     count = unpack(asked.file, asked.digest, asked.into)
     install_tools.lay_out(asked, voice)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from paceline.apimachinery.meta import Object, controller_of, name_of, namespace_of, uid_of
 from paceline.client.interface import Collection, Select
 from paceline.client.sync import DirectCluster
-from paceline.errors import Conflict, Malformed, Missing, NotOffered
+from paceline.errors import BadRequest, Conflict, MethodNotAllowed, NotFound
 from paceline.model.app_status import AppStatus, RecordStatus
 from paceline.sdk.discovery import Kind
 
@@ -44,7 +44,7 @@ class AppRef:
         return f"app/{self.name}"
 
     def read(self) -> Object:
-        """Read the application as it is now; Missing when it is gone."""
+        """Read the application as it is now; NotFound when it is gone."""
         return self.cluster.get(APPS, self.namespace, self.name)
 
     def status(self) -> AppStatus:
@@ -66,13 +66,13 @@ class AppRef:
         return tuple(sorted(read, key=lambda each: each.number))
 
     def revision(self, number: int) -> Revision:
-        """Find one revision; Missing says which there are."""
+        """Find one revision; NotFound says which there are."""
         there = self.revisions()
         for each in there:
             if each.number == number:
                 return each
         known = ", ".join(str(each.number) for each in there) or "none"
-        raise Missing(f"{self} has no revision {number}; there are: {known}")
+        raise NotFound(f"{self} has no revision {number}; there are: {known}")
 
     def change(self, app: Object) -> Object:
         """Write the spec of an application over the one it was read as; Conflict when somebody else changed that.
@@ -92,7 +92,7 @@ class AppRef:
     def stop(self) -> None:
         """End the training and keep everything; it goes on after `resume`."""
         if (phase := self.status().phase).is_final:
-            raise NotOffered(f"{self} has ended ({phase.value}); only a training that has not can be stopped")
+            raise MethodNotAllowed(f"{self} has ended ({phase.value}); only a training that has not can be stopped")
         self._patch({"suspend": True})
 
     def resume(self) -> None:
@@ -127,7 +127,7 @@ def find_app(cluster: DirectCluster, namespace: str, word: str) -> AppRef | None
         return None
     try:
         return ref_of(cluster, cluster.get(APPS, namespace, name))
-    except Missing:
+    except NotFound:
         return None
 
 
@@ -140,5 +140,5 @@ def status_of(app: Object) -> AppStatus:
     """Give the application's status; of one that nobody can read, that it is so."""
     try:
         return AppStatus.from_wire(app.get("status") or {})
-    except Malformed as error:
+    except BadRequest as error:
         return AppStatus(waiting=str(error))

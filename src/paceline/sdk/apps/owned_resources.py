@@ -14,7 +14,7 @@ BOARDS = Collection(group=SERVICE_GROUP, version=VERSION, plural="tensorboards")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Belongings:
+class AppResources:
     """The objects of an application beside its job, and the pods of all of them."""
 
     config_maps: tuple[Object, ...]
@@ -24,7 +24,7 @@ class Belongings:
     pods: tuple[Object, ...]
 
 
-def belongings_of(cluster: DirectCluster, app: AppRef, job: JobRef | None) -> Belongings:
+def belongings_of(cluster: DirectCluster, app: AppRef, job: JobRef | None) -> AppResources:
     """Read everything that an application owns, directly or by way of its job and its TensorBoard."""
     here = Select(namespace=app.namespace)
 
@@ -34,7 +34,7 @@ def belongings_of(cluster: DirectCluster, app: AppRef, job: JobRef | None) -> Be
     owners = {app.uid} if job is None else {app.uid, job.uid}
     boards = read(BOARDS, owners)
     behind = {*owners, *map(uid_of, boards)}
-    return Belongings(
+    return AppResources(
         config_maps=read(CONFIG_MAPS, owners),
         claims=read(CLAIMS, owners),
         services=read(SERVICES, behind),

@@ -6,10 +6,10 @@ from typing import Any
 
 from paceline.apimachinery.meta import Object
 from paceline.apimachinery.yaml_reader import read_trees
-from paceline.errors import Exists, Fault, Invalid, Malformed
+from paceline.errors import AlreadyExists, BadRequest, Fault, Invalid
 from paceline.kinds import registry
 from paceline.kinds.apps import expand
-from paceline.kinds.apps.templates.types import Parts, Template
+from paceline.kinds.apps.templates.types import Rendered, Template
 from paceline.kinds.apps.templates.values import as_told, merged, with_setting
 from paceline.kinds.kind_types import OWN_API_VERSION
 from paceline.sdk.submission.manifest import read_bytes
@@ -19,7 +19,7 @@ Tree = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class ValueOverrides:
     """What somebody wrote over the defaults: files of values, then single settings."""
 
     files: tuple[str, ...] = ()
@@ -31,7 +31,7 @@ class Given:
         return bool(self.files or self.settings or self.texts)
 
     def over(self, below: Mapping[str, Any]) -> Tree:
-        """Put what is given over other values; Malformed says what cannot be read, and in which line."""
+        """Put what is given over other values; BadRequest says what cannot be read, and in which line."""
         tree = dict(below)
         for path in self.files:
             tree = merged(tree, read_values_file(path))
@@ -52,16 +52,16 @@ def read_values_file(path: str) -> Tree:
     twice: list[str] = []
     try:
         trees = list(read_trees(text, path, twice=twice))
-    except Malformed:
+    except BadRequest:
         # Once more, for the longer message.
         trees = list(read_trees(text, path))
     if len(trees) > 1:
-        raise Malformed(f"{path}:{trees[1].line}: values are one document; this is the second")
+        raise BadRequest(f"{path}:{trees[1].line}: values are one document; this is the second")
     tree = trees[0].value if trees else {}
     if not isinstance(tree, dict):
-        raise Malformed(f"{path}: {called(tree)} are no values; write names and values, such as worker: {{number: 2}}")
+        raise BadRequest(f"{path}: {called(tree)} are no values; write names and values, such as worker: {{number: 2}}")
     if twice:
-        raise Malformed("\n".join(_slips(path, tree, twice)))
+        raise BadRequest("\n".join(_slips(path, tree, twice)))
     return tree
 
 
@@ -95,7 +95,7 @@ def _in_values(fault: Fault) -> Fault:
     return Fault(fault.path.removeprefix("spec.values."), fault.value, fault.hint)
 
 
-def parts_of(app: Object, revision: int = 1) -> tuple[Object, Parts]:
+def parts_of(app: Object, revision: int = 1) -> tuple[Object, Rendered]:
     """Give the job that an application becomes, and all that belongs to it."""
     parts = expand.expand_app(app, revision)
     return expand.job_manifest(app, parts, revision=revision), parts
@@ -110,7 +110,7 @@ def refuse_unchanged(before: Object, after: Object, revision: int) -> None:
     """Refuse a change that changes nothing."""
     if is_same(before, after):
         name = before["metadata"]["name"]
-        raise Exists(
+        raise AlreadyExists(
             f"nothing changes: revision {revision} of {name} has these values already; "
             f"`paceline rerun {name}` runs the same once more"
         )

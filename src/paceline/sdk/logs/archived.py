@@ -10,11 +10,11 @@ from paceline.client.interface import NODES
 from paceline.client.requests import Request
 from paceline.client.responses import read_object
 from paceline.client.sync import DirectCluster
-from paceline.errors import Forbidden, Malformed, Missing, NotOffered
-from paceline.sdk.follow import Choice, Logged
+from paceline.errors import BadRequest, Forbidden, MethodNotAllowed, NotFound
+from paceline.sdk.follow import Logged, ReplicaSelector
 from paceline.sdk.logs.lines import whole_lines
 from paceline.sdk.logs.merge import within
-from paceline.sdk.logs.sources import LogAsk
+from paceline.sdk.logs.sources import LogOptions
 from paceline.sdk.replica_pods import MemberPod, latest, leader_place, member_pod
 
 
@@ -52,7 +52,7 @@ class History:
             path = f"{_path(name_of(node), self.namespace)}?{query}"
             try:
                 told = read_object(self.cluster.send(Request(method="GET", path=path)))
-            except (Missing, Forbidden, NotOffered, Malformed):
+            except (NotFound, Forbidden, MethodNotAllowed, BadRequest):
                 continue  # A kubelet, which keeps nothing.
             found += [_read(name_of(node), each) for each in told.get("items") or ()]
         return tuple(sorted(found, key=lambda each: each.gone_at, reverse=True))
@@ -64,8 +64,8 @@ class History:
         except Forbidden:
             return ()
 
-    def job_logs(self, pods: Sequence[PastPod], choice: Choice, ask: LogAsk) -> list[Iterator[Logged]]:
-        """Give one log per member of a job, of the last job of that name; Missing says when there is none to give."""
+    def job_logs(self, pods: Sequence[PastPod], choice: ReplicaSelector, ask: LogOptions) -> list[Iterator[Logged]]:
+        """Give one log per member of a job, of the last job of that name; NotFound says when there is none to give."""
         # The last one gone first: another job may have had the name before.
         mine = [each for each in pods if each.owner == pods[0].owner]
         by_name = {each.name: each for each in reversed(mine)}
@@ -77,16 +77,16 @@ class History:
             meant = [each for each in meant if each.attempt < last[each.place].attempt]
         if not meant:
             known = ", ".join(sorted({str(each.place) for each in members}))
-            raise Missing(f"nothing is kept of such a log of {pods[0].job}; there are logs of: {known}")
+            raise NotFound(f"nothing is kept of such a log of {pods[0].job}; there are logs of: {known}")
         own = replace(ask, is_previous=False)
         return [self._member_log(member, by_name[member.name], own) for member in latest(meant)]
 
-    def _member_log(self, member: MemberPod, pod: PastPod, ask: LogAsk) -> Iterator[Logged]:
+    def _member_log(self, member: MemberPod, pod: PastPod, ask: LogOptions) -> Iterator[Logged]:
         for text in self.pod_log(pod, ask):
             yield Logged(place=member.place, pod=member.name, text=text)
 
-    def pod_log(self, pod: PastPod, ask: LogAsk) -> Iterator[bytes]:
-        """Give the log of a pod in whole lines; Missing says when it was removed."""
+    def pod_log(self, pod: PastPod, ask: LogOptions) -> Iterator[bytes]:
+        """Give the log of a pod in whole lines; NotFound says when it was removed."""
         path = f"{_path(pod.node, pod.namespace)}/{quote(pod.name, safe='')}/log"
         query = {**replace(ask, is_followed=False).query(), "uid": pod.uid}
         yield from within(whole_lines(self.cluster.stream(path, query)), ask)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from paceline.client.sync import DirectCluster
-from paceline.sdk.connection import Dial
+from paceline.sdk.connection import ClusterConnection
 
 # Chunks, not lines: bounded so that a slow reader slows the sources down instead of filling the memory.
 SIZE = 256
@@ -21,7 +21,7 @@ class Closed(Exception):
     """Ends a source whose feed nobody reads any more."""
 
 
-class Line:
+class SourceContext:
     """What a source has: a connection, the way into the feed, and a pause that ends with the feed."""
 
     def __init__(self, cluster: DirectCluster, put: Put, closed: threading.Event) -> None:
@@ -35,13 +35,13 @@ class Line:
             raise Closed
 
 
-Source = Callable[[Line], None]
+Source = Callable[[SourceContext], None]
 
 
-class Feed:
+class EventMux:
     """Reads from many sources at once. Leaving it hangs up every connection it made."""
 
-    def __init__(self, dial: Dial) -> None:
+    def __init__(self, dial: ClusterConnection) -> None:
         self._dial = dial
         self._items: queue.Queue[Any] = queue.Queue(SIZE)
         self._closed = threading.Event()
@@ -58,7 +58,7 @@ class Feed:
         """Run a source on a thread; a known error in it is raised by `take`."""
         cluster = self._dial()
         self._clusters.append(cluster)
-        line = Line(cluster, self._put, self._closed)
+        line = SourceContext(cluster, self._put, self._closed)
         # Daemon threads: a source that does not notice the end must not keep the process from ending.
         self._spawn(threading.Thread(target=self._run, args=(source, line), name=name, daemon=True))
 
@@ -93,7 +93,7 @@ class Feed:
         self._threads.append(thread)
         thread.start()
 
-    def _run(self, source: Source, line: Line) -> None:
+    def _run(self, source: Source, line: SourceContext) -> None:
         try:
             source(line)
         except Closed:

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from paceline.sdk.follow import Logged
 from paceline.sdk.logs.lines import STAMP
-from paceline.sdk.logs.sources import LogAsk
+from paceline.sdk.logs.sources import LogOptions
 
 Moment = tuple[str, bytes]
 Stamped = tuple[Moment, bytes, Logged]
@@ -36,7 +36,7 @@ def in_time_order(streams: Iterable[Iterator[Logged]], *, keeps_stamps: bool) ->
         yield Logged(place=last.place, pod=last.pod, text=b"".join(held))
 
 
-def within(chunks: Iterable[bytes], ask: LogAsk) -> Iterator[bytes]:
+def within(chunks: Iterable[bytes], ask: LogOptions) -> Iterator[bytes]:
     """Give of a log what is not newer than was asked for, and the last lines of that: no server knows such a bound."""
     if ask.until is None:
         yield from chunks
@@ -59,7 +59,7 @@ def _in_micros(moment: Moment) -> Moment:
     return moment[0], moment[1][:6].rstrip(b"0")
 
 
-def _shown(line: bytes, ask: LogAsk) -> bytes:
+def _shown(line: bytes, ask: LogOptions) -> bytes:
     return line if ask.has_timestamps else _bare(line)
 
 

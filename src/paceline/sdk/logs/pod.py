@@ -4,19 +4,19 @@ from collections.abc import Iterator
 
 from paceline.client.interface import PODS
 from paceline.sdk.client import Session
-from paceline.sdk.logs.event_mux import Feed
+from paceline.sdk.logs.event_mux import EventMux
 from paceline.sdk.logs.lines import whole_lines
 from paceline.sdk.logs.merge import within
-from paceline.sdk.logs.sources import LogAsk, LogTry, Read, Said, reading
+from paceline.sdk.logs.sources import LogOptions, LogTry, Read, Said, reading
 
 
-def pod_log(session: Session, name: str, ask: LogAsk) -> Iterator[bytes]:
+def pod_log(session: Session, name: str, ask: LogOptions) -> Iterator[bytes]:
     """Give a pod's log in whole lines: followed until its process ends, or as it is now."""
     if not ask.is_followed:
         path = PODS.path(session.namespace, name, "log")
         yield from within(whole_lines(session.cluster.stream(path, ask.query())), ask)
         return
-    with Feed(session.dial) as feed:
+    with EventMux(session.dial) as feed:
         feed.start(reading(LogTry(namespace=session.namespace, pod=name), ask), f"log of {name}")
         while not isinstance(item := feed.take(), Read):
             if isinstance(item, Said):

@@ -5,9 +5,9 @@ from datetime import datetime
 
 from paceline.apimachinery.meta import Object, name_of, revision_of
 from paceline.apimachinery.timestamps import to_wire
-from paceline.client.interface import PODS, Change, Collection, Happened, Select
-from paceline.errors import Busy, Expired, Malformed, Missing
-from paceline.sdk.logs.event_mux import Line, Source
+from paceline.client.interface import PODS, Change, Collection, Select, WatchEvent
+from paceline.errors import BadRequest, Expired, NotFound, ServiceUnavailable
+from paceline.sdk.logs.event_mux import Source, SourceContext
 from paceline.sdk.logs.lines import LogLines
 
 FIRST_PAUSE = 0.2
@@ -28,7 +28,7 @@ class Changed:
     """One object that changed after the list."""
 
     where: Collection
-    happened: Happened
+    happened: WatchEvent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class LogTry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogAsk:
+class LogOptions:
     """What of a log is wanted."""
 
     is_followed: bool = True
@@ -100,7 +100,7 @@ class Read:
 def watching(where: Collection, select: Select) -> Source:
     """Make a source that lists once, then tells every change, and lists again when it has missed some."""
 
-    def source(line: Line) -> None:
+    def source(line: SourceContext) -> None:
         since, failures = "", 0
         while True:
             try:
@@ -115,7 +115,7 @@ def watching(where: Collection, select: Select) -> Source:
                 line.pause(FIRST_PAUSE)
             except Expired:
                 since = ""
-            except Busy as error:
+            except ServiceUnavailable as error:
                 failures += 1
                 if failures == 1:
                     line.put(Lost(message=str(error)))
@@ -134,10 +134,10 @@ def apply_news(known: dict[str, Object], item: Listed | Changed) -> dict[str, Ob
     return {**known, name_of(obj): obj}
 
 
-def reading(read: LogTry, ask: LogAsk) -> Source:
+def reading(read: LogTry, ask: LogOptions) -> Source:
     """Make a source that reads a log to its end, each line once."""
 
-    def source(line: Line) -> None:
+    def source(line: SourceContext) -> None:
         lines, query, failures = LogLines(keeps_stamps=ask.has_timestamps), ask.query(), 0
         while True:
             try:
@@ -145,10 +145,10 @@ def reading(read: LogTry, ask: LogAsk) -> Source:
                     break
                 failures = 0
                 line.pause(FIRST_PAUSE)
-            except (Busy, Malformed) as error:
-                # Malformed: the container is not there yet, says a kubelet that is a little behind its own status.
+            except (ServiceUnavailable, BadRequest) as error:
+                # BadRequest: the container is not there yet, says a kubelet that is a little behind its own status.
                 failures += 1
-                if failures == 1 and isinstance(error, Busy):
+                if failures == 1 and isinstance(error, ServiceUnavailable):
                     line.put(Lost(message=str(error)))
                 line.pause(pause_after(failures))
             lines.resume()
@@ -160,14 +160,14 @@ def reading(read: LogTry, ask: LogAsk) -> Source:
     return source
 
 
-def _read_once(line: Line, read: LogTry, lines: LogLines, query: dict[str, str]) -> bool:
+def _read_once(line: SourceContext, read: LogTry, lines: LogLines, query: dict[str, str]) -> bool:
     """Read until the stream ends; tell whether the log does, too."""
     try:
         for chunk in line.cluster.stream(PODS.path(read.namespace, read.pod, "log"), query):
             if text := lines.feed(chunk):
                 line.put(Said(read=read, text=text))
         return has_ended(line.cluster.get(PODS, read.namespace, read.pod), read.restarts)
-    except Missing:
+    except NotFound:
         return True
 
 
@@ -176,7 +176,7 @@ def pause_after(failures: int) -> float:
     return float(min(FIRST_PAUSE * 2 ** min(failures, DOUBLINGS), LONGEST_PAUSE))
 
 
-def resumed(ask: LogAsk, since: str) -> dict[str, str]:
+def resumed(ask: LogOptions, since: str) -> dict[str, str]:
     """Spell how to go on after the line stamped `since`; before the first line, ask for the same again."""
     words = ask.query()
     if since:

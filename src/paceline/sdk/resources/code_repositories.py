@@ -7,7 +7,7 @@ from paceline.apimachinery.meta import Object, labels_of, name_of
 from paceline.apimachinery.name_validation import subdomain_problem
 from paceline.client.interface import CONFIG_MAPS, Select
 from paceline.client.sync import DirectCluster
-from paceline.errors import Exists, Fault, Invalid
+from paceline.errors import AlreadyExists, Fault, Invalid
 from paceline.kinds.spec.source import Git, Source, check_source
 from paceline.model.well_known_labels import CODE
 from paceline.sdk.resources.name_lookup import check_name, check_new, pick
@@ -50,7 +50,7 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Codes:
+class CodeRepositories:
     """The named code of one namespace."""
 
     cluster: DirectCluster
@@ -78,8 +78,8 @@ class Codes:
         }
         try:
             return _code(self.cluster.create(CONFIG_MAPS, config_map))
-        except Exists as error:
-            raise Exists(f"code {code.name}, or another config map of that name, exists already") from error
+        except AlreadyExists as error:
+            raise AlreadyExists(f"code {code.name}, or another config map of that name, exists already") from error
 
     def delete(self, code: Code) -> None:
         """Forget code; its repository stays, and so does what was made of it."""

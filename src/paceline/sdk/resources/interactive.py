@@ -7,7 +7,7 @@ from paceline.apimachinery.meta import Object
 from paceline.apimachinery.timestamps import to_wire
 from paceline.client.interface import PODS, Select
 from paceline.client.sync import DirectCluster
-from paceline.errors import Malformed
+from paceline.errors import BadRequest
 from paceline.model.interactive_status import ServicePhase, ServiceStatus, Trait
 from paceline.model.well_known_labels import OPENED_AT, OWNER_KIND, OWNER_NAME
 from paceline.sdk.discovery import Kind
@@ -48,5 +48,5 @@ def is_at_rest(service: Object) -> bool:
     """Tell whether a TensorBoard or Notebook has no pod and gets none by itself; one nobody can read may have one."""
     try:
         return ServiceStatus.from_wire(service.get("status") or {}).phase is ServicePhase.PAUSED
-    except Malformed:
+    except BadRequest:
         return False

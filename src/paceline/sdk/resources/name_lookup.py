@@ -5,7 +5,7 @@ from typing import Protocol, TypeVar
 
 from paceline.apimachinery.field_errors import did_you_mean, invalid, required
 from paceline.apimachinery.name_validation import better_name, label_problem
-from paceline.errors import Exists, Invalid, Missing
+from paceline.errors import AlreadyExists, Invalid, NotFound
 
 
 class Named(Protocol):
@@ -20,12 +20,12 @@ AnyNamed = TypeVar("AnyNamed", bound=Named)
 
 
 def pick(name: str, there: Iterable[AnyNamed], *, what: str, namespace: str) -> AnyNamed:
-    """Find what has a name; Missing suggests a close one."""
+    """Find what has a name; NotFound suggests a close one."""
     known = {each.name: each for each in there}
     if name in known:
         return known[name]
     hint = did_you_mean(name, known).removeprefix(", ") or f"there are: {', '.join(known) or 'none'}"
-    raise Missing(f"there is no {what} named {name!r} in namespace {namespace!r}; {hint}")
+    raise NotFound(f"there is no {what} named {name!r} in namespace {namespace!r}; {hint}")
 
 
 def check_name(name: str, *, what: str) -> None:
@@ -40,4 +40,4 @@ def check_new(name: str, there: Iterable[Named], *, what: str) -> None:
     """Refuse what cannot be a name, and one that is taken."""
     check_name(name, what=what)
     if any(each.name == name for each in there):
-        raise Exists(f"{what} {name} exists already; `paceline {what} list` shows it")
+        raise AlreadyExists(f"{what} {name} exists already; `paceline {what} list` shows it")

@@ -9,7 +9,7 @@ from paceline.apimachinery.meta import Object, annotations_of, labels_of, name_o
 from paceline.apimachinery.quantity import parse
 from paceline.client.interface import CLAIMS, SECRETS, VOLUMES, Select
 from paceline.client.sync import DirectCluster
-from paceline.errors import Exists, Invalid, PacelineError
+from paceline.errors import AlreadyExists, Invalid, PacelineError
 from paceline.kinds.spec import data
 from paceline.model.well_known_labels import LOCATION, VOLUME
 from paceline.sdk.resources.name_lookup import check_new, pick
@@ -88,8 +88,8 @@ class Volumes:
         wish = {**mode, "resources": {"requests": {"storage": FOLDER_SIZE}}, "storageClassName": ""}
         try:
             self.cluster.create(VOLUMES, volume)
-        except Exists as error:
-            raise Exists(f"volume {name} exists already") from error
+        except AlreadyExists as error:
+            raise AlreadyExists(f"volume {name} exists already") from error
         try:
             return self._claim(name, {**wish, "volumeName": self._volume_name(name)}, path)
         except PacelineError:
@@ -131,8 +131,8 @@ class Volumes:
         }
         try:
             made = self.cluster.create(SECRETS, secret)
-        except Exists as error:
-            raise Exists(f"volume {name}, or another secret of that name, exists already") from error
+        except AlreadyExists as error:
+            raise AlreadyExists(f"volume {name}, or another secret of that name, exists already") from error
         return _bucket(made)
 
     def delete(self, volume: Volume) -> None:
@@ -156,8 +156,8 @@ class Volumes:
         claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
         try:
             return _claimed(self.cluster.create(CLAIMS, claim))
-        except Exists as error:
-            raise Exists(f"volume {name}, or another claim of that name, exists already") from error
+        except AlreadyExists as error:
+            raise AlreadyExists(f"volume {name}, or another claim of that name, exists already") from error
 
     def _check(self, name: str) -> None:
         check_new(name, self.all(), what="volume")

@@ -11,17 +11,17 @@ from typing import Any
 
 from paceline.apimachinery.meta import Object, controller_of, labels_of, name_of
 from paceline.client.interface import PODS, Select
-from paceline.errors import Malformed, Missing, NotOffered
+from paceline.errors import BadRequest, MethodNotAllowed, NotFound
 from paceline.model import well_known_labels
-from paceline.model.gang import FLUSH, KEEPER, Place
+from paceline.model.gang import FLUSH, KEEPER, ReplicaId
 from paceline.sdk.client import Session
 from paceline.sdk.job import JobRef
 from paceline.sdk.job_summary import status_of
 from paceline.sdk.logs.archived import History, PastPod
 from paceline.sdk.logs.pod import pod_log
-from paceline.sdk.logs.sources import LogAsk
-from paceline.sdk.results.mounted import files_below, lying
-from paceline.sdk.results.upload_log import ResultFile, Told, in_order
+from paceline.sdk.logs.sources import LogOptions
+from paceline.sdk.results.mounted import files_below, locate_results
+from paceline.sdk.results.upload_log import ResultFile, UploadLog, in_order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,24 +33,24 @@ class Results:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keeper:
+class Uploader:
     """A pod with a container that copies the output of one place."""
 
-    place: Place
+    place: ReplicaId
     # What began later is larger: an errand is run when no member is any more.
     turn: tuple[bool, int]
     read: Callable[[], Iterable[bytes]]
 
 
 def results_of(session: Session, name: str, *, is_here: bool = False) -> Results:
-    """List what a job has left; Missing when there is no such job, or when all that told of its files is gone.
+    """List what a job has left; NotFound when there is no such job, or when all that told of its files is gone.
 
     `is_here` tells whether folders of the cluster are those of this machine.
     """
     history = History(cluster=session.cluster, namespace=session.namespace)
     try:
         ref = session.job(name)
-    except Missing:
+    except NotFound:
         pods = history.pods(job=name.rpartition("/")[2])
         # Of several jobs that had the name, the last one.
         tolds = hear(_past(history, (each for each in pods if each.owner == pods[0].owner)), {})
@@ -61,7 +61,7 @@ def results_of(session: Session, name: str, *, is_here: bool = False) -> Results
     output = (job.get("spec") or {}).get("output")
     if not output:
         hint = "name a bucket, a claim or a directory there, and write to /output"
-        raise NotOffered(f"{ref} keeps no results, because it has no spec.output; {hint}")
+        raise MethodNotAllowed(f"{ref} keeps no results, because it has no spec.output; {hint}")
     if not output.get("bucket"):
         return _lain(session, ref, output, is_here=is_here)
     tolds = hear(_present(session, ref), {})
@@ -71,57 +71,57 @@ def results_of(session: Session, name: str, *, is_here: bool = False) -> Results
     return _results(tolds)
 
 
-def hear(keepers: Iterable[Keeper], known: Mapping[Place, Told]) -> dict[Place, Told]:
+def hear(keepers: Iterable[Uploader], known: Mapping[ReplicaId, UploadLog]) -> dict[ReplicaId, UploadLog]:
     """Read logs, of each place the latest first, until all is told; what is known already comes from later ones."""
     tolds = dict(known)
     for keeper in sorted(keepers, key=lambda each: each.turn, reverse=True):
-        told = tolds.setdefault(keeper.place, Told(member=str(keeper.place)))
+        told = tolds.setdefault(keeper.place, UploadLog(member=str(keeper.place)))
         if told.is_whole:
             continue
         try:
             log = b"".join(keeper.read())
-        except (Missing, Malformed) as error:
+        except (NotFound, BadRequest) as error:
             told.unread.append(error)
         else:
             told.hear(log)
     return tolds
 
 
-def _is_enough(tolds: Mapping[Place, Told], job: Object) -> bool:
+def _is_enough(tolds: Mapping[ReplicaId, UploadLog], job: Object) -> bool:
     """Tell whether every member that ever began was heard."""
     rows = sum(len(task.get("replicas") or ()) for task in status_of(job).tasks)
     return sum(told.is_whole for told in tolds.values()) >= rows
 
 
-def _results(tolds: Mapping[Place, Told], silence: str = "") -> Results:
-    """Put together what was told; Missing when nothing was, because it is gone, or because `silence` says why."""
+def _results(tolds: Mapping[ReplicaId, UploadLog], silence: str = "") -> Results:
+    """Put together what was told; NotFound when nothing was, because it is gone, or because `silence` says why."""
     ordered = [tolds[place] for place in sorted(tolds)]
     said = tuple((told.member, sentence) for told in ordered if (sentence := told.sentence()))
-    lost = [error for told in ordered for error in told.unread if isinstance(error, Missing)]
+    lost = [error for told in ordered for error in told.unread if isinstance(error, NotFound)]
     if not any(told.said or told.files for told in ordered):
         if lost:
-            raise Missing(f"{lost[0]}; which files were kept is in .paceline/manifest.json beside them")
+            raise NotFound(f"{lost[0]}; which files were kept is in .paceline/manifest.json beside them")
         if silence:
-            raise Missing(silence)
+            raise NotFound(silence)
     return Results(files=in_order(ordered), said=said)
 
 
-def _present(session: Session, ref: JobRef) -> Iterator[Keeper]:
+def _present(session: Session, ref: JobRef) -> Iterator[Uploader]:
     select = Select(namespace=ref.namespace, labels=f"{well_known_labels.OWNER_NAME}={ref.name}")
     for pod in session.cluster.list(PODS, select).items:
         if (controller_of(pod) or {}).get("uid") == ref.uid and (found := _copies(labels_of(pod))) is not None:
             place, turn, ask = found
-            yield Keeper(place=place, turn=turn, read=partial(pod_log, session, name_of(pod), ask))
+            yield Uploader(place=place, turn=turn, read=partial(pod_log, session, name_of(pod), ask))
 
 
-def _past(history: History, pods: Iterable[PastPod]) -> Iterator[Keeper]:
+def _past(history: History, pods: Iterable[PastPod]) -> Iterator[Uploader]:
     for pod in pods:
         if (found := _copies(pod.labels)) is not None:
             place, turn, ask = found
-            yield Keeper(place=place, turn=turn, read=partial(history.pod_log, pod, ask))
+            yield Uploader(place=place, turn=turn, read=partial(history.pod_log, pod, ask))
 
 
-def _copies(told: Mapping[str, str]) -> tuple[Place, tuple[bool, int], LogAsk] | None:
+def _copies(told: Mapping[str, str]) -> tuple[ReplicaId, tuple[bool, int], LogOptions] | None:
     """Read from a pod's labels whose output it copies, how late it came, and where that is told; None for others."""
     errand, attempt = told.get(well_known_labels.ERRAND, ""), told.get(well_known_labels.ATTEMPT, "0")
     role, index = told.get(well_known_labels.REPLICA_TYPE, ""), told.get(well_known_labels.REPLICA_INDEX, "")
@@ -129,12 +129,12 @@ def _copies(told: Mapping[str, str]) -> tuple[Place, tuple[bool, int], LogAsk] |
         role, _, index = errand.removeprefix(FLUSH).rpartition("-")
     if not role or not index.isdigit() or not attempt.isdigit():
         return None
-    ask = LogAsk(is_followed=False, container="" if errand else KEEPER)
-    return Place(role, int(index)), (bool(errand), int(attempt)), ask
+    ask = LogOptions(is_followed=False, container="" if errand else KEEPER)
+    return ReplicaId(role, int(index)), (bool(errand), int(attempt)), ask
 
 
 def _lain(session: Session, ref: JobRef, output: Mapping[str, Any], *, is_here: bool) -> Results:
-    found = lying(session, ref.name, output, is_here=is_here)
+    found = locate_results(session, ref.name, output, is_here=is_here)
     said = f"results lie in {found.where}"
     if found.folder is None:
         return Results(said=(("", f"{said}; they are listed only where that is a folder of this machine"),))

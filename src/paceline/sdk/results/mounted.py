@@ -17,24 +17,24 @@ from paceline.sdk.submission.job_volumes import folder_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lying:
+class MountedResults:
     """Where the results of a job lie, in words and, if it is a folder here, as its path."""
 
     where: str
     folder: Path | None = None
 
 
-def lying(session: Session, job: str, output: Mapping[str, Any], *, is_here: bool) -> Lying:
+def locate_results(session: Session, job: str, output: Mapping[str, Any], *, is_here: bool) -> MountedResults:
     """Find where a job's output lies; `is_here` tells whether folders of the cluster are those of this machine."""
     if directory := output.get("directory"):
         folder = f"{directory.rstrip('/')}/{job}"
-        return Lying(where=f"{folder} of the machine that ran it", folder=Path(folder) if is_here else None)
+        return MountedResults(where=f"{folder} of the machine that ran it", folder=Path(folder) if is_here else None)
     claim, inner = str(output.get("claim")), "/".join(part for part in (output.get("path", "").strip("/"), job) if part)
     where = f"{inner}/ on claim {claim}"
     with suppress(PacelineError):
         if is_here and (root := folder_of(session, claim)):
-            return Lying(where=f"{where}, which is {root}/{inner}", folder=Path(root, inner))
-    return Lying(where=where)
+            return MountedResults(where=f"{where}, which is {root}/{inner}", folder=Path(root, inner))
+    return MountedResults(where=where)
 
 
 def files_below(folder: Path) -> Iterator[ResultFile]:

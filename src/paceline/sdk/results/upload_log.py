@@ -25,7 +25,7 @@ class ResultFile:
 
 
 @dataclass(slots=True, kw_only=True)
-class Told:
+class UploadLog:
     """What is told of one member's files, log by log, the latest first."""
 
     member: str
@@ -69,7 +69,7 @@ def read_log(member: str, log: bytes) -> tuple[dict[str, ResultFile], list[str]]
     return files, others
 
 
-def in_order(tolds: Iterable[Told]) -> tuple[ResultFile, ...]:
+def in_order(tolds: Iterable[UploadLog]) -> tuple[ResultFile, ...]:
     """Give all files, those of a member by name."""
     return tuple(told.files[name] for told in tolds for name in sorted(told.files))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from paceline.apimachinery.field_errors import nearest
 from paceline.apimachinery.yaml_reader import Tree, read_trees
-from paceline.errors import Malformed, TooLarge
+from paceline.errors import BadRequest, TooLarge
 from paceline.sdk.submission.manifest_document import Document, called, checked
 
 MAX_BYTES = 1024 * 1024
@@ -14,23 +14,23 @@ STDIN = "-"
 
 
 def read_file(path: str) -> tuple[Document, ...]:
-    """Read all objects of a file (`-` is standard input); Malformed or TooLarge say what to change, and where."""
+    """Read all objects of a file (`-` is standard input); BadRequest or TooLarge say what to change, and where."""
     return read_text(read_bytes(path), "stdin" if path == STDIN else path)
 
 
 def read_bytes(path: str) -> bytes:
-    """Read a file of YAML, or standard input; Malformed or TooLarge say why it is not read."""
+    """Read a file of YAML, or standard input; BadRequest or TooLarge say why it is not read."""
     if path == STDIN:
         return _limited(sys.stdin.buffer.read(MAX_BYTES + 1), "stdin")
     try:
         with Path(path).open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except IsADirectoryError as error:
-        raise Malformed(f"{path}: is a folder; name the files in it, such as {path.rstrip('/')}/job.yaml") from error
+        raise BadRequest(f"{path}: is a folder; name the files in it, such as {path.rstrip('/')}/job.yaml") from error
     except FileNotFoundError as error:
-        raise Malformed(f"{path}: no such file{_similar_file(path)}") from error
+        raise BadRequest(f"{path}: no such file{_similar_file(path)}") from error
     except OSError as error:
-        raise Malformed(f"{path}: cannot be read: {error.strerror}") from error
+        raise BadRequest(f"{path}: cannot be read: {error.strerror}") from error
     return _limited(data, path)
 
 
@@ -40,12 +40,12 @@ def read_text(data: bytes, source: str) -> tuple[Document, ...]:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise Malformed(
+        raise BadRequest(
             f"{source}:{line}: byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8"
         ) from error
     documents = [each for tree in read_trees(text, source) for each in _objects(tree, source)]
     if not documents:
-        raise Malformed(f"{source}: holds no object; it should begin with apiVersion, kind and metadata")
+        raise BadRequest(f"{source}: holds no object; it should begin with apiVersion, kind and metadata")
     return tuple(documents)
 
 
@@ -71,12 +71,12 @@ def _objects(tree: Tree, source: str) -> Iterator[Document]:
     """Give the objects of one document: itself, or the items of a List."""
     value = tree.value
     if not isinstance(value, dict):
-        raise Malformed(f"{source}:{tree.line}: {called(value)} is not an object; {_instead(value)}")
+        raise BadRequest(f"{source}:{tree.line}: {called(value)} is not an object; {_instead(value)}")
     if value.get("kind") == "List" and isinstance(value.get("items"), list):
         for number, item in enumerate(value["items"]):
             place = f"{source}:{tree.line}: items[{number}]"
             if not isinstance(item, dict):
-                raise Malformed(f"{place}: {called(item)} is not an object")
+                raise BadRequest(f"{place}: {called(item)} is not an object")
             yield Document(object=checked(item, place), place=place)
         return
     place = f"{source}:{tree.line}"

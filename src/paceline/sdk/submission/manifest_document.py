@@ -5,7 +5,7 @@ from typing import Any
 
 from paceline.apimachinery.field_errors import nearest
 from paceline.apimachinery.meta import Object
-from paceline.errors import Malformed
+from paceline.errors import BadRequest
 
 TOP_LEVEL = ("apiVersion", "kind", "metadata", "spec", "data", "status")
 
@@ -20,11 +20,11 @@ class Document:
 
 
 def with_namespace(document: Document, namespace: str, *, is_chosen: bool) -> Document:
-    """Put an object that names no namespace into `namespace`; Malformed when a chosen one contradicts the file."""
+    """Put an object that names no namespace into `namespace`; BadRequest when a chosen one contradicts the file."""
     metadata = document.object["metadata"]
     written = metadata.get("namespace")
     if written and is_chosen and written != namespace:
-        raise Malformed(
+        raise BadRequest(
             f"{document.place}: metadata.namespace is {written!r}, but -n says {namespace!r}; drop one of them"
         )
     changed = {**document.object, "metadata": {**metadata, "namespace": written or namespace}}
@@ -32,7 +32,7 @@ def with_namespace(document: Document, namespace: str, *, is_chosen: bool) -> Do
 
 
 def checked(value: dict[str, Any], place: str) -> Object:
-    """Give the object when it says what it is and how it is called; Malformed names all that is missing."""
+    """Give the object when it says what it is and how it is called; BadRequest names all that is missing."""
     faults = []
     for field, example in (
         ("apiVersion", "batch.tensorstack.dev/v1beta1"),
@@ -48,7 +48,7 @@ def checked(value: dict[str, Any], place: str) -> Object:
     elif not isinstance(metadata.get("namespace") or "", str):
         faults.append(_fault(metadata, "namespace", "or leave it out", prefix="metadata."))
     if faults:
-        raise Malformed("\n".join(f"{place}: {fault}" for fault in faults))
+        raise BadRequest("\n".join(f"{place}: {fault}" for fault in faults))
     return value
 
 

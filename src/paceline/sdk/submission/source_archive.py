@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from paceline.apimachinery.meta import Object
-from paceline.errors import Malformed, TooLarge
+from paceline.errors import BadRequest, TooLarge
 
 # A config map has room for 1 MiB, and what is packed grows by a third on its way.
 MAX_BYTES = 700 * 1024
@@ -50,11 +50,11 @@ def pack(path: str) -> Packed:
     """Pack a folder, or a script with the Python files and requirements.txt beside it."""
     place = Path(path)
     if not place.exists():
-        raise Malformed(f"{path}: no such file or folder")
+        raise BadRequest(f"{path}: no such file or folder")
     root = place if place.is_dir() else place.parent
     found = sorted(_all(root) if place.is_dir() else _beside(place))
     if not found:
-        raise Malformed(f"{path}: there is nothing in it to send")
+        raise BadRequest(f"{path}: there is nothing in it to send")
     if len(found) > MAX_FILES:
         raise TooLarge(f"{path}: {len(found)} files are too many to send along (at most {MAX_FILES}); use --git")
     if (plain := sum(file.stat().st_size for file in found)) > MAX_PLAIN_BYTES:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from paceline.apimachinery.meta import Object, key_of, name_of, uid_of
 from paceline.client.sync import DirectCluster
-from paceline.errors import Exists, Invalid, PacelineError
+from paceline.errors import AlreadyExists, Invalid, PacelineError
 from paceline.sdk.discovery import Kind, Kinds
 from paceline.sdk.job import JobRef
 from paceline.sdk.submission.manifest_document import Document
@@ -68,9 +68,9 @@ class Maker:
         what = f"{kind.singular}/{name_of(obj)}"
         try:
             stored = self.cluster.create(kind.where, obj)
-        except Exists as error:
+        except AlreadyExists as error:
             if kind.where.plural not in MAY_EXIST:
-                raise Exists(f"{document.place}: {what} exists already") from error
+                raise AlreadyExists(f"{document.place}: {what} exists already") from error
             there = self.cluster.get(kind.where, *key_of(obj))
             return Created(kind=kind, object=there, was_there=True)
         except Invalid as error:

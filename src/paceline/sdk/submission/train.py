@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from paceline.apimachinery.meta import Object, key_of, labels_of, name_of, owned_by
 from paceline.client.interface import CONFIG_MAPS, SECRETS, Collection
-from paceline.errors import Exists, Missing, NotOffered, PacelineError
+from paceline.errors import AlreadyExists, MethodNotAllowed, NotFound, PacelineError
 from paceline.kinds.apps.expand import stem_of_app
 from paceline.kinds.apps.templates.model_training import TEMPLATE
 from paceline.kinds.apps.templates.values import merged
@@ -124,14 +124,14 @@ def _with_archive(session: Session, plan: Plan, packed: Packed) -> Plan:
 
 
 def _create(session: Session, where: Collection, manifest: Object) -> Piece:
-    """Make an object, or bring the one of its name up to date; Exists when it is not ours by its label."""
+    """Make an object, or bring the one of its name up to date; AlreadyExists when it is not ours by its label."""
     try:
         return Piece(where=where, object=session.cluster.create(where, manifest), is_new=True)
-    except Exists:
+    except AlreadyExists:
         there = session.cluster.get(where, *key_of(manifest))
     if labels_of(there).get(APP) != labels_of(manifest)[APP]:
         what = f"{str(manifest['kind']).lower()} {name_of(manifest)}"
-        raise Exists(f"{what} is there and belongs to somebody else; choose another name for the application")
+        raise AlreadyExists(f"{what} is there and belongs to somebody else; choose another name for the application")
     if "stringData" in manifest:
         there = session.cluster.patch(where, key_of(manifest), {"stringData": manifest["stringData"]})
     return Piece(where=where, object=there, is_new=False)
@@ -143,7 +143,7 @@ def submit(session: Session, plan: Plan) -> Object:
     app["metadata"]["namespace"] = session.namespace
     try:
         made = session.cluster.create(APPS, app)
-    except Exists:
+    except AlreadyExists:
         raise
     except PacelineError:
         for piece in plan.made:
@@ -157,10 +157,10 @@ def submit(session: Session, plan: Plan) -> Object:
 
 
 def revise(session: Session, plan: Plan) -> int:
-    """Change the application; give the number of its next revision. Exists when nothing changes."""
+    """Change the application; give the number of its next revision. AlreadyExists when nothing changes."""
     ref = session.app(plan.name)
     if ref is None:
-        raise Missing(f"there is no application named {plan.name!r}")
+        raise NotFound(f"there is no application named {plan.name!r}")
     before = ref.read()
     after = {**before, "spec": {**before["spec"], **plan.app()["spec"]}}
     number = status_of(before).revision
@@ -176,7 +176,7 @@ def _adopt(session: Session, plan: Plan, app: Object) -> None:
 
 
 def wait_job(session: Session, name: str) -> JobRef:
-    """Wait until the current revision of an application has its job; NotOffered says why none can be made."""
+    """Wait until the current revision of an application has its job; MethodNotAllowed says why none can be made."""
     for news in session.watch((KIND,), name=name):
         if news.is_gone:
             break
@@ -185,8 +185,8 @@ def wait_job(session: Session, name: str) -> JobRef:
         if status.observed_generation != generation:
             continue
         if status.job is not None:
-            with contextlib.suppress(Missing):
+            with contextlib.suppress(NotFound):
                 return session.job(name)
         elif status.waiting:
-            raise NotOffered(f"app/{name}: {status.waiting}")
-    raise Missing(f"app/{name} was deleted")
+            raise MethodNotAllowed(f"app/{name}: {status.waiting}")
+    raise NotFound(f"app/{name} was deleted")

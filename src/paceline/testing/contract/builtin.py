@@ -7,7 +7,7 @@ import pytest
 
 from paceline.apimachinery.meta import Object
 from paceline.client.interface import CLAIMS, EVENTS, PODS, SERVICES, Collection
-from paceline.errors import Invalid, Malformed
+from paceline.errors import BadRequest, Invalid
 from paceline.testing.contract.target import Promise, Subject, assert_absent, pod_spec
 
 SECRETS = Collection(group="", version="v1", plural="secrets")
@@ -82,7 +82,7 @@ async def amounts_are_shown_in_one_way(s: Subject) -> None:
 async def a_value_of_a_wrong_type_cannot_be_read(s: Subject) -> None:
     pod = {**s.pod("p"), "spec": {**pod_spec(), "hostNetwork": "yes"}}
 
-    with pytest.raises(Malformed, match=r"cannot unmarshal string into Go struct field PodSpec.spec.hostNetwork"):
+    with pytest.raises(BadRequest, match=r"cannot unmarshal string into Go struct field PodSpec.spec.hostNetwork"):
         await s.cluster.create(PODS, pod)
     await assert_absent(s, PODS, "p")
 

@@ -10,7 +10,7 @@ import pytest
 
 from paceline.apimachinery.meta import name_of, revision_of, uid_of
 from paceline.client.interface import CONFIG_MAPS, Collection
-from paceline.errors import Conflict, Exists, Invalid, Malformed, Missing
+from paceline.errors import AlreadyExists, BadRequest, Conflict, Invalid, NotFound
 from paceline.testing.contract import builtin, crds, object_lifecycle, server_side_apply, watch
 from paceline.testing.contract.target import JOBS, Promise, Subject, assert_absent, outcome_of, pod_spec
 
@@ -28,7 +28,7 @@ async def a_created_object_reads_back_as_it_was_answered(s: Subject) -> None:
 async def a_taken_name_is_refused(s: Subject) -> None:
     made = await s.make("a", data={"text": "first"})
 
-    with pytest.raises(Exists, match='configmaps "a" already exists'):
+    with pytest.raises(AlreadyExists, match='configmaps "a" already exists'):
         await s.make("a", data={"text": "second"})
     assert made == await s.cluster.get(CONFIG_MAPS, s.namespace, "a")
 
@@ -46,12 +46,12 @@ async def a_missing_object_is_said_to_be_missing(s: Subject) -> None:
         s.cluster.patch(CONFIG_MAPS, key, {"data": {}}),
         s.cluster.delete(CONFIG_MAPS, key),
     ):
-        with pytest.raises(Missing, match='configmaps "nobody" not found'):
+        with pytest.raises(NotFound, match='configmaps "nobody" not found'):
             await asked
 
 
 async def a_collection_that_is_not_served_is_missing(s: Subject) -> None:
-    with pytest.raises(Missing):
+    with pytest.raises(NotFound):
         await s.cluster.list(Collection(group="no.such.group", version="v1", plural="things"))
 
 
@@ -59,7 +59,7 @@ async def nothing_is_made_in_a_namespace_that_is_not_there(s: Subject) -> None:
     note = s.note("a")
     note["metadata"]["namespace"] = "no-such-namespace"
 
-    with pytest.raises(Missing, match='namespaces "no-such-namespace" not found'):
+    with pytest.raises(NotFound, match='namespaces "no-such-namespace" not found'):
         await s.cluster.create(CONFIG_MAPS, note)
 
 
@@ -156,9 +156,9 @@ async def only_the_spec_makes_a_generation(s: Subject) -> None:
 
 
 async def an_unknown_field_is_refused_and_named(s: Subject) -> None:
-    with pytest.raises(Malformed, match=r'unknown field "spec\.commands"'):
+    with pytest.raises(BadRequest, match=r'unknown field "spec\.commands"'):
         await s.cluster.create(JOBS, s.job("demo", commands=["python"]))
-    with pytest.raises(Malformed, match='unknown field "dta"'):
+    with pytest.raises(BadRequest, match='unknown field "dta"'):
         await s.cluster.create(CONFIG_MAPS, {**s.note("a"), "dta": {}})
     await assert_absent(s, JOBS, "demo")
 
@@ -190,7 +190,7 @@ async def a_bad_name_is_refused_with_its_path(s: Subject) -> None:
 
 
 async def an_object_of_another_kind_is_refused(s: Subject) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(BadRequest):
         await s.cluster.create(CONFIG_MAPS, {**s.note("a"), "kind": "Secret"})
 
 

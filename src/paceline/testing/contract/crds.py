@@ -8,7 +8,7 @@ import pytest
 
 from paceline.apimachinery.meta import Object, name_of
 from paceline.client.interface import CRDS, Collection
-from paceline.errors import Invalid, Malformed, Missing, PacelineError
+from paceline.errors import BadRequest, Invalid, NotFound, PacelineError
 from paceline.testing.contract.target import DEADLINE_SECONDS, Promise, Subject
 
 LOOK_SECONDS = 0.05
@@ -147,7 +147,7 @@ async def objects_are_refused_as_the_schema_says(s: Subject) -> None:
         with pytest.raises(Invalid) as caught:
             await s.cluster.create(where, _lamp(s, **spec))
         assert path in {fault.path for fault in caught.value.faults}
-    with pytest.raises(Malformed, match=r'unknown field "spec\.colour"'):
+    with pytest.raises(BadRequest, match=r'unknown field "spec\.colour"'):
         await s.cluster.create(where, _lamp(s, colour="red"))
     assert (await s.cluster.list(where)).items == ()
 
@@ -214,7 +214,7 @@ async def objects_go_with_their_definition(s: Subject) -> None:
     async def look() -> Object | None:
         try:
             await s.cluster.get(CRDS, *key)
-        except Missing:
+        except NotFound:
             return {}
         return None
 

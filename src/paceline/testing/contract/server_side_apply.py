@@ -6,7 +6,7 @@ import pytest
 
 from paceline.apimachinery.meta import Object, uid_of
 from paceline.client.interface import CONFIG_MAPS, PODS
-from paceline.errors import Conflict, Invalid, Malformed
+from paceline.errors import BadRequest, Conflict, Invalid
 from paceline.testing.contract.target import JOBS, Promise, Subject
 
 
@@ -123,7 +123,7 @@ async def entries_can_be_thrown_away_and_begin_anew(s: Subject) -> None:
 async def entries_cannot_be_applied(s: Subject) -> None:
     note = s.note("a", managedFields=[{}])
 
-    with pytest.raises(Malformed, match=r"metadata\.managedFields must be nil"):
+    with pytest.raises(BadRequest, match=r"metadata\.managedFields must be nil"):
         await s.cluster.apply(CONFIG_MAPS, note, author="one")
 
 

@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from paceline.effects import Blocking
-from paceline.errors import Conflict, Exists, Expired, Malformed, Missing, TooLarge, Unavailable
+from paceline.effects import Executor
+from paceline.errors import AlreadyExists, BadRequest, Conflict, Expired, HostError, NotFound, TooLarge
 from paceline.store.backend import Log, Op, Record
 from paceline.store.limits import DEFAULTS, Limits
 from paceline.store.store import Render, Store
@@ -35,7 +35,7 @@ def says(text: str) -> Render:
 
 
 @asynccontextmanager
-async def running(log: Log, blocking: Blocking, limits: Limits = DEFAULTS) -> AsyncIterator[Store]:
+async def running(log: Log, blocking: Executor, limits: Limits = DEFAULTS) -> AsyncIterator[Store]:
     """Open a store and run its writer for the length of a block."""
     store = Store(log, blocking, limits=limits)
     await store.open()
@@ -152,9 +152,9 @@ class LogSuite:
     def test_it_has_one_owner_at_a_time(self, make_log: MakeLog) -> None:
         log = make_log()
         log.open()
-        with pytest.raises(Unavailable):
+        with pytest.raises(HostError):
             log.open()
-        with pytest.raises(Unavailable):
+        with pytest.raises(HostError):
             make_log().open()
         log.append((record(1, "a"),))
         log.close()
@@ -171,7 +171,7 @@ class LogSuite:
             lambda: log.compact(1),
         )
         for call in calls:
-            with pytest.raises(Unavailable, match="not open"):
+            with pytest.raises(HostError, match="not open"):
                 call()
         assert log.open() == 0
         log.close()
@@ -180,7 +180,7 @@ class LogSuite:
 class GuardSuite:
     """The promises of a store about its writes."""
 
-    async def test_a_created_key_can_be_read(self, make_log: MakeLog, blocking: Blocking) -> None:
+    async def test_a_created_key_can_be_read(self, make_log: MakeLog, blocking: Executor) -> None:
         async with running(make_log(), blocking) as store:
             made = await store.create("pods/a", says("one"))
             assert (made.key, made.value, made.revision, made.created) == ("pods/a", b"one@1", 1, 1)
@@ -188,25 +188,25 @@ class GuardSuite:
             assert store.revision == 1
             assert store.get("pods/b") is None
 
-    async def test_a_name_is_taken_once(self, make_log: MakeLog, blocking: Blocking) -> None:
+    async def test_a_name_is_taken_once(self, make_log: MakeLog, blocking: Executor) -> None:
         async with running(make_log(), blocking) as store:
             await store.create("a", says("first"))
-            with pytest.raises(Exists, match="a already exists"):
+            with pytest.raises(AlreadyExists, match="a already exists"):
                 await store.create("a", says("second"))
             assert store.revision == 1
 
-    async def test_replace_wants_the_revision_it_was_read_at(self, make_log: MakeLog, blocking: Blocking) -> None:
+    async def test_replace_wants_the_revision_it_was_read_at(self, make_log: MakeLog, blocking: Executor) -> None:
         async with running(make_log(), blocking) as store:
             made = await store.create("a", says("one"))
             changed = await store.replace("a", says("two"), expected=made.revision)
             assert (changed.value, changed.revision, changed.created) == (b"two@2", 2, 1)
             with pytest.raises(Conflict, match="a is at revision 2, not 1"):
                 await store.replace("a", says("three"), expected=made.revision)
-            with pytest.raises(Missing, match="b does not exist"):
+            with pytest.raises(NotFound, match="b does not exist"):
                 await store.replace("b", says("three"), expected=1)
             assert store.get("a") == changed
 
-    async def test_delete_is_guarded_only_if_asked(self, make_log: MakeLog, blocking: Blocking) -> None:
+    async def test_delete_is_guarded_only_if_asked(self, make_log: MakeLog, blocking: Executor) -> None:
         async with running(make_log(), blocking) as store:
             await store.create("a", says("one"))
             with pytest.raises(Conflict):
@@ -214,13 +214,13 @@ class GuardSuite:
             gone = await store.delete("a", says("last"), expected=1)
             assert (gone.value, gone.revision, gone.created) == (b"last@2", 2, 1)
             assert store.get("a") is None
-            with pytest.raises(Missing):
+            with pytest.raises(NotFound):
                 await store.delete("a", says("last"), expected=None)
             await store.create("a", says("again"))
             gone = await store.delete("a", says("last"), expected=None)
             assert (gone.revision, gone.created) == (4, 3)
 
-    async def test_guards_see_the_writes_before_them_in_a_batch(self, make_log: MakeLog, blocking: Blocking) -> None:
+    async def test_guards_see_the_writes_before_them_in_a_batch(self, make_log: MakeLog, blocking: Executor) -> None:
         async with running(make_log(), blocking) as store:
             outcomes = await asyncio.gather(
                 store.create("a", says("one")),
@@ -233,12 +233,12 @@ class GuardSuite:
                 return_exceptions=True,
             )
             told = [getattr(outcome, "revision", type(outcome)) for outcome in outcomes]
-            assert told == [1, Exists, 2, Conflict, 3, Missing, 4]
+            assert told == [1, AlreadyExists, 2, Conflict, 3, NotFound, 4]
             found = store.get("a")
             assert found is not None
             assert (found.value, found.created) == (b"seven@4", 4)
 
-    async def test_a_write_that_cannot_be_rendered_fails_alone(self, make_log: MakeLog, blocking: Blocking) -> None:
+    async def test_a_write_that_cannot_be_rendered_fails_alone(self, make_log: MakeLog, blocking: Executor) -> None:
         def refuse(revision: int) -> bytes:
             raise TooLarge(f"revision {revision} is too large")
 
@@ -252,13 +252,13 @@ class GuardSuite:
             assert [type(outcome).__name__ for outcome in outcomes] == ["Stored", "TooLarge", "Stored"]
             assert [(found.key, found.revision) for found in store.list("")] == [("a", 1), ("c", 2)]
 
-    async def test_a_key_that_is_not_text_is_refused(self, make_log: MakeLog, blocking: Blocking) -> None:
+    async def test_a_key_that_is_not_text_is_refused(self, make_log: MakeLog, blocking: Executor) -> None:
         async with running(make_log(), blocking) as store:
-            with pytest.raises(Malformed):
+            with pytest.raises(BadRequest):
                 await store.create("a/\ud800", says("one"))
             assert (await store.create("a/b", says("one"))).revision == 1
 
-    async def test_a_list_is_a_prefix_in_the_order_of_keys(self, make_log: MakeLog, blocking: Blocking) -> None:
+    async def test_a_list_is_a_prefix_in_the_order_of_keys(self, make_log: MakeLog, blocking: Executor) -> None:
         keys = ["pods/b", "pods/a", "pod", "pods", "services/a", "pods/\U0010ffff", "pods/", "作业/a"]
         async with running(make_log(), blocking) as store:
             for key in keys:
@@ -273,7 +273,7 @@ class GuardSuite:
 class WatchSuite:
     """The promises of a store about its feed and about starting again."""
 
-    async def test_a_watch_tells_everything_after_a_revision(self, make_log: MakeLog, blocking: Blocking) -> None:
+    async def test_a_watch_tells_everything_after_a_revision(self, make_log: MakeLog, blocking: Executor) -> None:
         async with running(make_log(), blocking) as store:
             await store.create("a/1", says("one"))
             await store.create("b/1", says("other"))
@@ -288,7 +288,7 @@ class WatchSuite:
                 ]
                 assert await read(late, 2) == told[1:]
 
-    async def test_listing_then_watching_misses_nothing(self, make_log: MakeLog, blocking: Blocking) -> None:
+    async def test_listing_then_watching_misses_nothing(self, make_log: MakeLog, blocking: Executor) -> None:
         async with running(make_log(), blocking) as store:
             writes = [asyncio.ensure_future(store.create(f"a/{number}", says("x"))) for number in range(40)]
             await writes[0]
@@ -299,7 +299,7 @@ class WatchSuite:
             assert seen.isdisjoint(one.key for one in told)
             assert seen | {one.key for one in told} == {f"a/{number}" for number in range(40)}
 
-    async def test_a_revision_that_is_not_kept_has_expired(self, make_log: MakeLog, blocking: Blocking) -> None:
+    async def test_a_revision_that_is_not_kept_has_expired(self, make_log: MakeLog, blocking: Executor) -> None:
         async with running(make_log(), blocking, Limits(history=3, slack=1)) as store:
             for number in range(6):
                 await store.create(f"a/{number}", says("x"))
@@ -309,13 +309,13 @@ class WatchSuite:
                 assert [one.revision for one in await read(watch, 3)] == [4, 5, 6]
             assert len(store.list("a/")) == 6
 
-    async def test_a_revision_yet_to_come_is_told_apart(self, make_log: MakeLog, blocking: Blocking) -> None:
+    async def test_a_revision_yet_to_come_is_told_apart(self, make_log: MakeLog, blocking: Executor) -> None:
         async with running(make_log(), blocking) as store:
             await store.create("a", says("x"))
             with pytest.raises(Ahead, match="revision 2 is in the future; the last one is 1"):
                 store.watch("", 2)
 
-    async def test_starting_again_finds_state_and_history(self, make_log: MakeLog, blocking: Blocking) -> None:
+    async def test_starting_again_finds_state_and_history(self, make_log: MakeLog, blocking: Executor) -> None:
         async with running(make_log(), blocking) as store:
             await store.create("a", says("one"))
             await store.create("b", says("two"))
@@ -328,7 +328,7 @@ class WatchSuite:
                 assert [one.value for one in await read(watch, 3)] == [b"one@1", b"two@2", b"three@3"]
             assert (await store.create("a", says("four"))).revision == 4
 
-    async def test_starting_again_keeps_no_more_history(self, make_log: MakeLog, blocking: Blocking) -> None:
+    async def test_starting_again_keeps_no_more_history(self, make_log: MakeLog, blocking: Executor) -> None:
         async with running(make_log(), blocking) as store:
             for number in range(6):
                 await store.create(f"a/{number}", says("x"))

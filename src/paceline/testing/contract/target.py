@@ -10,7 +10,7 @@ import pytest
 
 from paceline.apimachinery.meta import Object, name_of
 from paceline.client.interface import CONFIG_MAPS, Change, Cluster, Collection, Select
-from paceline.errors import Missing, PacelineError
+from paceline.errors import NotFound, PacelineError
 from paceline.kinds.kind_types import GROUP, VERSION
 
 JOBS = Collection(group=GROUP, version=VERSION, plural="genericjobs")
@@ -96,7 +96,7 @@ def pod_spec() -> Object:
 
 async def assert_absent(s: Subject, where: Collection, name: str) -> None:
     """Fail if an object is there."""
-    with pytest.raises(Missing):
+    with pytest.raises(NotFound):
         await s.cluster.get(where, s.namespace, name)
 
 

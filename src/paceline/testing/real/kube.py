@@ -21,7 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from paceline.errors import Unavailable
+from paceline.errors import HostError
 
 KUBERNETES_VERSION = "v1.34.4"
 ETCD_VERSION = "v3.6.6"
@@ -112,7 +112,7 @@ def _post(host: str, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
     finally:
         connection.close()
     if response.status != http.client.OK:
-        raise Unavailable(f"etcd refused {path}: {response.status} {data.decode(errors='replace')}")
+        raise HostError(f"etcd refused {path}: {response.status} {data.decode(errors='replace')}")
     answer: dict[str, Any] = json.loads(data)
     return answer
 
@@ -213,10 +213,10 @@ def _wait_until_ready(kube: RealKube, processes: Mapping[str, Process], home: Pa
         for name, process in processes.items():
             if process.poll() is not None:
                 problem = f"it ended with code {process.returncode}"
-                raise Unavailable(_last_words(home, name, problem))
+                raise HostError(_last_words(home, name, problem))
         if time.monotonic() > deadline:
             problem = f"{awaited[0]} is not there after {_START_SECONDS:.0f} seconds"
-            raise Unavailable(_last_words(home, "kube-apiserver", problem))
+            raise HostError(_last_words(home, "kube-apiserver", problem))
         if kube.get(awaited[0])[0] == http.client.OK:
             awaited.pop(0)
         else:

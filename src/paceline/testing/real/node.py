@@ -20,7 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from paceline.errors import Unavailable
+from paceline.errors import HostError
 from paceline.testing.real.image import write_archive
 from paceline.testing.real.kube import RealKube, find_assets, real_kube, running
 
@@ -52,11 +52,11 @@ class RealNode:
     home: Path
 
     def run(self, *args: str, stdin: str = "") -> str:
-        """Run kubectl as the administrator; Unavailable when it fails."""
+        """Run kubectl as the administrator; HostError when it fails."""
         command = (str(self.kubectl), f"--kubeconfig={self.kube.kubeconfig}", *args)
         done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise Unavailable(f"{' '.join(args)}: {done.stderr}")
+            raise HostError(f"{' '.join(args)}: {done.stderr}")
         return done.stdout
 
     def load(self, archive: Path) -> None:
@@ -89,11 +89,11 @@ def real_node(assets: Path) -> Iterator[RealNode]:
 
 def _check(assets: Path) -> None:
     if os.geteuid() != 0:
-        raise Unavailable("a real node needs root")
+        raise HostError("a real node needs root")
     missing = [name for name in PROGRAMS if not os.access(assets / name, os.X_OK)]
     missing += [name for name in ("containerd", "runc", "ctr", "ip", "busybox") if shutil.which(name) is None]
     if missing:
-        raise Unavailable(f"a real node lacks {', '.join(missing)}; type: tools/setup node")
+        raise HostError(f"a real node lacks {', '.join(missing)}; type: tools/setup node")
 
 
 @contextmanager
@@ -240,19 +240,19 @@ def _is_ready(node: RealNode) -> bool:
 def _wait(what: str, look: Callable[[], object]) -> None:
     deadline = time.monotonic() + _START_SECONDS
     while True:
-        with contextlib.suppress(Unavailable):
+        with contextlib.suppress(HostError):
             if look() is not False:
                 return
         if time.monotonic() > deadline:
-            raise Unavailable(f"the real node did not start: waited {_START_SECONDS:.0f} s in vain until {what}")
+            raise HostError(f"the real node did not start: waited {_START_SECONDS:.0f} s in vain until {what}")
         time.sleep(_POLL_SECONDS)
 
 
 def _system(program: str, *args: str) -> None:
-    """Run a program of the machine; Unavailable when it fails."""
+    """Run a program of the machine; HostError when it fails."""
     done = subprocess.run((shutil.which(program) or program, *args), capture_output=True, text=True, check=False)
     if done.returncode:
-        raise Unavailable(f"{program} {' '.join(args)}: {done.stderr}")
+        raise HostError(f"{program} {' '.join(args)}: {done.stderr}")
 
 
 def _free_port() -> int:
@@ -393,7 +393,7 @@ def main() -> None:
             signal.pause()
     except KeyboardInterrupt:
         sys.stdout.write("\n")
-    except Unavailable as problem:
+    except HostError as problem:
         sys.exit(str(problem))
 
 

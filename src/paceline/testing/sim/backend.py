@@ -4,8 +4,8 @@ from collections import deque
 from collections.abc import Iterable
 from enum import StrEnum
 
-from paceline.errors import Busy, Unavailable
-from paceline.store.backend import NoRoom, Op, Record
+from paceline.errors import HostError, ServiceUnavailable
+from paceline.store.backend import DiskFull, Op, Record
 from paceline.testing.memory_backend import MemoryLog
 
 
@@ -95,7 +95,7 @@ class SimLog:
         self._cache.append(batch)
         self.batches.append(len(batch))
         if fault is Fault.BROKEN:
-            raise Unavailable("the simulated disk did not confirm a write")
+            raise HostError("the simulated disk did not confirm a write")
         if not self.lazy:
             self.sync()
         _lose(fault)
@@ -104,17 +104,17 @@ class SimLog:
         """Sync, then forget history up to a revision."""
         fault = self._stumble("compact")
         if fault is Fault.BROKEN:
-            raise Unavailable("the simulated disk did not confirm that history was cleared")
+            raise HostError("the simulated disk did not confirm that history was cleared")
         self.sync()
         self._disk.compact(revision)
         _lose(fault)
 
-    def relieve(self) -> bool:
+    def release_reserve(self) -> bool:
         """Give up the reserve, if there is one: then the disk is not full any more."""
         had, self.reserve = self.reserve, False
         return had
 
-    def restock(self) -> bool:
+    def restore_reserve(self) -> bool:
         """Take the reserve again, unless the disk is still full."""
         self.reserve = self.has_room
         return self.reserve
@@ -131,10 +131,10 @@ class SimLog:
         faults = self._faults.get(call)
         fault = faults.popleft() if faults else None
         if fault is Fault.FULL:
-            raise NoRoom("the simulated disk is full")
+            raise DiskFull("the simulated disk is full")
         return fault
 
 
 def _lose(fault: Fault | None) -> None:
     if fault is Fault.LOST_REPLY:
-        raise Busy("the simulated disk did what was asked, and its answer was lost")
+        raise ServiceUnavailable("the simulated disk did what was asked, and its answer was lost")

@@ -16,13 +16,13 @@ from paceline.client.event_recorder import Recorder
 from paceline.client.in_process import IN_PROCESS, LocalCluster
 from paceline.client.rest import Verbs
 from paceline.cluster.crd_install import define_kinds, fixed_kinds, live_kinds
-from paceline.cluster.wiring import make_basics, start_controllers
-from paceline.effects import World
-from paceline.errors import Busy
+from paceline.cluster.wiring import create_default_objects, start_controllers
+from paceline.effects import Effects
+from paceline.errors import ServiceUnavailable
 from paceline.host.cluster_clock import ClockKeeper, ClusterClock, open_clock
 from paceline.node.agent import EVENTS_AT_ONCE, Agent
 from paceline.node.host_info import Device, Folders, Host, Supply
-from paceline.node.network.service_proxy import Entrances, Lead
+from paceline.node.network.service_proxy import Lead, ServiceProxy
 from paceline.node.runtime.exec_types import Order, Run
 from paceline.store.backend import Log
 from paceline.store.limits import DEFAULTS, Limits
@@ -62,15 +62,15 @@ class NoLogs:
 
     def logs(self, _namespace: str, _pod: Object, _query: Mapping[str, str]) -> AsyncIterator[bytes]:
         """Refuse."""
-        raise Busy("simulated containers have no logs")
+        raise ServiceUnavailable("simulated containers have no logs")
 
     async def pass_on(self, _scope: object, _receive: object, _send: object) -> None:
         """Refuse."""
-        raise Busy("simulated containers cannot be entered")
+        raise ServiceUnavailable("simulated containers cannot be entered")
 
     async def stats(self) -> Object:
         """Refuse."""
-        raise Busy("simulated containers use nothing")
+        raise ServiceUnavailable("simulated containers use nothing")
 
 
 class SimCommand:
@@ -202,7 +202,7 @@ class SimCluster:
         ready = asyncio.Event()
         parts = (self.sim.files, self.sim.processes, Wire(self.network, token=TOKEN, is_node=True))
         files, processes, wire = (Grip(self.seam("agent", part)) for part in parts)
-        world = World(
+        world = Effects(
             clock=self.clock_keeper().clock,
             ids=self.sim.ids,
             chance=self.sim.chance,
@@ -273,7 +273,7 @@ class SimCluster:
             async with asyncio.TaskGroup() as group, local as cluster:
                 group.create_task(store.run())
                 group.create_task(keeper.run())
-                await make_basics(cluster)
+                await create_default_objects(cluster)
                 if self.defines:
                     await define_kinds(cluster)
                 self.store, self.network.app, self.network.group = store, app, group
@@ -291,7 +291,7 @@ class SimCluster:
             await start_controllers(group, cluster, world, volumes=VOLUMES)
             ready.set()
 
-    async def _agent(self, world: World, cluster: Verbs, ready: asyncio.Event) -> None:
+    async def _agent(self, world: Effects, cluster: Verbs, ready: asyncio.Event) -> None:
         agent = Agent(
             cluster=cluster,
             world=world,
@@ -305,7 +305,7 @@ class SimCluster:
         )
         # The ports of a process that was killed are free again.
         self.ports = SimPorts()
-        entrances = Entrances(
+        entrances = ServiceProxy(
             cluster=cluster,
             chance=world.chance,
             recorder=agent.recorder,

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
 
-from paceline.effects import World
+from paceline.effects import Effects
 from paceline.testing.sim.processes import SimProcesses
 
 T = TypeVar("T")
@@ -240,9 +240,9 @@ class SimWorld:
     files: SimFiles
     processes: SimProcesses
 
-    def world(self) -> World:
+    def world(self) -> Effects:
         """Give the same parts as the product sees them."""
-        return World(
+        return Effects(
             clock=self.clock,
             ids=self.ids,
             chance=self.chance,

@@ -221,7 +221,7 @@ class Oracle:
             tries = running.get(uid_of(job), {})
             if len(set(tries.values())) < 2 or self._gang(job).scope is RestartScope.REPLICA:
                 continue
-            watchers = self._gang(job).watchers
+            watchers = self._gang(job).observer_roles
             attempts = {each for place, each in tries.items() if place.rpartition("-")[0] not in watchers}
             if len(attempts) > 1:
                 raise Broken(f"attempts {sorted(attempts)} of gang {name_of(job)} run at once")

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
-from paceline.client.http.transport import Unreached
+from paceline.client.http.transport import Unreachable
 from paceline.client.in_process import App, LocalTransport
 from paceline.client.requests import Request, Response
 
@@ -43,7 +43,7 @@ def _begin(group: asyncio.TaskGroup, call: Coroutine[Any, Any, Response]) -> asy
     except RuntimeError:
         # The group is being cancelled: the server dies at this very moment.
         call.close()
-        raise Unreached("the simulated server died over a request") from None
+        raise Unreachable("the simulated server died over a request") from None
 
 
 class Wire:
@@ -60,18 +60,18 @@ class Wire:
         await self._travel()
         transport = self._reach()
         if network.dice.random() < network.weather.lost_request:
-            raise Unreached("the simulated network lost a request")
+            raise Unreachable("the simulated network lost a request")
         group = network.group
         if group is None:
-            raise Unreached("the simulated server is down")
+            raise Unreachable("the simulated server is down")
         handler = _begin(group, transport.send(request))
         await asyncio.wait([handler])
         if handler.cancelled():
-            raise Unreached("the simulated server died over a request")
+            raise Unreachable("the simulated server died over a request")
         response = handler.result()
         await self._travel()
         if network.dice.random() < network.weather.lost_reply:
-            raise Unreached("the simulated network lost an answer")
+            raise Unreachable("the simulated network lost an answer")
         return response
 
     async def stream(self, request: Request) -> AsyncGenerator[bytes, None]:
@@ -86,7 +86,7 @@ class Wire:
                 if is_watch and network.dice.random() < network.weather.repeated:
                     yield chunk
                 if network.dice.random() < network.weather.cut_stream:
-                    raise Unreached("the simulated network cut a stream")
+                    raise Unreachable("the simulated network cut a stream")
 
     async def _travel(self) -> None:
         weather = self._network.weather
@@ -96,5 +96,5 @@ class Wire:
     def _reach(self) -> LocalTransport:
         app, group = self._network.app, self._network.group
         if app is None or group is None:
-            raise Unreached("the simulated server is down")
+            raise Unreachable("the simulated server is down")
         return LocalTransport(app, group, token=self._token)

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from paceline.effects import Clock, Files, Identity
+from paceline.effects import Clock, Files, ProcessHandle
 from paceline.node.runtime import bwrap, shim
 from paceline.node.runtime import cri_log as output
 
@@ -45,7 +45,7 @@ class Shim:
     """One live shim."""
 
     folder: Path
-    identity: Identity
+    identity: ProcessHandle
     intent: Intent
     course: Course
     started_at: datetime
@@ -95,7 +95,7 @@ class SimProcesses:
         self._last_pid += 1
         live = Shim(
             folder=folder,
-            identity=Identity(pid=self._last_pid, start_ticks=len(self.ledger), boot_id=self.boot_id()),
+            identity=ProcessHandle(pid=self._last_pid, start_ticks=len(self.ledger), boot_id=self.boot_id()),
             intent=intent,
             course=self.script(intent),
             started_at=self._clock.now(),
@@ -109,11 +109,11 @@ class SimProcesses:
         """Tell whether a live shim has this folder."""
         return folder in self._live or folder in self._locked
 
-    def alive(self, who: Identity) -> bool:
+    def alive(self, who: ProcessHandle) -> bool:
         """Tell whether this shim still runs."""
         return self._find(who) is not None
 
-    async def ended(self, who: Identity) -> None:
+    async def ended(self, who: ProcessHandle) -> None:
         """Return when this shim is gone."""
         live = self._find(who)
         if live is not None:
@@ -121,7 +121,7 @@ class SimProcesses:
             live.waiting.append(over)
             await over
 
-    def signal(self, who: Identity, number: int) -> None:
+    def signal(self, who: ProcessHandle, number: int) -> None:
         """Pass a signal to a shim, which answers as its course says."""
         live = self._find(who)
         if live is None:
@@ -188,11 +188,11 @@ class SimProcesses:
             loop = asyncio.get_running_loop()
             loop.call_later(course.seconds, self._finish_if_alive, live.identity)
 
-    def _finish_if_alive(self, who: Identity) -> None:
+    def _finish_if_alive(self, who: ProcessHandle) -> None:
         if live := self._find(who):
             self.finish(live.folder, live.course.exit_code, message=live.course.message)
 
-    def _find(self, who: Identity) -> Shim | None:
+    def _find(self, who: ProcessHandle) -> Shim | None:
         return next((each for each in self._live.values() if each.identity == who), None)
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from paceline.apimachinery.meta import Object, name_of, uid_of
 from paceline.client.interface import Collection
-from paceline.errors import Conflict, Exists, Missing, PacelineError
+from paceline.errors import AlreadyExists, Conflict, NotFound, PacelineError
 from paceline.kinds.kind_types import GROUP, SERVICE_GROUP
 from paceline.kinds.registry import stem_of
 from paceline.store.backend import Op, Record
@@ -181,16 +181,16 @@ class Stage:
 
     async def create(self, where: Collection, obj: Object) -> None:
         """Create an object, and ask again until the answer is that it is there."""
-        await self._insist(lambda: self.cluster.client().create(where, obj), fine=Exists)
+        await self._insist(lambda: self.cluster.client().create(where, obj), fine=AlreadyExists)
 
     async def delete(self, where: Collection, name: str, *, policy: str = "Background") -> None:
         """Delete an object, and ask again until the answer is that it is gone or going."""
         options = {"propagationPolicy": policy}
-        await self._insist(lambda: self.cluster.client().delete(where, ("default", name), options), fine=Missing)
+        await self._insist(lambda: self.cluster.client().delete(where, ("default", name), options), fine=NotFound)
 
     async def patch(self, where: Collection, name: str, patch: Object) -> None:
         """Change an object, and ask again until it is changed."""
-        await self._insist(lambda: self.cluster.client().patch(where, ("default", name), patch), fine=Exists)
+        await self._insist(lambda: self.cluster.client().patch(where, ("default", name), patch), fine=AlreadyExists)
 
     async def until(self, what: str, holds: Callable[["Stage"], object]) -> None:
         """Wait until something holds of what is stored."""

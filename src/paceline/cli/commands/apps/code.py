@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from paceline.cli import exit_codes
-from paceline.cli.cluster_options import Reach, reaches_cluster
+from paceline.cli.cluster_options import ClusterOptions, reaches_cluster
 from paceline.cli.output.console import err, out, say_hint
 from paceline.cli.output.durations import age
 from paceline.cli.output.table import table
@@ -14,7 +14,7 @@ from paceline.cli.sessions import session as session_with
 from paceline.cli.sessions import session_started
 from paceline.host.clock import RealClock
 from paceline.sdk.job_summary import created_of
-from paceline.sdk.resources.code_repositories import Code, Codes
+from paceline.sdk.resources.code_repositories import Code, CodeRepositories
 
 
 @click.group()
@@ -35,7 +35,7 @@ def command() -> None:
 @click.option("--directory", default="", help="Folder of it in which the command runs.")
 @click.option("--secret", default="", help="Secret with username and password, if it is private.")
 @reaches_cluster
-def create(*, reach: Reach, **told: Any) -> int:
+def create(*, reach: ClusterOptions, **told: Any) -> int:
     """Give a repository a name.
 
     A password is not part of it: put user and password into a secret, with the keys username and password, and name
@@ -44,7 +44,7 @@ def create(*, reach: Reach, **told: Any) -> int:
     code = Code(**told)
     code.check()
     with session_started(reach) as session:
-        Codes(cluster=session.cluster, namespace=session.namespace).create(code)
+        CodeRepositories(cluster=session.cluster, namespace=session.namespace).create(code)
     out().line(f"code/{code.name} created")
     say_hint(f"paceline train --code {code.name} … trains with it")
     return exit_codes.OK
@@ -52,10 +52,10 @@ def create(*, reach: Reach, **told: Any) -> int:
 
 @command.command("list")
 @reaches_cluster
-def list_codes(*, reach: Reach) -> int:
+def list_codes(*, reach: ClusterOptions) -> int:
     """List the code that has a name."""
     with session_with(reach) as session:
-        found = Codes(cluster=session.cluster, namespace=session.namespace).all()
+        found = CodeRepositories(cluster=session.cluster, namespace=session.namespace).all()
         namespace = session.namespace
     if not found:
         err().line(f"No code found in namespace {namespace}.")
@@ -73,10 +73,10 @@ def list_codes(*, reach: Reach) -> int:
 @click.argument("name")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @reaches_cluster
-def delete(*, reach: Reach, name: str, yes: bool) -> int:
+def delete(*, reach: ClusterOptions, name: str, yes: bool) -> int:
     """Forget code; the repository stays, and so do applications that were made with it."""
     with session_with(reach) as session:
-        codes = Codes(cluster=session.cluster, namespace=session.namespace)
+        codes = CodeRepositories(cluster=session.cluster, namespace=session.namespace)
         found = codes.named(name)
         if not yes and can_ask() and not confirm(f"Delete code {found.name} ({found.url})?"):
             return exit_codes.FAILED

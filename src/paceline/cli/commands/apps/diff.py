@@ -3,13 +3,13 @@
 import click
 
 from paceline.cli import exit_codes
-from paceline.cli.cluster_options import Reach, reaches_cluster
+from paceline.cli.cluster_options import ClusterOptions, reaches_cluster
 from paceline.cli.commands.apps.upgrade import app_named
 from paceline.cli.output.applications import diff_rows
 from paceline.cli.output.console import out
 from paceline.cli.output.table import table
 from paceline.cli.sessions import session as session_with
-from paceline.errors import Missing
+from paceline.errors import NotFound
 from paceline.host.clock import RealClock
 
 
@@ -18,7 +18,7 @@ from paceline.host.clock import RealClock
 @click.argument("first", type=click.IntRange(min=1), required=False)
 @click.argument("second", type=click.IntRange(min=1), required=False)
 @reaches_cluster
-def command(*, reach: Reach, name: str, first: int | None, second: int | None) -> int:
+def command(*, reach: ClusterOptions, name: str, first: int | None, second: int | None) -> int:
     r"""Put two revisions of an application side by side.
 
     Values that differ, all hyperparameters, and what came of both. Without numbers: the last two. With one: that one
@@ -31,7 +31,7 @@ def command(*, reach: Reach, name: str, first: int | None, second: int | None) -
         ref = app_named(session, name)
         known = ref.revisions()
         if first is None and len(known) < 2:
-            raise Missing(f"{ref} has {len(known)} revision so far; `paceline upgrade {name}` makes the next")
+            raise NotFound(f"{ref} has {len(known)} revision so far; `paceline upgrade {name}` makes the next")
         before = ref.revision(first or known[-2].number)
         after = ref.revision(second or known[-1].number)
     header = ("", f"REVISION {before.number}", f"REVISION {after.number}")

@@ -3,7 +3,7 @@
 import click
 
 from paceline.cli import exit_codes
-from paceline.cli.cluster_options import Reach, prints_objects, reaches_cluster
+from paceline.cli.cluster_options import ClusterOptions, prints_objects, reaches_cluster
 from paceline.cli.commands.apps.upgrade import app_named
 from paceline.cli.output import formats
 from paceline.cli.output.applications import history_rows
@@ -19,7 +19,7 @@ HEADER = ("REVISION", "STARTED", "STATUS", "DURATION", "CHANGES", "METRICS")
 @click.argument("name", metavar="NAME")
 @prints_objects
 @reaches_cluster
-def command(*, reach: Reach, name: str, output: str | None) -> int:
+def command(*, reach: ClusterOptions, name: str, output: str | None) -> int:
     r"""List the revisions of an application, with what came of each.
 
     Records stay when the jobs are gone.

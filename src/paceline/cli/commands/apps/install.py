@@ -4,14 +4,14 @@ import click
 
 from paceline.apimachinery.meta import Object
 from paceline.cli import exit_codes
-from paceline.cli.cluster_options import Reach, reaches_cluster
+from paceline.cli.cluster_options import ClusterOptions, reaches_cluster
 from paceline.cli.output.console import out, say_hint
 from paceline.cli.sessions import session_started
 from paceline.cli.values_options import takes_values
-from paceline.errors import Exists
+from paceline.errors import AlreadyExists
 from paceline.kinds.apps.templates.registry import find
 from paceline.sdk.apps.app import APPS, ref_of
-from paceline.sdk.apps.values import Given, check, render
+from paceline.sdk.apps.values import ValueOverrides, check, render
 
 
 @click.command()
@@ -21,7 +21,7 @@ from paceline.sdk.apps.values import Given, check, render
 @click.option("--dry-run", is_flag=True, help="Print what would be made, and make nothing.")
 @click.option("--debug", is_flag=True, help="With --dry-run: print the job and all that belongs to it, too.")
 @reaches_cluster
-def command(*, reach: Reach, name: str, template: str, given: Given, **manner: bool) -> int:
+def command(*, reach: ClusterOptions, name: str, template: str, given: ValueOverrides, **manner: bool) -> int:
     r"""Make an application of a template and values, and run it.
 
     Starts the embedded cluster when none is running. What you do not set is as the template has it. A value that you
@@ -44,8 +44,8 @@ def command(*, reach: Reach, name: str, template: str, given: Given, **manner: b
         placed: Object = {**app, "metadata": {**app["metadata"], "namespace": session.namespace}}
         try:
             made = session.cluster.create(APPS, placed)
-        except Exists as error:
-            raise Exists(
+        except AlreadyExists as error:
+            raise AlreadyExists(
                 f"application {name} exists already; `paceline upgrade {name}` changes it, or choose another name"
             ) from error
         out().line(f"{ref_of(session.cluster, made)} installed")

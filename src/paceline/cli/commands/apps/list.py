@@ -4,7 +4,7 @@ import click
 
 from paceline.apimachinery.meta import Object, name_of, namespace_of
 from paceline.cli import exit_codes
-from paceline.cli.cluster_options import Reach, prints_objects, reaches_cluster
+from paceline.cli.cluster_options import ClusterOptions, prints_objects, reaches_cluster
 from paceline.cli.output import formats
 from paceline.cli.output.console import err, out
 from paceline.cli.output.table import table
@@ -18,7 +18,7 @@ HEADER = ("NAME", "REVISION", "UPDATED", "STATUS", "CHART", "NAMESPACE")
 @click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="In all namespaces.")
 @prints_objects
 @reaches_cluster
-def command(*, reach: Reach, everywhere: bool, output: str | None) -> int:
+def command(*, reach: ClusterOptions, everywhere: bool, output: str | None) -> int:
     r"""List applications.
 
     Each with its revision, when that was made, where it is, and the template it is made of.

@@ -3,7 +3,7 @@
 import click
 
 from paceline.cli import exit_codes
-from paceline.cli.cluster_options import Reach, reaches_cluster
+from paceline.cli.cluster_options import ClusterOptions, reaches_cluster
 from paceline.cli.commands.apps.upgrade import app_named
 from paceline.cli.output.applications import print_status
 from paceline.cli.output.console import out
@@ -14,7 +14,7 @@ from paceline.host.clock import RealClock
 @click.command()
 @click.argument("name", metavar="NAME")
 @reaches_cluster
-def command(*, reach: Reach, name: str) -> int:
+def command(*, reach: ClusterOptions, name: str) -> int:
     r"""Show an application and everything that belongs to it.
 
     \b

@@ -8,7 +8,7 @@ from paceline.cli.output.table import table
 from paceline.cli.values_options import takes_values
 from paceline.kinds.apps.templates.explain import rows_of
 from paceline.kinds.apps.templates.registry import TEMPLATES, find
-from paceline.sdk.apps.values import Given, check, render
+from paceline.sdk.apps.values import ValueOverrides, check, render
 
 
 @click.group()
@@ -57,7 +57,7 @@ def show_template(*, template: str, is_values: bool) -> int:
 @click.argument("template", metavar="TEMPLATE")
 @takes_values
 @click.option("--debug", is_flag=True, help="Print the job and all that belongs to it, too.")
-def render_template(*, name: str, template: str, given: Given, debug: bool) -> int:
+def render_template(*, name: str, template: str, given: ValueOverrides, debug: bool) -> int:
     """Print the application that a template makes of values; the same that its Helm chart renders."""
     from paceline.cli.output.dry_run import print_plan
 

@@ -7,10 +7,10 @@ from typing import Any
 import click
 
 from paceline.cli import exit_codes
-from paceline.cli.cluster_options import Reach, reaches_cluster
+from paceline.cli.cluster_options import ClusterOptions, reaches_cluster
 from paceline.cli.output.console import err, out, say_hint
 from paceline.cli.sessions import session_started
-from paceline.errors import Exists, Malformed
+from paceline.errors import AlreadyExists, BadRequest
 from paceline.sdk.client import Session
 from paceline.sdk.submission.train import Plan, framework_of, give_source, name_from, revise, submit, wait_job
 
@@ -50,7 +50,7 @@ class Asked:
 @click.option("--update", is_flag=True, help="Change the application of this name; its next revision runs.")
 @click.option("-d", "--detach", is_flag=True, help="Return as soon as it is created.")
 @reaches_cluster
-def command(*, reach: Reach, **told: Any) -> int:
+def command(*, reach: ClusterOptions, **told: Any) -> int:
     r"""Train with your own code, from a repository or from here.
 
     The code is fetched, its requirements.txt is installed, and the command runs in its folder, in every replica. Data
@@ -67,7 +67,7 @@ def command(*, reach: Reach, **told: Any) -> int:
     plan.check()
     with session_started(reach) as session:
         if not told["update"] and session.app(asked.name) is not None:
-            raise Exists(TAKEN.format(name=asked.name))
+            raise AlreadyExists(TAKEN.format(name=asked.name))
         # Code first: a folder gets a volume of its own, which nobody wants if there is no such code.
         told_plan = with_data(session, with_code(session, plan), told["data"], is_local=reach.is_embedded)
         app = create(session, give_source(session, told_plan), is_update=told["update"])
@@ -75,24 +75,24 @@ def command(*, reach: Reach, **told: Any) -> int:
         if told["detach"]:
             say_hint(f"paceline logs -f {asked.name} follows it; paceline status {asked.name} says how it is")
             return exit_codes.OK
-        from paceline.cli.commands.jobs.run import Manner, follow
+        from paceline.cli.commands.jobs.run import RunOptions, follow
 
-        return follow(session, wait_job(session, asked.name), Manner())
+        return follow(session, wait_job(session, asked.name), RunOptions())
 
 
 def refuse_idle(told: dict[str, Any]) -> None:
     """Refuse options that would change nothing beside the others: whoever typed them expects that they do."""
     if told["git"] and told["code"]:
-        raise Malformed(f"--code {told['code']} says already where the code is; leave --git out, or --code")
+        raise BadRequest(f"--code {told['code']} says already where the code is; leave --git out, or --code")
     idle = next((name for name in OF_REPOSITORIES if told[name]), "")
     if idle and not (told["git"] or told["code"]):
         option = f"--{idle.replace('_', '-')}"
-        raise Malformed(
+        raise BadRequest(
             f"{option} {told[idle]} is about a repository; say which with --git URL or --code CODE, "
             f"or leave {option} out to train with the code as it is here"
         )
     if told["git_password_file"] and not told["git_user"]:
-        raise Malformed(
+        raise BadRequest(
             f"--git-password-file {told['git_password_file']}: say whose password it is with --git-user NAME"
         )
 
@@ -101,10 +101,10 @@ def sort_out(words: tuple[str, ...], *, has_git: bool) -> Asked:
     """Tell the script from the name."""
     if has_git:
         if len(words) != 1:
-            raise Malformed("with --git or --code, say one thing more: the NAME of the application, such as mnist")
+            raise BadRequest("with --git or --code, say one thing more: the NAME of the application, such as mnist")
         return Asked(name=lowered(words[0]))
     if not words or len(words) > 2:
-        raise Malformed("say which script or folder to train with, --git or --code; such as: paceline train train.py")
+        raise BadRequest("say which script or folder to train with, --git or --code; such as: paceline train train.py")
     name = words[1] if len(words) > 1 else name_from(words[0])
     return Asked(name=lowered(name), path=words[0])
 
@@ -120,7 +120,7 @@ def plan_of(asked: Asked, told: dict[str, Any]) -> Plan:
     """Put what was typed into the values of the template."""
     command, framework = told["command"], told["framework"]
     if asked.path and not Path(asked.path).exists():
-        raise Malformed(f"{asked.path}: no such file or folder; to train with a repository, add --git URL")
+        raise BadRequest(f"{asked.path}: no such file or folder; to train with a repository, add --git URL")
     if asked.path and not Path(asked.path).is_dir():
         command = command or f"python3 {Path(asked.path).name}"
         if not framework:
@@ -156,17 +156,19 @@ def param(text: str) -> tuple[str, str]:
     """Read NAME=VALUE."""
     name, sign, value = text.partition("=")
     if not sign or not name:
-        raise Malformed(f"--param {text!r}: write NAME=VALUE, such as lr=0.001")
+        raise BadRequest(f"--param {text!r}: write NAME=VALUE, such as lr=0.001")
     return name, value
 
 
 def with_code(session: Session, plan: Plan) -> Plan:
     """Find the code that is meant by its name."""
-    from paceline.sdk.resources.code_repositories import Codes
+    from paceline.sdk.resources.code_repositories import CodeRepositories
 
     if not plan.code:
         return plan
-    return plan.with_code(Codes(cluster=session.cluster, namespace=session.namespace).named(plan.code).values)
+    return plan.with_code(
+        CodeRepositories(cluster=session.cluster, namespace=session.namespace).named(plan.code).values
+    )
 
 
 def with_data(session: Session, plan: Plan, data: str, *, is_local: bool) -> Plan:
@@ -179,9 +181,9 @@ def with_data(session: Session, plan: Plan, data: str, *, is_local: bool) -> Pla
     if "/" not in data:
         return plan.but(data=volumes.named(data).values)
     if not data.startswith("/"):
-        raise Malformed(f"--data {data}: write an absolute path, such as {Path(data).absolute()}")
+        raise BadRequest(f"--data {data}: write an absolute path, such as {Path(data).absolute()}")
     if is_local and not Path(data).is_dir():
-        raise Malformed(f"--data {data}: there is no such folder on this machine")
+        raise BadRequest(f"--data {data}: there is no such folder on this machine")
     return plan.but(data=volumes.for_folder(data).values)
 
 
@@ -191,6 +193,6 @@ def create(session: Session, plan: Plan, *, is_update: bool) -> str:
         return f"updated to revision {revise(session, plan)}"
     try:
         submit(session, plan)
-    except Exists as error:
-        raise Exists(TAKEN.format(name=plan.name)) from error
+    except AlreadyExists as error:
+        raise AlreadyExists(TAKEN.format(name=plan.name)) from error
     return "created"

@@ -3,7 +3,7 @@
 import click
 
 from paceline.cli import exit_codes
-from paceline.cli.cluster_options import Reach, reaches_cluster
+from paceline.cli.cluster_options import ClusterOptions, reaches_cluster
 from paceline.cli.output.console import err, out, say_hint
 from paceline.cli.prompts import can_ask, confirm
 from paceline.cli.sessions import session as session_with
@@ -15,7 +15,7 @@ from paceline.sdk.apps.app import KIND
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @click.option("--no-wait", is_flag=True, help="Do not wait until it is gone.")
 @reaches_cluster
-def command(*, reach: Reach, names: tuple[str, ...], yes: bool, no_wait: bool) -> int:
+def command(*, reach: ClusterOptions, names: tuple[str, ...], yes: bool, no_wait: bool) -> int:
     r"""Remove applications and everything that is their own.
 
     Revisions, records, claims and TensorBoards go with it; files on volumes stay. An application that is gone already

@@ -5,14 +5,14 @@ import click
 from paceline.apimachinery.field_errors import nearest
 from paceline.apimachinery.meta import Object
 from paceline.cli import exit_codes
-from paceline.cli.cluster_options import Reach, reaches_cluster
+from paceline.cli.cluster_options import ClusterOptions, reaches_cluster
 from paceline.cli.output.console import out, say_hint, say_warning
 from paceline.cli.sessions import session as session_with
 from paceline.cli.values_options import takes_values
-from paceline.errors import Malformed, Missing
+from paceline.errors import BadRequest, NotFound
 from paceline.kinds.apps.templates.registry import find
 from paceline.sdk.apps.app import AppRef, status_of
-from paceline.sdk.apps.values import Given, changed_values, check, refuse_unchanged
+from paceline.sdk.apps.values import ValueOverrides, changed_values, check, refuse_unchanged
 from paceline.sdk.client import Session
 
 
@@ -23,7 +23,7 @@ from paceline.sdk.client import Session
 @click.option("--reset-values", is_flag=True, help="Begin with the template's own values, not with those of now.")
 @click.option("--dry-run", is_flag=True, help="Print what would change, and change nothing.")
 @reaches_cluster
-def command(*, reach: Reach, name: str, template: str, given: Given, **manner: bool) -> int:
+def command(*, reach: ClusterOptions, name: str, template: str, given: ValueOverrides, **manner: bool) -> int:
     r"""Change values of an application; the next revision runs.
 
     Values that you do not give stay as they are. The revision before is stopped first; its logs, its results and what
@@ -53,22 +53,22 @@ def command(*, reach: Reach, name: str, template: str, given: Given, **manner: b
 
 
 def app_named(session: Session, name: str) -> AppRef:
-    """Find an application; Missing suggests a close name."""
+    """Find an application; NotFound suggests a close name."""
     found = session.app(name)
     if found is not None:
         return found
     meant = nearest(name, (str(each["metadata"]["name"]) for each in session.apps()))
     hint = f"did you mean {meant}?" if meant else "`paceline list` shows those there are"
-    raise Missing(f"there is no application named {name!r} in namespace {session.namespace!r}; {hint}")
+    raise NotFound(f"there is no application named {name!r} in namespace {session.namespace!r}; {hint}")
 
 
-def changed(before: Object, given: Given, *, template: str, is_reset: bool) -> Object:
+def changed(before: Object, given: ValueOverrides, *, template: str, is_reset: bool) -> Object:
     """Give the application with other values."""
     spec = before["spec"]
     named = template or (spec.get("template") or {}).get("name")
     if not named:
         name = before["metadata"]["name"]
-        raise Malformed(f"{name} is made of a job, not of a template; change spec.job with kubectl edit app {name}")
+        raise BadRequest(f"{name} is made of a job, not of a template; change spec.job with kubectl edit app {name}")
     chosen = find(str(named))
     values = given.over(chosen.defaults() if is_reset else spec.get("values") or {})
     told = {"name": chosen.name, "version": chosen.version}

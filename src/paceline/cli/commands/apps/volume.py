@@ -7,14 +7,14 @@ from typing import Any
 import click
 
 from paceline.cli import exit_codes
-from paceline.cli.cluster_options import Reach, reaches_cluster
+from paceline.cli.cluster_options import ClusterOptions, reaches_cluster
 from paceline.cli.output.console import err, out, say_hint
 from paceline.cli.output.durations import age
 from paceline.cli.output.table import table
 from paceline.cli.prompts import can_ask, confirm
 from paceline.cli.sessions import session as session_with
 from paceline.cli.sessions import session_started
-from paceline.errors import Malformed
+from paceline.errors import BadRequest
 from paceline.host.clock import RealClock
 from paceline.sdk.job_summary import created_of
 from paceline.sdk.resources.volumes import Bucket, Volume, Volumes
@@ -44,7 +44,7 @@ def command() -> None:
 @click.option("--access-key-id", default="", envvar=KEY_ID, help="Who opens the bucket.")
 @click.option("--access-key-secret-file", default="", help="File with the key; else it is asked for.")
 @reaches_cluster
-def create(*, reach: Reach, name: str, **told: Any) -> int:
+def create(*, reach: ClusterOptions, name: str, **told: Any) -> int:
     """Give a folder, a new claim or a bucket a name.
 
     The secret of a bucket is read from a file, from PACELINE_ACCESS_KEY_SECRET, or asked for: what stands in a command
@@ -52,9 +52,9 @@ def create(*, reach: Reach, name: str, **told: Any) -> int:
     """
     chosen = [option for option in ("folder", "size", "bucket") if told[option]]
     if len(chosen) != 1:
-        raise Malformed("say what the volume is, by one of --dir, --size and --bucket")
+        raise BadRequest("say what the volume is, by one of --dir, --size and --bucket")
     if told["folder"] and reach.is_embedded and told["folder"].startswith("/") and not Path(told["folder"]).is_dir():
-        raise Malformed(f"--dir {told['folder']}: there is no such folder on this machine")
+        raise BadRequest(f"--dir {told['folder']}: there is no such folder on this machine")
     with session_started(reach) as session:
         volumes = Volumes(cluster=session.cluster, namespace=session.namespace)
         if told["folder"]:
@@ -70,7 +70,7 @@ def create(*, reach: Reach, name: str, **told: Any) -> int:
 
 @command.command("list")
 @reaches_cluster
-def list_volumes(*, reach: Reach) -> int:
+def list_volumes(*, reach: ClusterOptions) -> int:
     """List the volumes that have a name."""
     with session_with(reach) as session:
         found = Volumes(cluster=session.cluster, namespace=session.namespace).all()
@@ -88,7 +88,7 @@ def list_volumes(*, reach: Reach) -> int:
 @click.argument("name")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @reaches_cluster
-def delete(*, reach: Reach, name: str, yes: bool) -> int:
+def delete(*, reach: ClusterOptions, name: str, yes: bool) -> int:
     """Forget a volume; the files in a folder or bucket stay."""
     with session_with(reach) as session:
         volumes = Volumes(cluster=session.cluster, namespace=session.namespace)
@@ -120,14 +120,14 @@ def _bucket(told: dict[str, Any]) -> Bucket:
 
 
 def secret_from(file: str, variable: str, question: str) -> str:
-    """Read a secret from a file, from the environment, or from a person; Malformed when there is none."""
+    """Read a secret from a file, from the environment, or from a person; BadRequest when there is none."""
     if file:
         try:
             return Path(file).read_text().strip()
         except OSError as error:
-            raise Malformed(f"{file}: cannot be read: {error.strerror}") from error
+            raise BadRequest(f"{file}: cannot be read: {error.strerror}") from error
     if told := os.environ.get(variable):
         return told
     if not can_ask():
-        raise Malformed(f"{question.lower()}: give it in a file, or in {variable}")
+        raise BadRequest(f"{question.lower()}: give it in a file, or in {variable}")
     return str(click.prompt(question, hide_input=True))

@@ -7,7 +7,7 @@ import click
 from paceline.cli import exit_codes
 from paceline.cli.cluster_options import settings
 from paceline.cli.output.console import err, out
-from paceline.errors import Unavailable
+from paceline.errors import HostError
 
 
 @click.command()
@@ -25,7 +25,7 @@ def command(*, file: Path, force: bool) -> int:
     from paceline.cluster.backup import back_up
 
     if file.exists() and not force:
-        raise Unavailable(f"{file} is there already; choose another name, or say --force to replace it")
+        raise HostError(f"{file} is there already; choose another name, or say --force to replace it")
     contents = back_up(settings(), file)
     out().line(f"Backed up {contents.objects} objects at revision {contents.revision} to {file}.")
     err().line(f"  to go back to it: paceline down  ·  paceline restore {file}", "dim")

@@ -46,8 +46,8 @@ def command(**typed: Unpack[Typed]) -> int:
     import os
 
     from paceline.cluster.external_controllers import Choice, find_access, run_controller
-    from paceline.cluster.logs import known, say_to_stderr
-    from paceline.errors import Busy, PacelineError
+    from paceline.cluster.logs import configure_logging, known
+    from paceline.errors import PacelineError, ServiceUnavailable
 
     choice = Choice(
         access=find_access(typed["kubeconfig"], typed["context"], os.environ),
@@ -55,12 +55,12 @@ def command(**typed: Unpack[Typed]) -> int:
         lease_namespace=typed["lease_namespace"],
         installs_kinds=typed["install_crds"],
     )
-    say_to_stderr("controller")
+    configure_logging("controller")
     code = exit_codes.OK
     failed: tuple[str, ...] = ()
     try:
         run_controller(choice, err().line)
-    except* Busy as errors:
+    except* ServiceUnavailable as errors:
         code, failed = exit_codes.NOT_REACHED, known(errors)
     except* PacelineError as errors:
         code, failed = exit_codes.FAILED, known(errors)

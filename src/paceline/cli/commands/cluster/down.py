@@ -3,12 +3,12 @@
 import click
 
 from paceline.cli import exit_codes
-from paceline.cli.cluster_options import Reach, settings
+from paceline.cli.cluster_options import ClusterOptions, settings
 from paceline.cli.output.console import err, out, say_error
 from paceline.cli.prompts import can_ask, choose
 from paceline.cli.sessions import session as session_with
 from paceline.cluster.daemon import is_running, stop
-from paceline.errors import PacelineError, Unavailable
+from paceline.errors import HostError, PacelineError
 from paceline.sdk.client import Session
 from paceline.sdk.job import JobRef
 from paceline.sdk.job_summary import is_running as job_runs
@@ -47,7 +47,7 @@ def settle_jobs(answer: str | None) -> int | None:
     if answer == KEEP:
         return None
     try:
-        with session_with(Reach()) as session:
+        with session_with(ClusterOptions()) as session:
             running: list[Ref] = [*running_jobs(session), *running_services(session)]
             if not running:
                 return None
@@ -106,7 +106,7 @@ def ask(running: list[Ref]) -> str | None:
 
 
 def stop_all(session: Session, running: list[Ref], margin: float = MARGIN_SECONDS) -> None:
-    """Stop everything, then wait until nothing of it has a process; Unavailable names all that does not stop."""
+    """Stop everything, then wait until nothing of it has a process; HostError names all that does not stop."""
     for ref in running:
         ref.pause()
     unstopped = []
@@ -114,10 +114,10 @@ def stop_all(session: Session, running: list[Ref], margin: float = MARGIN_SECOND
         err().line(f"stopping {ref} …", "dim")
         try:
             _wait_stopped(session, ref, margin)
-        except Unavailable as error:
+        except HostError as error:
             unstopped.append(f"{error}, and `paceline down --keep-jobs` lets it run on without the cluster")
     if unstopped:
-        raise Unavailable("\n".join((*unstopped, "the cluster has not been stopped")))
+        raise HostError("\n".join((*unstopped, "the cluster has not been stopped")))
 
 
 def _wait_stopped(session: Session, ref: Ref, margin: float) -> None:
@@ -129,4 +129,4 @@ def _wait_stopped(session: Session, ref: Ref, margin: float) -> None:
         try:
             session.wait_gone(session.kinds.named("pods"), pod, seconds_to_stop(pods, margin))
         except TimeoutError as error:
-            raise Unavailable(f"{ref} does not stop; `paceline delete {ref}` removes it with its pod") from error
+            raise HostError(f"{ref} does not stop; `paceline delete {ref}` removes it with its pod") from error

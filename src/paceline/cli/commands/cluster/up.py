@@ -10,7 +10,7 @@ from paceline.cli.cluster_options import settings as last_settings
 from paceline.cli.ensure_cluster import ensure_running, start
 from paceline.cli.output.console import err, out, say_error, say_warning
 from paceline.cluster.daemon import remember, running_pid
-from paceline.errors import Unavailable
+from paceline.errors import HostError
 from paceline.settings import HOST_NETWORK, OWN_NETWORK, Settings
 
 
@@ -89,9 +89,9 @@ def command(**typed: Unpack[Typed]) -> int:
     if pid := running_pid(before):
         there = f"a cluster runs already in {before.home} (pid {pid})"
         if chosen != before:
-            raise Unavailable(f"{there}, with other settings; `paceline down` stops it, then try again")
+            raise HostError(f"{there}, with other settings; `paceline down` stops it, then try again")
         if not detach:
-            raise Unavailable(f"{there}; `paceline down` stops it")
+            raise HostError(f"{there}; `paceline down` stops it")
         ensure_running(chosen)
         say_ready(chosen, f"A cluster runs already in {before.home}.")
         return exit_codes.OK
@@ -135,11 +135,11 @@ def run_here(settings: Settings) -> int:
     """Run the cluster until Ctrl-C; this process starts it again when it dies."""
     import logging
 
-    from paceline.cluster.logs import say_to_stderr
+    from paceline.cluster.logs import configure_logging
     from paceline.cluster.supervisor import FOREGROUND, supervise
     from paceline.host.lockfile import READY
 
-    say_to_stderr("supervisor")
+    configure_logging("supervisor")
     logging.getLogger().setLevel(logging.WARNING)
     remember(settings)
 

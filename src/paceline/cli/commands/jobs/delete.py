@@ -4,13 +4,13 @@ import click
 
 from paceline.apimachinery.meta import name_of
 from paceline.cli import exit_codes
-from paceline.cli.cluster_options import Reach, reaches_cluster
+from paceline.cli.cluster_options import ClusterOptions, reaches_cluster
 from paceline.cli.deletion import remove
 from paceline.cli.output.console import out, say_error, say_hint
 from paceline.cli.prompts import can_ask, confirm
 from paceline.cli.resource_args import Target, find
 from paceline.cli.sessions import session as session_with
-from paceline.errors import Missing
+from paceline.errors import NotFound
 from paceline.sdk.job_summary import is_running
 from paceline.sdk.submission.job_volumes import claims_of
 
@@ -19,7 +19,7 @@ from paceline.sdk.submission.job_volumes import claims_of
 @click.argument("names", nargs=-1, required=True, metavar="NAME|KIND/NAME...")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @reaches_cluster
-def command(*, reach: Reach, names: tuple[str, ...], yes: bool) -> int:
+def command(*, reach: ClusterOptions, names: tuple[str, ...], yes: bool) -> int:
     r"""Delete jobs or other objects.
 
     A job's pods and logs go with it. Files on its claims stay.
@@ -36,7 +36,7 @@ def command(*, reach: Reach, names: tuple[str, ...], yes: bool) -> int:
         for target in targets:
             try:
                 remove(session, target.kind, target.object)
-            except Missing:
+            except NotFound:
                 say_error(f"{called(target)} is gone already")
                 continue
             out().line(f"{called(target)} deleted")

@@ -3,7 +3,7 @@
 import click
 
 from paceline.cli import exit_codes
-from paceline.cli.cluster_options import Reach, reaches_cluster
+from paceline.cli.cluster_options import ClusterOptions, reaches_cluster
 from paceline.cli.output.console import out
 from paceline.cli.output.describe import describe_job, describe_other
 from paceline.cli.resource_args import find
@@ -16,7 +16,7 @@ from paceline.sdk.apps.app import ref_of
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME|KIND/NAME...")
 @reaches_cluster
-def command(*, reach: Reach, names: tuple[str, ...]) -> int:
+def command(*, reach: ClusterOptions, names: tuple[str, ...]) -> int:
     r"""Show one job in full: replicas, conditions, events, failure.
 
     \b

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 
 import click
 
-from paceline.cli.cluster_options import Reach, reaches_cluster
+from paceline.cli.cluster_options import ClusterOptions, reaches_cluster
 from paceline.cli.sessions import session as session_with
-from paceline.errors import Malformed, Missing
+from paceline.errors import BadRequest, NotFound
 from paceline.sdk.client import Session
-from paceline.sdk.exec import STDERR, Ask, Line, member_to_enter, run_in_pod
-from paceline.sdk.follow import Choice
+from paceline.sdk.exec import STDERR, Ask, ExecStream, member_to_enter, run_in_pod
+from paceline.sdk.follow import ReplicaSelector
 
 PODS = ("pod", "pods", "po")
 CHUNK = 64 * 1024
@@ -31,7 +31,7 @@ CHUNK = 64 * 1024
 @click.argument("name")
 @click.argument("words", nargs=-1, required=True)
 @reaches_cluster
-def command(*, reach: Reach, name: str, role: str, index: int | None, **options: object) -> int:
+def command(*, reach: ClusterOptions, name: str, role: str, index: int | None, **options: object) -> int:
     r"""Run a command in a job's container, and end as it ends.
 
     NAME is a job (its leader is entered unless you choose another member) or a pod.
@@ -42,9 +42,9 @@ def command(*, reach: Reach, name: str, role: str, index: int | None, **options:
     """
     ask = read_ask(options)
     if ask.has_terminal and not sys.stdin.isatty():
-        raise Malformed("-t needs a terminal, and the input of this command is none; leave it out")
+        raise BadRequest("-t needs a terminal, and the input of this command is none; leave it out")
     with session_with(reach) as session:
-        pod = find_pod(session, name, Choice(role=role, index=index))
+        pod = find_pod(session, name, ReplicaSelector(role=role, index=index))
         with run_in_pod(session, pod, ask) as line:
             return talk(line, ask)
 
@@ -60,21 +60,21 @@ def read_ask(options: dict[str, object]) -> Ask:
     )
 
 
-def find_pod(session: Session, name: str, choice: Choice) -> str:
+def find_pod(session: Session, name: str, choice: ReplicaSelector) -> str:
     """Find the pod that a name means: of a job its member, or a pod itself."""
     kind, slash, rest = name.partition("/")
     if slash and kind in PODS:
         return rest
     try:
         job = session.job(name)
-    except Missing:
+    except NotFound:
         if slash or not session.has_pod(name):
             raise
         return name
     return member_to_enter(job, choice).name
 
 
-def talk(line: Line, ask: Ask) -> int:
+def talk(line: ExecStream, ask: Ask) -> int:
     """Connect this process's input and outputs with the command's; give its exit code."""
     with at_terminal(line) if ask.has_terminal else contextlib.nullcontext():
         if ask.has_input:
@@ -87,7 +87,7 @@ def talk(line: Line, ask: Ask) -> int:
     return line.code()
 
 
-def feed(line: Line) -> None:
+def feed(line: ExecStream) -> None:
     """Pass on the input to its end."""
     while data := os.read(sys.stdin.fileno(), CHUNK):
         line.write(data)
@@ -95,7 +95,7 @@ def feed(line: Line) -> None:
 
 
 @contextlib.contextmanager
-def at_terminal(line: Line) -> Iterator[None]:
+def at_terminal(line: ExecStream) -> Iterator[None]:
     """Let every key go to the command, and tell it how large the terminal is, for the length of a block."""
     before = termios.tcgetattr(sys.stdin)
 

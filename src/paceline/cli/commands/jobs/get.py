@@ -6,9 +6,9 @@ from typing import Any
 import click
 
 from paceline.cli import exit_codes
-from paceline.cli.cluster_options import Reach, prints_objects, reaches_cluster
+from paceline.cli.cluster_options import ClusterOptions, prints_objects, reaches_cluster
 from paceline.cli.output.console import out
-from paceline.cli.output.get import Listing, Question
+from paceline.cli.output.get import GetOptions, Listing
 from paceline.cli.output.table import table
 from paceline.sdk.discovery import Kind
 from paceline.sdk.reader import Reader
@@ -24,7 +24,7 @@ JOBS = ("jobs", "job", "all")
 @click.option("--kinds", is_flag=True, help="List the kinds this cluster has.")
 @prints_objects
 @reaches_cluster
-def command(*, reach: Reach, **options: Any) -> int:
+def command(*, reach: ClusterOptions, **options: Any) -> int:
     r"""List jobs, or objects of any kind.
 
     KIND is a plural, singular or short name (pods, nodes, pvc, events, pj …); without it, all jobs are listed.
@@ -34,7 +34,7 @@ def command(*, reach: Reach, **options: Any) -> int:
     paceline get pods -o wide        pods, with where they run
     paceline get pj/digits -o yaml   one job as YAML
     """
-    question = Question(**options)
+    question = GetOptions(**options)
     kind, _, name = question.kind.partition("/")
     question = replace(question, kind=kind, name=question.name or name)
     if question.watch:

@@ -11,20 +11,20 @@ from typing import Any
 import click
 
 from paceline.cli import exit_codes
-from paceline.cli.cluster_options import Reach, reaches_cluster
+from paceline.cli.cluster_options import ClusterOptions, reaches_cluster
 from paceline.cli.output.console import out, say_hint
 from paceline.cli.output.durations import seconds_of
 from paceline.cli.output.follow import prefixed
 from paceline.cli.sessions import session as session_with
-from paceline.errors import Malformed, Missing
+from paceline.errors import BadRequest, NotFound
 from paceline.host.clock import RealClock
 from paceline.sdk.client import Session
-from paceline.sdk.follow import Choice, Logged
+from paceline.sdk.follow import Logged, ReplicaSelector
 from paceline.sdk.job import JobRef
 from paceline.sdk.logs.archived import History
 from paceline.sdk.logs.merge import MOST, in_time_order
 from paceline.sdk.logs.pod import pod_log
-from paceline.sdk.logs.sources import LogAsk
+from paceline.sdk.logs.sources import LogOptions
 
 PODS = ("pod", "pods", "po")
 
@@ -44,9 +44,9 @@ class Wanted:
     timestamps: bool = False
     previous: bool = False
 
-    def ask(self) -> LogAsk:
+    def ask(self) -> LogOptions:
         """Give the part that the server answers."""
-        return LogAsk(
+        return LogOptions(
             is_followed=self.follow,
             tail=self.tail,
             since=self.since,
@@ -56,7 +56,7 @@ class Wanted:
             container=self.container,
         )
 
-    def stamped(self) -> LogAsk:
+    def stamped(self) -> LogOptions:
         """Give it for logs that are merged: they are stamped, whether stamps are shown or not."""
         return replace(self.ask(), has_timestamps=True) if self.is_merged else self.ask()
 
@@ -70,9 +70,9 @@ class Wanted:
         """Tell whether the lines of several members are put in the order of time; followed ones come in it."""
         return self.is_shared and not self.follow
 
-    def choice(self) -> Choice:
+    def choice(self) -> ReplicaSelector:
         """Give whose log is meant."""
-        return Choice(is_all=self.all, role=self.role, index=self.index)
+        return ReplicaSelector(is_all=self.all, role=self.role, index=self.index)
 
 
 def read_moment(_ctx: click.Context, param: click.Parameter, value: str | None) -> datetime | None:
@@ -104,7 +104,7 @@ def read_moment(_ctx: click.Context, param: click.Parameter, value: str | None) 
 @click.option("-p", "--previous", is_flag=True, help="The try before the last one.")
 @click.option("-o", "--output", default="", metavar="FILE", help="Write it to a file.")
 @reaches_cluster
-def command(*, reach: Reach, name: str, output: str, **options: Any) -> int:
+def command(*, reach: ClusterOptions, name: str, output: str, **options: Any) -> int:
     r"""Print or follow the log of a job.
 
     NAME is a job (its leader is shown unless you choose others) or a pod. What deleted jobs and pods wrote is kept for
@@ -118,7 +118,7 @@ def command(*, reach: Reach, name: str, output: str, **options: Any) -> int:
     """
     wanted = Wanted(**options)
     if wanted.follow and wanted.until:
-        raise Malformed("--until ends a log, and -f goes on; drop one of them")
+        raise BadRequest("--until ends a log, and -f goes on; drop one of them")
     with session_with(reach) as session:
         pieces = chunks(session, name, wanted)
         # A file is touched only when there is something to put into it.
@@ -141,7 +141,7 @@ def written(file: str) -> Iterator[Callable[[bytes], object]]:
         with Path(file).open("wb") as opened:
             yield opened.write
     except OSError as error:
-        raise Malformed(f"--output {file}: cannot be written: {error.strerror}") from error
+        raise BadRequest(f"--output {file}: cannot be written: {error.strerror}") from error
 
 
 def chunks(session: Session, name: str, wanted: Wanted) -> Iterator[tuple[str, bytes]]:
@@ -151,7 +151,7 @@ def chunks(session: Session, name: str, wanted: Wanted) -> Iterator[tuple[str, b
         for piece in present(session, name, wanted):
             has_begun = True
             yield piece
-    except Missing as error:
+    except NotFound as error:
         if has_begun:
             raise
         yield from gone(session, name, wanted, error)
@@ -162,7 +162,7 @@ def present(session: Session, name: str, wanted: Wanted) -> Iterator[tuple[str, 
     kind, slash, rest = name.partition("/")
     try:
         ref = None if slash and kind in PODS else session.job(name)
-    except Missing:
+    except NotFound:
         if slash or not session.has_pod(name):
             raise
         ref = None
@@ -184,7 +184,7 @@ def logs_of(session: Session, ref: JobRef, wanted: Wanted) -> Iterator[Logged]:
     kept = cleaned_up(session, ref, wanted) if not wanted.previous else []
     try:
         there = ref.streams(wanted.choice(), wanted.stamped())
-    except Missing:
+    except NotFound:
         if not kept:
             raise
         there = []
@@ -214,7 +214,7 @@ def cleaned_up(session: Session, ref: JobRef, wanted: Wanted) -> list[Iterator[L
     return history.job_logs(mine, wanted.choice(), wanted.stamped())
 
 
-def gone(session: Session, name: str, wanted: Wanted, error: Missing) -> Iterator[tuple[str, bytes]]:
+def gone(session: Session, name: str, wanted: Wanted, error: NotFound) -> Iterator[tuple[str, bytes]]:
     """Give what was kept of the log of a job or a pod that is gone; where nothing was, raise what was raised before."""
     kind, slash, rest = name.partition("/")
     history, plain = History(cluster=session.cluster, namespace=session.namespace), rest or name
@@ -242,5 +242,5 @@ def job_named(session: Session, name: str) -> JobRef | None:
     """Give the job that a name means now; None when there is none."""
     try:
         return session.job(name)
-    except Missing:
+    except NotFound:
         return None

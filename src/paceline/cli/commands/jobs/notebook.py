@@ -6,10 +6,10 @@ from contextlib import closing
 import click
 
 from paceline.cli import exit_codes
-from paceline.cli.cluster_options import Reach, reaches_cluster
+from paceline.cli.cluster_options import ClusterOptions, reaches_cluster
 from paceline.cli.output.console import err, out
 from paceline.cli.sessions import session as session_with
-from paceline.errors import Missing
+from paceline.errors import NotFound
 from paceline.host.clock import RealClock
 from paceline.sdk.client import Session
 from paceline.sdk.resources.interactive import is_at_rest
@@ -21,7 +21,7 @@ USUAL_PORT = 8888
 @click.argument("name", metavar="NAME")
 @click.option("--port", default=USUAL_PORT, type=click.IntRange(0, 65535), help="Port of this machine; 0: any.")
 @reaches_cluster
-def command(*, reach: Reach, name: str, port: int) -> int:
+def command(*, reach: ClusterOptions, name: str, port: int) -> int:
     r"""Open a Notebook in your browser.
 
     Its address is printed; it holds a key, so that no other user of this machine gets in. JupyterLab's own token is
@@ -32,7 +32,7 @@ def command(*, reach: Reach, name: str, port: int) -> int:
     paceline notebook desk --port 8889
     """
     from paceline.host.effects import RealIds
-    from paceline.sdk.local_proxy import Front, Site
+    from paceline.sdk.local_proxy import LocalProxy, Site
 
     with session_with(reach) as session:
         kind = session.kinds.named("notebooks")
@@ -41,11 +41,11 @@ def command(*, reach: Reach, name: str, port: int) -> int:
         status = notebook.get("status") or {}
         page, secret = (str(status.get(field) or "") for field in ("url", "tokenSecret"))
         if not page or not secret:
-            raise Missing(f"{ref} is not ready to be opened yet; try again in a moment")
+            raise NotFound(f"{ref} is not ready to be opened yet; try again in a moment")
         if is_at_rest(notebook):
             ref.resume(RealClock().now())
         site = Site(page=page, token=token_in(session, ref.namespace, secret), key=RealIds().secret())
-        with closing(Front(session.dial, site, port)) as front:
+        with closing(LocalProxy(session.dial, site, port)) as front:
             out().line(front.url)
             err().line("Ctrl-C ends it; the Notebook itself goes on.", "dim")
             front.serve()

@@ -3,17 +3,17 @@
 import click
 
 from paceline.cli import exit_codes
-from paceline.cli.cluster_options import Reach, reaches_cluster
+from paceline.cli.cluster_options import ClusterOptions, reaches_cluster
 from paceline.cli.output.console import out, say_hint
 from paceline.cli.sessions import session as session_with
-from paceline.errors import Exists
+from paceline.errors import AlreadyExists
 
 
 @click.command()
 @click.argument("name", metavar="NAME")
 @click.option("--name", "new", metavar="NEW", help="Name of the new job. Default: NAME-2, or the next that is free.")
 @reaches_cluster
-def command(*, reach: Reach, name: str, new: str | None) -> int:
+def command(*, reach: ClusterOptions, name: str, new: str | None) -> int:
     r"""Run a job once more, as a new job with the same spec.
 
     The first job stays as it is, with its logs; it may have ended, or still run. The new one is neither paused nor
@@ -31,8 +31,8 @@ def command(*, reach: Reach, name: str, new: str | None) -> int:
             return exit_codes.OK
         try:
             ref = session.rerun(session.job(name), new)
-        except Exists as error:
-            raise Exists(f"{error}; choose another --name") from error
+        except AlreadyExists as error:
+            raise AlreadyExists(f"{error}; choose another --name") from error
         out().line(f"{ref} created")
     say_hint(f"paceline logs -f {ref.name} follows it; paceline describe {ref.name} says how it is")
     return exit_codes.OK

@@ -3,16 +3,16 @@
 import click
 
 from paceline.cli import exit_codes
-from paceline.cli.cluster_options import Reach, reaches_cluster
+from paceline.cli.cluster_options import ClusterOptions, reaches_cluster
 from paceline.cli.output.console import out, say_hint
-from paceline.cli.resource_args import Meant, meant
+from paceline.cli.resource_args import JobOrApp, meant
 from paceline.cli.sessions import session as session_with
 
 
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @reaches_cluster
-def command(*, reach: Reach, names: tuple[str, ...]) -> int:
+def command(*, reach: ClusterOptions, names: tuple[str, ...]) -> int:
     r"""Start the processes of a running or stopped job anew.
 
     All replicas end and are tried again, as after a pause; it does not count as a restart after a failure. A job that
@@ -29,7 +29,7 @@ def command(*, reach: Reach, names: tuple[str, ...]) -> int:
     return exit_codes.OK
 
 
-def again(found: Meant) -> str:
+def again(found: JobOrApp) -> str:
     """Start a job or application anew in the way that fits, and say how."""
     app, job = found.app, found.job
     if app is not None and app.status().phase.is_final:

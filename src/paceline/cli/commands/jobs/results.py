@@ -5,7 +5,7 @@ from dataclasses import asdict
 import click
 
 from paceline.cli import exit_codes
-from paceline.cli.cluster_options import Reach, prints_objects, reaches_cluster
+from paceline.cli.cluster_options import ClusterOptions, prints_objects, reaches_cluster
 from paceline.cli.output import formats
 from paceline.cli.output.byte_sizes import size
 from paceline.cli.output.console import err, out
@@ -20,7 +20,7 @@ HEADER = ("MEMBER", "SIZE", "TIME", "NAME")
 @click.argument("name")
 @prints_objects
 @reaches_cluster
-def command(*, reach: Reach, name: str, output: str | None) -> int:
+def command(*, reach: ClusterOptions, name: str, output: str | None) -> int:
     r"""List the files that a job has left in its output.
 
     Also while it runs, and after it is gone. What a job prints is another thing: `paceline logs` shows that.

@@ -3,7 +3,7 @@
 import click
 
 from paceline.cli import exit_codes
-from paceline.cli.cluster_options import Reach, reaches_cluster
+from paceline.cli.cluster_options import ClusterOptions, reaches_cluster
 from paceline.cli.output.console import out
 from paceline.cli.resource_args import meant
 from paceline.cli.sessions import session as session_with
@@ -14,7 +14,7 @@ from paceline.sdk.resources.interactive import ServiceRef
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @reaches_cluster
-def command(*, reach: Reach, names: tuple[str, ...]) -> int:
+def command(*, reach: ClusterOptions, names: tuple[str, ...]) -> int:
     r"""Let a paused job run on.
 
     Its processes are started anew. TensorBoards and Notebooks go on too, by KIND/NAME.

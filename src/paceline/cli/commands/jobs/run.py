@@ -7,19 +7,19 @@ import click
 
 from paceline.apimachinery.meta import Object
 from paceline.cli import exit_codes
-from paceline.cli.cluster_options import Reach, reaches_cluster
+from paceline.cli.cluster_options import ClusterOptions, reaches_cluster
 from paceline.cli.interrupts import Interrupts
 from paceline.cli.output.console import err, out, say_hint
-from paceline.cli.output.follow import Watcher
+from paceline.cli.output.follow import FollowView
 from paceline.cli.output.job_outcome import say_ending
 from paceline.cli.output.live_display import Screen
 from paceline.cli.prompts import can_ask, choose
 from paceline.cli.sessions import session_started
-from paceline.errors import Exists
+from paceline.errors import AlreadyExists
 from paceline.host.clock import RealClock
 from paceline.model.job_status import Phase
 from paceline.sdk.client import Session
-from paceline.sdk.follow import Choice, Ended, Wish
+from paceline.sdk.follow import Ended, FollowOptions, ReplicaSelector
 from paceline.sdk.job import JobRef
 from paceline.sdk.job_summary import phase_of
 from paceline.sdk.submission.manifest import read_file
@@ -29,7 +29,7 @@ TICK_SECONDS = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manner:
+class RunOptions:
     """How `paceline run` was asked to do it."""
 
     detach: bool = False
@@ -43,7 +43,7 @@ class Manner:
 @click.option("--all", is_flag=True, help="Follow the logs of all members, not of the leader alone.")
 @click.option("--replace", is_flag=True, help="Delete a job of the same name first.")
 @reaches_cluster
-def command(*, reach: Reach, files: tuple[str, ...], **options: bool) -> int:
+def command(*, reach: ClusterOptions, files: tuple[str, ...], **options: bool) -> int:
     r"""Create what YAML files describe, and follow the job to its end.
 
     Starts the embedded cluster when none is running. The job goes on when this command is interrupted.
@@ -51,10 +51,10 @@ def command(*, reach: Reach, files: tuple[str, ...], **options: bool) -> int:
 
     Exit code: 0 when the job succeeded, 1 when it failed.
     """
-    return run(reach, files, Manner(**options))
+    return run(reach, files, RunOptions(**options))
 
 
-def run(reach: Reach, files: tuple[str, ...], manner: Manner) -> int:
+def run(reach: ClusterOptions, files: tuple[str, ...], manner: RunOptions) -> int:
     """Create everything, then follow the jobs one after another unless asked not to."""
     documents = tuple(document for path in files for document in read_file(path))
     if reach.namespace:
@@ -75,8 +75,8 @@ def create(session: Session, documents: tuple[Document, ...]) -> tuple[JobRef, .
     """Create everything and say what was created; the jobs among it are given back."""
     try:
         made = session.create(documents)
-    except Exists as error:
-        raise Exists(f"{error}; choose another name, or replace it with --replace") from error
+    except AlreadyExists as error:
+        raise AlreadyExists(f"{error}; choose another name, or replace it with --replace") from error
     err().lines(str(each) for each in made)
     return tuple(each.job for each in made if each.job is not None)
 
@@ -91,13 +91,13 @@ def remove_old(session: Session, documents: tuple[Document, ...]) -> None:
             remove_and_wait(session, kind, document.object["metadata"])
 
 
-def follow(session: Session, ref: JobRef, manner: Manner) -> int:
+def follow(session: Session, ref: JobRef, manner: RunOptions) -> int:
     """Follow one job to its end; Ctrl-C asks what to do with it."""
     clock = RealClock()
     screen = Screen(out(), err(), clock.monotonic)
-    watcher = Watcher(ref.name, screen, clock, has_prefix=manner.all)
+    watcher = FollowView(ref.name, screen, clock, has_prefix=manner.all)
     # Ticks also where nothing is drawn: they are when Ctrl-C is noticed.
-    wish = Wish(choice=Choice(is_all=manner.all), has_earlier_tries=True, tick=TICK_SECONDS)
+    wish = FollowOptions(choice=ReplicaSelector(is_all=manner.all), has_earlier_tries=True, tick=TICK_SECONDS)
     with Interrupts() as interrupts, closing(ref.follow(wish)) as events:
         for event in events:
             watcher.show(event)

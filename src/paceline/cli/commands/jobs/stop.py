@@ -3,11 +3,11 @@
 import click
 
 from paceline.cli import exit_codes
-from paceline.cli.cluster_options import Reach, reaches_cluster
+from paceline.cli.cluster_options import ClusterOptions, reaches_cluster
 from paceline.cli.output.console import out, say_hint
 from paceline.cli.resource_args import meant
 from paceline.cli.sessions import session as session_with
-from paceline.errors import Unavailable
+from paceline.errors import HostError
 from paceline.sdk.stop_signals import signal_named
 
 
@@ -16,7 +16,7 @@ from paceline.sdk.stop_signals import signal_named
 @click.option("--no-wait", is_flag=True, help="Do not wait until the processes have ended.")
 @click.option("--signal", "word", metavar="SIGNAL", default="", help="Ask by this signal, such as INT. Default: TERM.")
 @reaches_cluster
-def command(*, reach: Reach, names: tuple[str, ...], no_wait: bool, word: str) -> int:
+def command(*, reach: ClusterOptions, names: tuple[str, ...], no_wait: bool, word: str) -> int:
     r"""End the processes of a job or application, and keep it.
 
     Processes are asked to end, workers before the servers that they talk to, and killed after their grace period. Logs
@@ -45,10 +45,10 @@ def command(*, reach: Reach, names: tuple[str, ...], no_wait: bool, word: str) -
                 if each.job is not None and not no_wait:
                     each.job.wait_stopped()
                 out().line(f"{each} {'stopping' if no_wait else 'stopped'}")
-            except Unavailable as error:
+            except HostError as error:
                 unstopped.append(str(error))
         if unstopped:
-            raise Unavailable("\n".join(unstopped))
+            raise HostError("\n".join(unstopped))
     first = names[0]
     say_hint(f"paceline restart {first} starts it again; paceline delete {first} removes it")
     return exit_codes.OK

@@ -2,17 +2,17 @@
 
 import click
 
-from paceline.cli.cluster_options import Reach, reaches_cluster
-from paceline.cli.commands.jobs.run import Manner, run
+from paceline.cli.cluster_options import ClusterOptions, reaches_cluster
+from paceline.cli.commands.jobs.run import RunOptions, run
 
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--replace", is_flag=True, help="Delete a job of the same name first.")
 @reaches_cluster
-def command(*, reach: Reach, files: tuple[str, ...], replace: bool) -> int:
+def command(*, reach: ClusterOptions, files: tuple[str, ...], replace: bool) -> int:
     """Create what YAML files describe, and return.
 
     The same as paceline run --detach.
     """
-    return run(reach, files, Manner(detach=True, replace=replace))
+    return run(reach, files, RunOptions(detach=True, replace=replace))

@@ -5,10 +5,10 @@ from contextlib import closing
 import click
 
 from paceline.cli import exit_codes
-from paceline.cli.cluster_options import Reach, reaches_cluster
+from paceline.cli.cluster_options import ClusterOptions, reaches_cluster
 from paceline.cli.output.console import err, out
 from paceline.cli.sessions import session as session_with
-from paceline.errors import Missing
+from paceline.errors import NotFound
 from paceline.host.clock import RealClock
 from paceline.sdk.client import Session
 from paceline.sdk.resources.interactive import ServiceRef, is_at_rest
@@ -20,7 +20,7 @@ USUAL_PORT = 6006
 @click.argument("name", metavar="NAME")
 @click.option("--port", default=USUAL_PORT, type=click.IntRange(0, 65535), help="Port of this machine; 0: any.")
 @reaches_cluster
-def command(*, reach: Reach, name: str, port: int) -> int:
+def command(*, reach: ClusterOptions, name: str, port: int) -> int:
     r"""Show the curves of a job or application in your browser.
 
     NAME is an application, a job that has a TensorBoard, or a TensorBoard. It is opened at / of a port of this machine,
@@ -30,7 +30,7 @@ def command(*, reach: Reach, name: str, port: int) -> int:
     paceline tensorboard mnist
     paceline tensorboard mnist-tensorboard0 --port 6007
     """
-    from paceline.sdk.local_proxy import Front, Site
+    from paceline.sdk.local_proxy import LocalProxy, Site
 
     with session_with(reach) as session:
         ref = board_of(session, name)
@@ -38,10 +38,10 @@ def command(*, reach: Reach, name: str, port: int) -> int:
         status = board.get("status") or {}
         page, address = (str(status.get(name) or "") for name in ("url", "address"))
         if not page:
-            raise Missing(f"{ref} is not ready to be opened yet; try again in a moment")
+            raise NotFound(f"{ref} is not ready to be opened yet; try again in a moment")
         if is_at_rest(board):
             ref.resume(RealClock().now())
-        with closing(Front(session.dial, Site(page=page), port)) as front:
+        with closing(LocalProxy(session.dial, Site(page=page), port)) as front:
             out().line(front.url)
             err().line("Ctrl-C ends it; the TensorBoard itself goes on.", "dim")
             if address:
@@ -59,13 +59,13 @@ def board_of(session: Session, name: str) -> ServiceRef:
     try:
         told = session.job(name).status().tensorboard
         wanted.append(str((told.get("dependent") or {}).get("name") or bare))
-    except Missing:
+    except NotFound:
         pass
     for each in dict.fromkeys(wanted):
         try:
             return session.service_ref(kind, session.cluster.get(kind.where, session.namespace, each))
-        except Missing:
+        except NotFound:
             continue
-    raise Missing(
+    raise NotFound(
         f"there is no TensorBoard of {name!r} in namespace {session.namespace!r}; `paceline get tb` lists them"
     )

@@ -3,7 +3,7 @@
 import click
 
 from paceline.cli import exit_codes
-from paceline.cli.cluster_options import Reach, reaches_cluster
+from paceline.cli.cluster_options import ClusterOptions, reaches_cluster
 from paceline.cli.output.byte_sizes import share, size
 from paceline.cli.output.console import err, out
 from paceline.cli.output.table import table
@@ -19,7 +19,7 @@ ORDERS = {"cpu": lambda each: -each.cpu_milli, "memory": lambda each: -each.memo
 @click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="In all namespaces.")
 @click.option("--sort-by", type=click.Choice(list(ORDERS)), help="The one that uses most first.")
 @reaches_cluster
-def command(*, reach: Reach, what: str, everywhere: bool, sort_by: str | None) -> int:
+def command(*, reach: ClusterOptions, what: str, everywhere: bool, sort_by: str | None) -> int:
     r"""Show what jobs, pods or nodes use right now.
 
     \b
@@ -44,7 +44,7 @@ def command(*, reach: Reach, what: str, everywhere: bool, sort_by: str | None) -
     return exit_codes.OK
 
 
-def show_claims(reach: Reach, *, everywhere: bool) -> int:
+def show_claims(reach: ClusterOptions, *, everywhere: bool) -> int:
     """Print how full claims are."""
     with reach.reader() as reader:
         found = filled_claims(reader.cluster, "" if everywhere else reader.namespace)

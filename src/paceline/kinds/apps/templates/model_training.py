@@ -15,7 +15,7 @@ from msgspec import Meta
 from paceline.apimachinery.field_errors import forbidden, invalid, required
 from paceline.apimachinery.quantity import is_quantity
 from paceline.errors import Fault
-from paceline.kinds.apps.templates.types import Parts, Release, Template, Value
+from paceline.kinds.apps.templates.types import Release, Rendered, Template, Value
 from paceline.kinds.apps.templates.value_types import Number, Quantity, as_text, resources_of
 from paceline.kinds.spec.fields import MAX_REPLICAS, Count, about
 from paceline.kinds.spec.pod_template import literal
@@ -127,7 +127,7 @@ def _kind(values: Values) -> tuple[str, str, str]:
     return (kind, container, image) if values.distributed else (SINGLE, "worker", image)
 
 
-def expand(values: Values, release: Release) -> Parts:
+def expand(values: Values, release: Release) -> Rendered:
     """Return the job: every replica runs the command in the directory of the code."""
     kind, container, image = _kind(values)
     pod = {
@@ -158,7 +158,7 @@ def expand(values: Values, release: Release) -> Parts:
     }
     if values.data.claim or values.data.secret:
         spec["input"] = {"claim": claim} if claim else {"bucket": {"secret": values.data.secret}}
-    return Parts(
+    return Rendered(
         kind=kind,
         spec=spec,
         claims={} if claim != release.claim else {claim: _claim()},

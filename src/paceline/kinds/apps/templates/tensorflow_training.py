@@ -15,7 +15,7 @@ from msgspec import Meta
 from paceline.apimachinery.field_errors import invalid
 from paceline.apimachinery.quantity import is_quantity, parse
 from paceline.errors import Fault
-from paceline.kinds.apps.templates.types import Parts, Release, Template, Value
+from paceline.kinds.apps.templates.types import Release, Rendered, Template, Value
 from paceline.kinds.apps.templates.value_types import (
     NUMBER,
     Number,
@@ -161,7 +161,7 @@ def _check(values: Values, path: str) -> Iterator[Fault]:
             yield invalid(f"{path}.hyperparams.{name}", value, "must be a number")
 
 
-def expand(values: Values, release: Release) -> Parts:
+def expand(values: Values, release: Release) -> Rendered:
     """Return the job: workers and parameter servers that share one claim and know each other's addresses."""
     mount = values.mount_path or values.persistence.mount_path or MOUNT_PATH
     hyperparameters = {name: as_text(value) for name in FLAGS if is_set(value := getattr(values.hyperparams, name))}
@@ -183,7 +183,7 @@ def expand(values: Values, release: Release) -> Parts:
             for name, role in roles
         ],
     }
-    return Parts(
+    return Rendered(
         kind="TensorFlowTrainingJob",
         spec=spec,
         claims={release.claim: _claim(values.persistence.pvc)},

@@ -39,7 +39,7 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class Rendered:
     """The objects of one revision."""
 
     # The job: its kind and its spec.
@@ -68,7 +68,7 @@ class Template:
     values: type[Value]
     # Rules between values; the bounds of a single value are declared on its field.
     check: Callable[[Any, str], tuple[Fault, ...]]
-    expand: Callable[[Any, Release], Parts]
+    expand: Callable[[Any, Release], Rendered]
     # The argument of `--set` for training without GPUs.
     without_gpu: str = ""
     # Alternative names.

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from paceline.apimachinery.field_errors import required
-from paceline.errors import Fault, Malformed
+from paceline.errors import BadRequest, Fault
 from paceline.kinds.apps.templates.types import Value
 from paceline.kinds.apps.templates.value_types import as_text
 from paceline.kinds.decode import decode, misfits
@@ -34,11 +34,11 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
 
 
 def with_setting(tree: Tree, setting: str, *, is_text: bool = False) -> Tree:
-    """Return the tree with a `--set` argument applied (`a.b=1,c[0]=x,d={1,2}`); raise Malformed if it is invalid."""
+    """Return the tree with a `--set` argument applied (`a.b=1,c[0]=x,d={1,2}`); raise BadRequest if it is invalid."""
     for part in _split(setting, ","):
         name, sign, value = _cut(part, "=")
         if not sign or not name.strip():
-            raise Malformed(f"--set {part!r}: write NAME=VALUE, such as worker.number=2")
+            raise BadRequest(f"--set {part!r}: write NAME=VALUE, such as worker.number=2")
         tree = _placed(tree, _path(name, part), _value(value, is_text=is_text))
     return tree
 
@@ -85,10 +85,10 @@ def _path(name: str, part: str) -> list[str | int]:
         if word:
             path.append(word)
         elif match is None or not path:
-            raise Malformed(f"--set {part!r}: a name is missing; write NAME=VALUE, such as worker.number=2")
+            raise BadRequest(f"--set {part!r}: a name is missing; write NAME=VALUE, such as worker.number=2")
         indexes = [int(digits) for digits in re.findall(r"\[([0-9]+)\]", match["indexes"])] if match else []
         if any(index > MAX_INDEX for index in indexes):
-            raise Malformed(f"--set {part!r}: a list can have at most {MAX_INDEX} entries")
+            raise BadRequest(f"--set {part!r}: a list can have at most {MAX_INDEX} entries")
         path.extend(indexes)
     return path
 

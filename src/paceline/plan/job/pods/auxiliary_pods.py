@@ -7,9 +7,9 @@ from typing import Any
 
 from paceline.model.gang import FLUSH, Gang
 from paceline.model.job_status import JobStatus
-from paceline.plan.job.plan import NewErrand
+from paceline.plan.job.plan import AuxiliaryPod
 from paceline.plan.job.restart_policy import pause_after
-from paceline.plan.job.view import ErrandSeen, PodPhase, Seen
+from paceline.plan.job.view import ErrandSeen, JobView, PodPhase
 
 RESOLVE = "resolve"
 
@@ -18,18 +18,18 @@ RESOLVE = "resolve"
 class Step:
     """How far an errand is: to be made, on its way, done, or failed and to be tried again at a moment."""
 
-    make: NewErrand | None = None
+    make: AuxiliaryPod | None = None
     done: ErrandSeen | None = None
     failed: ErrandSeen | None = None
     again_at: datetime | None = None
 
 
-def step_of(seen: Seen, status: JobStatus, name: str, now: datetime) -> Step:
+def step_of(seen: JobView, status: JobStatus, name: str, now: datetime) -> Step:
     """Look at the current try of an errand."""
     attempt = status.errands.get(name, 0)
     pod = next((each for each in seen.errands if each.name == name and each.attempt == attempt), None)
     if pod is None:
-        return Step(make=NewErrand(name=name, attempt=attempt))
+        return Step(make=AuxiliaryPod(name=name, attempt=attempt))
     if pod.phase is PodPhase.SUCCEEDED:
         return Step(done=pod)
     if pod.phase is PodPhase.FAILED:

@@ -6,15 +6,15 @@ from typing import Any
 
 from paceline.apimachinery.meta import Object
 from paceline.model import well_known_labels
-from paceline.model.gang import Gang, Launch, Member, Site
-from paceline.plan.job.plan import NewErrand, NewPod
+from paceline.model.gang import Gang, JobNaming, Member, RemoteLaunch
+from paceline.plan.job.plan import AuxiliaryPod, NewPod
 from paceline.plan.job.pods.auxiliary_pods import template_of
 
 LEADER_ROLE = "master"
 USER = "user"
 
 
-def pod_manifest(site: Site, gang: Gang, new: NewPod, *, owner: Mapping[str, Any]) -> Object:
+def pod_manifest(site: JobNaming, gang: Gang, new: NewPod, *, owner: Mapping[str, Any]) -> Object:
     """Write the pod of one try; its host name is that of its place, the same for every try."""
     template = gang.member(new.place).template
     metadata = template.get("metadata") or {}
@@ -38,7 +38,7 @@ def pod_manifest(site: Site, gang: Gang, new: NewPod, *, owner: Mapping[str, Any
     }
 
 
-def pod_labels(site: Site, gang: Gang, new: NewPod, *, owner: Mapping[str, Any]) -> dict[str, str]:
+def pod_labels(site: JobNaming, gang: Gang, new: NewPod, *, owner: Mapping[str, Any]) -> dict[str, str]:
     """Write the labels by which a pod is found and told apart."""
     role = {well_known_labels.JOB_ROLE: LEADER_ROLE} if new.place == gang.leader else {}
     told = {
@@ -57,7 +57,7 @@ def pod_labels(site: Site, gang: Gang, new: NewPod, *, owner: Mapping[str, Any])
     }
 
 
-def job_labels(site: Site, owner: Mapping[str, Any]) -> dict[str, str]:
+def job_labels(site: JobNaming, owner: Mapping[str, Any]) -> dict[str, str]:
     """Write the labels that everything of one job carries."""
     return {
         well_known_labels.OWNER_NAME: site.job,
@@ -67,7 +67,7 @@ def job_labels(site: Site, owner: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def errand_manifest(site: Site, gang: Gang, new: NewErrand, *, owner: Mapping[str, Any]) -> Object:
+def errand_manifest(site: JobNaming, gang: Gang, new: AuxiliaryPod, *, owner: Mapping[str, Any]) -> Object:
     """Write the pod of one try of an errand; it is no member, and nobody knows it by name."""
     return {
         "apiVersion": "v1",
@@ -86,7 +86,7 @@ def errand_manifest(site: Site, gang: Gang, new: NewErrand, *, owner: Mapping[st
     }
 
 
-def claim_manifest(site: Site, member: Member, spec: Mapping[str, Any], *, owner: Mapping[str, Any]) -> Object:
+def claim_manifest(site: JobNaming, member: Member, spec: Mapping[str, Any], *, owner: Mapping[str, Any]) -> Object:
     """Write the claim that a member's output lies on until it is copied; it stays until the job goes."""
     return {
         "apiVersion": "v1",
@@ -101,7 +101,7 @@ def claim_manifest(site: Site, member: Member, spec: Mapping[str, Any], *, owner
     }
 
 
-def service_manifest(site: Site, *, owner: Mapping[str, Any]) -> Object:
+def service_manifest(site: JobNaming, *, owner: Mapping[str, Any]) -> Object:
     """Write the headless service under whose name the members' host names lie."""
     told = job_labels(site, owner)
     return {
@@ -127,7 +127,9 @@ def _for_scheduler(gang: Gang, new: NewPod) -> dict[str, str]:
     return {**told, well_known_labels.QUEUE_PRIORITY: str(gang.priority)} if gang.queue else told
 
 
-def launch_manifest(site: Site, launch: Launch, program: Mapping[str, str], *, owner: Mapping[str, Any]) -> Object:
+def launch_manifest(
+    site: JobNaming, launch: RemoteLaunch, program: Mapping[str, str], *, owner: Mapping[str, Any]
+) -> Object:
     """Write the secret whose folder members mount that start processes in each other: files, key and stand-ins."""
     return {
         "apiVersion": "v1",
@@ -143,7 +145,7 @@ def launch_manifest(site: Site, launch: Launch, program: Mapping[str, str], *, o
     }
 
 
-def group_manifest(site: Site, gang: Gang, *, owner: Mapping[str, Any]) -> Object:
+def group_manifest(site: JobNaming, gang: Gang, *, owner: Mapping[str, Any]) -> Object:
     """Write what T9k's scheduler reads of a job: how many pods it places together, in which queue, and how soon."""
     return {
         "apiVersion": "scheduler.tensorstack.dev/v1beta1",

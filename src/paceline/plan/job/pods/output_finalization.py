@@ -8,27 +8,27 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from paceline.apimachinery.timestamps import from_wire, to_wire, to_wire_micro
-from paceline.model.gang import FLUSH, CleanUp, Member, Place
+from paceline.model.gang import FLUSH, CleanUp, Member, ReplicaId
 from paceline.model.job_status import JobStatus, Phase, ReplicaPhase
 from paceline.plan.job.attempts import Try, tries_of
 from paceline.plan.job.cleanup import clean_up
 from paceline.plan.job.deadline import OVER
-from paceline.plan.job.plan import NewErrand, Plan, Tell
+from paceline.plan.job.plan import AuxiliaryPod, EventDraft, Plan
 from paceline.plan.job.pods.auxiliary_pods import counted, step_of
 from paceline.plan.job.report.conditions import ended
 from paceline.plan.job.report.replica_statuses import with_tasks
-from paceline.plan.job.view import Seen
+from paceline.plan.job.view import JobView
 
 KEEPING = "KeepingOutput"
 LOST = "OutputIncomplete"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Rest:
+class _PendingUploads:
     """What is between a job and its end: copies that others make, copies to be begun, and what nobody can copy."""
 
     waits: tuple[str, ...] = ()
-    make: tuple[NewErrand, ...] = ()
+    make: tuple[AuxiliaryPod, ...] = ()
     count: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     wake_at: datetime | None = None
@@ -39,7 +39,7 @@ class _Rest:
         return not self.waits and not self.make and not self.count
 
 
-def hold_back(seen: Seen, plan: Plan, now: datetime) -> Plan:
+def defer_completion(seen: JobView, plan: Plan, now: datetime) -> Plan:
     """Let a job end only if its results are safe; else write down how it ended, and go on until they are."""
     is_ending = plan.status.phase.is_final and not seen.status.phase.is_final
     if not is_ending or not any(each.keeping for each in seen.gang.members):
@@ -57,7 +57,7 @@ def hold_back(seen: Seen, plan: Plan, now: datetime) -> Plan:
     held = plan.status.but(
         phase=seen.status.phase, conditions=seen.status.conditions, completion_time=None, ending=ending
     )
-    told = Tell(reason=KEEPING, message=f"{outcome.message}; the output is being copied")
+    told = EventDraft(reason=KEEPING, message=f"{outcome.message}; the output is being copied")
     wakes = [moment for moment in (plan.wake_at, now) if moment is not None]
     return Plan(
         status=held.but(waiting=told.message),
@@ -68,7 +68,7 @@ def hold_back(seen: Seen, plan: Plan, now: datetime) -> Plan:
     )
 
 
-def finish(seen: Seen, now: datetime) -> Plan:
+def finalize_output(seen: JobView, now: datetime) -> Plan:
     """Bring what is left to where it is kept, and then say how the job ended."""
     tries = tries_of(seen)
     ending = seen.status.ending
@@ -80,7 +80,9 @@ def finish(seen: Seen, now: datetime) -> Plan:
     final = final.but(phase=phase, start_after=None, waiting="", ending={}, completion_time=from_wire(ending["time"]))
     cleaned = clean_up(seen, tries, final, now)
     if rest.is_over:
-        told = Tell(reason=ending["reason"], message=f"{message}{lost}", is_warning=phase is Phase.FAILED or bool(lost))
+        told = EventDraft(
+            reason=ending["reason"], message=f"{message}{lost}", is_warning=phase is Phase.FAILED or bool(lost)
+        )
         over = final.but(completion_time=now, left=())
         return Plan(status=over, delete=cleaned.delete, tell=(told,), wake_at=now if cleaned.wake_at else None)
     for name in rest.count:
@@ -95,9 +97,9 @@ def finish(seen: Seen, now: datetime) -> Plan:
     )
 
 
-def _rest(seen: Seen, status: JobStatus, now: datetime) -> _Rest:
+def _rest(seen: JobView, status: JobStatus, now: datetime) -> _PendingUploads:
     members = {each.place: each for each in seen.gang.members if each.keeping is not None}
-    rest = _Rest()
+    rest = _PendingUploads()
     for each in tries_of(seen, status):
         if each.place in members and not _is_kept(members[each.place], each):
             rest = _with(rest, _rest_of(seen, status, members[each.place], tried=each, now=now))
@@ -106,40 +108,44 @@ def _rest(seen: Seen, status: JobStatus, now: datetime) -> _Rest:
     return rest
 
 
-def _rest_at(seen: Seen, status: JobStatus, place: Place, now: datetime) -> _Rest:
+def _rest_at(seen: JobView, status: JobStatus, place: ReplicaId, now: datetime) -> _PendingUploads:
     """Tell what is left to be done for a place that was left when the job shrank."""
     if leaving := next((pod for pod in seen.pods if pod.place == place and not pod.phase.is_final), None):
-        return _Rest(waits=(f"pod {leaving.name} copies its output",))
+        return _PendingUploads(waits=(f"pod {leaving.name} copies its output",))
     member = next((each for each in seen.gang.left if each.place == place), None)
     if member is None:
         # It left in this very pass; the next one knows how its output is copied.
-        return _Rest(waits=(f"the output of {place} is being copied",), wake_at=now)
+        return _PendingUploads(waits=(f"the output of {place} is being copied",), wake_at=now)
     return _copy(seen, status, member, now)
 
 
-def _rest_of(seen: Seen, status: JobStatus, member: Member, *, tried: Try, now: datetime) -> _Rest:
+def _rest_of(seen: JobView, status: JobStatus, member: Member, *, tried: Try, now: datetime) -> _PendingUploads:
     if tried.phase in (ReplicaPhase.PENDING, ReplicaPhase.RUNNING, ReplicaPhase.UNKNOWN):
-        return _Rest(waits=(f"pod {tried.name} copies its output",)) if _goes(seen, status) else _Rest()
+        return (
+            _PendingUploads(waits=(f"pod {tried.name} copies its output",))
+            if _goes(seen, status)
+            else _PendingUploads()
+        )
     if not tried.attempt and not _has_begun(member, tried):
-        return _Rest()
+        return _PendingUploads()
     return _copy(seen, status, member, now)
 
 
-def _copy(seen: Seen, status: JobStatus, member: Member, now: datetime) -> _Rest:
+def _copy(seen: JobView, status: JobStatus, member: Member, now: datetime) -> _PendingUploads:
     """Have a pod of its own copy what a member's sidecar did not, if anything outlives the member's pod."""
     place = str(member.place)
     if member.keeping is None or member.keeping.flush is None:
-        return _Rest(lost=(place,))
+        return _PendingUploads(lost=(place,))
     name = f"{FLUSH}{place}"
     step = step_of(seen, status, name, now)
     if step.make is not None:
-        return _Rest(make=(step.make,))
+        return _PendingUploads(make=(step.make,))
     if step.failed is None or step.again_at is None:
-        return _Rest(waits=(f"the output of {place} is being copied",))
+        return _PendingUploads(waits=(f"the output of {place} is being copied",))
     if now >= step.again_at:
-        return _Rest(count=(name,), wake_at=now)
+        return _PendingUploads(count=(name,), wake_at=now)
     why = f"the output of {place} is not safe yet: {step.failed.message}; the next try is at {to_wire(step.again_at)}"
-    return _Rest(waits=(why,), wake_at=step.again_at)
+    return _PendingUploads(waits=(why,), wake_at=step.again_at)
 
 
 def _is_kept(member: Member, tried: Try) -> bool:
@@ -157,15 +163,15 @@ def _has_begun(member: Member, tried: Try) -> bool:
     return tried.phase is ReplicaPhase.DELETED or not is_waiting
 
 
-def _goes(seen: Seen, status: JobStatus) -> bool:
+def _goes(seen: JobView, status: JobStatus) -> bool:
     """Tell whether pods that still run are ended with the job, so that their last copy is to be waited for."""
     reason = status.ending.get("reason", "")
     return seen.gang.clean_up is not CleanUp.NONE or reason in OVER
 
 
-def _with(rest: _Rest, more: _Rest) -> _Rest:
+def _with(rest: _PendingUploads, more: _PendingUploads) -> _PendingUploads:
     moments = [moment for moment in (rest.wake_at, more.wake_at) if moment is not None]
-    return _Rest(
+    return _PendingUploads(
         waits=(*rest.waits, *more.waits),
         make=(*rest.make, *more.make),
         count=(*rest.count, *more.count),

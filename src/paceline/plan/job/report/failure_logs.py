@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 from paceline.model.job_status import JobStatus
-from paceline.plan.job.plan import LogWish, Plan
-from paceline.plan.job.view import Seen
+from paceline.plan.job.plan import LogRef, Plan
+from paceline.plan.job.view import JobView
 
 
-def with_last_lines(seen: Seen, plan: Plan) -> Plan:
+def with_last_lines(seen: JobView, plan: Plan) -> Plan:
     """Put what has been read into the status, or ask for it to be read."""
     failure = plan.status.failure
     if failure is None or failure.last_lines is not None:
@@ -19,10 +19,10 @@ def with_last_lines(seen: Seen, plan: Plan) -> Plan:
     return plan if wish is None or plan.removes_job else replace(plan, read=wish)
 
 
-def wish_of(seen: Seen, status: JobStatus) -> LogWish | None:
+def wish_of(seen: JobView, status: JobStatus) -> LogRef | None:
     """Give the log that somebody should read before its pod goes, if there is one."""
     failure = status.failure
     if failure is None or failure.last_lines is not None or failure.pod in seen.last_lines or not failure.container:
         return None
     is_there = any(pod.name == failure.pod for pod in seen.pods)
-    return LogWish(pod=failure.pod, container=failure.container) if is_there else None
+    return LogRef(pod=failure.pod, container=failure.container) if is_there else None
