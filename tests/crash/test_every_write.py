@@ -60,7 +60,7 @@ NOT_KILLED_AT = {
     "controllers/job/apply_plan.py _make_launch hands.cluster.patch": "of a job that comes back in another size",
     "controllers/job/apply_plan.py _make_group hands.cluster.create": "only with T9k's scheduler are there PodGroups",
     "controllers/job/apply_plan.py _make_group hands.cluster.patch": "as above: flow/test_elastic.py",
-    "controllers/job/reconciler.py _hinder self.recorder.record": "our server has no policies: realflow/test_trouble.py",
+    "controllers/job/reconciler.py _hinder self.recorder.record": "no policies here: realflow/test_trouble.py",
     "node/agent.py _start self.recorder.record": "nothing is built in a simulated world: e2e/test_images.py",
     "controllers/job/apply_plan.py _make_claims hands.cluster.create": "no life here has its output copied: "
     "flow/test_elastic.py, e2e/test_output_faults.py",

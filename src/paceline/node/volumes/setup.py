@@ -22,7 +22,7 @@ def make_sub_path(files: Files, mount: Mount, container: str) -> None:
     """Make the folder in a volume that a mount of a container shows; CannotStart when it would lie outside of it.
 
     The shim opens it once more, by handle (node/runtime/subpath_mounts.py): whatever happens to the name from here on,
-    the container is     shown a part of its volume or does not start.
+    the container is shown a part of its volume or does not start.
     """
     root = mount.volume.source
     if root is None or not mount.sub_path:
