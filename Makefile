@@ -32,7 +32,7 @@ soak: setup ## the long tests, with full counts
 
 # Nothing but computing: more workers than cores would only take turns.
 simulation: setup ## the simulation alone, with ten times as many seeds as in `make test`
-	@PYTHONHASHSEED=0 .venv/bin/pytest -n $$(nproc) --dist worksteal -m soak tests/flow/test_simulation.py $(ARGS)
+	@PYTHONHASHSEED=0 .venv/bin/pytest -n $$(nproc) --dist worksteal -m soak tests/integration/test_simulation.py $(ARGS)
 
 check: setup ## format, lint, types, lock file; and how plain the names are
 	@.venv/bin/ruff format --quiet --check $(CODE) || { echo 'make check: type `make fmt`'; exit 1; }
@@ -75,7 +75,7 @@ node: setup ## run a real Kubernetes with one node until Ctrl-C (root; docs/real
 
 realjob: setup ## run a job of two members on a real node, with `paceline controller` (root; docs/real-kubernetes.md)
 	@tools/setup node >/dev/null
-	@.venv/bin/python -m tests.realflow.realjob
+	@.venv/bin/python -m tests.kube.realjob
 
 recordings: setup ## take tests/kubectl/recorded anew from a real Kubernetes (root; ARGS="create get": only these)
 	@tools/setup node >/dev/null

@@ -36,22 +36,22 @@ WRITES = {
 # Doors to the machine that no seam watches, and the files that have a reason to use them: where they are killed.
 DOORS = {"os", "shutil", "sqlite3", "subprocess", "tempfile", "open"}
 ELSEWHERE = {
-    "controllers/leader_election.py": "unit/control/test_leader.py",  # the embedded cluster's controllers need no lease
-    "node/runtime/cgroup.py": "e2e/test_limits.py",  # part of the shim
+    "controllers/leader_election.py": "unit/controllers/test_leader.py",  # the embedded cluster needs no lease
+    "node/runtime/cgroup.py": "e2e/node/test_limits.py",  # part of the shim
     "node/logs/garbage_collection.py": "unit/node/test_history.py",  # lives are too short for anything to expire
-    "node/runtime/nsenter.py": "e2e/test_exec.py",  # runs a command in a container, in a process of its own
-    "podtools/ssh_shim.py": "e2e/test_launch.py",  # stands in for ssh inside a job's pods
-    "node/runtime/zygote.py": "e2e/test_shim.py",  # the real parent of all shims
-    "node/runtime/cri_log.py": "e2e/test_shim.py",  # part of the shim
-    "node/runtime/subreaper.py": "e2e/test_no_sandbox.py",  # runs a program without a sandbox, in a process of its own
-    "node/runtime/shim.py": "e2e/test_shim.py",  # runs beside a container, in a process of its own
-    "node/runtime/bwrap.py": "e2e/test_shim.py",  # part of the shim
-    "store/backup.py": "e2e/test_backup.py",  # copies of the real file
+    "node/runtime/nsenter.py": "e2e/node/test_exec.py",  # runs a command in a container, in a process of its own
+    "podtools/ssh_shim.py": "e2e/frameworks/test_launch.py",  # stands in for ssh inside a job's pods
+    "node/runtime/zygote.py": "e2e/node/test_shim.py",  # the real parent of all shims
+    "node/runtime/cri_log.py": "e2e/node/test_shim.py",  # part of the shim
+    "node/runtime/subreaper.py": "e2e/node/test_no_sandbox.py",  # a process of its own
+    "node/runtime/shim.py": "e2e/node/test_shim.py",  # runs beside a container, in a process of its own
+    "node/runtime/bwrap.py": "e2e/node/test_shim.py",  # part of the shim
+    "store/backup.py": "e2e/recovery/test_backup.py",  # copies of the real file
     "store/sqlite_schema.py": "crash/test_sqlite_images.py",  # the real disk
     "store/sqlite.py": "crash/test_sqlite_images.py",  # the real disk
 }
 # What is told of a status that somebody else's hand has spoilt; it is told at every start, and nothing else is written.
-SPOILT = "flow/test_apps.py: a status that nobody can read"
+SPOILT = "integration/test_apps.py: a status that nobody can read"
 # Writes at which nobody is killed yet, and why.
 NOT_KILLED_AT = {
     "controllers/app/reconciler.py reconcile self.recorder.record": SPOILT,
@@ -59,11 +59,11 @@ NOT_KILLED_AT = {
     "controllers/interactive/reconciler.py reconcile self.recorder.record": SPOILT,
     "controllers/job/apply_plan.py _make_launch hands.cluster.patch": "of a job that comes back in another size",
     "controllers/job/apply_plan.py _make_group hands.cluster.create": "only with T9k's scheduler are there PodGroups",
-    "controllers/job/apply_plan.py _make_group hands.cluster.patch": "as above: flow/test_elastic.py",
-    "controllers/job/reconciler.py _hinder self.recorder.record": "no policies here: realflow/test_trouble.py",
-    "node/agent.py _start self.recorder.record": "nothing is built in a simulated world: e2e/test_images.py",
+    "controllers/job/apply_plan.py _make_group hands.cluster.patch": "as above: integration/test_elastic.py",
+    "controllers/job/reconciler.py _hinder self.recorder.record": "no policies here: kube/test_trouble.py",
+    "node/agent.py _start self.recorder.record": "nothing is built in a simulated world: e2e/node/test_images.py",
     "controllers/job/apply_plan.py _make_claims hands.cluster.create": "no life here has its output copied: "
-    "flow/test_elastic.py, e2e/test_output_faults.py",
+    "integration/test_elastic.py, e2e/storage/test_output_faults.py",
 }
 # Coroutines that no life waits in, and why.
 NOT_WAITED_IN = {
@@ -86,12 +86,12 @@ NOT_WAITED_IN = {
     "node/server/api.py": "the agent's socket; reads only",
     "node/server/streaming.py": "opens lines to containers; writes nothing",
     "node/lifecycle/starter.py Starter.launch": "only for commands in containers; writes nothing",
-    "node/lifecycle/starter.py Starter._mount": "nothing is mounted in a simulated world: e2e/test_network.py",
+    "node/lifecycle/starter.py Starter._mount": "nothing is mounted in a simulated world: e2e/network/test_network.py",
     "node/lifecycle/starter.py Starter._network": "pods have no network of their own in a simulated world",
     "node/server/stats.py": "measures; writes nothing",
     "store/watch_hub.py Watch.__anext__": "the server takes all there is at once",
     "store/watch_hub.py Watch._wait": "the server takes all there is at once",
-    "store/group_commit.py Writer._keep_only_urgent": "a full disk gives its reserve up: e2e/test_disk.py",
+    "store/group_commit.py Writer._keep_only_urgent": "a full disk gives its reserve up: e2e/recovery/test_disk.py",
     "store/group_commit.py Writer._release_reserve": "as _keep_only_urgent",
     "store/store.py Store.close": "an orderly end is no crash",
 }

@@ -4,7 +4,7 @@ import ast
 import re
 from pathlib import Path
 
-from tests.unit.objects.test_status import FULL
+from tests.unit.apimachinery.test_status import FULL
 
 from paceline.model.job_status import ConditionType
 from paceline.plan.job.deadline import EXCEEDED, NOT_STARTED

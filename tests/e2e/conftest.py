@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from paceline.testing.embedded import Embedded, embedded
-from tests.e2e.boxes import machine, prepare
+from tests.e2e.support.containers import machine, prepare
 
 HERE = Path(__file__).parent
 # Of a cluster's own log, where a test has failed.

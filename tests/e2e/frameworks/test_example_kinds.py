@@ -1,0 +1,65 @@
+"""Every example is one that the server takes, without a word; those that need no framework run."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from paceline.kinds import registry
+from paceline.testing.embedded import Embedded
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+FILES = sorted(path for path in EXAMPLES.glob("*/*.yaml") if path.name != "claim.yaml")
+
+
+@pytest.fixture(scope="module")
+def empty(cluster: Embedded) -> str:
+    """Make a namespace where nothing runs, with the claims that the examples mount."""
+    name = "examples"
+    assert cluster.kubectl("create", "namespace", name).code == 0
+    for path in EXAMPLES.glob("*/claim.yaml"):
+        made = cluster.kubectl("apply", "-n", name, "-f", str(path))
+        assert made.code == 0, made.err
+    return name
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_an_example_is_taken(cluster: Embedded, empty: str, path: Path) -> None:
+    said = cluster.kubectl("create", "-n", empty, "--dry-run=server", "-f", str(path))
+
+    assert (said.code, said.err) == (0, "")
+
+
+def test_every_kind_has_an_example() -> None:
+    """T-19"""
+    kinds = {kind.kind for kind in (*registry.KINDS, *registry.SERVICES) if not kind.alias_of}
+    shown = {found for path in FILES for found in re.findall(r"^kind: (\w+)$", path.read_text(), re.MULTILINE)}
+
+    assert shown == kinds
+
+
+def test_the_tensorflow_roles_know_each_other_and_the_parameter_server_goes(cluster: Embedded) -> None:
+    ran = cluster.paceline("run", str(EXAMPLES / "03-kinds" / "tensorflow.yaml"))
+
+    assert ran.code == 0, ran.out + ran.err
+    said = cluster.paceline("logs", "roles", "--all").out
+    told = re.findall(r"(\w+) (\d) in ({.*}) listens at \S+:(\d+)", said)
+    assert {(role, index) for role, index, _, _ in told} >= {("chief", "0")}
+    assert {sizes for _, _, sizes, _ in told} == {"{'chief': 1, 'worker': 2, 'ps': 1}"}
+    ports = [port for _, _, _, port in told]
+    # With networks of their own all have the usual number; on the machine's network each has another.
+    assert set(ports) == {"2222"} or len(set(ports)) == len(ports)
+    gone = cluster.kubectl(
+        "wait", "--for=delete", "pod", "-l", "tensorstack.dev/owner-name=roles,replica-type=ps", "--timeout=60s"
+    )
+    assert gone.code == 0, gone.err
+
+
+def test_the_xgboost_ranks_are_told_of_the_tracker(cluster: Embedded) -> None:
+    ran = cluster.paceline("run", str(EXAMPLES / "03-kinds" / "xgboost.yaml"))
+
+    assert ran.code == 0, ran.out + ran.err
+    status = json.loads(cluster.kubectl("get", "xj", "ranks", "-o", "json").out)["status"]
+    port = status["ports"]["master"]
+    assert f"rank 0 of 3, tracker at port {port}, task 0" in cluster.paceline("logs", "ranks", "--all").out

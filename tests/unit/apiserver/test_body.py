@@ -1,0 +1,163 @@
+"""Bodies in JSON and YAML: what is read, and what is said about the rest."""
+
+import json
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paceline.apiserver.encoding.json_errors import what_is_wrong
+from paceline.apiserver.encoding.request_body import duplicates
+from tests.unit.apiserver.client import CONFIG_MAPS, config_map
+
+YAML = "application/yaml"
+
+WRONG = {
+    b"": "unexpected end of JSON input",
+    b"{": "unexpected end of JSON input",
+    b'{"a":NaN}': "invalid character 'N' looking for beginning of value",
+    b"[1,]": "invalid character ']' looking for beginning of value",
+    b'{"a":1,}': "invalid character '}' looking for beginning of object key string",
+    b"{'a':1}": "invalid character '\\'' looking for beginning of object key string",
+    b'{"a" 1}': "invalid character '1' after object key",
+    b'{"a":1 "b":2}': "invalid character '\"' after object key:value pair",
+    b"[1 2]": "invalid character '2' after array element",
+    b'{"a":trux}': "invalid character 'x' in literal true (expecting 'e')",
+    b'"a\nb"': "invalid character '\\n' in string literal",
+    b'"\\x"': "invalid character 'x' in string escape code",
+    b'"\\u12g4"': "invalid character 'g' in \\u hexadecimal character escape",
+    b"-a": "invalid character 'a' in numeric literal",
+    b"1.a": "invalid character 'a' after decimal point in numeric literal",
+    b"1ea": "invalid character 'a' in exponent of numeric literal",
+    b"{} x": "invalid character 'x' after top-level value",
+    b"[" * 50_000: "unexpected end of JSON input",
+}
+
+
+@pytest.mark.parametrize("body", WRONG, ids=lambda body: body[:20].decode())
+def test_what_is_no_json_is_told_as_kubernetes_tells_it(body):
+    assert what_is_wrong(body) == WRONG[body]
+
+
+@given(st.binary(max_size=30) | st.text('{}[]",:truefalsnl0123.e-\\ ', max_size=30).map(str.encode))
+def test_something_is_wrong_exactly_with_what_cannot_be_read(body):
+    said = what_is_wrong(body)
+    try:
+        orjson.loads(body)
+    except orjson.JSONDecodeError:
+        assert said
+    else:
+        assert said.startswith("invalid UTF-8")
+
+
+@given(st.recursive(st.none() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False) | st.text(), st.lists))
+def test_nothing_is_wrong_with_json(value):
+    assert what_is_wrong(json.dumps(value).encode()).startswith("invalid UTF-8")
+
+
+async def test_yaml_makes_what_json_makes(client):
+    body = b"# a comment\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  text: |\n    two\n    lines\n"
+
+    said = await client.send("POST", CONFIG_MAPS, body, headers={"content-type": YAML})
+
+    assert (said.code, said.json["data"]) == (201, {"text": "two\nlines\n"})
+
+
+@pytest.mark.parametrize("sort", ["application/json; charset=utf-8", "APPLICATION/JSON", "application/json;x=y", None])
+async def test_json_is_known_by_many_spellings(client, sort):
+    said = await client.send("POST", CONFIG_MAPS, config_map("a"), headers={"content-type": sort} if sort else None)
+
+    assert said.code == 201
+
+
+@pytest.mark.parametrize("sort", ["text/plain", "application/cbor", "nonsense", "application/x-www-form-urlencoded"])
+async def test_other_bodies_are_turned_away(client, sort):
+    said = await client.send("POST", CONFIG_MAPS, config_map("a"), headers={"content-type": sort})
+
+    assert said.code == 415
+    assert said.message == (
+        "the body of the request was in an unknown format - accepted media types include: "
+        "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+    )
+
+
+UNREADABLE = {
+    "nothing": (b"", "json parse error: unexpected end of JSON input (<empty>)"),
+    "half a document": (b"{", "json parse error: unexpected end of JSON input ({)"),
+    "a list": (
+        b"[]",
+        '{ APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }',
+    ),
+    "a kind that is a number": (b'{"kind":1}', "into Go struct field .kind of type string"),
+    "metadata that is text": (b'{"metadata":"x"}', "Go struct field ConfigMap.metadata of type v1.ObjectMeta"),
+}
+
+
+@pytest.mark.parametrize("case", UNREADABLE.values(), ids=UNREADABLE)
+async def test_a_body_that_cannot_be_read_is_refused(client, case):
+    body, words = case
+
+    said = await client.send("POST", CONFIG_MAPS, body, headers={"content-type": "application/json"})
+
+    assert said.code == 400
+    assert words in said.message
+
+
+async def test_a_field_that_stands_twice_is_told_or_refused(client):
+    body = b'{"metadata":{"name":"a"},"data":{"x":"1","x":"2"}}'
+    sort = {"content-type": "application/json"}
+
+    warned = await client.send("POST", CONFIG_MAPS, body, headers=sort)
+    refused = await client.send("POST", CONFIG_MAPS, body, headers=sort, query={"fieldValidation": "Strict"})
+
+    assert (warned.code, warned.header("warning")) == (201, ['299 - "duplicate field \\"data.x\\""'])
+    assert refused.code == 400
+    assert refused.message.endswith('strict decoding error: duplicate field "data.x"')
+
+
+# What a field that stands twice may hide behind: spaces, texts that look like names, numbers that are written shorter.
+HIDDEN = {
+    "spaces before a colon": b'{"metadata" : {"name" : "a"}, "data" : {"x" : "1", "x" : "2"}}',
+    "a text with the end of a name": b'{"metadata":{"name":"a"},"data":{"x":"1","x":"2","y":"\\u0022:"}}',
+    "a number that grows": b'{"metadata":{"name":"a","generation":1e11},"data":{"x":"","x":""}}',
+    "texts that begin with a colon": b'{"metadata":{"name":"a"},"data":{"x":":","x":":","y":": \\":"}}',
+}
+
+
+@pytest.mark.parametrize("body", HIDDEN.values(), ids=HIDDEN)
+def test_a_field_that_stands_twice_is_found_wherever_it_hides(body):
+    assert duplicates(body, orjson.loads(body)) == ("data.x",)
+
+
+values = st.recursive(
+    st.text() | st.integers(-9, 9) | st.none(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=9,
+)
+
+
+@given(values, st.booleans(), st.sampled_from(((",", ":"), (", ", ": "), (" ,", " :\n"))))
+def test_fields_that_stand_once_are_not_said_to_stand_twice(value, is_ascii, marks):
+    body = json.dumps(value, ensure_ascii=is_ascii, separators=marks).encode()
+
+    assert duplicates(body, orjson.loads(body)) == ()
+
+
+async def test_owners_that_stand_twice_are_taken_once(client):
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "u"}
+    body = {**config_map("a"), "metadata": {"name": "a", "ownerReferences": [owner, owner]}}
+
+    said = await client.post(CONFIG_MAPS, body)
+
+    assert said.json["metadata"]["ownerReferences"] == [owner]
+    assert "duplicate UID(s) observed: u" in said.header("warning")[0]
+
+
+async def test_an_update_cannot_say_when_an_object_ends(client):
+    await client.post(CONFIG_MAPS, config_map("a"))
+
+    said = await client.patch(f"{CONFIG_MAPS}/a", {"metadata": {"deletionTimestamp": "2020-01-01T00:00:00Z"}})
+
+    assert said.code == 422
+    assert said.message.startswith('ConfigMap "a" is invalid: metadata.deletionTimestamp: Invalid value')
