@@ -22,7 +22,7 @@ from paceline.host.effects import RealChance
 from paceline.testing.embedded import embedded
 
 CONNECTIONS = 64
-PROCESSES = ("control", "agent")
+PROCESSES = {"control": "control_plane_main", "agent": "node_agent"}
 
 
 def main() -> None:
@@ -32,8 +32,8 @@ def main() -> None:
     chosen = parser.parse_args()
     bare = min(run("pass") for _ in range(chosen.rounds * 3))
     rows = {"bare interpreter": bare}
-    for name in PROCESSES:
-        rows[f"imports of {name}"] = min(run(f"import paceline.assembly.{name}") for _ in range(chosen.rounds))
+    for name, module in PROCESSES.items():
+        rows[f"imports of {name}"] = min(run(f"import paceline.cluster.{module}") for _ in range(chosen.rounds))
     with embedded() as cluster:
         rows["killed to ready, empty"] = min(start_again(cluster) for _ in range(chosen.rounds))
         memory = {"empty": held_by(cluster)}

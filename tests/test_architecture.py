@@ -38,7 +38,7 @@ MAY_IMPORT = {
     "podtools": set(),
     "trainers": set(),
     "sdk": {"apimachinery", "model", "kinds", "client", "filesystem"},
-    "host": {"settings", "filesystem", "node", "client"},
+    "host": {"apimachinery", "settings", "filesystem", "node", "client", "apiserver"},
     "environments": {"host", "node"},
     "cli": {"apimachinery", "model", "kinds", "sdk", "settings", "host", "environments", "cluster"},
     "cluster": ANYTHING,

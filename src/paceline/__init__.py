@@ -11,7 +11,7 @@ _PUBLIC = {
     "connect": "paceline.sdk.connect",
     "Session": "paceline.sdk.client",
     "JobRef": "paceline.sdk.job",
-    "Choice": "paceline.sdk.follow",
+    "ReplicaSelector": "paceline.sdk.follow",
 }
 
 

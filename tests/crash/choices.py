@@ -15,7 +15,7 @@ NEVER, BEFOREHAND = 300, 5
 # Of the writes that last, other than the first from each place, every so-many-th in `make test`.
 PART = 30
 # Who is killed while its tasks wait in a package.
-HOME = {"store": "control", "control": "controllers", "node": "agent"}
+HOME = {"store": "control", "controllers": "controllers", "node": "agent"}
 
 
 def alone(life: str, component: str) -> Outcome:

@@ -28,7 +28,8 @@ WRITES = {
     "cluster": {"create": ["POST"], "post": ["POST"], "replace": ["PUT"], "patch": ["PATCH"], "delete": ["DELETE"]},
     "recorder": {"record": ["POST", "PATCH"]},
     "files": {
-        name: [f"files.{name}"] for name in ("write", "overwrite", "make_folder", "link", "share", "move", "remove")
+        name: [f"files.{name}"]
+        for name in ("write", "overwrite", "make_folder", "make_beneath", "link", "share", "move", "remove")
     },
     "processes": {name: [f"processes.{name}"] for name in ("start", "signal")},
     "log": {name: [f"log.{name}"] for name in ("append", "compact")},
@@ -38,6 +39,9 @@ DOORS = {"os", "shutil", "sqlite3", "subprocess", "tempfile", "open"}
 ELSEWHERE = {
     "controllers/leader_election.py": "unit/controllers/test_leader.py",  # the embedded cluster needs no lease
     "node/runtime/cgroup.py": "e2e/node/test_limits.py",  # part of the shim
+    "node/runtime/process_limits.py": "e2e/node/test_escape.py",  # part of the shim
+    "node/runtime/subpath_mounts.py": "e2e/storage/test_volume_races.py",  # part of the shim
+    "store/high_water_mark.py": "e2e/recovery/test_disk.py",  # the real disk
     "node/logs/garbage_collection.py": "unit/node/test_history.py",  # lives are too short for anything to expire
     "node/runtime/nsenter.py": "e2e/node/test_exec.py",  # runs a command in a container, in a process of its own
     "podtools/ssh_shim.py": "e2e/frameworks/test_launch.py",  # stands in for ssh inside a job's pods
@@ -61,6 +65,7 @@ NOT_KILLED_AT = {
     "controllers/job/apply_plan.py _make_group hands.cluster.create": "only with T9k's scheduler are there PodGroups",
     "controllers/job/apply_plan.py _make_group hands.cluster.patch": "as above: integration/test_elastic.py",
     "controllers/job/reconciler.py _hinder self.recorder.record": "no policies here: kube/test_trouble.py",
+    "node/volumes/reclaim.py reconcile self.recorder.record": "unit/node/test_reclaim.py",
     "node/agent.py _start self.recorder.record": "nothing is built in a simulated world: e2e/node/test_images.py",
     "controllers/job/apply_plan.py _make_claims hands.cluster.create": "no life here has its output copied: "
     "integration/test_elastic.py, e2e/storage/test_output_faults.py",
@@ -74,12 +79,12 @@ NOT_WAITED_IN = {
     "controllers/leader_election.py": "as ELSEWHERE",
     "controllers/job/log_activity.py": "asks when containers wrote last, of jobs that no life has; writes nothing",
     "node/agent.py Agent._disconnect": "pods have no network of their own in a simulated world",
-    "node/probes/prober.py Asking.ask": "as _connect",
+    "node/probes/prober.py Prober.ask": "as _connect",
     "node/probes/prober.py _connect": "there is no network in a simulated world; writes nothing",
     "node/probes/prober.py _get": "as _connect",
     "node/server/remotecommand.py": "a client's line to a command, which ends with it; writes nothing",
     "node/network/pod_ports.py": "passes requests on to pods; writes nothing",
-    "node/network/service_proxy.py Entrances.lead": "nobody calls in a simulated world; writes nothing",
+    "node/network/service_proxy.py ServiceProxy.lead": "nobody calls in a simulated world; writes nothing",
     "node/volumes/stats.py": "measures; writes nothing",
     "node/probes/exec_action.py": "nothing runs commands in a simulated container; writes nothing",
     "node/logs/logs.py": "follows the log of a container; reads only",
@@ -93,6 +98,8 @@ NOT_WAITED_IN = {
     "store/watch_hub.py Watch._wait": "the server takes all there is at once",
     "store/group_commit.py Writer._keep_only_urgent": "a full disk gives its reserve up: e2e/recovery/test_disk.py",
     "store/group_commit.py Writer._release_reserve": "as _keep_only_urgent",
+    "store/group_commit.py Writer.failed": "waits for a failed sync: e2e/recovery/test_failed_sync.py",
+    "store/store.py Store.failed": "as Writer.failed",
     "store/store.py Store.close": "an orderly end is no crash",
 }
 

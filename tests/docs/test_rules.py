@@ -31,7 +31,7 @@ def test_every_event_is_named():
         each.value
         for path in ("decide.py", "elastic.py", "report/events.py", "suspend.py", "ttl.py", "git_revision.py")
         for node in ast.walk(ast.parse((PLAN / "job" / path).read_text()))
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Tell"
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "EventDraft"
         for key in node.keywords
         if key.arg == "reason" and isinstance(each := key.value, ast.Constant)
     }

@@ -90,7 +90,7 @@ def a_job_is_announced_again_and_again(patch: pytest.MonkeyPatch) -> None:
     def twice(seen: Any, tries: Any) -> Any:
         return births(replace(seen, status=replace(seen.status, conditions=())), tries)
 
-    patch.setattr(plan_decide, "births", twice)
+    patch.setattr(plan_decide, "created_events", twice)
 
 
 def a_lost_container_is_never_noticed(patch: pytest.MonkeyPatch) -> None:

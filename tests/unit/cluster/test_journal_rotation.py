@@ -12,10 +12,10 @@ from paceline.cluster.logs import OLD_LOGS, follow_log, open_log
 PROGRAM = """
 import logging, sys
 from pathlib import Path
-from paceline.assembly import journal
+from paceline.cluster import logs as journal
 journal.follow_log.__defaults__ = (4096,)
 name, count = sys.argv[2], int(sys.argv[3])
-journal.say_to_stderr(name, Path(sys.argv[1]))
+journal.configure_logging(name, Path(sys.argv[1]))
 for number in range(count):
     logging.getLogger("test").info("line %d", number)
 """

@@ -226,10 +226,10 @@ def test_a_job_that_ends_at_the_last_moment_has_stopped(stage, session, job_obje
 
     def too_short(_job, _timeout):
         stage.put(JOBS, job_object(phase="Succeeded"))
-        monkeypatch.setattr(JobRef, "wait_quiet", wait_quiet)
+        monkeypatch.setattr(JobRef, "wait_idle", wait_quiet)
         raise TimeoutError
 
-    monkeypatch.setattr(JobRef, "wait_quiet", too_short)
+    monkeypatch.setattr(JobRef, "wait_idle", too_short)
 
     session.job("digits").wait_stopped()
 

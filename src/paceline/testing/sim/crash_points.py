@@ -26,7 +26,7 @@ from paceline.testing.sim.processes import SimProcesses
 
 SOURCE = Path(paceline.__file__).parent
 # Whose writes these are: the nearest caller in one of the packages that must survive, else whoever put them together.
-PACKAGES = ("store", "node", "control")
+PACKAGES = ("store", "node", "controllers")
 OTHERS = ("cluster", "environments", "host")
 
 Send = Callable[[Request], Coroutine[Any, Any, Response]]
