@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import errno
 import fcntl
 import os
 import signal
@@ -38,7 +39,7 @@ class Files:
         Those that stand for a part of a volume say its place, its volume's folder and the path in that.
         """
         said = (word for each in options for word in ((each,) if isinstance(each, str) else self._file(each)))
-        return b"".join(word.encode() + b"\0" for word in said)
+        return b"".join(_option(word) for word in said)
 
     def _file(self, wanted: dict[str, str]) -> tuple[str, ...]:
         if "subPath" in wanted:
@@ -63,6 +64,13 @@ class Files:
     def _number(self, file: int) -> str:
         self.open.append(file)
         return str(self._first + len(self.open) - 1)
+
+
+def _option(word: str) -> bytes:
+    """Spell one word; a NUL in it would end it, and what follows would be an option of the pod's author."""
+    if "\0" in word:
+        raise OSError(errno.EINVAL, "a path or name must not contain a NUL character", word.replace("\0", "\\0"))
+    return word.encode() + b"\0"
 
 
 def filled(data: bytes) -> int:
