@@ -176,6 +176,7 @@ class Starter:
         working_dir = str(container.get("workingDir") or "")
         mounts = mounts_of(pod, container, self.shelf(sources), env)
         places = (*(mount.target for mount in mounts), *([working_dir] if working_dir else ()))
+        closed = sandbox.closed_folders(environment, self.host)
         context = container.get("securityContext") or {}
         return sandbox.Launch(
             hostname=machine_name(pod),
@@ -188,7 +189,7 @@ class Starter:
             message_path=str(container.get("terminationMessagePath") or sandbox.MESSAGE),
             working_dir=working_dir,
             user=sandbox.user_of(pod, container, self.host),
-            openings=sandbox.openings_of(places, sandbox.closed_folders(environment, self.host), self.world.files),
+            openings=sandbox.openings_of(places, closed, self.world.files, private=self.host.private_folders),
             is_read_only=bool(context.get("readOnlyRootFilesystem")),
             resolver=self._resolver(pod),
             devices=devices.nodes(held),

@@ -142,9 +142,15 @@ def groups_of(pod: Object) -> tuple[int, ...]:
     return tuple(dict.fromkeys((*first, *map(int, context.get("supplementalGroups") or ()))))
 
 
-def openings_of(targets: Iterable[str], read_only: Iterable[str], files: Files) -> tuple[Opening, ...]:
-    """Find the folders in which places for mounts are missing, and which cannot be written to."""
-    closed = tuple(read_only)
+def openings_of(
+    targets: Iterable[str], read_only: Iterable[str], files: Files, *, private: Iterable[str] = ()
+) -> tuple[Opening, ...]:
+    """Find the folders in which places for mounts are missing, and which cannot be written to.
+
+    Nothing is opened that the sandbox does not show anyway: a path with `..`, a link, or a path into a private folder
+    would otherwise show the machine's own folder there.
+    """
+    closed, hidden = tuple(read_only), tuple(private)
     found: dict[str, Opening] = {}
     for target in targets:
         path = PurePosixPath(target)
@@ -152,9 +158,18 @@ def openings_of(targets: Iterable[str], read_only: Iterable[str], files: Files) 
             continue
         above = next(each for each in path.parents if files.exists(Path(each)))
         # A link is opened where it leads to: that is what the sandbox shows too.
-        folder = str(files.resolve(Path(above)))
+        real = files.resolve(Path(above))
+        shown = [place for place in (files.resolve(Path(each)) for each in closed) if real.is_relative_to(place)]
+        if not shown or any(_is_hidden(real, shown, folder) for folder in hidden):
+            continue
+        folder = str(real)
         found[folder] = Opening(folder=folder, names=files.names(Path(folder)))
     return tuple(found[folder] for folder in sorted(found))
+
+
+def _is_hidden(path: Path, shown: Iterable[Path], private: str) -> bool:
+    """Tell whether a path lies in a private folder, and in none of the folders in that which are shown all the same."""
+    return path.is_relative_to(private) and not any(place.is_relative_to(private) for place in shown)
 
 
 def passwd_text(user: User) -> str:
