@@ -163,6 +163,22 @@ def test_mounts_lie_over_everything_else_and_memory_may_have_a_size():
     assert said.index("--bind /scratch /tmp") > said.index("--tmpfs /tmp")
 
 
+def test_the_way_to_a_place_in_a_volume_is_looked_at_before_anything_is_made_there():
+    mounts = (
+        Mount(target="/data", volume=Volume(source=Path("/disk")), name="d", sub_path="a"),
+        Mount(target="/data/x/y", volume=Volume(source=Path("/other"))),
+        Mount(target="/memory", volume=Volume(source=None)),
+        Mount(target="/memory/z", volume=Volume(source=Path("/other"))),
+    )
+    made = options(replace(PLAIN, mounts=mounts, working_dir="/data/x/w"), HOST)
+    looks = {word["place"]: word for word in made if isinstance(word, dict) and "inside" in word}
+
+    assert {place: look["inside"] for place, look in looks.items()} == {"/data/x/y": "x/y", "/data/x/w": "x/w"}
+    assert looks["/data/x/y"].items() >= {"root": "/disk", "subPath": "a", "volume": "d"}.items()
+    assert made.index(looks["/data/x/y"]) < made.index("/data/x")
+    assert made.index(looks["/data/x/w"]) < made.index("/data/x/w")
+
+
 def test_a_working_directory_is_made_and_entered():
     assert "--dir /work --chdir /work" in words(replace(PLAIN, working_dir="/work"))
     assert words(PLAIN).count("--chdir /") == 1

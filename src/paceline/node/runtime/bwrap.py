@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from paceline.node.runtime.cgroup import Cgroup
-from paceline.node.runtime.subpath_mounts import Binds
+from paceline.node.runtime.subpath_mounts import Binds, check_inside
 
 NOT_STARTED = 128
 # What lies in a pipe, at most.
@@ -37,11 +37,15 @@ class Files:
         """Spell options; those that stand for a file say its place, and its text or its source on the machine.
 
         Those that stand for a part of a volume say its place, its volume's folder and the path in that.
+        Those that stand for a place in a volume (`inside`) are looked at and spell nothing.
         """
         said = (word for each in options for word in ((each,) if isinstance(each, str) else self._file(each)))
         return b"".join(_option(word) for word in said)
 
     def _file(self, wanted: dict[str, str]) -> tuple[str, ...]:
+        if "inside" in wanted:
+            check_inside(wanted)
+            return ()
         if "subPath" in wanted:
             return self._binds.words(wanted)
         if "filter" in wanted:

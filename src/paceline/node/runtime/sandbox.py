@@ -21,7 +21,7 @@ COPIED_ETC = (
 )
 RESOLVER = "/etc/resolv.conf"
 # A word for bubblewrap, or a file that the shim gives it: its `place`, and its `text` or its `source`; or a part of a
-# volume (`root`, `subPath`), which the shim opens by handle.
+# volume (`root`, `subPath`), which the shim opens by handle; or a place in a volume (`inside`), which it looks at.
 Word = str | dict[str, str]
 # What root may do in every container. Not among them: making device nodes, which would open none in a sandbox, and raw
 # sockets, by which a pod could pretend to be another on the bridge that all pods share.
@@ -321,6 +321,7 @@ def _devices(launch: Launch) -> Iterator[str]:
 def _mounts(launch: Launch) -> Iterator[Word]:
     yield from ("--bind", str(launch.message), launch.message_path)
     for mount in launch.mounts:
+        yield from _way(mount.target, launch)
         if mount.source is None:
             size = () if mount.volume.size is None else ("--size", str(mount.volume.size))
             yield from (*_parents(mount.target), "--perms", "1777", *size, "--tmpfs", mount.target)
@@ -333,9 +334,21 @@ def _mounts(launch: Launch) -> Iterator[Word]:
             else:
                 yield from (how, str(mount.source), mount.target)
     if launch.working_dir:
+        yield from _way(launch.working_dir, launch)
         yield from ("--dir", launch.working_dir, "--chdir", launch.working_dir)
     else:
         yield from ("--chdir", "/")
+
+
+def _way(place: str, launch: Launch) -> Iterator[Word]:
+    """Have the shim look at the way to a place in a volume: containers may have put links there."""
+    path = PurePosixPath(place)
+    around = [mount for mount in launch.mounts if mount.target != place and path.is_relative_to(mount.target)]
+    nearest = max(around, key=lambda mount: len(PurePosixPath(mount.target).parts), default=None)
+    # Memory is empty when the sandbox is made.
+    if nearest is not None and nearest.source is not None:
+        where = {"root": str(nearest.volume.source), "subPath": nearest.sub_path, "volume": nearest.name}
+        yield {"inside": str(path.relative_to(nearest.target)), "place": place, **where}
 
 
 def _isolation(launch: Launch, host: Host) -> Iterator[str]:
