@@ -13,6 +13,7 @@ from paceline.node.runtime import seccomp
 from paceline.node.runtime.confinement import (
     BEST_EFFORT_SCORE,
     GUARANTEED_SCORE,
+    READ_ONLY,
     Confinement,
     confinement_of,
     filter_of,
@@ -224,3 +225,8 @@ def test_a_path_of_a_container_leads_through_no_link_of_the_kernel(path):
 def test_paths_of_a_container_have_their_defaults():
     assert paths_of({}) == ("", "/dev/termination-log")
     assert paths_of({"workingDir": "/a/../b", "terminationMessagePath": "/../c"}) == ("/b", "/c")
+
+
+@pytest.mark.parametrize("path", ["/proc/sys", "/proc/irq", "/proc/pressure", "/proc/dynamic_debug"])
+def test_what_root_without_capabilities_could_write_to_is_read_only(path):
+    assert path in READ_ONLY

@@ -15,7 +15,11 @@ from paceline.node.runtime import seccomp
 from paceline.node.runtime.env import CONFIG_ERROR
 
 # As container runtimes have it; an agent looks once which of them its machine has.
-READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
+READ_ONLY = (
+    *("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"),
+    # Beyond runtimes: uid 0 writes to these without a capability.
+    *("/proc/dynamic_debug", "/proc/pressure"),
+)
 # Of these bubblewrap sees to by itself, but only to what access(2) calls writable. The kernel says of /proc/sys that it
 # is not, to root too, who can write to most files in it.
 COVERED_BY_BUBBLEWRAP = ("/proc/bus", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
