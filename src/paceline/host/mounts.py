@@ -42,10 +42,7 @@ class RealMounts:
         if str(target) in places():
             return
         _make(target)
-        # A server that does not answer is asked again by us, not by a program that waits for minutes.
-        options = (*what.options, *(("retry=0",) if what.kind == NFS else ()))
-        words = ("-o", ",".join(options)) if options else ()
-        code, said = await _run("mount", "-t", what.kind, *words, what.source, str(target), seconds=MOUNT_SECONDS)
+        code, said = await _run(*mount_command(what, target), seconds=MOUNT_SECONDS)
         if code:
             _unmake(target)
             raise CannotStart(FAILED, f"mount failed: exit status {code}: {what.kind} {what.source}: {said}")
@@ -70,6 +67,14 @@ class RealMounts:
             return frozenset(os.listdir(self.root))  # noqa: PTH208 - names, not paths
         except FileNotFoundError:
             return frozenset()
+
+
+def mount_command(what: MountSpec, target: Path) -> tuple[str, ...]:
+    """Spell the command that mounts; the source is a pod author's, and never an option."""
+    # A server that does not answer is asked again by us, not by a program that waits for minutes.
+    options = (*what.options, *(("retry=0",) if what.kind == NFS else ()))
+    words = ("-o", ",".join(options)) if options else ()
+    return ("mount", "-t", what.kind, *words, "--", what.source, str(target))
 
 
 def _make(folder: Path) -> None:

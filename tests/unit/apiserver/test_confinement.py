@@ -12,6 +12,7 @@ from paceline.apiserver.auth.authentication import Gate, hashed
 from paceline.apiserver.auth.service_account_tokens import AccountTokens
 from paceline.apiserver.config import Server
 from paceline.apiserver.crd.registry import LiveKinds
+from paceline.node.runtime.sandbox import USUAL
 from tests.unit.apiserver.client import HOST, PODS, TOKEN, WIDGETS, Client
 from tests.unit.apiserver.conftest import WIDGET
 from tests.unit.apiserver.test_tokens import ACCOUNTS, token_of
@@ -44,6 +45,18 @@ LIFTED = {
     "an unmasked /proc": (
         {"containers": [{"name": "a", "image": "x", "securityContext": {"procMount": "Unmasked"}}]},
         "spec.containers[0].securityContext.procMount",
+    ),
+    "a capability that opens denied system calls": (
+        {
+            "containers": [
+                {"name": "a", "image": "x", "securityContext": {"capabilities": {"add": ["KILL", "SYS_ADMIN"]}}}
+            ]
+        },
+        "spec.containers[0].securityContext.capabilities.add[1]",
+    ),
+    "every capability": (
+        {"containers": [{"name": "a", "image": "x", "securityContext": {"capabilities": {"add": ["ALL"]}}}]},
+        "spec.containers[0].securityContext.capabilities.add[0]",
     ),
 }
 
@@ -78,6 +91,20 @@ async def test_an_account_may_not_lift_the_confinement_of_a_pod_and_the_admin_ma
     assert [cause["field"] for cause in refused.json["details"]["causes"]] == [path]
     assert (await client.get(f"{PODS}/p")).code == 404
     assert (await client.post(PODS, pod)).code == 201
+
+
+@pytest.mark.parametrize("name", ["cap_sys_ptrace", "Sys_Module", "DAC_READ_SEARCH", "NET_RAW", "MKNOD", "all", "X"])
+def test_however_a_capability_is_spelt_it_lifts_the_confinement(name):
+    context = {"capabilities": {"add": [name], "drop": ["ALL"]}}
+
+    assert list(lifted({"securityContext": context}, "spec")) == [("spec.securityContext.capabilities.add[0]", name)]
+
+
+def test_accounts_may_add_what_every_container_has_and_drop_anything():
+    added = [each.removeprefix("CAP_") for each in USUAL]
+    context = {"capabilities": {"add": [*added, "IPC_LOCK", "cap_chown"], "drop": ["NET_RAW"]}}
+
+    assert not list(lifted({"securityContext": context}, "spec"))
 
 
 async def test_an_account_may_not_hide_it_in_what_pods_are_made_from(client):

@@ -8,14 +8,17 @@ import pytest
 
 from paceline.node.host_info import CannotStart, Host
 from paceline.node.images.images import Environment
+from paceline.node.lifecycle.starter import paths_of
 from paceline.node.runtime import seccomp
 from paceline.node.runtime.confinement import (
     BEST_EFFORT_SCORE,
     GUARANTEED_SCORE,
+    READ_ONLY,
     Confinement,
     confinement_of,
     filter_of,
     oom_score_of,
+    path_in_sandbox,
 )
 from paceline.node.runtime.sandbox import USUAL, options, process_of
 from tests.unit.node.test_sandbox import PLAIN
@@ -197,3 +200,33 @@ def test_nobody_in_a_container_can_have_more_than_it_was_given():
     assert process_of(PLAIN, HOST)["capabilities"] == PLAIN.capabilities
     assert process_of(replace(PLAIN, capabilities=("ALL",)), HOST)["capabilities"] is None
     assert process_of(PLAIN, replace(HOST, is_root=False, pids_limit=9))["processes"] == 9
+
+
+@pytest.mark.parametrize(
+    ("path", "place"),
+    [("/data", "/data"), ("data/", "/data"), ("/../oldroot/etc", "/oldroot/etc"), ("//a/./../b", "/b"), ("/", "/")],
+)
+def test_a_path_of_a_container_does_not_lead_above_its_root(path, place):
+    assert path_in_sandbox(path, "mountPath") == place
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/proc", "/proc/self/root/oldroot/etc", "/x/../proc/1/cwd", "//proc/sys", "/dev/fd/3", "/dev/stdin", "/a\0b"],
+)
+def test_a_path_of_a_container_leads_through_no_link_of_the_kernel(path):
+    with pytest.raises(CannotStart, match=r"workingDir .* must not"):
+        path_in_sandbox(path, "workingDir")
+    for field in ("workingDir", "terminationMessagePath"):
+        with pytest.raises(CannotStart, match=field):
+            paths_of({field: path})
+
+
+def test_paths_of_a_container_have_their_defaults():
+    assert paths_of({}) == ("", "/dev/termination-log")
+    assert paths_of({"workingDir": "/a/../b", "terminationMessagePath": "/../c"}) == ("/b", "/c")
+
+
+@pytest.mark.parametrize("path", ["/proc/sys", "/proc/irq", "/proc/pressure", "/proc/dynamic_debug"])
+def test_what_root_without_capabilities_could_write_to_is_read_only(path):
+    assert path in READ_ONLY

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from paceline.host.effects import RealFiles
 from paceline.node.host_info import CannotStart
 from paceline.node.images.images import Environment
 from paceline.node.lifecycle.starter import not_found
@@ -162,6 +163,22 @@ def test_mounts_lie_over_everything_else_and_memory_may_have_a_size():
     assert said.index("--bind /scratch /tmp") > said.index("--tmpfs /tmp")
 
 
+def test_the_way_to_a_place_in_a_volume_is_looked_at_before_anything_is_made_there():
+    mounts = (
+        Mount(target="/data", volume=Volume(source=Path("/disk")), name="d", sub_path="a"),
+        Mount(target="/data/x/y", volume=Volume(source=Path("/other"))),
+        Mount(target="/memory", volume=Volume(source=None)),
+        Mount(target="/memory/z", volume=Volume(source=Path("/other"))),
+    )
+    made = options(replace(PLAIN, mounts=mounts, working_dir="/data/x/w"), HOST)
+    looks = {word["place"]: word for word in made if isinstance(word, dict) and "inside" in word}
+
+    assert {place: look["inside"] for place, look in looks.items()} == {"/data/x/y": "x/y", "/data/x/w": "x/w"}
+    assert looks["/data/x/y"].items() >= {"root": "/disk", "subPath": "a", "volume": "d"}.items()
+    assert made.index(looks["/data/x/y"]) < made.index("/data/x")
+    assert made.index(looks["/data/x/w"]) < made.index("/data/x/w")
+
+
 def test_a_working_directory_is_made_and_entered():
     assert "--dir /work --chdir /work" in words(replace(PLAIN, working_dir="/work"))
     assert words(PLAIN).count("--chdir /") == 1
@@ -250,6 +267,22 @@ def test_a_place_that_is_missing_in_a_folder_of_the_machine_is_made_between_what
     )
     said = words(replace(PLAIN, openings=(Opening(folder="/usr", names=("bin", "lib")),)))
     assert "--tmpfs /usr --ro-bind-try /usr/bin /usr/bin --ro-bind-try /usr/lib /usr/lib" in said
+
+
+def test_a_missing_place_shows_no_folder_of_the_machine_that_is_not_shown_anyway(tmp_path):
+    opt = tmp_path / "opt"
+    for name in ("opt/home/keys", "opt/home/cache/env/lib", "opt/other", "secret"):
+        (tmp_path / name).mkdir(parents=True)
+    (opt / "link").symlink_to("../secret")
+    private, closed = [str(opt / "home")], [str(opt), str(opt / "home/cache/env")]
+
+    def opened(place):
+        return [each.folder for each in openings_of([f"{opt}/{place}"], closed, RealFiles(), private=private)]
+
+    assert opened("../secret/new") == opened("link/new") == []
+    assert opened("home/keys/new") == opened("home/new") == opened("home/cache/new") == []
+    assert opened("home/cache/env/lib/new") == [f"{opt}/home/cache/env/lib"]
+    assert opened("other/new") == [f"{opt}/other"]
 
 
 def test_a_root_that_must_not_change_is_closed_after_the_last_mount():

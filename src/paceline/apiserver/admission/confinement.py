@@ -13,6 +13,14 @@ from paceline.apiserver import status_errors
 from paceline.apiserver.admission.chain import Admission
 
 PROFILE, CONTEXT = "seccompProfile", "securityContext"
+# What accounts may add: what every container has anyway, and IPC_LOCK, which RDMA needs and memory limits bound. Others
+# open system calls that are denied, other containers' traffic or the machine itself.
+HARMLESS = frozenset(
+    (
+        *("AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "IPC_LOCK", "KILL", "NET_BIND_SERVICE"),
+        *("SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT"),
+    )
+)
 
 
 class AccountAdmission(Admission):
@@ -49,4 +57,13 @@ def lifted(value: Any, path: str) -> Iterator[tuple[str, str]]:
                 yield f"{place}.privileged", "true"
             if item.get("procMount") == "Unmasked":
                 yield f"{place}.procMount", "Unmasked"
+            yield from _added(item.get("capabilities"), f"{place}.capabilities.add")
         yield from lifted(item, place)
+
+
+def _added(capabilities: Any, path: str) -> Iterator[tuple[str, str]]:
+    """Yield the capabilities that lift the confinement of a container."""
+    added = capabilities.get("add") if isinstance(capabilities, dict) else None
+    for index, name in enumerate(added if isinstance(added, list) else ()):
+        if str(name).upper().removeprefix("CAP_") not in HARMLESS:
+            yield f"{path}[{index}]", str(name)

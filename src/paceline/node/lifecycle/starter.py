@@ -20,7 +20,7 @@ from paceline.node.network.network import Networks
 from paceline.node.network.pod_hosts import Hosts, machine_name, no_sandbox
 from paceline.node.network.resolv_conf import has_own_list, resolver_text
 from paceline.node.runtime import cgroup_limits, sandbox, shim, unsandboxed
-from paceline.node.runtime.confinement import confinement_of, is_private
+from paceline.node.runtime.confinement import confinement_of, is_private, path_in_sandbox
 from paceline.node.runtime.env import CONFIG_ERROR, command_of, env_of
 from paceline.node.runtime.state_files import MESSAGE
 from paceline.node.volumes.mounter import Mounts
@@ -173,9 +173,10 @@ class Starter:
         told = devices.variables(held) | api
         # What people say themselves goes before what they are told.
         env = told | env_of(pod, container, sources, self.host, told=told)
-        working_dir = str(container.get("workingDir") or "")
+        working_dir, message_path = paths_of(container)
         mounts = mounts_of(pod, container, self.shelf(sources), env)
         places = (*(mount.target for mount in mounts), *([working_dir] if working_dir else ()))
+        closed = sandbox.closed_folders(environment, self.host)
         context = container.get("securityContext") or {}
         return sandbox.Launch(
             hostname=machine_name(pod),
@@ -185,10 +186,10 @@ class Starter:
             mounts=mounts,
             hosts=self.hosts.path(pod),
             message=self.folders.attempt(uid, name, restarts) / MESSAGE,
-            message_path=str(container.get("terminationMessagePath") or sandbox.MESSAGE),
+            message_path=message_path,
             working_dir=working_dir,
             user=sandbox.user_of(pod, container, self.host),
-            openings=sandbox.openings_of(places, sandbox.closed_folders(environment, self.host), self.world.files),
+            openings=sandbox.openings_of(places, closed, self.world.files, private=self.host.private_folders),
             is_read_only=bool(context.get("readOnlyRootFilesystem")),
             resolver=self._resolver(pod),
             devices=devices.nodes(held),
@@ -289,6 +290,15 @@ class Starter:
         for number in numbers_of(self.world, self.folders, uid, name):
             if number < restarts - 1:
                 self.world.files.remove(self.folders.attempt(uid, name, number))
+
+
+def paths_of(container: Object) -> tuple[str, str]:
+    """Return a container's working directory, empty when it has none, and the path of its termination message."""
+    folder, message = container.get("workingDir"), container.get("terminationMessagePath") or sandbox.MESSAGE
+    return (
+        path_in_sandbox(str(folder), "workingDir") if folder else "",
+        path_in_sandbox(str(message), "terminationMessagePath"),
+    )
 
 
 def binds_of(launch: sandbox.Launch, mounts: Path | None) -> dict[str, Any] | None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import errno
 import fcntl
 import os
 import signal
@@ -9,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from paceline.node.runtime.cgroup import Cgroup
-from paceline.node.runtime.subpath_mounts import Binds
+from paceline.node.runtime.subpath_mounts import Binds, check_inside
 
 NOT_STARTED = 128
 # What lies in a pipe, at most.
@@ -36,11 +37,15 @@ class Files:
         """Spell options; those that stand for a file say its place, and its text or its source on the machine.
 
         Those that stand for a part of a volume say its place, its volume's folder and the path in that.
+        Those that stand for a place in a volume (`inside`) are looked at and spell nothing.
         """
         said = (word for each in options for word in ((each,) if isinstance(each, str) else self._file(each)))
-        return b"".join(word.encode() + b"\0" for word in said)
+        return b"".join(_option(word) for word in said)
 
     def _file(self, wanted: dict[str, str]) -> tuple[str, ...]:
+        if "inside" in wanted:
+            check_inside(wanted)
+            return ()
         if "subPath" in wanted:
             return self._binds.words(wanted)
         if "filter" in wanted:
@@ -63,6 +68,13 @@ class Files:
     def _number(self, file: int) -> str:
         self.open.append(file)
         return str(self._first + len(self.open) - 1)
+
+
+def _option(word: str) -> bytes:
+    """Spell one word; a NUL in it would end it, and what follows would be an option of the pod's author."""
+    if "\0" in word:
+        raise OSError(errno.EINVAL, "a path or name must not contain a NUL character", word.replace("\0", "\\0"))
+    return word.encode() + b"\0"
 
 
 def filled(data: bytes) -> int:

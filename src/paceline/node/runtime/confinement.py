@@ -1,5 +1,6 @@
 """What keeps a container apart from the machine: the parts of /proc and /sys it may not touch, and its system calls."""
 
+import posixpath
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -14,7 +15,11 @@ from paceline.node.runtime import seccomp
 from paceline.node.runtime.env import CONFIG_ERROR
 
 # As container runtimes have it; an agent looks once which of them its machine has.
-READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
+READ_ONLY = (
+    *("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"),
+    # Beyond runtimes: uid 0 writes to these without a capability.
+    *("/proc/dynamic_debug", "/proc/pressure"),
+)
 # Of these bubblewrap sees to by itself, but only to what access(2) calls writable. The kernel says of /proc/sys that it
 # is not, to root too, who can write to most files in it.
 COVERED_BY_BUBBLEWRAP = ("/proc/bus", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
@@ -24,6 +29,8 @@ MASKED = (
 )
 DEFAULT, UNCONFINED, LOCALHOST = "RuntimeDefault", "Unconfined", "Localhost"
 UNMASKED = "Unmasked"
+# Where no mount, working directory or termination message of a container may be: paths that lead to processes' files.
+KERNEL_LINKS = ("/proc", "/dev/core", "/dev/fd", "/dev/stderr", "/dev/stdin", "/dev/stdout")
 # Whom the kernel ends first when the machine is out of memory, as a kubelet has it; but for those of the
 # class Guaranteed, which a kubelet puts below 0: only root can, and our own processes must stay below them.
 GUARANTEED_SCORE, LEAST_BURSTABLE, MOST_BURSTABLE, BEST_EFFORT_SCORE = 2, 3, 999, 1000
@@ -90,6 +97,19 @@ def filter_of(confinement: Confinement, capabilities: Iterable[str], host: Host)
     # Without root nobody has a capability, whatever is asked for.
     given = tuple(capabilities) if host.is_root else ()
     return seccomp.filter_for(dict(host.facts).get("architecture", ""), given).hex()
+
+
+def path_in_sandbox(path: str, field: str) -> str:
+    """Return a path of a container without `..`; CannotStart when it leads through links of the kernel.
+
+    While bubblewrap makes a sandbox, the machine's root is still in reach: `..` and the links in /proc lead there.
+    """
+    if "\0" in path:
+        raise CannotStart(CONFIG_ERROR, f"{field} {path!r} must not contain a NUL character")
+    place = PurePosixPath("/" + posixpath.normpath(f"/{path}").lstrip("/"))
+    if folder := next((each for each in KERNEL_LINKS if place.is_relative_to(each)), ""):
+        raise CannotStart(CONFIG_ERROR, f"{field} {path!r} must not be {folder} or lie in it; choose another path")
+    return str(place)
 
 
 def private_in(shown: Iterable[str], host: Host) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ import os
 import select
 import signal
 import socket
+import stat
 import struct
 import termios
 from pathlib import Path
@@ -34,6 +35,7 @@ PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 4, 24, 3
 PR_CAP_AMBIENT_CLEAR_ALL = 4
 PR_SET_SECCOMP, SECCOMP_MODE_FILTER, INSTRUCTION_BYTES = 22, 2, 8
 CAPABILITY_VERSION, LAST_CAPABILITY = 0x20080522, 63
+NULL_DEVICE = os.makedev(1, 3)
 NOT_FOUND, NOT_ALLOWED, BROKEN, GONE = "NotFound", "NotAllowed", "Broken", "Gone"
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -183,12 +185,28 @@ def _join_namespaces(target: int) -> bool:
 
 def _pipes(order: dict[str, Any]) -> tuple[list[int], list[int]]:
     """Make what the command reads and writes: its own three ends, and the agent's."""
-    void = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    void = open_null()
     reading, feeding = os.pipe2(os.O_CLOEXEC) if order["stdin"] else (void, -1)
     out, out_end = os.pipe2(os.O_CLOEXEC)
     err, err_end = os.pipe2(os.O_CLOEXEC)
     ends = [out, err, feeding] if order["stdin"] else [out, err]
     return [reading, out_end, err_end], ends
+
+
+def open_null(path: str = os.devnull) -> int:
+    """Open the container's null device, and nothing else that the container has put there.
+
+    This process still has all rights: a link to a file that only those open would be handed to the command.
+    """
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        raise Refused(BROKEN, f"{path} of the container cannot be opened: {error.strerror}") from error
+    about = os.fstat(handle)
+    if not stat.S_ISCHR(about.st_mode) or about.st_rdev != NULL_DEVICE:
+        os.close(handle)
+        raise Refused(BROKEN, f"{path} of the container is not the null device")
+    return handle
 
 
 def _terminal(order: dict[str, Any]) -> tuple[list[int], list[int]]:

@@ -21,7 +21,7 @@ COPIED_ETC = (
 )
 RESOLVER = "/etc/resolv.conf"
 # A word for bubblewrap, or a file that the shim gives it: its `place`, and its `text` or its `source`; or a part of a
-# volume (`root`, `subPath`), which the shim opens by handle.
+# volume (`root`, `subPath`), which the shim opens by handle; or a place in a volume (`inside`), which it looks at.
 Word = str | dict[str, str]
 # What root may do in every container. Not among them: making device nodes, which would open none in a sandbox, and raw
 # sockets, by which a pod could pretend to be another on the bridge that all pods share.
@@ -142,9 +142,15 @@ def groups_of(pod: Object) -> tuple[int, ...]:
     return tuple(dict.fromkeys((*first, *map(int, context.get("supplementalGroups") or ()))))
 
 
-def openings_of(targets: Iterable[str], read_only: Iterable[str], files: Files) -> tuple[Opening, ...]:
-    """Find the folders in which places for mounts are missing, and which cannot be written to."""
-    closed = tuple(read_only)
+def openings_of(
+    targets: Iterable[str], read_only: Iterable[str], files: Files, *, private: Iterable[str] = ()
+) -> tuple[Opening, ...]:
+    """Find the folders in which places for mounts are missing, and which cannot be written to.
+
+    Nothing is opened that the sandbox does not show anyway: a path with `..`, a link, or a path into a private folder
+    would otherwise show the machine's own folder there.
+    """
+    closed, hidden = tuple(read_only), tuple(private)
     found: dict[str, Opening] = {}
     for target in targets:
         path = PurePosixPath(target)
@@ -152,9 +158,18 @@ def openings_of(targets: Iterable[str], read_only: Iterable[str], files: Files) 
             continue
         above = next(each for each in path.parents if files.exists(Path(each)))
         # A link is opened where it leads to: that is what the sandbox shows too.
-        folder = str(files.resolve(Path(above)))
+        real = files.resolve(Path(above))
+        shown = [place for place in (files.resolve(Path(each)) for each in closed) if real.is_relative_to(place)]
+        if not shown or any(_is_hidden(real, shown, folder) for folder in hidden):
+            continue
+        folder = str(real)
         found[folder] = Opening(folder=folder, names=files.names(Path(folder)))
     return tuple(found[folder] for folder in sorted(found))
+
+
+def _is_hidden(path: Path, shown: Iterable[Path], private: str) -> bool:
+    """Tell whether a path lies in a private folder, and in none of the folders in that which are shown all the same."""
+    return path.is_relative_to(private) and not any(place.is_relative_to(private) for place in shown)
 
 
 def passwd_text(user: User) -> str:
@@ -306,6 +321,7 @@ def _devices(launch: Launch) -> Iterator[str]:
 def _mounts(launch: Launch) -> Iterator[Word]:
     yield from ("--bind", str(launch.message), launch.message_path)
     for mount in launch.mounts:
+        yield from _way(mount.target, launch)
         if mount.source is None:
             size = () if mount.volume.size is None else ("--size", str(mount.volume.size))
             yield from (*_parents(mount.target), "--perms", "1777", *size, "--tmpfs", mount.target)
@@ -318,9 +334,21 @@ def _mounts(launch: Launch) -> Iterator[Word]:
             else:
                 yield from (how, str(mount.source), mount.target)
     if launch.working_dir:
+        yield from _way(launch.working_dir, launch)
         yield from ("--dir", launch.working_dir, "--chdir", launch.working_dir)
     else:
         yield from ("--chdir", "/")
+
+
+def _way(place: str, launch: Launch) -> Iterator[Word]:
+    """Have the shim look at the way to a place in a volume: containers may have put links there."""
+    path = PurePosixPath(place)
+    around = [mount for mount in launch.mounts if mount.target != place and path.is_relative_to(mount.target)]
+    nearest = max(around, key=lambda mount: len(PurePosixPath(mount.target).parts), default=None)
+    # Memory is empty when the sandbox is made.
+    if nearest is not None and nearest.source is not None:
+        where = {"root": str(nearest.volume.source), "subPath": nearest.sub_path, "volume": nearest.name}
+        yield {"inside": str(path.relative_to(nearest.target)), "place": place, **where}
 
 
 def _isolation(launch: Launch, host: Host) -> Iterator[str]:

@@ -75,6 +75,26 @@ class Binds:
                 self._folder.rmdir()
 
 
+def check_inside(wanted: dict[str, Any]) -> None:
+    """Refuse a place in a volume, at which something is mounted or made, when a link on the way leads out of it.
+
+    Bubblewrap follows such a link while the machine's root is still in reach, and makes what is missing there. What is
+    missing in the volume is made by bubblewrap.
+    """
+    parts = wanted["inside"].split("/")
+    with closed(_opened(wanted)) as root:
+        for count in range(len(parts), 0, -1):
+            with contextlib.suppress(FileNotFoundError):
+                try:
+                    os.close(open_beneath(root, "/".join(parts[:count])))
+                except OSError as error:
+                    if error.errno not in (errno.EXDEV, errno.ELOOP):
+                        raise
+                    why = f'a link in volume "{wanted["volume"]}" leads out of the volume'
+                    raise OSError(error.errno, why, str(wanted["place"])) from error
+                return
+
+
 def remove_place(place: Path) -> None:
     """Take away whatever is mounted at a place, and then the place, which is empty."""
     # More than once when somebody mounted over it; EINVAL says that nothing is mounted any more.

@@ -19,6 +19,7 @@ from paceline.apimachinery.meta import (
 )
 from paceline.apimachinery.quantity import whole
 from paceline.node.host_info import CannotStart, Folders, Host
+from paceline.node.runtime.confinement import path_in_sandbox
 from paceline.node.runtime.env import CONFIG_ERROR, expand
 from paceline.node.volumes.mounter import MEMORY, NFS, MountSpec
 from paceline.node.volumes.projection import FAILED, File, VolumeContext, files_of, is_inside
@@ -112,7 +113,7 @@ def mounts_of(
         volume = volume_of(pod, index, spec, shelf)
         sub_path = _sub_path(wire, env or {})
         read_only = volume.read_only or bool(wire.get("readOnly"))
-        target = str(PurePosixPath("/") / wire["mountPath"])
+        target = path_in_sandbox(str(wire["mountPath"]), "mountPath")
         name = str(wire["name"])
         mounts.append(Mount(target=target, volume=volume, name=name, sub_path=sub_path, read_only=read_only))
     return tuple(sorted(mounts, key=lambda mount: PurePosixPath(mount.target).parts))
@@ -132,6 +133,8 @@ def _sub_path(wire: Mapping[str, Any], env: Mapping[str, str]) -> str:
         text = expand(str(expression), env)
         if unknown := _REFERENCE.search(text):
             raise CannotStart(CONFIG_ERROR, f"missing value for {unknown[1]}")
+    if "\0" in text:
+        raise CannotStart(CONFIG_ERROR, f"error SubPath {text!r} must not contain a NUL character")
     if text.startswith("/"):
         raise CannotStart(CONFIG_ERROR, f"error SubPath `{text}` must not be an absolute path")
     if not is_inside(text):
