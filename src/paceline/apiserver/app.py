@@ -19,7 +19,7 @@ from paceline.apiserver.config import Nodes, Server
 from paceline.apiserver.crd.lifecycle import Definitions
 from paceline.apiserver.encoding import events_v1
 from paceline.apiserver.encoding.openapi_v3 import OpenApi
-from paceline.apiserver.encoding.protobuf import as_json
+from paceline.apiserver.encoding.protobuf import as_json, is_protobuf
 from paceline.apiserver.encoding.yaml_response import in_yaml, wants_yaml
 from paceline.apiserver.handlers import access_reviews, metrics
 from paceline.apiserver.handlers.create_update import Writes
@@ -204,13 +204,15 @@ class Api:
         if (through := self._through(request, scope)) is not None:
             return through
         if scope["method"] in {"GET", "HEAD"}:
-            return await self._route(as_json(request))
+            return await self._route(request)
         # Without either header there is no body; what comes in chunks may be of any size.
         unsaid = MAX_BODY_BYTES if "transfer-encoding" in request.headers else 0
         size = int(request.headers.get("content-length") or unsaid)
         with self._server.fairness.body(request.caller, size):
             request = replace(request, body=await read_body(receive))
-            return await self._route(as_json(request))
+            if is_protobuf(request):
+                request = await aside(self._server.blocking, len(request.body), partial(as_json, request))
+            return await self._route(request)
 
     def _request(self, scope: Scope) -> Request:
         """Read the head of a request that passes the gate."""
@@ -282,7 +284,8 @@ class Api:
         if target.resource.is_builtin and target.resource.group == metrics.GROUP:
             return await self._metrics.serve(request, target)
         if target.resource.is_builtin and target.resource.group in access_reviews.GROUPS:
-            return access_reviews.review(request, target, self._server.clock, tracking=self._tracking)
+            asked = partial(access_reviews.review, request, target, self._server.clock, tracking=self._tracking)
+            return await aside(self._server.blocking, len(request.body), asked)
         if said := deprecation(target.resource):
             with attach_warnings(said):
                 answered = with_deprecation(await self._act(verb, request, target), target.resource)

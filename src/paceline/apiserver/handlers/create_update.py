@@ -86,10 +86,12 @@ class Writes:
     async def _aside(self, request: Request | int, target: Target, call: Callable[[], T]) -> T:
         """Do work that grows with a request where it keeps nobody waiting.
 
-        Services are worked on here: what they are given of what all share is given out one by one.
+        Services are read elsewhere too, but worked on here: what they are given of what all share is given out one by
+        one.
         """
-        size = request if isinstance(request, int) else len(request.body)
-        return call() if target.resource.kind == "Service" else await aside(self._server.blocking, size, call)
+        if isinstance(request, int) and target.resource.kind == "Service":
+            return call()
+        return await aside(self._server.blocking, request if isinstance(request, int) else len(request.body), call)
 
     def _read(self, request: Request, target: Target, options: Options) -> tuple[Object, Any, tuple[str, ...]]:
         """Read an object, apart from it whose its fields are, and what has to be said about it."""
