@@ -119,6 +119,8 @@ class Connection(HttpToolsProtocol):
             self.parser.feed_data(data)
         except HttpParserUpgrade:
             if self._should_upgrade():
+                # A WebSocket may be silent for long: it is no connection that waits for another request.
+                self._unset_keepalive_if_required()
                 self.handle_websocket_upgrade()
             return
         except HttpParserError:

@@ -221,3 +221,24 @@ async def test_no_place_is_left_behind():
         async with asyncio.timeout(10):
             while front.count:
                 await asyncio.wait((asyncio.ensure_future(asyncio.to_thread(int)),))
+
+
+async def test_a_websocket_does_not_end_as_an_idle_connection_does(port, monkeypatch):
+    """A terminal in which nobody types is silent for longer than an idle connection may be."""
+    upgraded = []
+    upgrade = subject.Connection.handle_websocket_upgrade
+
+    def noted(connection):
+        upgraded.append(connection)
+        upgrade(connection)
+
+    monkeypatch.setattr(subject.Connection, "handle_websocket_upgrade", noted)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        key = b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+        writer.write(GET + b"Connection: Upgrade\r\nUpgrade: websocket\r\n" + key + b"\r\n")
+        await reader.readline()
+        (connection,) = upgraded
+        assert connection.timeout_keep_alive_task is None
+    finally:
+        writer.close()
