@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -62,6 +62,8 @@ log = logging.getLogger(__name__)
 
 MAX_QUERY = 64 * 1024
 MAX_FIELDS = 100
+# Of all warnings of an answer, and of the one that is cut where they are more.
+MAX_WARNING_CHARS, MAX_CUT_WARNING_CHARS = 4096, 256
 # How much longer it takes to write YAML than to read JSON.
 YAML_COST = 16
 # Where in /api/v1/namespaces/NAMESPACE/PLURAL/NAME/PART the part stands.
@@ -351,7 +353,7 @@ class ResponseWriter:
             size = len(answered.body) + answered.rest_bytes
             answered = await aside(self._blocking, YAML_COST * size, partial(in_yaml, answered))
         headers = [(b"content-length", str(len(answered.body) + answered.rest_bytes).encode())]
-        headers.extend((b"warning", _warning(text)) for text in answered.warnings)
+        headers.extend((b"warning", _warning(text)) for text in _bounded(answered.warnings))
         headers.extend((name.encode(), value.encode("latin-1")) for name, value in answered.headers)
         await self._head(answered.code, answered.content_type, headers)
         more = answered.rest_bytes > 0
@@ -478,6 +480,17 @@ def _query(scope: Scope) -> Mapping[str, str]:
         return dict(parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS))
     except ValueError as error:
         raise status_errors.bad_request("the query cannot be read") from error
+
+
+def _bounded(warnings: Iterable[str]) -> Iterator[str]:
+    """Yield the first warnings, as Kubernetes does: a body may give cause for thousands, and headers have bounds."""
+    room = MAX_WARNING_CHARS
+    for text in warnings:
+        room -= len(text)
+        if room < 0:
+            yield text[:MAX_CUT_WARNING_CHARS]
+            return
+        yield text
 
 
 def _warning(text: str) -> bytes:
