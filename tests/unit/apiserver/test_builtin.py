@@ -6,7 +6,7 @@ import pytest
 
 from paceline.apiserver.admission import service_allocator
 from paceline.apiserver.admission.service_allocator import ADDRESSES, NODE_PORTS, Shares
-from tests.unit.apiserver.client import CONFIG_MAPS, NAMESPACE, PODS, TABLE, pod
+from tests.unit.apiserver.client import CONFIG_MAPS, MERGE, NAMESPACE, PODS, TABLE, pod
 
 SERVICES = f"{NAMESPACE}/services"
 CLAIMS = f"{NAMESPACE}/persistentvolumeclaims"
@@ -279,3 +279,16 @@ async def test_a_service_of_all_ports_of_the_machines_looks_at_each_once(client,
 
     assert len({port["nodePort"] for port in made["spec"]["ports"]}) == 100
     assert len(looked) == len(NODE_PORTS)
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH"])
+async def test_a_service_that_would_keep_everybody_waiting_is_refused(client, method):
+    await client.post(SERVICES, service("s"))
+    body = service("s", selector={f"k{number}": "v" for number in range(40_000)})
+    headers = {"content-type": MERGE} if method == "PATCH" else {}
+
+    said = await client.send(method, SERVICES if method == "POST" else f"{SERVICES}/s", body, headers=headers)
+
+    assert said.code == 413
+    assert "a Service may be written with" in said.message
+    assert "selector" not in (await client.get(f"{SERVICES}/s")).json["spec"]
