@@ -122,6 +122,9 @@ class Connection(HttpToolsProtocol):
                 # A WebSocket may be silent for long: it is no connection that waits for another request.
                 self._unset_keepalive_if_required()
                 self.handle_websocket_upgrade()
+                if not getattr(self.transport.get_protocol(), "handshake_initiated", False):
+                    # What reads WebSockets takes less than what reads HTTP, and says nothing of what it does not take.
+                    self._refuse(_MALFORMED)
             return
         except HttpParserError:
             self._refuse(self._stopped or _MALFORMED)

@@ -242,3 +242,22 @@ async def test_a_websocket_does_not_end_as_an_idle_connection_does(port, monkeyp
         assert connection.timeout_keep_alive_task is None
     finally:
         writer.close()
+
+
+WEBSOCKET = b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+WEBSOCKET += b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+HALF_OPEN = {
+    "with a body": GET.replace(b"GET", b"PUT") + WEBSOCKET + b"Content-Length: 4\r\n\r\nabcd",
+    "with a long line": GET + WEBSOCKET + b"X: " + b"y" * 20_000 + b"\r\n\r\n",
+    "with a long URL": b"GET /" + b"a" * 20_000 + b" HTTP/1.1\r\nHost: a\r\n" + WEBSOCKET + b"\r\n",
+}
+
+
+@pytest.mark.parametrize("case", HALF_OPEN)
+async def test_a_websocket_that_cannot_be_opened_is_refused(port, monkeypatch, case):
+    """Otherwise it would stay as it is: no timer is left, and it counts as busy."""
+    monkeypatch.setattr(subject, "LINGER_SECONDS", 0.1)
+    async with asyncio.timeout(10):
+        answer = await said(port, HALF_OPEN[case])
+
+    assert status_of(answer)[0] == 400
