@@ -261,3 +261,19 @@ async def test_a_websocket_that_cannot_be_opened_is_refused(port, monkeypatch, c
         answer = await said(port, HALF_OPEN[case])
 
     assert status_of(answer)[0] == 400
+
+
+async def test_trailers_are_no_headers(port):
+    """They come after the gate has seen the head, or before, as the pieces happen to arrive."""
+    head = b"POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+    trailers = b"Host: b\r\nAuthorization: Bearer x\r\n"
+
+    answer = await said(port, head + b"1\r\na\r\n0\r\n" + trailers + b"\r\n")
+
+    assert status_of(answer) == (200, {"path": 1, "body": 1, "headers": 3})
+
+
+async def test_trailers_are_bounded(port):
+    head = b"POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+    assert await said(port, head + b"0\r\n" + b"X: y\r\n" * (HEAD_FIELDS + 1) + b"\r\n") == b""
