@@ -120,12 +120,7 @@ class Connection(HttpToolsProtocol):
             self.parser.feed_data(data)
         except HttpParserUpgrade:
             if self._should_upgrade():
-                # A WebSocket may be silent for long: it is no connection that waits for another request.
-                self._unset_keepalive_if_required()
-                self.handle_websocket_upgrade()
-                if not getattr(self.transport.get_protocol(), "handshake_initiated", False):
-                    # What reads WebSockets takes less than what reads HTTP, and says nothing of what it does not take.
-                    self._refuse(_MALFORMED)
+                self._upgrade()
             return
         except HttpParserError:
             self._refuse(self._stopped or _MALFORMED)
@@ -133,6 +128,14 @@ class Connection(HttpToolsProtocol):
         if self._is_in_head and self._fed > HEAD_BYTES:
             self._refuse(self._overrun())
         elif not self._is_in_head and self._wire > HEAD_BYTES + FRAMING * self._carried:
+            self._refuse(_MALFORMED)
+
+    def _upgrade(self) -> None:
+        # A WebSocket may be silent for long: it is no connection that waits for another request.
+        self._unset_keepalive_if_required()
+        self.handle_websocket_upgrade()
+        if not getattr(self.transport.get_protocol(), "handshake_initiated", False):
+            # What reads WebSockets takes less than what reads HTTP, and says nothing of what it does not take.
             self._refuse(_MALFORMED)
 
     def _overrun(self) -> Status:
