@@ -69,7 +69,9 @@ class Builder:
         for event in self._events:
             if isinstance(event, yaml.DocumentStartEvent):
                 self._anchors.clear()
-                self._written = self._unfolded = 0
+                if self._twice is None:
+                    # A file has many objects, a body one: there, whatever follows counts too.
+                    self._written = self._unfolded = 0
                 first = next(self._events)
                 grown = self._node(first, depth=1)
                 if grown.value is not None:
@@ -116,8 +118,12 @@ class Builder:
                 if key in values and self._twice is not None:
                     self._twice.append(f'line {line}: key "{key}" already set in map')
                 values[key], lines[key] = grown.value, line
-        for value, where in merged:
-            values = {**self._merged(value, where), **values}
+        if merged:
+            # The first of several wins, and what stands here itself above all.
+            brought: dict[str, Any] = {}
+            for value in reversed([self._merged(*each) for each in merged]):
+                brought.update(value)
+            values = {**brought, **values}
         return Grown(value=values, nodes=nodes, height=height)
 
     def _sequence(self, start: yaml.SequenceStartEvent, depth: int) -> Grown:
@@ -188,8 +194,8 @@ class Builder:
         if not all(isinstance(each, dict) for each in mappings):
             self._refuse(event, "a merge key (<<) takes a mapping or a list of mappings")
         result: dict[str, Any] = {}
-        for each in mappings:
-            result = {**each, **result}
+        for each in reversed(mappings):
+            result.update(each)
         return result
 
     def _refuse(self, event: yaml.Event, why: str) -> NoReturn:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -19,7 +19,7 @@ from paceline.apiserver.config import Nodes, Server
 from paceline.apiserver.crd.lifecycle import Definitions
 from paceline.apiserver.encoding import events_v1
 from paceline.apiserver.encoding.openapi_v3 import OpenApi
-from paceline.apiserver.encoding.protobuf import as_json
+from paceline.apiserver.encoding.protobuf import as_json, is_protobuf
 from paceline.apiserver.encoding.yaml_response import in_yaml, wants_yaml
 from paceline.apiserver.handlers import access_reviews, metrics
 from paceline.apiserver.handlers.create_update import Writes
@@ -62,6 +62,8 @@ log = logging.getLogger(__name__)
 
 MAX_QUERY = 64 * 1024
 MAX_FIELDS = 100
+# Of all warnings of an answer, and of the one that is cut where they are more.
+MAX_WARNING_CHARS, MAX_CUT_WARNING_CHARS = 4096, 256
 # How much longer it takes to write YAML than to read JSON.
 YAML_COST = 16
 # Where in /api/v1/namespaces/NAMESPACE/PLURAL/NAME/PART the part stands.
@@ -204,13 +206,15 @@ class Api:
         if (through := self._through(request, scope)) is not None:
             return through
         if scope["method"] in {"GET", "HEAD"}:
-            return await self._route(as_json(request))
+            return await self._route(request)
         # Without either header there is no body; what comes in chunks may be of any size.
         unsaid = MAX_BODY_BYTES if "transfer-encoding" in request.headers else 0
         size = int(request.headers.get("content-length") or unsaid)
         with self._server.fairness.body(request.caller, size):
             request = replace(request, body=await read_body(receive))
-            return await self._route(as_json(request))
+            if is_protobuf(request):
+                request = await aside(self._server.blocking, len(request.body), partial(as_json, request))
+            return await self._route(request)
 
     def _request(self, scope: Scope) -> Request:
         """Read the head of a request that passes the gate."""
@@ -282,7 +286,8 @@ class Api:
         if target.resource.is_builtin and target.resource.group == metrics.GROUP:
             return await self._metrics.serve(request, target)
         if target.resource.is_builtin and target.resource.group in access_reviews.GROUPS:
-            return access_reviews.review(request, target, self._server.clock, tracking=self._tracking)
+            asked = partial(access_reviews.review, request, target, self._server.clock, tracking=self._tracking)
+            return await aside(self._server.blocking, len(request.body), asked)
         if said := deprecation(target.resource):
             with attach_warnings(said):
                 answered = with_deprecation(await self._act(verb, request, target), target.resource)
@@ -348,7 +353,7 @@ class ResponseWriter:
             size = len(answered.body) + answered.rest_bytes
             answered = await aside(self._blocking, YAML_COST * size, partial(in_yaml, answered))
         headers = [(b"content-length", str(len(answered.body) + answered.rest_bytes).encode())]
-        headers.extend((b"warning", _warning(text)) for text in answered.warnings)
+        headers.extend((b"warning", _warning(text)) for text in _bounded(answered.warnings))
         headers.extend((name.encode(), value.encode("latin-1")) for name, value in answered.headers)
         await self._head(answered.code, answered.content_type, headers)
         more = answered.rest_bytes > 0
@@ -475,6 +480,17 @@ def _query(scope: Scope) -> Mapping[str, str]:
         return dict(parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS))
     except ValueError as error:
         raise status_errors.bad_request("the query cannot be read") from error
+
+
+def _bounded(warnings: Iterable[str]) -> Iterator[str]:
+    """Yield the first warnings, as Kubernetes does: a body may give cause for thousands, and headers have bounds."""
+    room = MAX_WARNING_CHARS
+    for text in warnings:
+        room -= len(text)
+        if room < 0:
+            yield text[:MAX_CUT_WARNING_CHARS]
+            return
+        yield text
 
 
 def _warning(text: str) -> bytes:

@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import logging
 import os
+import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -61,8 +62,10 @@ def configure_logging(process: str, path: Path | None = None) -> None:
 def open_log(path: Path) -> int:
     """Open the log file to append to it; only its owner may read it."""
     fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    with contextlib.suppress(PermissionError):
-        os.fchmod(fd, 0o600)
+    # A link may lead to a device that is everybody's.
+    if stat.S_ISREG(os.fstat(fd).st_mode):
+        with contextlib.suppress(PermissionError):
+            os.fchmod(fd, 0o600)
     return fd
 
 

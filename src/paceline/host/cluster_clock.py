@@ -26,6 +26,8 @@ RECORD_SECONDS = 60.0
 NOTABLE = timedelta(minutes=1)
 # A Date header has whole seconds, and its answer travels a while.
 EXACTNESS = timedelta(seconds=2)
+# What a record can say: nanoseconds of 64 bits end in 2262. From a later time, some that follow cannot be written.
+FARTHEST, FIRST_YEAR, LAST_YEAR = 2**63, 1970, 2262
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
@@ -75,11 +77,14 @@ def read_record(data: bytes) -> Record:
     """Read a record; ValueError when it is malformed."""
     try:
         shown = json.loads(data)
-        return Record(
+        record = Record(
             boot_id=str(shown["bootID"]), offset=int(shown["offsetNanoseconds"]), time=from_wire(str(shown["time"]))
         )
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, OverflowError, RecursionError) as error:
         raise ValueError(f"malformed: {error}") from error
+    if abs(record.offset) > FARTHEST or not FIRST_YEAR <= record.time.year <= LAST_YEAR:
+        raise ValueError(f"no time of a cluster: {record.time}, offset {record.offset}")
+    return record
 
 
 def continue_clock(machine: Clock, record: Record | None, boot_id: str, ticks: Callable[[], int]) -> ClusterClock:

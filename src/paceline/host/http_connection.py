@@ -56,6 +56,7 @@ class Connection(HttpToolsProtocol):
         self._url: list[bytes] = []
         # Of the body under way: what it takes on the wire beside what it carries.
         self._wire = self._carried = 0
+        self._trailers = 0
         self._dropped = 0
         # Why the connection was refused, and why a callback stopped the parser.
         self._status: Status | None = None
@@ -119,7 +120,7 @@ class Connection(HttpToolsProtocol):
             self.parser.feed_data(data)
         except HttpParserUpgrade:
             if self._should_upgrade():
-                self.handle_websocket_upgrade()
+                self._upgrade()
             return
         except HttpParserError:
             self._refuse(self._stopped or _MALFORMED)
@@ -127,6 +128,14 @@ class Connection(HttpToolsProtocol):
         if self._is_in_head and self._fed > HEAD_BYTES:
             self._refuse(self._overrun())
         elif not self._is_in_head and self._wire > HEAD_BYTES + FRAMING * self._carried:
+            self._refuse(_MALFORMED)
+
+    def _upgrade(self) -> None:
+        # A WebSocket may be silent for long: it is no connection that waits for another request.
+        self._unset_keepalive_if_required()
+        self.handle_websocket_upgrade()
+        if not getattr(self.transport.get_protocol(), "handshake_initiated", False):
+            # What reads WebSockets takes less than what reads HTTP, and says nothing of what it does not take.
             self._refuse(_MALFORMED)
 
     def _overrun(self) -> Status:
@@ -146,6 +155,12 @@ class Connection(HttpToolsProtocol):
         headers = self.headers
         if len(headers) >= HEAD_FIELDS or self._size > HEAD_BYTES:
             self._stop(_TOO_LARGE)
+        if not self._is_in_head:
+            # A trailer, behind a body in chunks: whoever let the head in has not seen it.
+            self._trailers += 1
+            if self._trailers > HEAD_FIELDS:
+                self._stop(_TOO_LARGE)
+            return
         name = name.lower()
         if name == b"expect" and value.lower() == b"100-continue":
             self.expect_100_continue = True
@@ -166,7 +181,7 @@ class Connection(HttpToolsProtocol):
         if len(self.pipeline) >= PIPELINED:
             self._stop(_MALFORMED)
         self._is_in_head, self._deadline = False, None
-        self._wire = self._carried = self._dropped = 0
+        self._wire = self._carried = self._dropped = self._trailers = 0
         self._place.busy()
         super().on_headers_complete()
 

@@ -32,6 +32,8 @@ NOT_RETURNED = frozenset(
 # What browsers say of where a request comes from. The cluster takes what carries it for a page's own.
 MARKS = "sec-fetch-"
 MAX_BODY = 16 << 20
+# Of a length that is a number at all.
+LENGTH_DIGITS = 18
 # What browsers say of requests that the page itself makes, or a person.
 SAME = ("same-origin", "none")
 STARTING = b"<!doctype html><meta http-equiv=refresh content=2><p>It is starting; this page looks again by itself.</p>"
@@ -138,9 +140,11 @@ class _Visit(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     server: _Server
+    _is_read = False
 
     def do_GET(self) -> None:
         """Let the browser see the page, and nothing else."""
+        self._is_read = False
         refused = self._refusal()
         if refused:
             self._answer(HTTPStatus.FORBIDDEN, (), f"{refused}\n".encode())
@@ -200,15 +204,27 @@ class _Visit(BaseHTTPRequestHandler):
         pairs = ((name, text) for name, text in self.headers.items() if name.lower() not in NOT_PASSED)
         return tuple((name, text) for name, text in pairs if not name.lower().startswith(MARKS))
 
+    def _size(self) -> int | None:
+        """Return the length of the body; None where it cannot be told, as with chunks."""
+        told = self.headers.get_all("Content-Length") or ["0"]
+        is_plain = (
+            len(told) == 1 and told[0].isascii() and told[0].isdigit() and "Transfer-Encoding" not in self.headers
+        )
+        return int(told[0]) if is_plain and len(told[0]) <= LENGTH_DIGITS else None
+
     def _pass_on(self, target: str) -> None:
         if self._is_upgrade():
             self._join(target)
             return
-        size = int(self.headers.get("Content-Length") or 0)
+        size = self._size()
+        if size is None:
+            self._answer(HTTPStatus.BAD_REQUEST, (), b"the request must have its length in Content-Length\n")
+            return
         if size > MAX_BODY:
             self._answer(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, (), b"")
             return
         body = self.rfile.read(size) if size else b""
+        self._is_read = True
         try:
             got = self.server.line().send(Request(method=self.command, path=target, headers=self._kept(), body=body))
         except PacelineError as error:
@@ -243,6 +259,9 @@ class _Visit(BaseHTTPRequestHandler):
         for name, text in headers:
             self.send_header(name, text)
         self.send_header("Content-Length", str(len(body)))
+        if not self._is_read and self._size() != 0:
+            # A body that nobody read would be taken for the next request, with headers that its author chose.
+            self.send_header("Connection", "close")
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)

@@ -101,3 +101,29 @@ def test_copies_are_bounded_by_what_they_hold():
 
     with pytest.raises(Unfit, match="copies may have at most"):
         apply_operations({"a": {"k": "x" * 100}}, steps)
+
+
+def nest(depth):
+    inner = {}
+    for _ in range(depth):
+        inner = {"a": inner}
+    return inner
+
+
+def test_a_patch_that_nests_ever_deeper_is_refused():
+    """Each operation is small; what they make together is more than any function here can walk through."""
+    deeper = [
+        op("add", "/y", value=nest(120)),
+        op("move", f"/y{'/a' * 120}/z", **{"from": "/x"}),
+        op("move", "/x", **{"from": "/y"}),
+    ]
+    operations = [op("add", "/x", value={}), *deeper * 10, op("copy", "/q", **{"from": "/x"})]
+
+    with pytest.raises(Unfit, match="too deeply"):
+        apply_operations({}, operations)
+
+
+@pytest.mark.parametrize("name", ["add", "remove", "replace", "test"])
+def test_a_path_without_end_is_refused(name):
+    with pytest.raises(Unfit, match="steps"):
+        apply_operations({}, [op("add", "/a", value=nest(100)), op(name, "/a" * 100_000, value=1)])

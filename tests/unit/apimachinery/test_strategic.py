@@ -97,3 +97,12 @@ BAD = [{"spec": {"containers": [{"image": "1"}]}}, {"spec": {"containers": ["a"]
 def test_a_patch_that_does_not_fit_is_refused(patch):
     with pytest.raises(Unfit):
         Strategic(builtin_components()).apply(pod(containers=CONTAINERS), patch, POD)
+
+
+def test_an_order_that_repeats_a_name_repeats_no_items():
+    """Otherwise a small patch makes a list of as many items as the product of both lengths."""
+    patch = {"metadata": {"$setElementOrder/finalizers": ["x/a"] * 1000}}
+
+    patched = Strategic(builtin_components()).apply(pod(), patch, POD)
+
+    assert patched["metadata"]["finalizers"] == ["x/a", "x/b"]

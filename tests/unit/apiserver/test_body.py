@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.apiserver.encoding.json_errors import what_is_wrong
-from paceline.apiserver.encoding.request_body import duplicates
+from paceline.apiserver.encoding.request_body import duplicates, read_yaml
 from tests.unit.apiserver.client import CONFIG_MAPS, config_map
 
 YAML = "application/yaml"
@@ -161,3 +161,24 @@ async def test_an_update_cannot_say_when_an_object_ends(client):
 
     assert said.code == 422
     assert said.message.startswith('ConfigMap "a" is invalid: metadata.deletionTimestamp: Invalid value')
+
+
+async def test_a_body_of_many_yaml_documents_is_bounded_as_one_is(client):
+    body = b"metadata: {name: a}\n" + b"--- 1\n" * 20_000
+
+    said = await client.send("POST", CONFIG_MAPS, body, headers={"content-type": YAML})
+
+    assert said.code == 400
+    assert "20000 values" in said.message
+
+
+MERGES = {
+    b"{<<: {k: 1}, <<: {k: 2}}": {"k": 1},
+    b"{<<: [{k: 1, l: 1}, {k: 2}], <<: {l: 3, m: 3}, m: 4}": {"k": 1, "l": 1, "m": 4},
+    b"{k: 0, <<: [{k: 1}]}": {"k": 0},
+}
+
+
+@pytest.mark.parametrize("text", MERGES)
+def test_of_several_merged_mappings_the_first_wins(text):
+    assert read_yaml(text, "", twice=[]) == MERGES[text]

@@ -275,3 +275,11 @@ async def test_any_value_anywhere_in_a_patch_is_taken_or_refused(client, where, 
     said = await client.patch(f"{path}/{name}", mutated(SAMPLES[path], place, value), sort=sort, dryRun="All")
 
     assert said.code in {200, 400, 409, 415, 422}, (place, value, said.body)
+
+
+@pytest.mark.parametrize("names", [[f"field{number}" for number in range(5000)], ["x" * 100_000]])
+async def test_warnings_are_bounded_however_many_a_body_gives_cause_for(client, names):
+    said = await client.post(CONFIG_MAPS, {**config_map("a"), **dict.fromkeys(names, 1)})
+
+    assert said.code == 201
+    assert 0 < sum(map(len, said.header("warning"))) < 10_000

@@ -124,6 +124,7 @@ PLACES = {
     "relative": ("next", "next"),
     "to where the proxy leads already": (f"{PODS}/p/proxy/lab", f"{PODS}/p/proxy/lab"),
     "elsewhere": ("https://example.test/x", "https://example.test/x"),
+    "to no address at all": ("http://[", "http://["),
 }
 
 

@@ -1,6 +1,8 @@
 """Get and list: forms, selections, pages, revisions."""
 
 import asyncio
+import json
+from base64 import urlsafe_b64encode
 
 import orjson
 import pytest
@@ -272,6 +274,12 @@ async def test_an_exact_list_that_is_too_old_has_expired(client, store):
 
 
 # The words are those of a real kube-apiserver.
+def continue_token(**wire):
+    """A token that somebody made up."""
+    text = json.dumps({"v": "meta.k8s.io/v1", "start": "/core/configmaps/default/a", **wire})
+    return urlsafe_b64encode(text.encode()).decode()
+
+
 ASKED_BADLY = {
     "a match without a revision": (
         {"resourceVersionMatch": "Exact"},
@@ -298,6 +306,8 @@ ASKED_BADLY = {
     "a limit that is no number": ({"limit": "x"}, 400, 'strconv.ParseInt: parsing "x": invalid syntax'),
     "a timeout that is no number": ({"timeoutSeconds": "x"}, 400, 'strconv.ParseInt: parsing "x": invalid syntax'),
     "a token of another sort": ({"continue": "e30"}, 400, "server does not recognize this encoded version"),
+    "a token without a number": ({"continue": continue_token(rv=True)}, 400, "continue key is not valid"),
+    "a token of a time to come": ({"continue": continue_token(rv=10**18)}, 410, "continue parameter is too old"),
 }
 
 

@@ -221,3 +221,59 @@ async def test_no_place_is_left_behind():
         async with asyncio.timeout(10):
             while front.count:
                 await asyncio.wait((asyncio.ensure_future(asyncio.to_thread(int)),))
+
+
+async def test_a_websocket_does_not_end_as_an_idle_connection_does(port, monkeypatch):
+    """A terminal in which nobody types is silent for longer than an idle connection may be."""
+    upgraded = []
+    upgrade = subject.Connection.handle_websocket_upgrade
+
+    def noted(connection):
+        upgraded.append(connection)
+        upgrade(connection)
+
+    monkeypatch.setattr(subject.Connection, "handle_websocket_upgrade", noted)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        key = b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+        writer.write(GET + b"Connection: Upgrade\r\nUpgrade: websocket\r\n" + key + b"\r\n")
+        await reader.readline()
+        (connection,) = upgraded
+        assert connection.timeout_keep_alive_task is None
+    finally:
+        writer.close()
+
+
+WEBSOCKET = b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+WEBSOCKET += b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+HALF_OPEN = {
+    "with a body": GET.replace(b"GET", b"PUT") + WEBSOCKET + b"Content-Length: 4\r\n\r\nabcd",
+    "with a long line": GET + WEBSOCKET + b"X: " + b"y" * 20_000 + b"\r\n\r\n",
+    "with a long URL": b"GET /" + b"a" * 20_000 + b" HTTP/1.1\r\nHost: a\r\n" + WEBSOCKET + b"\r\n",
+}
+
+
+@pytest.mark.parametrize("case", HALF_OPEN)
+async def test_a_websocket_that_cannot_be_opened_is_refused(port, monkeypatch, case):
+    """Otherwise it would stay as it is: no timer is left, and it counts as busy."""
+    monkeypatch.setattr(subject, "LINGER_SECONDS", 0.1)
+    async with asyncio.timeout(10):
+        answer = await said(port, HALF_OPEN[case])
+
+    assert status_of(answer)[0] == 400
+
+
+async def test_trailers_are_no_headers(port):
+    """They come after the gate has seen the head, or before, as the pieces happen to arrive."""
+    head = b"POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+    trailers = b"Host: b\r\nAuthorization: Bearer x\r\n"
+
+    answer = await said(port, head + b"1\r\na\r\n0\r\n" + trailers + b"\r\n")
+
+    assert status_of(answer) == (200, {"path": 1, "body": 1, "headers": 3})
+
+
+async def test_trailers_are_bounded(port):
+    head = b"POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+    assert await said(port, head + b"0\r\n" + b"X: y\r\n" * (HEAD_FIELDS + 1) + b"\r\n") == b""

@@ -81,3 +81,18 @@ def test_a_log_that_somebody_took_away_is_begun_again(tmp_path, is_moved):
         os.close(fd)
 
     assert path.read_text() == "after\n"
+
+
+def test_a_log_that_is_a_link_to_a_device_leaves_the_device_open(tmp_path):
+    """The modes of /dev/null are everybody's affair."""
+    leader, terminal = os.openpty()
+    device = os.ttyname(terminal)
+    os.fchmod(terminal, 0o622)
+    path = tmp_path / "paceline.log"
+    path.symlink_to(device)
+
+    os.close(open_log(path))
+
+    assert os.fstat(terminal).st_mode & 0o777 == 0o622
+    os.close(terminal)
+    os.close(leader)

@@ -97,7 +97,24 @@ def test_a_machine_that_is_brought_back_from_a_snapshot_does_not_go_back_in_time
     assert passed(opened(sim)) == 500
 
 
-@pytest.mark.parametrize("text", [b"", b"{", b"[]", b"{}", b'{"bootID": "a", "offsetNanoseconds": 1, "time": "x"}'])
+def record_of(offset: str, time: str) -> bytes:
+    return f'{{"bootID": "a", "offsetNanoseconds": {offset}, "time": "{time}"}}'.encode()
+
+
+DAMAGED = {
+    "empty": b"",
+    "half": b"{",
+    "a list": b"[]",
+    "without fields": b"{}",
+    "a time that is none": record_of("1", "x"),
+    "an offset without end": record_of("Infinity", "2026-01-01T00:00:00.000000Z"),
+    "an offset that leads beyond all times": record_of("9" * 30, "2026-01-01T00:00:00.000000Z"),
+    "a time after which there is none": record_of("1", "9999-12-31T23:59:59.000000Z"),
+    "nesting": b"[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("text", DAMAGED.values(), ids=DAMAGED)
 def test_a_damaged_record_starts_the_time_anew(sim: SimWorld, text: bytes, caplog: pytest.LogCaptureFixture) -> None:
     sim.files.write(PLACE, text)
 

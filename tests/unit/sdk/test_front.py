@@ -213,3 +213,40 @@ def read_until(sock, end):
         assert piece, data
         data += piece
     return data
+
+
+def exchange(front, *parts):
+    """Everything that is answered on one connection."""
+    with socket.create_connection(("127.0.0.1", port_of(front)), timeout=10) as line:
+        line.sendall(b"".join(parts))
+        line.shutdown(socket.SHUT_WR)
+        return b"".join(iter(lambda: line.recv(65536), b""))
+
+
+SMUGGLED = b"POST /order HTTP/1.1\r\nHost: 127.0.0.1:1\r\nContent-Length: 0\r\n\r\n"
+LENGTH = f"Content-Length: {len(SMUGGLED)}\r\n".encode()
+CHUNKS = b"Transfer-Encoding: chunked\r\n"
+UNREAD = {
+    "of another page": b"POST / HTTP/1.1\r\nHost: 127.0.0.1:1\r\nOrigin: http://evil.example.org\r\n" + LENGTH,
+    "of another name": b"GET / HTTP/1.1\r\nHost: evil.example.org:1\r\n" + LENGTH,
+    "in chunks": b"POST / HTTP/1.1\r\nHost: 127.0.0.1:1\r\n" + CHUNKS,
+    "of two lengths": b"POST / HTTP/1.1\r\nHost: 127.0.0.1:1\r\nContent-Length: 0\r\n" + LENGTH,
+    "of a negative length": b"POST / HTTP/1.1\r\nHost: 127.0.0.1:1\r\nContent-Length: -1\r\n",
+}
+
+
+@pytest.mark.parametrize("case", UNREAD)
+def test_a_body_that_is_not_read_is_no_request(front, line, case):
+    """Another page would write requests with headers of its own choice that way."""
+    answers = exchange(front, UNREAD[case], b"\r\n", SMUGGLED)
+
+    assert answers.count(b"HTTP/1.1 ") == 1
+    assert answers.split()[1] in (b"400", b"403")
+    assert line.asked == []
+
+
+def test_a_connection_goes_on_after_a_body_that_was_read(front, line):
+    first = b"POST /first HTTP/1.1\r\nHost: 127.0.0.1:1\r\nContent-Length: 3\r\n\r\nabc"
+
+    assert exchange(front, first, SMUGGLED).count(b"HTTP/1.1 200") == 2
+    assert [path for _, path in line.asked] == [f"{PROXY}/first", f"{PROXY}/order"]

@@ -7,6 +7,8 @@ import orjson
 from paceline.errors import BadRequest
 
 MAX_OPERATIONS = 10_000
+# Of a path; no object nests as deeply.
+MAX_STEPS = 200
 # Total size of all copies: copies of copies double with every operation.
 MAX_COPIED_BYTES = 3 * 1024 * 1024
 
@@ -51,7 +53,10 @@ def apply_operations(target: Any, operations: Any) -> Any:
 def _room_after(room: int, target: Any, operation: Any) -> int:
     if not isinstance(operation, dict) or operation.get("op") != "copy":
         return room
-    room -= len(orjson.dumps(_found(target, _steps(operation, "from"))))
+    try:
+        room -= len(orjson.dumps(_found(target, _steps(operation, "from"))))
+    except orjson.JSONEncodeError as error:
+        raise Unfit("what it copies nests too deeply") from error
     if room < 0:
         raise Unfit(f"copies may have at most {MAX_COPIED_BYTES} bytes together")
     return room
@@ -97,7 +102,9 @@ def _steps(operation: dict[str, Any], field: str) -> tuple[str, ...]:
     text = operation.get(field)
     if not isinstance(text, str) or (text and not text.startswith("/")):
         raise Unfit(f"{field} must be a JSON pointer like /metadata/labels, not {text!r}")
-    parts = text.split("/")[1:]
+    parts = text.split("/", MAX_STEPS + 1)[1:]
+    if len(parts) > MAX_STEPS:
+        raise Unfit(f"{field} may have at most {MAX_STEPS} steps")
     return tuple(part.replace("~1", "/").replace("~0", "~") for part in parts)
 
 

@@ -128,7 +128,8 @@ def _key_of(item: Any, key: str) -> Any:
 
 def _sorted(items: list[Any], order: list[Any], *, key: Any) -> list[Any]:
     """Return the items in the given order; unnamed items stay after the item that they followed."""
-    ordered_names = [_json(item.get(key) if isinstance(item, dict) else item) for item in order]
+    # A name that is repeated counts once: every item that follows it would be repeated with it.
+    ordered_names = list(dict.fromkeys(_json(item.get(key) if isinstance(item, dict) else item) for item in order))
     names = [_json(_key_of(item, key) if key else item) for item in items]
     # The first item of each name counts.
     position_of = {name: position for position, name in reversed(tuple(enumerate(ordered_names)))}

@@ -122,6 +122,9 @@ class Shares:
             return
         has = {port.get("nodePort") for port in before.get("ports") or ()}
         taken = self._taken()
+        begin = _lot(uid) % len(NODE_PORTS)
+        # Clusters that share a machine begin at different places, too. What was looked at is not free again meanwhile.
+        order = iter((*NODE_PORTS[begin:], *NODE_PORTS[:begin]))
         for index, port in enumerate(spec.get("ports") or ()):
             number = port.get("nodePort")
             if number and number not in has:
@@ -135,9 +138,6 @@ class Shares:
                     yield invalid(path, number, "provided port is already allocated")
                     continue
             elif not number:
-                begin = _lot(uid) % len(NODE_PORTS)
-                # Clusters that share a machine begin at different places, too.
-                order = (*NODE_PORTS[begin:], *NODE_PORTS[:begin])
                 number = next((each for each in order if taken.get(each, uid) == uid and each not in has), None)
                 if number is None:
                     yield invalid(f"spec.ports[{index}].nodePort", 0, "failed to allocate a nodePort: range is full")

@@ -41,11 +41,12 @@ async def through(
     verb: Verb, request: Request, target: Target, core: Resource, *, blocking: Executor
 ) -> Response | Stream:
     """Answer a request about events of this group with the events of the core group."""
-    inside = replace(request, body=_body(request), query=_query(request))
+    body = await aside(blocking, len(request.body), lambda: _body(request))
+    inside = replace(request, body=body, query=_query(request))
     meant = replace(target, resource=core)
     if request.method == "POST":
         meant = replace(meant, resource=_strict(core), written=_WRITTEN)
-    twice = _twice(request)
+    twice = await aside(blocking, len(request.body), lambda: _twice(request))
     try:
         with attach_warnings(twice):
             answered = await verb(inside, meant)

@@ -28,13 +28,18 @@ _OPTIONS = {"DeleteOptions": "meta.v1.DeleteOptions"}
 _Fields = Iterator[tuple[int, int | bytes]]
 
 
+def is_protobuf(request: Request) -> bool:
+    """Tell whether a request has a body in protobuf."""
+    sort = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return sort == PROTOBUF and bool(request.body)
+
+
 def as_json(request: Request) -> Request:
     """Give a request whose body is JSON, if it was sent in protobuf; bytes that are no object are refused.
 
     An object of a kind that is not known here is left as it is, for whoever knows the path to refuse.
     """
-    sort = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if sort != PROTOBUF or not request.body:
+    if not is_protobuf(request):
         return request
     try:
         obj = decode(request.body)

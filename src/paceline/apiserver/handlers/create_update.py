@@ -44,6 +44,8 @@ __all__ = ["JSON_PATCH", "MAX_TRIES", "MERGE", "Writes"]
 
 # A change that another write overtook is made again on the new state; a guarded one is refused by its guard.
 MAX_TRIES = 8
+# Services are worked on while everybody else waits. More than the annotations of any object take.
+MAX_SERVICE_BYTES = 320 * 1024
 # The status of these is completed too: of a node, what is not kept back is for pods; of a service, how it is reached.
 _COMPLETED = frozenset({("", "Node"), ("", "Service")})
 _META = "meta.v1.ObjectMeta"
@@ -86,10 +88,16 @@ class Writes:
     async def _aside(self, request: Request | int, target: Target, call: Callable[[], T]) -> T:
         """Do work that grows with a request where it keeps nobody waiting.
 
-        Services are worked on here: what they are given of what all share is given out one by one.
+        Services are read elsewhere too, but worked on here: what they are given of what all share is given out one by
+        one.
         """
-        size = request if isinstance(request, int) else len(request.body)
-        return call() if target.resource.kind == "Service" else await aside(self._server.blocking, size, call)
+        if target.resource.kind == "Service":
+            if isinstance(request, int):
+                return call()
+            if len(request.body) > MAX_SERVICE_BYTES:
+                why = f"a Service may be written with {MAX_SERVICE_BYTES} bytes, not {len(request.body)}"
+                raise status_errors.too_large(f"Request entity too large: {why}")
+        return await aside(self._server.blocking, request if isinstance(request, int) else len(request.body), call)
 
     def _read(self, request: Request, target: Target, options: Options) -> tuple[Object, Any, tuple[str, ...]]:
         """Read an object, apart from it whose its fields are, and what has to be said about it."""

@@ -31,7 +31,7 @@ from paceline.apiserver.handlers.list_options import number_of
 from paceline.apiserver.handlers.selection import selection_of
 from paceline.apiserver.http_types import JSON, YAML, Request, Response, answer
 from paceline.apiserver.paths import Target, names_in, prefix_for
-from paceline.apiserver.slicing import first_slice, in_slices
+from paceline.apiserver.slicing import aside, first_slice, in_slices
 from paceline.errors import BadRequest, Conflict, NotFound
 from paceline.store.store import Stored
 
@@ -71,7 +71,7 @@ class Deletes:
 
     async def delete(self, request: Request, target: Target) -> Response:
         """Remove one object, or begin to."""
-        stored, gone = await self._delete(target, _wish_of(request))
+        stored, gone = await self._delete(target, await self._wish(request))
         if not gone or (target.resource.kind in _SHOWN and object_strategy.is_builtin(target.resource)):
             return Response(body=one_of(request, target.resource, stored, clock=self._server.clock))
         group = target.resource.group
@@ -80,9 +80,13 @@ class Deletes:
         done = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
         return answer(done)
 
+    async def _wish(self, request: Request) -> DeleteOptions:
+        """Read the options of a deletion; a large body where it keeps nobody waiting."""
+        return await aside(self._server.blocking, len(request.body), partial(_wish_of, request))
+
     async def evict(self, request: Request, target: Target) -> Response:
         """Remove a pod because somebody wants its node empty; nothing here says how many must stay."""
-        eviction = read_object(request, _EVICTION)
+        eviction = await aside(self._server.blocking, len(request.body), partial(read_object, request, _EVICTION))
         version, kind = eviction.get("apiVersion") or _POLICY, eviction.get("kind") or _EVICTION
         if (version, kind) != (_POLICY, _EVICTION):
             short = str(version).rpartition("/")[2]
@@ -92,7 +96,7 @@ class Deletes:
         if not isinstance(named, dict) or named.get("name") != target.name:
             raise status_errors.bad_request(f"name in URL does not match name in {_EVICTION} object")
         options = read_options(request, "CreateOptions")
-        wish = _wish_of(replace(request, query={}, body=orjson.dumps(eviction.get("deleteOptions") or {})))
+        wish = await self._wish(replace(request, query={}, body=orjson.dumps(eviction.get("deleteOptions") or {})))
         wish = replace(wish, dry_run=wish.dry_run or options.dry_run, is_eviction=True)
         await self._delete(replace(target, subresource=""), wish)
         done = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
@@ -106,7 +110,7 @@ class Deletes:
         """Remove all objects that are meant, some at a time; what refuses to go ends it."""
         if target.resource.namespaced and not target.namespace:
             raise status_errors.not_offered()
-        wish, selection = _wish_of(request), selection_of(request, target)
+        wish, selection = await self._wish(request), selection_of(request, target)
         revision = self._server.store.revision
         limit = number_of(request, "limit") or sys.maxsize
         found = self._server.store.list(selection.prefix(target))

@@ -30,6 +30,7 @@ from paceline.apiserver.paths import Target
 from paceline.apiserver.slicing import in_slices
 from paceline.errors import Expired
 from paceline.store.store import Store, Stored
+from paceline.store.watch_hub import Ahead
 
 # Lists that are read page by page and have changed meanwhile: kept until newer ones push them out.
 MAX_KEPT_LISTS = 32
@@ -65,7 +66,7 @@ class ContinueToken:
         if version != META_API:
             why = f"server does not recognize this encoded version {version}"
             raise status_errors.bad_request(f"invalid continue token: continue key is not valid: {why}")
-        if not isinstance(revision, int) or not isinstance(after, str) or not after:
+        if type(revision) is not int or not isinstance(after, str) or not after:
             raise status_errors.bad_request("invalid continue token: continue key is not valid")
         return cls(revision=max(revision, 0), after=after)
 
@@ -94,7 +95,8 @@ class ListSnapshots:
             return self.newest(prefix)
         try:
             return mark.revision, self.at(prefix, mark.revision)
-        except Expired as error:
+        except (Ahead, Expired) as error:
+            # A revision that is yet to come is of a store before it was restored, or of nobody.
             raise status_errors.expired(_TOO_OLD, go_on=replace(mark, revision=0).to_text()) from error
 
     def at(self, prefix: str, revision: int) -> tuple[Stored, ...]:

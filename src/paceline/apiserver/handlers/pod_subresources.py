@@ -15,6 +15,7 @@ from paceline.apiserver.handlers.create_update import MAX_TRIES
 from paceline.apiserver.handlers.list_options import number_of
 from paceline.apiserver.http_types import Request, Response, Write, answer
 from paceline.apiserver.paths import Target
+from paceline.apiserver.slicing import aside
 from paceline.errors import Conflict, NotFound
 
 # Two thousand years, give or take a few: from any clock's present they lead to a moment that can be written.
@@ -29,7 +30,7 @@ class Pods:
 
     async def bind(self, request: Request, target: Target) -> Response:
         """Give a pod to a node, once."""
-        binding = read_object(request, "Binding")
+        binding = await aside(self._server.blocking, len(request.body), partial(read_object, request, "Binding"))
         node = _node_of(binding, target)
         store = self._server.store
         for left in reversed(range(MAX_TRIES)):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from posixpath import join
 from typing import Any
-from urllib.parse import quote, urlsplit, urlunsplit
+from urllib.parse import quote, urlunsplit
 
 from paceline.apimachinery.meta import Key, Object
 from paceline.apiserver import object_strategy, status_errors
@@ -220,7 +220,7 @@ def _moved(pair: tuple[bytes, bytes], prefix: str, host: str) -> tuple[bytes, by
     name, value = pair
     if name.lower() != b"location":
         return pair
-    parts = urlsplit(value.decode("latin-1"))
+    parts = authentication.split(value.decode("latin-1"))
     is_elsewhere = parts.netloc not in {"", host}
     is_there = not parts.path.startswith("/") or parts.path.startswith(f"{prefix}/")
     if is_elsewhere or (is_there and not parts.netloc):

@@ -1,6 +1,7 @@
 """The scale of an object: how many replicas it wants and has, at paths that its definition names."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import orjson
@@ -19,6 +20,7 @@ from paceline.apiserver.handlers.create_update import JSON_PATCH, MERGE, Writes
 from paceline.apiserver.http_types import Options, Request, Response
 from paceline.apiserver.managed_fields import author_of
 from paceline.apiserver.paths import Target
+from paceline.apiserver.slicing import aside
 from paceline.errors import BadRequest
 from paceline.store.store import Stored
 
@@ -53,10 +55,12 @@ class Scales:
             case "GET":
                 return self._shown(request, target, self._writes.find(target))
             case "PUT":
-                options, said = read_options(request, "UpdateOptions"), read_object(request, KIND)
+                options = read_options(request, "UpdateOptions")
+                said = await aside(self._server.blocking, len(request.body), partial(read_object, request, KIND))
                 return await self._scaled(request, target, lambda _: said, options=options)
             case "PATCH":
-                options, patched = read_options(request, "PatchOptions"), _patch_of(request)
+                options = read_options(request, "PatchOptions")
+                patched = await aside(self._server.blocking, len(request.body), partial(_patch_of, request))
                 return await self._scaled(request, target, patched, options=options)
             case _:
                 raise status_errors.not_offered()
@@ -68,7 +72,8 @@ class Scales:
         def edit(old: Object) -> Object:
             return _with_scale(old, said(_scale_of(old, _paths(target))), target)
 
-        stored = await self._writes.change(main, edit, options=options, author=author_of(request, target))
+        author, size = author_of(request, target), len(request.body)
+        stored = await self._writes.change(main, edit, options=options, author=author, size=size)
         return self._shown(request, target, stored)
 
     def _shown(self, request: Request, target: Target, stored: Stored) -> Response:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from paceline.apimachinery.builtin.go_json import read_struct
@@ -14,6 +15,7 @@ from paceline.apiserver.config import Server
 from paceline.apiserver.encoding.request_body import read_object, read_options
 from paceline.apiserver.http_types import Request, Response, answer
 from paceline.apiserver.paths import Target
+from paceline.apiserver.slicing import aside
 from paceline.errors import BadRequest, Fault
 
 KIND, GROUP, VERSION = "TokenRequest", "authentication.k8s.io", "authentication.k8s.io/v1"
@@ -30,7 +32,7 @@ async def request_token(request: Request, target: Target, server: Server) -> Res
     if tokens is None:
         raise status_errors.no_such_path()
     read_options(request, "CreateOptions")
-    asked = read_object(request, KIND)
+    asked = await aside(server.blocking, len(request.body), partial(read_object, request, KIND))
     _check_head(asked)
     spec = _spec(asked)
     _refuse(_faults(spec), name="")
