@@ -67,19 +67,19 @@ class ClusterOptions:
 def reaches_cluster(command: Command) -> Command:
     """Give a command the options that choose a cluster; it takes them as `reach`."""
 
-    @click.option("-n", "--namespace", default="", help="Namespace to work in.")
+    @click.option("-n", "--namespace", default="", help="Namespace to use.")
     @click.option(
         "--kubeconfig",
         default="",
         envvar="PACELINE_KUBECONFIG",
         type=click.Path(dir_okay=False),
-        help="Use the cluster of this file instead of the embedded one.",
+        help="Kubeconfig file of the cluster to use instead of the embedded one.",
     )
     @click.option(
         "--context",
         default="",
         envvar="PACELINE_CONTEXT",
-        help="Use this context of the kubeconfig; without --kubeconfig, of kubectl's.",
+        help="Kubeconfig context to use. Without --kubeconfig, it is read from kubectl's kubeconfig.",
     )
     @functools.wraps(command)
     def wrapped(*, namespace: str, kubeconfig: str, context: str, **rest: Any) -> Any:
@@ -91,7 +91,7 @@ def reaches_cluster(command: Command) -> Command:
 def prints_objects(command: Command) -> Command:
     """Give a command the option that chooses how objects are printed."""
     choices = click.Choice(["json", "yaml", "wide", "name"])
-    option: Command = click.option("-o", "--output", type=choices, help="Print it so.")(command)
+    option: Command = click.option("-o", "--output", type=choices, help="Output format.")(command)
     return option
 
 

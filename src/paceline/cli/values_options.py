@@ -14,9 +14,13 @@ Command = Callable[..., Any]
 def takes_values(command: Command) -> Command:
     """Give a command the options by which values are given; it takes them as `given`."""
 
-    @click.option("-f", "--values", "files", multiple=True, metavar="FILE", help="Values, as YAML; - reads stdin.")
-    @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="One value, such as worker.number=2.")
-    @click.option("--set-string", "texts", multiple=True, metavar="NAME=TEXT", help="One value that is text.")
+    @click.option(
+        "-f", "--values", "files", multiple=True, metavar="FILE", help="YAML file with values; - reads standard input."
+    )
+    @click.option(
+        "--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set one value, such as worker.number=2."
+    )
+    @click.option("--set-string", "texts", multiple=True, metavar="NAME=TEXT", help="Set one value as a string.")
     @functools.wraps(command)
     def wrapped(*, files: tuple[str, ...], settings: tuple[str, ...], texts: tuple[str, ...], **rest: Any) -> Any:
         return command(given=ValueOverrides(files=files, settings=settings, texts=texts), **rest)

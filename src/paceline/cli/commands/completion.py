@@ -11,11 +11,12 @@ from paceline.cli.output.console import out
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def command(ctx: click.Context, *, shell: str) -> int:
-    r"""Print the script that completes words in your shell.
+    r"""Print the completion script for your shell.
 
     \b
-    source <(paceline completion bash)
-    paceline completion fish > ~/.config/fish/completions/paceline.fish
+    Examples:
+      source <(paceline completion bash)
+      paceline completion fish > ~/.config/fish/completions/paceline.fish
     """
     found = get_completion_class(shell)
     if found is None:

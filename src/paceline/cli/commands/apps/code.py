@@ -19,27 +19,32 @@ from paceline.sdk.resources.code_repositories import Code, CodeRepositories
 
 @click.group()
 def command() -> None:
-    r"""Create, list and delete code by name: repositories and revisions.
+    r"""Manage named code repositories.
 
     \b
-    paceline code create mnist --git https://example.org/team/mnist.git --revision v1.2
-    paceline code create closed --git https://example.org/team/closed.git --secret team-git
-    paceline train --code mnist --command 'python3 train.py' NAME
+    Examples:
+      paceline code create mnist --git https://example.org/team/mnist.git --revision v1.2
+      paceline code create closed --git https://example.org/team/closed.git --secret team-git
+      paceline train --code mnist --command 'python3 train.py' NAME
     """
 
 
 @command.command("create")
 @click.argument("name")
-@click.option("--git", "url", required=True, metavar="URL", help="Repository with the code, http or https.")
-@click.option("--revision", default="", help="Branch, tag or commit of it.")
-@click.option("--directory", default="", help="Folder of it in which the command runs.")
-@click.option("--secret", default="", help="Secret with username and password, if it is private.")
+@click.option("--git", "url", required=True, metavar="URL", help="URL of the Git repository, http or https.")
+@click.option("--revision", default="", help="Branch, tag or commit.")
+@click.option("--directory", default="", help="Folder of the repository in which the command runs.")
+@click.option("--secret", default="", help="Secret with the username and password of a private repository.")
 @reaches_cluster
 def create(*, reach: ClusterOptions, **told: Any) -> int:
-    """Give a repository a name.
+    r"""Create a named code repository.
 
-    A password is not part of it: put user and password into a secret, with the keys username and password, and name
-    that secret.
+    For a private repository, store the credentials in a secret with the keys username and password, and pass its name
+    with --secret.
+
+    \b
+    Example:
+      paceline code create mnist --git https://example.org/team/mnist.git --revision v1.2
     """
     code = Code(**told)
     code.check()
@@ -53,7 +58,12 @@ def create(*, reach: ClusterOptions, **told: Any) -> int:
 @command.command("list")
 @reaches_cluster
 def list_codes(*, reach: ClusterOptions) -> int:
-    """List the code that has a name."""
+    r"""List the named code repositories.
+
+    \b
+    Example:
+      paceline code list
+    """
     with session_with(reach) as session:
         found = CodeRepositories(cluster=session.cluster, namespace=session.namespace).all()
         namespace = session.namespace
@@ -71,10 +81,17 @@ def list_codes(*, reach: ClusterOptions) -> int:
 
 @command.command("delete")
 @click.argument("name")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @reaches_cluster
 def delete(*, reach: ClusterOptions, name: str, yes: bool) -> int:
-    """Forget code; the repository stays, and so do applications that were made with it."""
+    r"""Delete a named code repository.
+
+    The Git repository and the applications that use it are kept.
+
+    \b
+    Example:
+      paceline code delete mnist
+    """
     with session_with(reach) as session:
         codes = CodeRepositories(cluster=session.cluster, namespace=session.namespace)
         found = codes.named(name)

@@ -19,13 +19,14 @@ from paceline.host.clock import RealClock
 @click.argument("second", type=click.IntRange(min=1), required=False)
 @reaches_cluster
 def command(*, reach: ClusterOptions, name: str, first: int | None, second: int | None) -> int:
-    r"""Put two revisions of an application side by side.
+    r"""Compare two revisions of an application.
 
-    Values that differ, all hyperparameters, and what came of both. Without numbers: the last two. With one: that one
-    and the last.
+    Shows the values that differ, all hyperparameters and the results. Without numbers, compares the last two revisions;
+    with one number, compares that revision with the last one.
 
     \b
-    paceline diff mnist 1 2
+    Example:
+      paceline diff mnist 1 2
     """
     with session_with(reach) as session:
         ref = app_named(session, name)

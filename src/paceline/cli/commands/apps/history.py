@@ -20,13 +20,14 @@ HEADER = ("REVISION", "STARTED", "STATUS", "DURATION", "CHANGES", "METRICS")
 @prints_objects
 @reaches_cluster
 def command(*, reach: ClusterOptions, name: str, output: str | None) -> int:
-    r"""List the revisions of an application, with what came of each.
+    r"""List the revisions of an application with their results.
 
-    Records stay when the jobs are gone.
+    The records are kept after the jobs are deleted.
 
     \b
-    paceline history mnist
-    paceline diff mnist 1 2
+    Examples:
+      paceline history mnist
+      paceline diff mnist 1 2
     """
     with session_with(reach) as session:
         revisions = app_named(session, name).revisions()

@@ -15,16 +15,18 @@ HEADER = ("NAME", "REVISION", "UPDATED", "STATUS", "CHART", "NAMESPACE")
 
 
 @click.command()
-@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="In all namespaces.")
+@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="List applications in all namespaces.")
 @prints_objects
 @reaches_cluster
 def command(*, reach: ClusterOptions, everywhere: bool, output: str | None) -> int:
     r"""List applications.
 
-    Each with its revision, when that was made, where it is, and the template it is made of.
+    Shows the revision, update time, status and template of each application.
 
     \b
-    paceline list
+    Examples:
+      paceline list
+      paceline list --all-namespaces
     """
     with session_with(reach) as session:
         found = sorted(session.apps(everywhere=everywhere), key=lambda app: (namespace_of(app), name_of(app)))

@@ -13,18 +13,24 @@ from paceline.sdk.apps.values import ValueOverrides, check, render
 
 @click.group()
 def command() -> None:
-    r"""Show templates, their values, and what comes of them.
+    r"""List, explain and render application templates.
 
     \b
-    paceline template list
-    paceline template show tensorflow-training
-    paceline template render mnist tensorflow-training -f values.yaml
+    Examples:
+      paceline template list
+      paceline template show tensorflow-training
+      paceline template render mnist tensorflow-training -f values.yaml
     """
 
 
 @command.command("list")
 def list_templates() -> int:
-    """List the templates."""
+    r"""List the templates.
+
+    \b
+    Example:
+      paceline template list
+    """
     out().lines(
         table(("NAME", "VERSION", "DESCRIPTION"), [(each.name, each.version, each.description) for each in TEMPLATES])
     )
@@ -34,9 +40,15 @@ def list_templates() -> int:
 
 @command.command("show")
 @click.argument("template", metavar="TEMPLATE")
-@click.option("--values", "is_values", is_flag=True, help="Print the values alone, as a file to change.")
+@click.option("--values", "is_values", is_flag=True, help="Print only the default values, as a YAML file to edit.")
 def show_template(*, template: str, is_values: bool) -> int:
-    """Explain a template: what it does, and every value with its default."""
+    r"""Show a template: what it does, and its values with their defaults.
+
+    \b
+    Examples:
+      paceline template show tensorflow-training
+      paceline template show tensorflow-training --values > values.yaml
+    """
     found = find(template)
     if is_values:
         from paceline.cli.output.yaml_text import dump
@@ -56,9 +68,16 @@ def show_template(*, template: str, is_values: bool) -> int:
 @click.argument("name", metavar="NAME")
 @click.argument("template", metavar="TEMPLATE")
 @takes_values
-@click.option("--debug", is_flag=True, help="Print the job and all that belongs to it, too.")
+@click.option("--debug", is_flag=True, help="Also print the job and its resources.")
 def render_template(*, name: str, template: str, given: ValueOverrides, debug: bool) -> int:
-    """Print the application that a template makes of values; the same that its Helm chart renders."""
+    r"""Print the application that a template renders with the given values.
+
+    The output is the same as that of the Helm chart.
+
+    \b
+    Example:
+      paceline template render mnist tensorflow-training -f values.yaml
+    """
     from paceline.cli.output.dry_run import print_plan
 
     chosen = find(template)

@@ -30,36 +30,48 @@ class Asked:
 
 @click.command()
 @click.argument("words", nargs=-1, metavar="[SCRIPT|FOLDER] [NAME]")
-@click.option("--git", default="", metavar="URL", help="Repository with the code, http or https.")
-@click.option("--code", default="", metavar="CODE", help="The same by name: see `paceline code`.")
-@click.option("--revision", default="", help="Branch, tag or commit of it.")
-@click.option("--directory", default="", help="Folder of it in which the command runs.")
-@click.option("--git-user", default="", help="User of a private repository.")
-@click.option("--git-password-file", default="", help="File with the password; else it is asked for.")
-@click.option("--command", default="", metavar="TEXT", help="What runs; a shell reads it.")
-@click.option("--framework", default="", help="tensorflow, keras, pytorch, python, or an image.")
-@click.option("--distributed", is_flag=True, help="Several replicas that are told of each other.")
-@click.option("--ps", default=0, type=click.IntRange(min=0), help="Parameter servers.")
-@click.option("--workers", default=1, type=click.IntRange(min=1), help="Workers.")
-@click.option("--gpus", default=0, type=click.IntRange(min=0), help="GPUs per worker; 0 trains on the CPU.")
+@click.option("--git", default="", metavar="URL", help="URL of the Git repository, http or https.")
+@click.option("--code", default="", metavar="CODE", help="Named code repository; see `paceline code`.")
+@click.option("--revision", default="", help="Branch, tag or commit.")
+@click.option("--directory", default="", help="Folder of the repository in which the command runs.")
+@click.option("--git-user", default="", help="User name for a private repository.")
+@click.option("--git-password-file", default="", help="File with the Git password; prompted for if omitted.")
+@click.option("--command", default="", metavar="TEXT", help="Shell command to run.")
+@click.option("--framework", default="", help="tensorflow, keras, pytorch, python, or an image name.")
+@click.option("--distributed", is_flag=True, help="Configure the replicas for distributed training.")
+@click.option("--ps", default=0, type=click.IntRange(min=0), help="Number of parameter servers.")
+@click.option("--workers", default=1, type=click.IntRange(min=1), help="Number of workers.")
+@click.option("--gpus", default=0, type=click.IntRange(min=0), help="GPUs per worker; 0 trains on CPUs.")
 @click.option("--cpu", default="", help="CPUs per replica.")
 @click.option("--memory", default="", help="Memory per replica.")
-@click.option("--data", default="none", metavar="VOLUME|/DIR|none", help="What is read at /input and takes /output.")
-@click.option("--log-dir", default="", help="Folder of event files below /output; starts TensorBoard.")
-@click.option("--param", "params", multiple=True, metavar="NAME=VALUE", help="A hyperparameter: --NAME=VALUE.")
-@click.option("--update", is_flag=True, help="Change the application of this name; its next revision runs.")
-@click.option("-d", "--detach", is_flag=True, help="Return as soon as it is created.")
+@click.option(
+    "--data",
+    default="none",
+    metavar="VOLUME|/DIR|none",
+    help="Volume or folder mounted at /input; /output is saved to it.",
+)
+@click.option("--log-dir", default="", help="Folder of event files below /output; starts a TensorBoard.")
+@click.option(
+    "--param",
+    "params",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Hyperparameter, passed to the command as --NAME=VALUE.",
+)
+@click.option("--update", is_flag=True, help="Update the existing application and run its next revision.")
+@click.option("-d", "--detach", is_flag=True, help="Return as soon as the application is created.")
 @reaches_cluster
 def command(*, reach: ClusterOptions, **told: Any) -> int:
-    r"""Train with your own code, from a repository or from here.
+    r"""Train with your own code, from a Git repository or from this machine.
 
-    The code is fetched, its requirements.txt is installed, and the command runs in its folder, in every replica. Data
-    lie at /input, and what is written to /output is kept. Without --git and --code, the script and the Python files
-    beside it are sent along, or a whole folder.
+    Every replica fetches the code, installs its requirements.txt and runs the command in its folder. Input data is
+    mounted at /input; files written to /output are saved. Without --git and --code, the script and the Python files
+    next to it are uploaded, or the complete folder.
 
     \b
-    paceline train train.py --workers 2
-    paceline train --git https://example.org/team/code.git --command 'python3 train.py' --data none mnist
+    Examples:
+      paceline train train.py --workers 2
+      paceline train --git https://example.org/team/code.git --command 'python3 train.py' --data none mnist
     """
     refuse_idle(told)
     asked = sort_out(told["words"], has_git=bool(told["git"] or told["code"]))

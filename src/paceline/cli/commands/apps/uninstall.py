@@ -12,17 +12,18 @@ from paceline.sdk.apps.app import KIND
 
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-@click.option("--no-wait", is_flag=True, help="Do not wait until it is gone.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--no-wait", is_flag=True, help="Do not wait for the deletion to finish.")
 @reaches_cluster
 def command(*, reach: ClusterOptions, names: tuple[str, ...], yes: bool, no_wait: bool) -> int:
-    r"""Remove applications and everything that is their own.
+    r"""Uninstall applications and delete their resources.
 
-    Revisions, records, claims and TensorBoards go with it; files on volumes stay. An application that is gone already
-    is no error.
+    Deletes revisions, records, claims and TensorBoards; files on volumes are kept. An application that does not exist
+    is not an error.
 
     \b
-    paceline uninstall mnist
+    Example:
+      paceline uninstall mnist
     """
     with session_with(reach) as session:
         found = [(name, session.app(name)) for name in names]

@@ -20,18 +20,21 @@ from paceline.sdk.client import Session
 @click.argument("name", metavar="NAME")
 @click.argument("template", metavar="[TEMPLATE]", default="")
 @takes_values
-@click.option("--reset-values", is_flag=True, help="Begin with the template's own values, not with those of now.")
-@click.option("--dry-run", is_flag=True, help="Print what would change, and change nothing.")
+@click.option(
+    "--reset-values", is_flag=True, help="Start from the template's default values instead of the current ones."
+)
+@click.option("--dry-run", is_flag=True, help="Print the changes without applying them.")
 @reaches_cluster
 def command(*, reach: ClusterOptions, name: str, template: str, given: ValueOverrides, **manner: bool) -> int:
-    r"""Change values of an application; the next revision runs.
+    r"""Change the values of an application and run its next revision.
 
-    Values that you do not give stay as they are. The revision before is stopped first; its logs, its results and what
-    it was made of stay. A change that changes nothing is refused.
+    Values that you do not set keep their current value. The previous revision is stopped first; its logs, results and
+    record are kept. An upgrade that changes nothing is rejected.
 
     \b
-    paceline upgrade mnist --set hyperparams.learningrate=0.0005
-    paceline upgrade mnist -f values.yaml --reset-values
+    Examples:
+      paceline upgrade mnist --set hyperparams.learningrate=0.0005
+      paceline upgrade mnist -f values.yaml --reset-values
     """
     with session_with(reach) as session:
         ref = app_named(session, name)

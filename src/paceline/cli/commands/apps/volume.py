@@ -24,31 +24,37 @@ KEY_ID, KEY_SECRET = "PACELINE_ACCESS_KEY_ID", "PACELINE_ACCESS_KEY_SECRET"
 
 @click.group()
 def command() -> None:
-    r"""Create, list and delete volumes by name: folders, claims, buckets.
+    r"""Manage named volumes: folders, claims and buckets.
 
     \b
-    paceline volume create photos --dir /srv/photos
-    paceline volume create results --size 10Gi
-    paceline volume create tfoss --bucket oss://team/data --endpoint https://oss.example.org --access-key-id ID
-    paceline train --git URL --command 'python3 train.py' --data tfoss NAME
+    Examples:
+      paceline volume create photos --dir /srv/photos
+      paceline volume create results --size 10Gi
+      paceline volume create tfoss --bucket oss://team/data --endpoint https://oss.example.org --access-key-id ID
+      paceline train --git URL --command 'python3 train.py' --data tfoss NAME
     """
 
 
 @command.command("create")
 @click.argument("name")
-@click.option("--dir", "folder", help="Folder of this machine, as an absolute path.")
-@click.option("--size", help="Make a new, empty volume of this size.")
-@click.option("--bucket", help="s3://BUCKET/FOLDER or oss://BUCKET/FOLDER.")
-@click.option("--endpoint", default="", help="Address of the bucket's store.")
+@click.option("--dir", "folder", help="Absolute path of a folder on this machine.")
+@click.option("--size", help="Create an empty volume of this size.")
+@click.option("--bucket", help="Bucket URL: s3://BUCKET/FOLDER or oss://BUCKET/FOLDER.")
+@click.option("--endpoint", default="", help="Endpoint URL of the object store.")
 @click.option("--region", default="", help="Region of the bucket.")
-@click.option("--access-key-id", default="", envvar=KEY_ID, help="Who opens the bucket.")
-@click.option("--access-key-secret-file", default="", help="File with the key; else it is asked for.")
+@click.option("--access-key-id", default="", envvar=KEY_ID, help="Access key ID for the bucket.")
+@click.option("--access-key-secret-file", default="", help="File with the access key secret; prompted for if omitted.")
 @reaches_cluster
 def create(*, reach: ClusterOptions, name: str, **told: Any) -> int:
-    """Give a folder, a new claim or a bucket a name.
+    r"""Create a named volume from a folder, a new claim or a bucket.
 
-    The secret of a bucket is read from a file, from PACELINE_ACCESS_KEY_SECRET, or asked for: what stands in a command
-    line, others can read. It is never shown again.
+    The access key secret of a bucket is read from a file, from PACELINE_ACCESS_KEY_SECRET, or from a prompt, because
+    other users can read command lines. It is never shown again.
+
+    \b
+    Examples:
+      paceline volume create photos --dir /srv/photos
+      paceline volume create results --size 10Gi
     """
     chosen = [option for option in ("folder", "size", "bucket") if told[option]]
     if len(chosen) != 1:
@@ -71,7 +77,12 @@ def create(*, reach: ClusterOptions, name: str, **told: Any) -> int:
 @command.command("list")
 @reaches_cluster
 def list_volumes(*, reach: ClusterOptions) -> int:
-    """List the volumes that have a name."""
+    r"""List the named volumes.
+
+    \b
+    Example:
+      paceline volume list
+    """
     with session_with(reach) as session:
         found = Volumes(cluster=session.cluster, namespace=session.namespace).all()
         namespace = session.namespace
@@ -86,10 +97,17 @@ def list_volumes(*, reach: ClusterOptions) -> int:
 
 @command.command("delete")
 @click.argument("name")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @reaches_cluster
 def delete(*, reach: ClusterOptions, name: str, yes: bool) -> int:
-    """Forget a volume; the files in a folder or bucket stay."""
+    r"""Delete a named volume.
+
+    The files in a folder or bucket are kept.
+
+    \b
+    Example:
+      paceline volume delete photos
+    """
     with session_with(reach) as session:
         volumes = Volumes(cluster=session.cluster, namespace=session.namespace)
         found = volumes.named(name)

@@ -12,13 +12,14 @@ from paceline.cli.output.console import out
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False), required=False)
 def command(*, file: Path | None) -> int:
-    r"""Check that the stored objects, or those of a backup, are whole.
+    r"""Verify the integrity of the object store or of a backup.
 
-    The cluster may run meanwhile.
+    The cluster may be running.
 
     \b
-    paceline check
-    paceline check monday.paceline
+    Examples:
+      paceline check
+      paceline check monday.paceline
     """
     from paceline.cluster.backup import check_store
 

@@ -21,14 +21,18 @@ KEEP, STOP, CANCEL = "keep", "stop", "cancel"
 
 
 @click.command()
-@click.option("--keep-jobs", "answer", flag_value=KEEP, help="Let running jobs run on without the cluster.")
-@click.option(
-    "--stop-jobs", "answer", flag_value=STOP, help="Stop running jobs first; they are paused, and can be resumed."
-)
+@click.option("--keep-jobs", "answer", flag_value=KEEP, help="Keep running jobs running without the cluster.")
+@click.option("--stop-jobs", "answer", flag_value=STOP, help="Pause running jobs first; they can be resumed.")
 def command(*, answer: str | None) -> int:
-    """Stop the embedded cluster.
+    r"""Stop the embedded cluster.
 
-    Jobs, TensorBoards and Notebooks that still run are asked about; the flags answer beforehand.
+    If jobs, TensorBoards or notebooks are still running, asks whether to keep or stop them. Use --keep-jobs or
+    --stop-jobs to skip the question.
+
+    \b
+    Examples:
+      paceline down
+      paceline down --stop-jobs
     """
     chosen = settings()
     if not is_running(chosen):

@@ -27,21 +27,27 @@ UNITS = ("B", "KB", "MB", "GB", "TB")
 
 @click.group()
 def command() -> None:
-    r"""Show which environment an image becomes; build and remove environments.
+    r"""Manage the Python environments that images are mapped to.
 
-    Without a container runtime, an image's name selects an environment through a table of patterns. An environment is
-    built by uv when the first pod asks for it, or ahead by `paceline image build`.
+    The embedded cluster has no container runtime: a table of patterns maps each image name to a Python environment. uv
+    builds an environment when the first pod needs it, or in advance with `paceline image build`.
 
     \b
-    paceline image list
-    paceline image build pytorch
-    paceline up -d --image 'pytorch/pytorch:2.5*=pytorch==2.5.1'
+    Examples:
+      paceline image list
+      paceline image build pytorch
+      paceline up -d --image 'pytorch/pytorch:2.5*=pytorch==2.5.1'
     """
 
 
 @command.command("list")
 def list_images() -> int:
-    """List the table of images, and the environments that are built."""
+    r"""List the image table and the environments that are built.
+
+    \b
+    Example:
+      paceline image list
+    """
     chosen, place, recipes = settings(), environments(os.environ), chosen_recipes(settings())
     there = {each.folder: each for each in built(place)}
     # One line for neighbours that lead to the same.
@@ -85,16 +91,19 @@ def last_use(moment: float, *, is_in_use: bool) -> str:
 
 @command.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME…")
-@click.option("--newer", "is_renewal", is_flag=True, help="Build what is there anew if there are newer packages.")
+@click.option(
+    "--newer", "is_renewal", is_flag=True, help="Rebuild existing environments if newer packages are available."
+)
 def build(*, names: tuple[str, ...], is_renewal: bool) -> int:
-    r"""Build environments ahead; print their folders.
+    r"""Build environments in advance and print their folders.
 
-    NAME is one of `paceline image list`, with another version if you like, or a requirements file.
+    NAME is an environment of `paceline image list`, optionally with another version, or a requirements file.
 
     \b
-    paceline image build pytorch
-    paceline image build tensorflow==2.20.0 ./requirements.txt
-    paceline image build --newer ./requirements.txt
+    Examples:
+      paceline image build pytorch
+      paceline image build tensorflow==2.20.0 ./requirements.txt
+      paceline image build --newer ./requirements.txt
     """
     place, recipes = environments(os.environ), chosen_recipes(settings())
     wanted = [recipes.read(str(Path(name).absolute()) if Path(name).is_file() else name) for name in names]
@@ -107,10 +116,18 @@ def build(*, names: tuple[str, ...], is_renewal: bool) -> int:
 
 
 @command.command()
-@click.option("--unused-for", default=UNUSED, show_default=True, help="Remove what was not used for so long.")
-@click.option("--all", "is_all", is_flag=True, help="Remove all that no container uses right now.")
+@click.option("--unused-for", default=UNUSED, show_default=True, help="Remove environments not used for this long.")
+@click.option("--all", "is_all", is_flag=True, help="Remove all environments that no container is using.")
 def prune(*, unused_for: str, is_all: bool) -> int:
-    """Remove environments that were not used for long; what a running container uses stays."""
+    r"""Remove environments that have not been used for a while.
+
+    Environments in use by a running container are kept.
+
+    \b
+    Examples:
+      paceline image prune
+      paceline image prune --unused-for 12h
+    """
     try:
         seconds = 0 if is_all else seconds_of(unused_for)
     except ValueError as error:

@@ -33,47 +33,48 @@ class Typed(TypedDict):
     "images",
     multiple=True,
     metavar="PATTERN=ENVIRONMENT",
-    help="Run images that match PATTERN in ENVIRONMENT: `host`, a name of `paceline image list`, a requirements file "
-    "or a virtual environment. Repeatable.",
+    help="Run images that match PATTERN in ENVIRONMENT: `host`, a name from `paceline image list`, a requirements file "
+    "or a virtual environment. Can be repeated.",
 )
 @click.option(
     "--device",
     "devices",
     multiple=True,
     metavar="RESOURCE=DEVICES",
-    help="Have devices that pods may ask for: RESOURCE=COUNT, or RESOURCE=NODE,NODE with device nodes. Repeatable.",
+    help="Devices that pods can request: RESOURCE=COUNT, or RESOURCE=NODE,NODE with device nodes. Can be repeated.",
 )
 @click.option(
     "--sandbox/--no-sandbox",
     default=None,
-    help="Run containers in bubblewrap's sandbox, as is usual, or without one, with all that you may do.",
+    help="Run containers in a bubblewrap sandbox (default), or without one and with your own permissions.",
 )
 @click.option(
     "--network",
     type=click.Choice([HOST_NETWORK, OWN_NETWORK]),
-    help="Put pods on the machine's network, or give each one of its own (needs root).",
+    help="Run pods in the network of this machine, or give each pod its own network (requires root).",
 )
 @click.option(
     "--external-address",
     metavar="ADDRESS",
-    help="Where services of type NodePort and LoadBalancer are reached: an address of this machine. Whoever reaches it "
-    "reaches them, TensorBoards too, without a password. Default: 127.0.0.1, from this machine only.",
+    help="Address of this machine for services of type NodePort and LoadBalancer. Everyone who can reach it can open "
+    "them, including TensorBoards, without a password. Default: 127.0.0.1, reachable from this machine only.",
 )
 @click.option(
     "--accept-loss",
     is_flag=True,
-    help="Go on although the stored objects are damaged, older than they should be, or gone.",
+    help="Start even if the stored objects are damaged, outdated or missing.",
 )
 def command(**typed: Unpack[Typed]) -> int:
     r"""Start the embedded cluster.
 
-    Everything it keeps is in PACELINE_HOME. Without -d it runs until Ctrl-C; jobs run on when it stops.
-    Images can also be mapped once and for all, in PACELINE_HOME/settings.yaml: `images: {'pytorch/*': ~/venvs/torch}`.
+    All state is stored in PACELINE_HOME. Without -d the cluster runs until Ctrl-C; jobs keep running when it stops.
+    Images can also be mapped permanently in PACELINE_HOME/settings.yaml: `images: {'pytorch/*': ~/venvs/torch}`.
 
     \b
-    paceline up -d
-    paceline up -d --image 'pytorch/*=~/venvs/torch'
-    paceline up -d --device nvidia.com/gpu=4
+    Examples:
+      paceline up -d
+      paceline up -d --image 'pytorch/*=~/venvs/torch'
+      paceline up -d --device nvidia.com/gpu=4
     """
     from paceline.cluster.config.devices import chosen_devices
     from paceline.cluster.config.image_map import chosen_images

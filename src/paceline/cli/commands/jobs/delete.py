@@ -17,17 +17,18 @@ from paceline.sdk.submission.job_volumes import claims_of
 
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME|KIND/NAME...")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @reaches_cluster
 def command(*, reach: ClusterOptions, names: tuple[str, ...], yes: bool) -> int:
-    r"""Delete jobs or other objects.
+    r"""Delete jobs or other resources.
 
-    A job's pods and logs go with it. Files on its claims stay.
+    Deleting a job also deletes its pods and logs. Files on its claims are kept.
 
     \b
-    paceline delete digits
-    paceline delete pvc/digits
-    paceline delete pods web-0 web-1
+    Examples:
+      paceline delete digits
+      paceline delete pvc/digits
+      paceline delete pods web-0 web-1
     """
     with session_with(reach) as session:
         targets = find(session, names)

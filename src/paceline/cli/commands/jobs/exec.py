@@ -23,22 +23,24 @@ CHUNK = 64 * 1024
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
-@click.option("--role", default="", help="A member of this role, such as worker.")
-@click.option("--index", type=click.IntRange(min=0), help="The member with this number.")
-@click.option("-c", "--container", default="", help="This container of the pod.")
-@click.option("-i", "--stdin", "has_input", is_flag=True, help="Pass on what is typed or piped in.")
-@click.option("-t", "--tty", "has_terminal", is_flag=True, help="Give the command a terminal.")
+@click.option("--role", default="", help="Role of the replica, such as worker.")
+@click.option("--index", type=click.IntRange(min=0), help="Index of the replica within its role.")
+@click.option("-c", "--container", default="", help="Container name.")
+@click.option("-i", "--stdin", "has_input", is_flag=True, help="Pass standard input to the command.")
+@click.option("-t", "--tty", "has_terminal", is_flag=True, help="Allocate a terminal for the command.")
 @click.argument("name")
 @click.argument("words", nargs=-1, required=True)
 @reaches_cluster
 def command(*, reach: ClusterOptions, name: str, role: str, index: int | None, **options: object) -> int:
-    r"""Run a command in a job's container, and end as it ends.
+    r"""Run a command in a container of a job or pod.
 
-    NAME is a job (its leader is entered unless you choose another member) or a pod.
+    NAME is a job or a pod. For a job, the command runs in the leader unless you choose another replica. The exit code
+    is that of the command.
 
     \b
-    paceline exec digits nvidia-smi
-    paceline exec -it --role worker --index 1 digits bash
+    Examples:
+      paceline exec digits nvidia-smi
+      paceline exec -it --role worker --index 1 digits bash
     """
     ask = read_ask(options)
     if ask.has_terminal and not sys.stdin.isatty():

@@ -92,29 +92,32 @@ def read_moment(_ctx: click.Context, param: click.Parameter, value: str | None) 
 
 @click.command()
 @click.argument("name")
-@click.option("-f", "--follow", is_flag=True, help="Go on until the job ends, also across restarts.")
-@click.option("--all", is_flag=True, help="All members by time, each line with its member before it.")
-@click.option("--role", default="", help="The members of one role, such as worker.")
-@click.option("--index", type=click.IntRange(min=0), help="The member with this number.")
-@click.option("-c", "--container", default="", help="This container of the pod.")
-@click.option("--tail", type=click.IntRange(min=0), help="Only the last so many lines, of each member.")
-@click.option("--since", callback=read_moment, metavar="WHEN", help="Only what is newer: 30s, 5m, 1h30m, or a time.")
-@click.option("--until", callback=read_moment, metavar="WHEN", help="Only what is older: so long ago, or a time.")
-@click.option("--timestamps", is_flag=True, help="Put the time before every line.")
-@click.option("-p", "--previous", is_flag=True, help="The try before the last one.")
-@click.option("-o", "--output", default="", metavar="FILE", help="Write it to a file.")
+@click.option("-f", "--follow", is_flag=True, help="Follow the logs until the job ends, across restarts.")
+@click.option("--all", is_flag=True, help="Logs of all replicas, ordered by time, each line prefixed with its replica.")
+@click.option("--role", default="", help="Logs of the replicas of this role, such as worker.")
+@click.option("--index", type=click.IntRange(min=0), help="Index of the replica within its role.")
+@click.option("-c", "--container", default="", help="Container name.")
+@click.option("--tail", type=click.IntRange(min=0), help="Number of recent lines to show per replica.")
+@click.option(
+    "--since", callback=read_moment, metavar="WHEN", help="Only lines newer than a duration (30s, 5m, 1h30m) or a time."
+)
+@click.option("--until", callback=read_moment, metavar="WHEN", help="Only lines older than a duration or a time.")
+@click.option("--timestamps", is_flag=True, help="Prefix each line with its timestamp.")
+@click.option("-p", "--previous", is_flag=True, help="Logs of the previous attempt.")
+@click.option("-o", "--output", default="", metavar="FILE", help="Write the logs to FILE.")
 @reaches_cluster
 def command(*, reach: ClusterOptions, name: str, output: str, **options: Any) -> int:
-    r"""Print or follow the log of a job.
+    r"""Print or follow the logs of a job or pod.
 
-    NAME is a job (its leader is shown unless you choose others) or a pod. What deleted jobs and pods wrote is kept for
-    a while, too.
+    NAME is a job or a pod. For a job, the logs of the leader are shown unless you choose other replicas. Logs of
+    deleted jobs and pods remain available for a while.
 
     \b
-    paceline logs -f digits
-    paceline logs digits --all --tail 20
-    paceline logs digits --role worker --index 1
-    paceline logs digits --all --since 2030-01-31T12:00 --until 2030-01-31T12:05 -o digits.log
+    Examples:
+      paceline logs -f digits
+      paceline logs digits --all --tail 20
+      paceline logs digits --role worker --index 1
+      paceline logs digits --all --since 2030-01-31T12:00 --until 2030-01-31T12:05 -o digits.log
     """
     wanted = Wanted(**options)
     if wanted.follow and wanted.until:

@@ -19,17 +19,18 @@ USUAL_PORT = 8888
 
 @click.command()
 @click.argument("name", metavar="NAME")
-@click.option("--port", default=USUAL_PORT, type=click.IntRange(0, 65535), help="Port of this machine; 0: any.")
+@click.option("--port", default=USUAL_PORT, type=click.IntRange(0, 65535), help="Local port; 0 chooses a free one.")
 @reaches_cluster
 def command(*, reach: ClusterOptions, name: str, port: int) -> int:
-    r"""Open a Notebook in your browser.
+    r"""Open a notebook in your browser.
 
-    Its address is printed; it holds a key, so that no other user of this machine gets in. JupyterLab's own token is
-    added on the way. It is open until Ctrl-C; one that was suspended is resumed.
+    Prints a local URL and serves the notebook there until Ctrl-C. The URL contains a key, so other users of this
+    machine cannot open it; JupyterLab's token is added automatically. A suspended notebook is resumed.
 
     \b
-    paceline notebook desk
-    paceline notebook desk --port 8889
+    Examples:
+      paceline notebook desk
+      paceline notebook desk --port 8889
     """
     from paceline.host.effects import RealIds
     from paceline.sdk.local_proxy import LocalProxy, Site

@@ -13,13 +13,14 @@ from paceline.cli.sessions import session as session_with
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @reaches_cluster
 def command(*, reach: ClusterOptions, names: tuple[str, ...]) -> int:
-    r"""Start the processes of a running or stopped job anew.
+    r"""Restart the processes of a running or stopped job.
 
-    All replicas end and are tried again, as after a pause; it does not count as a restart after a failure. A job that
-    has ended is run again by paceline rerun; an application that has ended runs once more as its next revision.
+    All replicas are stopped and started again. This does not count towards the backoff limit. To run a job that has
+    ended, use `paceline rerun`; an application that has ended runs again as its next revision.
 
     \b
-    paceline restart digits
+    Example:
+      paceline restart digits
     """
     with session_with(reach) as session:
         for name in names:

@@ -21,13 +21,14 @@ HEADER = ("MEMBER", "SIZE", "TIME", "NAME")
 @prints_objects
 @reaches_cluster
 def command(*, reach: ClusterOptions, name: str, output: str | None) -> int:
-    r"""List the files that a job has left in its output.
+    r"""List the output files of a job.
 
-    Also while it runs, and after it is gone. What a job prints is another thing: `paceline logs` shows that.
+    Works while the job is running and after it was deleted. To read what a job prints, use `paceline logs`.
 
     \b
-    paceline results digits
-    paceline results digits -o json
+    Examples:
+      paceline results digits
+      paceline results digits -o json
     """
     with session_with(reach) as session:
         found = results_of(session, name, is_here=reach.is_embedded)

@@ -15,13 +15,14 @@ from paceline.sdk.resources.interactive import ServiceRef
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @reaches_cluster
 def command(*, reach: ClusterOptions, names: tuple[str, ...]) -> int:
-    r"""Let a paused job run on.
+    r"""Resume a paused job.
 
-    Its processes are started anew. TensorBoards and Notebooks go on too, by KIND/NAME.
+    The processes of the job are started again. TensorBoards and notebooks can be resumed with KIND/NAME.
 
     \b
-    paceline resume digits
-    paceline resume notebook/desk
+    Examples:
+      paceline resume digits
+      paceline resume notebook/desk
     """
     with session_with(reach) as session:
         for found in [session.service(name) or meant(session, name) for name in names]:

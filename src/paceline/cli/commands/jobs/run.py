@@ -39,17 +39,22 @@ class RunOptions:
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("-d", "--detach", is_flag=True, help="Return as soon as everything is created.")
-@click.option("--all", is_flag=True, help="Follow the logs of all members, not of the leader alone.")
-@click.option("--replace", is_flag=True, help="Delete a job of the same name first.")
+@click.option("-d", "--detach", is_flag=True, help="Return as soon as the objects are created.")
+@click.option("--all", is_flag=True, help="Follow the logs of all replicas instead of the leader only.")
+@click.option("--replace", is_flag=True, help="Delete an existing job of the same name first.")
 @reaches_cluster
 def command(*, reach: ClusterOptions, files: tuple[str, ...], **options: bool) -> int:
-    r"""Create what YAML files describe, and follow the job to its end.
+    r"""Create the objects in YAML files and follow the job until it ends.
 
-    Starts the embedded cluster when none is running. The job goes on when this command is interrupted.
-    A file may hold several objects, such as a job and its claims; - reads standard input.
+    Starts the embedded cluster if it is not running. The job continues when this command is interrupted.
+    A file may contain several objects, such as a job and its claims; - reads standard input.
 
-    Exit code: 0 when the job succeeded, 1 when it failed.
+    Exit code: 0 if the job succeeded, 1 if it failed.
+
+    \b
+    Examples:
+      paceline run job.yaml
+      paceline run job.yaml --all --replace
     """
     return run(reach, files, RunOptions(**options))
 

@@ -13,21 +13,22 @@ from paceline.sdk.stop_signals import signal_named
 
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@click.option("--no-wait", is_flag=True, help="Do not wait until the processes have ended.")
-@click.option("--signal", "word", metavar="SIGNAL", default="", help="Ask by this signal, such as INT. Default: TERM.")
+@click.option("--no-wait", is_flag=True, help="Do not wait for the processes to exit.")
+@click.option("--signal", "word", metavar="SIGNAL", default="", help="Signal to send, such as INT (default: TERM).")
 @reaches_cluster
 def command(*, reach: ClusterOptions, names: tuple[str, ...], no_wait: bool, word: str) -> int:
-    r"""End the processes of a job or application, and keep it.
+    r"""Stop a job or application and wait until its processes have exited.
 
-    Processes are asked to end, workers before the servers that they talk to, and killed after their grace period. Logs
-    and files stay. The same as paceline pause, but it waits until everything has ended.
+    Workers are stopped before the servers they use. Processes that do not exit within the grace period are killed. The
+    job, its logs and its files are kept. Like `paceline pause`, but waits until all processes have exited.
 
-    A signal can be chosen on the embedded cluster; elsewhere it is lifecycle.stopSignal of the container alone.
+    --signal works on the embedded cluster only; on Kubernetes, set lifecycle.stopSignal of the container.
 
     \b
-    paceline stop digits
-    paceline stop digits --signal INT
-    paceline restart digits
+    Examples:
+      paceline stop digits
+      paceline stop digits --signal INT
+      paceline restart digits
     """
     name = signal_named(word) if word else ""
     with session_with(reach) as session:

@@ -18,17 +18,18 @@ USUAL_PORT = 6006
 
 @click.command()
 @click.argument("name", metavar="NAME")
-@click.option("--port", default=USUAL_PORT, type=click.IntRange(0, 65535), help="Port of this machine; 0: any.")
+@click.option("--port", default=USUAL_PORT, type=click.IntRange(0, 65535), help="Local port; 0 chooses a free one.")
 @reaches_cluster
 def command(*, reach: ClusterOptions, name: str, port: int) -> int:
-    r"""Show the curves of a job or application in your browser.
+    r"""Open the TensorBoard of a job or application in your browser.
 
-    NAME is an application, a job that has a TensorBoard, or a TensorBoard. It is opened at / of a port of this machine,
-    by nobody else, until Ctrl-C; one that was suspended is woken up.
+    NAME is an application, a job that has a TensorBoard, or a TensorBoard. Prints a local URL and serves the
+    TensorBoard there, to this machine only, until Ctrl-C. A suspended TensorBoard is resumed.
 
     \b
-    paceline tensorboard mnist
-    paceline tensorboard mnist-tensorboard0 --port 6007
+    Examples:
+      paceline tensorboard mnist
+      paceline tensorboard mnist-tensorboard0 --port 6007
     """
     from paceline.sdk.local_proxy import LocalProxy, Site
 

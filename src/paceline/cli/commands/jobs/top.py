@@ -16,17 +16,18 @@ ORDERS = {"cpu": lambda each: -each.cpu_milli, "memory": lambda each: -each.memo
 
 @click.command()
 @click.argument("what", type=click.Choice(["jobs", "pods", "nodes", "claims"]), default="jobs")
-@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="In all namespaces.")
-@click.option("--sort-by", type=click.Choice(list(ORDERS)), help="The one that uses most first.")
+@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Show all namespaces.")
+@click.option("--sort-by", type=click.Choice(list(ORDERS)), help="Sort by usage, highest first.")
 @reaches_cluster
 def command(*, reach: ClusterOptions, what: str, everywhere: bool, sort_by: str | None) -> int:
-    r"""Show what jobs, pods or nodes use right now.
+    r"""Show the resource usage of jobs, pods, nodes or claims.
 
     \b
-    paceline top                    jobs, each with all of its pods
-    paceline top pods --sort-by cpu
-    paceline top nodes
-    paceline top claims             how full they are
+    Examples:
+      paceline top                      # jobs, with all of their pods
+      paceline top pods --sort-by cpu
+      paceline top nodes
+      paceline top claims               # used and total capacity
     """
     if what == "claims":
         return show_claims(reach, everywhere=everywhere)
