@@ -82,8 +82,8 @@ def reaches_cluster(command: Command) -> Command:
         help="Kubeconfig context to use. Without --kubeconfig, it is read from kubectl's kubeconfig.",
     )
     @functools.wraps(command)
-    def wrapped(*, namespace: str, kubeconfig: str, context: str, **rest: Any) -> Any:
-        return command(reach=ClusterOptions(namespace=namespace, kubeconfig=kubeconfig, context=context), **rest)
+    def wrapped(*, namespace: str, kubeconfig: str, context: str, **options: Any) -> Any:
+        return command(reach=ClusterOptions(namespace=namespace, kubeconfig=kubeconfig, context=context), **options)
 
     return wrapped
 

@@ -24,8 +24,8 @@ def remove_and_wait(session: Session, kind: Kind, metadata: dict[str, Any]) -> N
     if not name:
         return
     try:
-        found = session.cluster.get(kind.where, namespace, name)
-        remove(session, kind, found)
+        existing = session.cluster.get(kind.where, namespace, name)
+        remove(session, kind, existing)
     except NotFound:
         return
-    session.wait_gone(kind, found)
+    session.wait_gone(kind, existing)

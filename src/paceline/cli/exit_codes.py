@@ -33,8 +33,8 @@ def messages(error: PacelineError) -> Iterator[str]:
     """Give one line per fault, or the lines of the message when it names no faults."""
     if isinstance(error, Invalid) and error.faults:
         for fault in error.faults:
-            told = words(fault)
-            yield f"{error.what}: {told}" if error.what else told
+            text = words(fault)
+            yield f"{error.what}: {text}" if error.what else text
         return
     yield from str(error).splitlines() or [type(error).__name__]
 

@@ -67,14 +67,14 @@ class Verbs(click.Group):
         module, _ = VERBS[cmd_name]
         command: click.Command = import_module(f"paceline.cli.commands.{module}").command
         # What keeps examples on lines of their own is a control character to click, and two plain ones in our source.
-        for each in (command, *getattr(command, "commands", {}).values()):
-            each.help = (each.help or "").replace("\\b\n", "\b\n")
+        for entry in (command, *getattr(command, "commands", {}).values()):
+            entry.help = (entry.help or "").replace("\\b\n", "\b\n")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Print the list of commands from the table alone."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, told) for name, (_, told) in VERBS.items()])
+            formatter.write_dl([(name, summary) for name, (_, summary) in VERBS.items()])
 
 
 @click.command(

@@ -19,12 +19,12 @@ class Target:
     object: Object
 
 
-def find(session: Session, words: tuple[str, ...]) -> list[Target]:
+def find(session: Session, arguments: tuple[str, ...]) -> list[Target]:
     """Read every object that is named; NotFound and Invalid say which one is not there."""
-    kind = _kind_first(session, words)
+    kind = _kind_first(session, arguments)
     if kind is not None:
-        return [_read(session, kind, name) for name in words[1:]]
-    return [find_one(session, word) for word in words]
+        return [_read(session, kind, name) for name in arguments[1:]]
+    return [find_one(session, argument) for argument in arguments]
 
 
 def find_one(session: Session, word: str) -> Target:
@@ -49,12 +49,12 @@ def _app_alone(session: Session, word: str) -> AppRef | None:
         return app
 
 
-def _kind_first(session: Session, words: tuple[str, ...]) -> Kind | None:
+def _kind_first(session: Session, arguments: tuple[str, ...]) -> Kind | None:
     """Give the kind when the first of several words is one, as in `pods a b`."""
-    if len(words) < 2 or any("/" in word for word in words):
+    if len(arguments) < 2 or any("/" in argument for argument in arguments):
         return None
     try:
-        return session.kinds.named(words[0])
+        return session.kinds.named(arguments[0])
     except Invalid:
         return None
 

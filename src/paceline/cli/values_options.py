@@ -12,7 +12,7 @@ Command = Callable[..., Any]
 
 
 def takes_values(command: Command) -> Command:
-    """Give a command the options by which values are given; it takes them as `given`."""
+    """Give a command the options by which values are given; it takes them as `overrides`."""
 
     @click.option(
         "-f", "--values", "files", multiple=True, metavar="FILE", help="YAML file with values; - reads standard input."
@@ -22,7 +22,7 @@ def takes_values(command: Command) -> Command:
     )
     @click.option("--set-string", "texts", multiple=True, metavar="NAME=TEXT", help="Set one value as a string.")
     @functools.wraps(command)
-    def wrapped(*, files: tuple[str, ...], settings: tuple[str, ...], texts: tuple[str, ...], **rest: Any) -> Any:
-        return command(given=ValueOverrides(files=files, settings=settings, texts=texts), **rest)
+    def wrapped(*, files: tuple[str, ...], settings: tuple[str, ...], texts: tuple[str, ...], **options: Any) -> Any:
+        return command(overrides=ValueOverrides(files=files, settings=settings, texts=texts), **options)
 
     return wrapped

@@ -18,8 +18,8 @@ def command(ctx: click.Context, *, shell: str) -> int:
       source <(paceline completion bash)
       paceline completion fish > ~/.config/fish/completions/paceline.fish
     """
-    found = get_completion_class(shell)
-    if found is None:
+    completion = get_completion_class(shell)
+    if completion is None:
         raise click.UsageError(f"no completion for {shell}")
-    out().document(found(ctx.find_root().command, {}, "paceline", "_PACELINE_COMPLETE").source())
+    out().document(completion(ctx.find_root().command, {}, "paceline", "_PACELINE_COMPLETE").source())
     return exit_codes.OK

@@ -26,8 +26,8 @@ def command(*, reach: ClusterOptions, client: bool) -> int:
         return exit_codes.OK
     try:
         with reach.reader() as reader:
-            told = reader.ask("/version")
-            out().line(f"cluster  {told.get('gitVersion', 'unknown')}")
+            info = reader.ask("/version")
+            out().line(f"cluster  {info.get('gitVersion', 'unknown')}")
     except PacelineError:
         out().line("cluster  none is running")
     return exit_codes.OK

@@ -12,6 +12,6 @@ def size(count: int) -> str:
     return f"{amount:.1f} {UNITS[unit]}" if unit else f"{count} B"
 
 
-def share(part: int, whole: int) -> str:
+def share(part: int, total: int) -> str:
     """Write how much of something a part is; nothing of nothing."""
-    return f"{100 * part // whole}%" if whole else ""
+    return f"{100 * part // total}%" if total else ""

@@ -52,11 +52,11 @@ def describe_other(session: Session, kind: Kind, obj: Object, *, to: Output, now
 def use_table(session: Session, claim: Object) -> list[str]:
     """Say how full a claim is, where a node measures it."""
     try:
-        found = filled_claims(session.cluster, namespace_of(claim))
+        claims = filled_claims(session.cluster, namespace_of(claim))
     except PacelineError:
         # A real cluster may not let everybody ask its nodes.
         return []
-    mine = next((each for each in found if each.name == name_of(claim)), None)
+    mine = next((usage for usage in claims if usage.name == name_of(claim)), None)
     if mine is None:
         return []
     used, capacity = mine.used_bytes, mine.capacity_bytes
@@ -65,7 +65,7 @@ def use_table(session: Session, claim: Object) -> list[str]:
 
 def job_facts(job: Object, status: JobStatus, now: datetime) -> list[tuple[str, str]]:
     """Give the facts at the top."""
-    ready, wanted = replicas_of(job)
+    ready, desired = replicas_of(job)
     lasted = duration_of(status, now)
     labels = ", ".join(f"{key}={value}" for key, value in labels_of(job).items())
     gang = _gang(job)
@@ -76,7 +76,7 @@ def job_facts(job: Object, status: JobStatus, now: datetime) -> list[tuple[str, 
         ("Labels", labels),
         ("Phase", status.phase.value),
         ("Reason", reason_of(job)),
-        ("Replicas", f"{ready} of {wanted}{_counted(status)}"),
+        ("Replicas", f"{ready} of {desired}{_counted(status)}"),
         ("Size", _size(status)),
         ("Resources", _resources(gang)),
         ("Attempt", str(status.attempt) if status.attempt else ""),
@@ -123,8 +123,8 @@ def _size(status: JobStatus) -> str:
 
 def _board(status: JobStatus) -> str:
     """Say which TensorBoard shows the job's curves, and how it is."""
-    found = status.tensorboard
-    return f"{(found.get('dependent') or {}).get('name', '')}: {found.get('note', '')}" if found else ""
+    board = status.tensorboard
+    return f"{(board.get('dependent') or {}).get('name', '')}: {board.get('note', '')}" if board else ""
 
 
 def _counted(status: JobStatus) -> str:
@@ -165,13 +165,13 @@ def conditions_table(job: Object, now: datetime) -> list[str]:
     """Print the conditions of a job."""
     rows = [
         (
-            str(each.get("type", "")),
-            str(each.get("status", "")),
-            age(from_wire(each["lastTransitionTime"]) if each.get("lastTransitionTime") else None, now),
-            str(each.get("reason") or ""),
-            str(each.get("message") or ""),
+            str(condition.get("type", "")),
+            str(condition.get("status", "")),
+            age(from_wire(condition["lastTransitionTime"]) if condition.get("lastTransitionTime") else None, now),
+            str(condition.get("reason") or ""),
+            str(condition.get("message") or ""),
         )
-        for each in (job.get("status") or {}).get("conditions") or ()
+        for condition in (job.get("status") or {}).get("conditions") or ()
     ]
     return table(("TYPE", "STATUS", "SINCE", "REASON", "MESSAGE"), rows) if rows else []
 
@@ -197,9 +197,9 @@ def events_table(events: Iterable[Object], now: datetime) -> list[str]:
 
 def section(to: Output, title: str, lines: Iterable[str]) -> None:
     """Print a titled block, indented; nothing when there are no lines."""
-    found = list(lines)
-    if not found:
+    shown = list(lines)
+    if not shown:
         return
     to.line()
     to.line(f"{title}:")
-    to.lines(f"  {line}" for line in found)
+    to.lines(f"  {line}" for line in shown)

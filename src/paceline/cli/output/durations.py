@@ -33,9 +33,9 @@ def short(span: timedelta) -> str:
 
 def stopwatch(seconds: float) -> str:
     """Say a running time as a clock shows it: 0:07, 12:30, 1:02:03."""
-    whole = max(int(seconds), 0)
-    hours, rest = divmod(whole, HOUR)
-    minutes, last = divmod(rest, MINUTE)
+    total = max(int(seconds), 0)
+    hours, remainder = divmod(total, HOUR)
+    minutes, last = divmod(remainder, MINUTE)
     return f"{hours}:{minutes:02}:{last:02}" if hours else f"{minutes}:{last:02}"
 
 
@@ -56,5 +56,5 @@ def seconds_of(text: str) -> int:
 
 
 def _two(seconds: int, big: int, big_name: str, small: int, small_name: str) -> str:
-    rest = seconds % big // small
-    return f"{seconds // big}{big_name}" + (f"{rest}{small_name}" if rest else "")
+    small_count = seconds % big // small
+    return f"{seconds // big}{big_name}" + (f"{small_count}{small_name}" if small_count else "")

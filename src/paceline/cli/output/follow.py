@@ -68,18 +68,18 @@ class FollowView:
         self._say_found()
         self._progress = latest(text[-WINDOW:].decode(errors="replace"), self._progress)
         self._screen.log(prefixed(text, f"{place} │ ".encode()) if self._has_prefix else text)
-        found = self._progress
-        if self._screen.is_live or found is None or not is_worth_a_line(found, self._told.progress):
+        progress = self._progress
+        if self._screen.is_live or progress is None or not is_worth_a_line(progress, self._told.progress):
             return
-        self._told.progress = found
-        self._screen.note(plain_bar(found))
+        self._told.progress = progress
+        self._screen.note(plain_bar(progress))
 
     def _note_state(self) -> None:
         """Note what there is to say about the job; it is said at once, or when it has lasted."""
         self._say_found()
         phase = phase_of(self._job)
-        why = reason_of(self._job) or (waiting_of(self._pods) if phase is Phase.PENDING else "")
-        state = f"{phase.value}: {why}" if why else phase.value
+        reason = reason_of(self._job) or (waiting_of(self._pods) if phase is Phase.PENDING else "")
+        state = f"{phase.value}: {reason}" if reason else phase.value
         if state != self._state:
             self._state, self._state_since = state, self._clock.monotonic()
 
@@ -93,8 +93,8 @@ class FollowView:
             return
         self._told.state = self._state
         has_reason = ":" in self._state
-        ready, wanted = replicas_of(self._job)
-        counted = f" ({ready}/{wanted} replicas)" if phase is Phase.RUNNING and not has_reason else ""
+        ready, desired = replicas_of(self._job)
+        counted = f" ({ready}/{desired} replicas)" if phase is Phase.RUNNING and not has_reason else ""
         colour = "yellow" if has_reason else PHASES.get(phase.value, "")
         self._screen.note(f"• {self._name} is {self._state}{counted}", colour)
 
@@ -112,16 +112,16 @@ class FollowView:
         if not self._screen.is_live:
             return
         phase = phase_of(self._job).value
-        ready, wanted = replicas_of(self._job)
+        ready, desired = replicas_of(self._job)
         parts = [
             (f"{SPINNER[self._turn % len(SPINNER)]} {self._name}  ", "bold"),
             (phase, PHASES.get(phase, "")),
-            (f" {ready}/{wanted}  {stopwatch(self._clock.monotonic() - self._began)}  ", ""),
+            (f" {ready}/{desired}  {stopwatch(self._clock.monotonic() - self._began)}  ", ""),
         ]
         if self._progress is not None:
-            done, rest = fine_bar(self._progress, BAR_WIDTH)
+            done, remainder = fine_bar(self._progress, BAR_WIDTH)
             percent = f" {self._progress.fraction:4.0%}  {self._progress}"
-            parts += [(done, "green"), (rest, "dim"), (percent, "")]
+            parts += [(done, "green"), (remainder, "dim"), (percent, "")]
         elif phase == "Pending":
             parts.append((reason_of(self._job) or waiting_of(self._pods), "dim"))
         self._screen.bottom(fit(parts, self._screen.err))

@@ -16,9 +16,9 @@ WIDE_JOB_HEADER = ("NAME", "KIND", "PHASE", "REPLICAS", "RESTARTS", "DURATION", 
 
 def job_row(job: Object, now: datetime, *, is_wide: bool = False) -> tuple[str, ...]:
     """Give the cells of one job."""
-    ready, wanted = replicas_of(job)
+    ready, desired = replicas_of(job)
     phase = "Deleting" if (job.get("metadata") or {}).get("deletionTimestamp") else phase_of(job).value
-    first = (name_of(job), str(job.get("kind", "")), phase, f"{ready}/{wanted}")
+    first = (name_of(job), str(job.get("kind", "")), phase, f"{ready}/{desired}")
     last = (age(created_of(job), now), reason_of(job))
     if not is_wide:
         return (*first, *last)

@@ -45,8 +45,8 @@ class Listing:
             return self._print_objects()
         header, rows = self._rows()
         if not rows:
-            what = "jobs" if self._are_jobs else self._kinds[0].where.plural
-            err().line(f"No {what} found" + ("." if self._everywhere else f" in namespace {self._reader.namespace}."))
+            noun = "jobs" if self._are_jobs else self._kinds[0].where.plural
+            err().line(f"No {noun} found" + ("." if self._everywhere else f" in namespace {self._reader.namespace}."))
             return exit_codes.OK
         self._print_rows(header, rows)
         return exit_codes.OK
@@ -63,16 +63,16 @@ class Listing:
         return all(kind.is_job for kind in self._kinds)
 
     def _objects(self) -> list[tuple[Kind, Object]]:
-        found = list(self._find())
-        if self._name and not found:
-            what = self._kinds[0].where.plural if len(self._kinds) == 1 else "jobs"
-            raise NotFound(f"{what} {self._name!r} not found in namespace {self._reader.namespace!r}")
-        return sorted(found, key=lambda pair: (namespace_of(pair[1]), name_of(pair[1])))
+        matches = list(self._find())
+        if self._name and not matches:
+            noun = self._kinds[0].where.plural if len(self._kinds) == 1 else "jobs"
+            raise NotFound(f"{noun} {self._name!r} not found in namespace {self._reader.namespace!r}")
+        return sorted(matches, key=lambda pair: (namespace_of(pair[1]), name_of(pair[1])))
 
     def _find(self) -> Iterator[tuple[Kind, Object]]:
         for kind in self._kinds:
             if not self._name:
-                yield from ((kind, each) for each in self._reader.list(kind, everywhere=self._everywhere).items)
+                yield from ((kind, obj) for obj in self._reader.list(kind, everywhere=self._everywhere).items)
                 continue
             namespace = self._reader.namespace if kind.where.namespaced else ""
             try:
@@ -81,21 +81,21 @@ class Listing:
                 continue
 
     def _print_objects(self) -> int:
-        found = self._objects()
+        objects = self._objects()
         if self._output == "name":
-            self._out.lines(formats.names(found))
+            self._out.lines(formats.names(objects))
             return exit_codes.OK
-        shown = formats.listed([each for _, each in found], is_one=bool(self._name))
+        shown = formats.listed([obj for _, obj in objects], is_one=bool(self._name))
         self._out.document(formats.as_json(shown) if self._output == "json" else formats.as_yaml(shown))
         return exit_codes.OK
 
-    def _job_rows(self, found: list[tuple[Kind, Object]]) -> Rows:
+    def _job_rows(self, jobs: list[tuple[Kind, Object]]) -> Rows:
         header = formats.WIDE_JOB_HEADER if self._is_wide else formats.JOB_HEADER
         now = self._clock.now()
-        rows = [formats.job_row(job, now, is_wide=self._is_wide) for _, job in found]
+        rows = [formats.job_row(job, now, is_wide=self._is_wide) for _, job in jobs]
         if not self._everywhere:
             return header, rows
-        return ("NAMESPACE", *header), [(namespace_of(job), *row) for (_, job), row in zip(found, rows, strict=True)]
+        return ("NAMESPACE", *header), [(namespace_of(job), *row) for (_, job), row in zip(jobs, rows, strict=True)]
 
     def _table(self, kind: Kind | None = None, name: str = "") -> Rows:
         chosen = kind or self._kinds[0]

@@ -54,8 +54,10 @@ def say_failure(ref: JobRef, job: Object, *, to: Output) -> MemberPod | None:
     if mine is not None and mine.message and not pod.has_started:
         to.lines(stage_failure(mine))
         return pod
-    why = f" ({pod.reason})" if pod.reason not in PLAIN_REASONS else ""
-    to.line(f"  {pod.name} ended with {exit_words(pod.exit_code)}{why}{': ' + pod.message if pod.message else ''}")
+    reason_suffix = f" ({pod.reason})" if pod.reason not in PLAIN_REASONS else ""
+    to.line(
+        f"  {pod.name} ended with {exit_words(pod.exit_code)}{reason_suffix}{': ' + pod.message if pod.message else ''}"
+    )
     say_lines(str(pod.place), last_lines(ref, pod) or kept_lines(mine), to=to)
     return pod
 
@@ -63,8 +65,8 @@ def say_failure(ref: JobRef, job: Object, *, to: Output) -> MemberPod | None:
 def stage_failure(failure: Failure) -> list[str]:
     """Say at which stage a pod failed before its command began, in the words of the tool that failed."""
     stage = f"the stage {failure.container.removeprefix(OURS)}" if failure.container else "a stage before its command"
-    said = f"  {failure.pod} failed at {stage} with {exit_words(failure.exit_code)}:"
-    return [said, *(f"    {line}" for line in failure.message.splitlines())]
+    headline = f"  {failure.pod} failed at {stage} with {exit_words(failure.exit_code)}:"
+    return [headline, *(f"    {line}" for line in failure.message.splitlines())]
 
 
 def say_lines(whose: str, lines: list[bytes], *, to: Output) -> None:

@@ -34,16 +34,16 @@ class Progress:
         return f"{self.unit} {self.done}/{self.total}"
 
 
-def latest(text: str, known: Progress | None = None) -> Progress | None:
+def latest(text: str, previous: Progress | None = None) -> Progress | None:
     """Find the last progress a text tells of; a finer unit than the known one is not taken."""
-    found = known
+    progress = previous
     for match in FRAGMENT.finditer(text[-WINDOW:]):
         unit, done, total = match["unit"].lower(), int(match["done"]), int(match["total"])
         if total == 0 or done > total:
             continue
-        if found is None or UNITS.index(unit) <= UNITS.index(found.unit):
-            found = Progress(unit=unit, done=done, total=total)
-    return found
+        if progress is None or UNITS.index(unit) <= UNITS.index(progress.unit):
+            progress = Progress(unit=unit, done=done, total=total)
+    return progress
 
 
 def plain_bar(progress: Progress, width: int = 20) -> str:
@@ -62,10 +62,10 @@ def fine_bar(progress: Progress, width: int = 24) -> tuple[str, str]:
     return done, EMPTY * (width - len(done))
 
 
-def is_worth_a_line(progress: Progress, said: Progress | None) -> bool:
+def is_worth_a_line(progress: Progress, reported: Progress | None) -> bool:
     """Tell whether enough has happened since the last line to say more."""
-    if said is None or progress.unit != said.unit or progress.total != said.total:
+    if reported is None or progress.unit != reported.unit or progress.total != reported.total:
         return True
     if progress.done == progress.total:
-        return said.done != progress.done
-    return progress.done - said.done >= STEP * progress.total or progress.done < said.done
+        return reported.done != progress.done
+    return progress.done - reported.done >= STEP * progress.total or progress.done < reported.done

@@ -36,16 +36,16 @@ def _coloured_line(line: str) -> str:
     if not ODD.search(line):
         return line
     body, newline = (line[:-1], "\n") if line.endswith("\n") else (line, "")
-    kept = []
+    pieces = []
     has_colour, start = False, 0
-    for found in SEQUENCE.finditer(body):
-        kept.append(ODD.sub(_visible, body[start : found.start()]))
-        if COLOUR.fullmatch(found[0]):
+    for sequence in SEQUENCE.finditer(body):
+        pieces.append(ODD.sub(_visible, body[start : sequence.start()]))
+        if COLOUR.fullmatch(sequence[0]):
             has_colour = True
-            kept.append(found[0])
-        start = found.end()
-    kept.append(ODD.sub(_visible, body[start:]))
-    return "".join(kept) + (RESET if has_colour else "") + newline
+            pieces.append(sequence[0])
+        start = sequence.end()
+    pieces.append(ODD.sub(_visible, body[start:]))
+    return "".join(pieces) + (RESET if has_colour else "") + newline
 
 
 def escaped(text: str) -> str:
@@ -58,14 +58,14 @@ def shown(text: str) -> str:
     return ODD.sub(_visible, text)
 
 
-def _escape(found: re.Match[str]) -> str:
+def _escape(match: re.Match[str]) -> str:
     # JSON knows no other form for what lies beyond the first 65,536; YAML is read and written by `yaml_text`.
-    units = found[0].encode("utf-16-be")
+    units = match[0].encode("utf-16-be")
     return "".join(f"\\u{units[at] << 8 | units[at + 1]:04x}" for at in range(0, len(units), 2))
 
 
-def _visible(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _visible(match: re.Match[str]) -> str:
+    code = ord(match[0])
     if code < 0x20:
         return f"^{chr(code + 0x40)}"
     return "^?" if code == 0x7F else f"<U+{code:04X}>"

@@ -35,5 +35,5 @@ def _state(stage: Mapping[str, Any]) -> str:
 
 
 def _said(stage: Mapping[str, Any]) -> str:
-    said = " ".join(str(stage.get("message") or "").split())
-    return said if len(said) <= MOST_LETTERS else f"{said[: MOST_LETTERS - 1]}…"
+    message = " ".join(str(stage.get("message") or "").split())
+    return message if len(message) <= MOST_LETTERS else f"{message[: MOST_LETTERS - 1]}…"

@@ -40,17 +40,17 @@ def cut(text: str, width: int) -> str:
     """Shorten a text to so many columns, with an ellipsis where something is missing."""
     if columns(text) <= width:
         return text
-    kept, used = [], 1
+    characters, used = [], 1
     for char in text:
         used += columns(char)
         if used > width:
             break
-        kept.append(char)
-    return "".join(kept) + "…"
+        characters.append(char)
+    return "".join(characters) + "…"
 
 
 def pairs(facts: Iterable[tuple[str, str]], *, indent: int = 0) -> list[str]:
     """Align names and values in two columns; names without a value are left out."""
-    kept = [(name, value) for name, value in facts if value]
-    widest = max((columns(name) for name, _ in kept), default=0) + 2
-    return [f"{' ' * indent}{name}:{' ' * (widest - columns(name) - 1)}{value}" for name, value in kept]
+    shown = [(name, value) for name, value in facts if value]
+    widest = max((columns(name) for name, _ in shown), default=0) + 2
+    return [f"{' ' * indent}{name}:{' ' * (widest - columns(name) - 1)}{value}" for name, value in shown]

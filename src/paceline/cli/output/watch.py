@@ -32,10 +32,10 @@ class Lines:
 
     def of(self, news: ObjectEvent, width: int | None) -> list[str]:
         """Give the lines to print for one object: the header before the first, none when it looks as before."""
-        found = self._listing.row_of(news.kind, news.object, is_gone=news.is_gone)
-        if found is None:
+        header_and_row = self._listing.row_of(news.kind, news.object, is_gone=news.is_gone)
+        if header_and_row is None:
             return []
-        header, row = found
+        header, row = header_and_row
         shown = tuple(cell for name, cell in zip(header, row, strict=True) if name not in ("AGE", "LAST SEEN"))
         key = (news.kind.where.plural, *key_of(news.object))
         if self._last.get(key) == shown:

@@ -36,7 +36,7 @@ def command() -> None:
 @click.option("--directory", default="", help="Folder of the repository in which the command runs.")
 @click.option("--secret", default="", help="Secret with the username and password of a private repository.")
 @reaches_cluster
-def create(*, reach: ClusterOptions, **told: Any) -> int:
+def create(*, reach: ClusterOptions, **options: Any) -> int:
     r"""Create a named code repository.
 
     For a private repository, store the credentials in a secret with the keys username and password, and pass its name
@@ -46,7 +46,7 @@ def create(*, reach: ClusterOptions, **told: Any) -> int:
     Example:
       paceline code create mnist --git https://example.org/team/mnist.git --revision v1.2
     """
-    code = Code(**told)
+    code = Code(**options)
     code.check()
     with session_started(reach) as session:
         CodeRepositories(cluster=session.cluster, namespace=session.namespace).create(code)
@@ -65,15 +65,15 @@ def list_codes(*, reach: ClusterOptions) -> int:
       paceline code list
     """
     with session_with(reach) as session:
-        found = CodeRepositories(cluster=session.cluster, namespace=session.namespace).all()
+        codes = CodeRepositories(cluster=session.cluster, namespace=session.namespace).all()
         namespace = session.namespace
-    if not found:
+    if not codes:
         err().line(f"No code found in namespace {namespace}.")
         return exit_codes.OK
     now = RealClock().now()
     rows = [
-        (each.name, *(text or "<none>" for text in each.values.values()), age(created_of(each.object), now))
-        for each in found
+        (code.name, *(text or "<none>" for text in code.values.values()), age(created_of(code.object), now))
+        for code in codes
     ]
     out().lines(table(("NAME", "URL", "REVISION", "DIRECTORY", "SECRET", "AGE"), rows))
     return exit_codes.OK
@@ -94,10 +94,10 @@ def delete(*, reach: ClusterOptions, name: str, yes: bool) -> int:
     """
     with session_with(reach) as session:
         codes = CodeRepositories(cluster=session.cluster, namespace=session.namespace)
-        found = codes.named(name)
-        if not yes and can_ask() and not confirm(f"Delete code {found.name} ({found.url})?"):
+        code = codes.named(name)
+        if not yes and can_ask() and not confirm(f"Delete code {code.name} ({code.url})?"):
             return exit_codes.FAILED
-        codes.delete(found)
+        codes.delete(code)
     out().line(f"code/{name} deleted")
-    say_hint(f"the repository {found.url} stays")
+    say_hint(f"the repository {code.url} stays")
     return exit_codes.OK

@@ -30,11 +30,11 @@ def command(*, reach: ClusterOptions, name: str, first: int | None, second: int 
     """
     with session_with(reach) as session:
         ref = app_named(session, name)
-        known = ref.revisions()
-        if first is None and len(known) < 2:
-            raise NotFound(f"{ref} has {len(known)} revision so far; `paceline upgrade {name}` makes the next")
-        before = ref.revision(first or known[-2].number)
-        after = ref.revision(second or known[-1].number)
-    header = ("", f"REVISION {before.number}", f"REVISION {after.number}")
-    out().lines(table(header, diff_rows(before, after, RealClock().now())))
+        revisions = ref.revisions()
+        if first is None and len(revisions) < 2:
+            raise NotFound(f"{ref} has {len(revisions)} revision so far; `paceline upgrade {name}` makes the next")
+        older = ref.revision(first or revisions[-2].number)
+        newer = ref.revision(second or revisions[-1].number)
+    header = ("", f"REVISION {older.number}", f"REVISION {newer.number}")
+    out().lines(table(header, diff_rows(older, newer, RealClock().now())))
     return exit_codes.OK

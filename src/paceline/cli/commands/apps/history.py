@@ -32,11 +32,11 @@ def command(*, reach: ClusterOptions, name: str, output: str | None) -> int:
     with session_with(reach) as session:
         revisions = app_named(session, name).revisions()
     if output in ("json", "yaml"):
-        listed = formats.listed([each.record for each in revisions], is_one=False)
+        listed = formats.listed([revision.record for revision in revisions], is_one=False)
         out().document(formats.as_json(listed) if output == "json" else formats.as_yaml(listed))
         return exit_codes.OK
     if output == "name":
-        out().lines(f"jobrecord/{each.record['metadata']['name']}" for each in revisions)
+        out().lines(f"jobrecord/{revision.record['metadata']['name']}" for revision in revisions)
         return exit_codes.OK
     width = None if output == "wide" else out().width
     out().lines(table(HEADER, history_rows(revisions, RealClock().now()), width=width))

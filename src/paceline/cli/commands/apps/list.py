@@ -29,17 +29,17 @@ def command(*, reach: ClusterOptions, everywhere: bool, output: str | None) -> i
       paceline list --all-namespaces
     """
     with session_with(reach) as session:
-        found = sorted(session.apps(everywhere=everywhere), key=lambda app: (namespace_of(app), name_of(app)))
+        apps = sorted(session.apps(everywhere=everywhere), key=lambda app: (namespace_of(app), name_of(app)))
         namespace = session.namespace
     if output == "name":
-        out().lines(formats.names((KIND, app) for app in found))
+        out().lines(formats.names((KIND, app) for app in apps))
     elif output in ("json", "yaml"):
-        listed = formats.listed(found, is_one=False)
+        listed = formats.listed(apps, is_one=False)
         out().document(formats.as_json(listed) if output == "json" else formats.as_yaml(listed))
-    elif not found:
+    elif not apps:
         err().line("No applications found" + ("." if everywhere else f" in namespace {namespace}."))
     else:
-        out().lines(table(HEADER, [row(app) for app in found]))
+        out().lines(table(HEADER, [row(app) for app in apps]))
     return exit_codes.OK
 
 

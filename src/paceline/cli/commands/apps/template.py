@@ -32,7 +32,10 @@ def list_templates() -> int:
       paceline template list
     """
     out().lines(
-        table(("NAME", "VERSION", "DESCRIPTION"), [(each.name, each.version, each.description) for each in TEMPLATES])
+        table(
+            ("NAME", "VERSION", "DESCRIPTION"),
+            [(template.name, template.version, template.description) for template in TEMPLATES],
+        )
     )
     say_hint(f"paceline template show {TEMPLATES[0].name} explains one")
     return exit_codes.OK
@@ -49,18 +52,18 @@ def show_template(*, template: str, is_values: bool) -> int:
       paceline template show tensorflow-training
       paceline template show tensorflow-training --values > values.yaml
     """
-    found = find(template)
+    chosen = find(template)
     if is_values:
         from paceline.cli.output.yaml_text import dump
 
-        out().document(dump(found.defaults()))
+        out().document(dump(chosen.defaults()))
         return exit_codes.OK
-    out().line(f"{found.name} {found.version}: {found.description}")
+    out().line(f"{chosen.name} {chosen.version}: {chosen.description}")
     out().line()
-    out().document(found.readme)
+    out().document(chosen.readme)
     out().line()
-    out().lines(table(("VALUE", "DEFAULT", "MEANING"), rows_of(found), width=out().width))
-    say_hint(f"paceline template show {found.name} --values > values.yaml gives a file to change")
+    out().lines(table(("VALUE", "DEFAULT", "MEANING"), rows_of(chosen), width=out().width))
+    say_hint(f"paceline template show {chosen.name} --values > values.yaml gives a file to change")
     return exit_codes.OK
 
 
@@ -69,7 +72,7 @@ def show_template(*, template: str, is_values: bool) -> int:
 @click.argument("template", metavar="TEMPLATE")
 @takes_values
 @click.option("--debug", is_flag=True, help="Also print the job and its resources.")
-def render_template(*, name: str, template: str, given: ValueOverrides, debug: bool) -> int:
+def render_template(*, name: str, template: str, overrides: ValueOverrides, debug: bool) -> int:
     r"""Print the application that a template renders with the given values.
 
     The output is the same as that of the Helm chart.
@@ -81,7 +84,7 @@ def render_template(*, name: str, template: str, given: ValueOverrides, debug: b
     from paceline.cli.output.dry_run import print_plan
 
     chosen = find(template)
-    app = render(name, chosen, given.over(chosen.defaults()))
+    app = render(name, chosen, overrides.over(chosen.defaults()))
     check(app)
     print_plan(app, is_full=debug)
     return exit_codes.OK

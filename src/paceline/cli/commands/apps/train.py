@@ -21,7 +21,7 @@ GIT_PASSWORD = "PACELINE_GIT_PASSWORD"  # noqa: S105 - the name of a variable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class TrainTarget:
     """What was typed, sorted out: the name, and the code's place on this machine if it is not in a repository."""
 
     name: str
@@ -61,7 +61,7 @@ class Asked:
 @click.option("--update", is_flag=True, help="Update the existing application and run its next revision.")
 @click.option("-d", "--detach", is_flag=True, help="Return as soon as the application is created.")
 @reaches_cluster
-def command(*, reach: ClusterOptions, **told: Any) -> int:
+def command(*, reach: ClusterOptions, **options: Any) -> int:
     r"""Train with your own code, from a Git repository or from this machine.
 
     Every replica fetches the code, installs its requirements.txt and runs the command in its folder. Input data is
@@ -73,52 +73,52 @@ def command(*, reach: ClusterOptions, **told: Any) -> int:
       paceline train train.py --workers 2
       paceline train --git https://example.org/team/code.git --command 'python3 train.py' --data none mnist
     """
-    refuse_idle(told)
-    asked = sort_out(told["words"], has_git=bool(told["git"] or told["code"]))
-    plan = plan_of(asked, told)
+    refuse_idle(options)
+    target = sort_out(options["words"], has_git=bool(options["git"] or options["code"]))
+    plan = plan_of(target, options)
     plan.check()
     with session_started(reach) as session:
-        if not told["update"] and session.app(asked.name) is not None:
-            raise AlreadyExists(TAKEN.format(name=asked.name))
+        if not options["update"] and session.app(target.name) is not None:
+            raise AlreadyExists(TAKEN.format(name=target.name))
         # Code first: a folder gets a volume of its own, which nobody wants if there is no such code.
-        told_plan = with_data(session, with_code(session, plan), told["data"], is_local=reach.is_embedded)
-        app = create(session, give_source(session, told_plan), is_update=told["update"])
-        out().line(f"app/{asked.name} {app}")
-        if told["detach"]:
-            say_hint(f"paceline logs -f {asked.name} follows it; paceline status {asked.name} says how it is")
+        complete_plan = with_data(session, with_code(session, plan), options["data"], is_local=reach.is_embedded)
+        app = create(session, give_source(session, complete_plan), is_update=options["update"])
+        out().line(f"app/{target.name} {app}")
+        if options["detach"]:
+            say_hint(f"paceline logs -f {target.name} follows it; paceline status {target.name} says how it is")
             return exit_codes.OK
         from paceline.cli.commands.jobs.run import RunOptions, follow
 
-        return follow(session, wait_job(session, asked.name), RunOptions())
+        return follow(session, wait_job(session, target.name), RunOptions())
 
 
-def refuse_idle(told: dict[str, Any]) -> None:
+def refuse_idle(options: dict[str, Any]) -> None:
     """Refuse options that would change nothing beside the others: whoever typed them expects that they do."""
-    if told["git"] and told["code"]:
-        raise BadRequest(f"--code {told['code']} says already where the code is; leave --git out, or --code")
-    idle = next((name for name in OF_REPOSITORIES if told[name]), "")
-    if idle and not (told["git"] or told["code"]):
+    if options["git"] and options["code"]:
+        raise BadRequest(f"--code {options['code']} says already where the code is; leave --git out, or --code")
+    idle = next((name for name in OF_REPOSITORIES if options[name]), "")
+    if idle and not (options["git"] or options["code"]):
         option = f"--{idle.replace('_', '-')}"
         raise BadRequest(
-            f"{option} {told[idle]} is about a repository; say which with --git URL or --code CODE, "
+            f"{option} {options[idle]} is about a repository; say which with --git URL or --code CODE, "
             f"or leave {option} out to train with the code as it is here"
         )
-    if told["git_password_file"] and not told["git_user"]:
+    if options["git_password_file"] and not options["git_user"]:
         raise BadRequest(
-            f"--git-password-file {told['git_password_file']}: say whose password it is with --git-user NAME"
+            f"--git-password-file {options['git_password_file']}: say whose password it is with --git-user NAME"
         )
 
 
-def sort_out(words: tuple[str, ...], *, has_git: bool) -> Asked:
+def sort_out(arguments: tuple[str, ...], *, has_git: bool) -> TrainTarget:
     """Tell the script from the name."""
     if has_git:
-        if len(words) != 1:
+        if len(arguments) != 1:
             raise BadRequest("with --git or --code, say one thing more: the NAME of the application, such as mnist")
-        return Asked(name=lowered(words[0]))
-    if not words or len(words) > 2:
+        return TrainTarget(name=lowered(arguments[0]))
+    if not arguments or len(arguments) > 2:
         raise BadRequest("say which script or folder to train with, --git or --code; such as: paceline train train.py")
-    name = words[1] if len(words) > 1 else name_from(words[0])
-    return Asked(name=lowered(name), path=words[0])
+    name = arguments[1] if len(arguments) > 1 else name_from(arguments[0])
+    return TrainTarget(name=lowered(name), path=arguments[0])
 
 
 def lowered(name: str) -> str:
@@ -128,40 +128,45 @@ def lowered(name: str) -> str:
     return name.lower()
 
 
-def plan_of(asked: Asked, told: dict[str, Any]) -> Plan:
+def plan_of(target: TrainTarget, options: dict[str, Any]) -> Plan:
     """Put what was typed into the values of the template."""
-    command, framework = told["command"], told["framework"]
-    if asked.path and not Path(asked.path).exists():
-        raise BadRequest(f"{asked.path}: no such file or folder; to train with a repository, add --git URL")
-    if asked.path and not Path(asked.path).is_dir():
-        command = command or f"python3 {Path(asked.path).name}"
+    command, framework = options["command"], options["framework"]
+    if target.path and not Path(target.path).exists():
+        raise BadRequest(f"{target.path}: no such file or folder; to train with a repository, add --git URL")
+    if target.path and not Path(target.path).is_dir():
+        command = command or f"python3 {Path(target.path).name}"
         if not framework:
-            framework, why = framework_of(Path(asked.path).read_text(errors="replace"))
-            err().line(f"The framework is {framework}: {why}; --framework chooses another.", "dim")
+            framework, reason = framework_of(Path(target.path).read_text(errors="replace"))
+            err().line(f"The framework is {framework}: {reason}; --framework chooses another.", "dim")
     values: dict[str, Any] = {
         "command": command,
         "framework": framework or "python",
-        "distributed": told["distributed"] or told["workers"] > 1 or told["ps"] > 0,
-        "ps": told["ps"],
-        "workers": told["workers"],
-        "gpus": told["gpus"],
-        "logDir": told["log_dir"],
-        "hyperparameters": dict(param(each) for each in told["params"]),
-        **{name: told[name] for name in ("cpu", "memory") if told[name]},
+        "distributed": options["distributed"] or options["workers"] > 1 or options["ps"] > 0,
+        "ps": options["ps"],
+        "workers": options["workers"],
+        "gpus": options["gpus"],
+        "logDir": options["log_dir"],
+        "hyperparameters": dict(param(text) for text in options["params"]),
+        **{name: options[name] for name in ("cpu", "memory") if options[name]},
     }
-    if not asked.path:
-        values["git"] = {"url": told["git"], "revision": told["revision"], "directory": told["directory"]}
-    source = {"path": asked.path, "code": told["code"], "git_user": told["git_user"], "password": password(told)}
-    return Plan(name=asked.name, values=values, **source)
+    if not target.path:
+        values["git"] = {"url": options["git"], "revision": options["revision"], "directory": options["directory"]}
+    source = {
+        "path": target.path,
+        "code": options["code"],
+        "git_user": options["git_user"],
+        "password": password(options),
+    }
+    return Plan(name=target.name, values=values, **source)
 
 
-def password(told: dict[str, Any]) -> str:
+def password(options: dict[str, Any]) -> str:
     """Read the password of a private repository, from wherever others cannot."""
-    if not told["git_user"]:
+    if not options["git_user"]:
         return ""
     from paceline.cli.commands.apps.volume import secret_from
 
-    return secret_from(told["git_password_file"], GIT_PASSWORD, "Git password")
+    return secret_from(options["git_password_file"], GIT_PASSWORD, "Git password")
 
 
 def param(text: str) -> tuple[str, str]:

@@ -26,11 +26,11 @@ def command(*, reach: ClusterOptions, names: tuple[str, ...], yes: bool, no_wait
       paceline uninstall mnist
     """
     with session_with(reach) as session:
-        found = [(name, session.app(name)) for name in names]
-        there = [ref for _, ref in found if ref is not None]
-        if there and not yes and can_ask() and not confirm(f"Remove {', '.join(map(str, there))} and all of it?"):
+        refs = [(name, session.app(name)) for name in names]
+        existing = [ref for _, ref in refs if ref is not None]
+        if existing and not yes and can_ask() and not confirm(f"Remove {', '.join(map(str, existing))} and all of it?"):
             return exit_codes.FAILED
-        for name, ref in found:
+        for name, ref in refs:
             if ref is None:
                 err().line(f"app/{name} is not there")
                 continue
@@ -39,6 +39,6 @@ def command(*, reach: ClusterOptions, names: tuple[str, ...], yes: bool, no_wait
             if not no_wait:
                 session.wait_gone(KIND, app)
             out().line(f"{ref} uninstalled")
-    if there:
+    if existing:
         say_hint("files on volumes stay; `paceline get pv` shows the volumes")
     return exit_codes.OK

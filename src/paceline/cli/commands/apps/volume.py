@@ -45,7 +45,7 @@ def command() -> None:
 @click.option("--access-key-id", default="", envvar=KEY_ID, help="Access key ID for the bucket.")
 @click.option("--access-key-secret-file", default="", help="File with the access key secret; prompted for if omitted.")
 @reaches_cluster
-def create(*, reach: ClusterOptions, name: str, **told: Any) -> int:
+def create(*, reach: ClusterOptions, name: str, **options: Any) -> int:
     r"""Create a named volume from a folder, a new claim or a bucket.
 
     The access key secret of a bucket is read from a file, from PACELINE_ACCESS_KEY_SECRET, or from a prompt, because
@@ -56,20 +56,25 @@ def create(*, reach: ClusterOptions, name: str, **told: Any) -> int:
       paceline volume create photos --dir /srv/photos
       paceline volume create results --size 10Gi
     """
-    chosen = [option for option in ("folder", "size", "bucket") if told[option]]
+    chosen = [option for option in ("folder", "size", "bucket") if options[option]]
     if len(chosen) != 1:
         raise BadRequest("say what the volume is, by one of --dir, --size and --bucket")
-    if told["folder"] and reach.is_embedded and told["folder"].startswith("/") and not Path(told["folder"]).is_dir():
-        raise BadRequest(f"--dir {told['folder']}: there is no such folder on this machine")
+    if (
+        options["folder"]
+        and reach.is_embedded
+        and options["folder"].startswith("/")
+        and not Path(options["folder"]).is_dir()
+    ):
+        raise BadRequest(f"--dir {options['folder']}: there is no such folder on this machine")
     with session_started(reach) as session:
         volumes = Volumes(cluster=session.cluster, namespace=session.namespace)
-        if told["folder"]:
-            made = volumes.create_folder(name, told["folder"])
-        elif told["size"]:
-            made = volumes.create_claim(name, told["size"])
+        if options["folder"]:
+            volume = volumes.create_folder(name, options["folder"])
+        elif options["size"]:
+            volume = volumes.create_claim(name, options["size"])
         else:
-            made = volumes.create_bucket(name, _bucket(told))
-    out().line(f"volume/{made.name} created")
+            volume = volumes.create_bucket(name, _bucket(options))
+    out().line(f"volume/{volume.name} created")
     say_hint(f"paceline train --data {name} … reads it at /input and keeps /output in it")
     return exit_codes.OK
 
@@ -84,13 +89,16 @@ def list_volumes(*, reach: ClusterOptions) -> int:
       paceline volume list
     """
     with session_with(reach) as session:
-        found = Volumes(cluster=session.cluster, namespace=session.namespace).all()
+        volumes = Volumes(cluster=session.cluster, namespace=session.namespace).all()
         namespace = session.namespace
-    if not found:
+    if not volumes:
         err().line(f"No volumes found in namespace {namespace}.")
         return exit_codes.OK
     now = RealClock().now()
-    rows = [(each.name, each.type, each.location, each.phase, age(created_of(each.object), now)) for each in found]
+    rows = [
+        (volume.name, volume.type, volume.location, volume.phase, age(created_of(volume.object), now))
+        for volume in volumes
+    ]
     out().lines(table(("NAME", "TYPE", "LOCATION", "STATUS", "AGE"), rows))
     return exit_codes.OK
 
@@ -110,13 +118,13 @@ def delete(*, reach: ClusterOptions, name: str, yes: bool) -> int:
     """
     with session_with(reach) as session:
         volumes = Volumes(cluster=session.cluster, namespace=session.namespace)
-        found = volumes.named(name)
-        if not yes and can_ask() and not confirm(_question(found)):
+        volume = volumes.named(name)
+        if not yes and can_ask() and not confirm(_question(volume)):
             return exit_codes.FAILED
-        volumes.delete(found)
+        volumes.delete(volume)
     out().line(f"volume/{name} deleted")
-    if found.type != "claim":
-        say_hint(f"the files in {found.location} stay")
+    if volume.type != "claim":
+        say_hint(f"the files in {volume.location} stay")
     return exit_codes.OK
 
 
@@ -124,15 +132,15 @@ def _question(volume: Volume) -> str:
     return f"Delete volume {volume.name} ({volume.location})?"
 
 
-def _bucket(told: dict[str, Any]) -> Bucket:
+def _bucket(options: dict[str, Any]) -> Bucket:
     key = ""
-    if told["access_key_id"]:
-        key = secret_from(told["access_key_secret_file"], KEY_SECRET, "Access key secret")
+    if options["access_key_id"]:
+        key = secret_from(options["access_key_secret_file"], KEY_SECRET, "Access key secret")
     return Bucket(
-        url=told["bucket"],
-        endpoint=told["endpoint"],
-        region=told["region"],
-        key_id=told["access_key_id"],
+        url=options["bucket"],
+        endpoint=options["endpoint"],
+        region=options["region"],
+        key_id=options["access_key_id"],
         key_secret=key,
     )
 
@@ -144,8 +152,8 @@ def secret_from(file: str, variable: str, question: str) -> str:
             return Path(file).read_text().strip()
         except OSError as error:
             raise BadRequest(f"{file}: cannot be read: {error.strerror}") from error
-    if told := os.environ.get(variable):
-        return told
+    if value := os.environ.get(variable):
+        return value
     if not can_ask():
         raise BadRequest(f"{question.lower()}: give it in a file, or in {variable}")
     return str(click.prompt(question, hide_input=True))

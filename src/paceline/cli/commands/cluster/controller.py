@@ -8,7 +8,7 @@ from paceline.cli import exit_codes
 from paceline.cli.output.console import err, say_error
 
 
-class Typed(TypedDict):
+class ControllerArguments(TypedDict):
     """What may be typed."""
 
     kubeconfig: str
@@ -31,7 +31,7 @@ class Typed(TypedDict):
     "--lease-namespace", default="", help="Namespace of the lease (default: --namespace, or paceline-system)."
 )
 @click.option("--install-crds", is_flag=True, help="Create or update the CustomResourceDefinitions first.")
-def command(**typed: Unpack[Typed]) -> int:
+def command(**typed: Unpack[ControllerArguments]) -> int:
     r"""Run the job controller against a Kubernetes cluster.
 
     Runs until Ctrl-C.

@@ -34,6 +34,6 @@ def command(*, image: str | None, namespace: str) -> int:
     if image is not None and not image.strip():
         raise click.UsageError("--with-controller needs the name of an image that has the `paceline` command")
     objects = [*definitions(), *(controller_manifests(image, namespace) if image else ())]
-    for each in objects:
-        out().document(f"---\n{dump(each)}")
+    for manifest in objects:
+        out().document(f"---\n{dump(manifest)}")
     return exit_codes.OK

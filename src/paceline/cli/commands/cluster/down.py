@@ -95,18 +95,18 @@ def ask(running: list[Ref]) -> str | None:
     names = ", ".join(shown[:5]) + (f" and {len(shown) - 5} more" if len(shown) > 5 else "")
     one = len(running) == 1
     are_jobs = not any(isinstance(ref, ServiceRef) for ref in running)
-    told = f"{len(running)} job{' is' if one else 's are'} " if are_jobs else ""
-    told += f"still running: {names}"
+    summary = f"{len(running)} job{' is' if one else 's are'} " if are_jobs else ""
+    summary += f"still running: {names}"
     it, them = ("it runs", "it") if one else ("they run", "them")
     if not can_ask():
-        say_error(f"{told}; say --keep-jobs ({it} on without the cluster) or --stop-jobs (pauses {them} first)")
+        say_error(f"{summary}; say --keep-jobs ({it} on without the cluster) or --stop-jobs (pauses {them} first)")
         return None
     choices = {
         KEEP: f"keep {them} running; `paceline up` finds {them} again",
         STOP: f"stop {them} first; what is stopped is paused and can be resumed",
         CANCEL: "cancel: leave everything as it is",
     }
-    return choose(f"{told}.", choices, CANCEL)
+    return choose(f"{summary}.", choices, CANCEL)
 
 
 def stop_all(session: Session, running: list[Ref], margin: float = MARGIN_SECONDS) -> None:

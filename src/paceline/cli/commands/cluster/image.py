@@ -49,18 +49,22 @@ def list_images() -> int:
       paceline image list
     """
     chosen, place, recipes = settings(), environments(os.environ), chosen_recipes(settings())
-    there = {each.folder: each for each in built(place)}
+    environments_by_folder = {environment.folder: environment for environment in built(place)}
     # One line for neighbours that lead to the same.
     groups = groupby(all_rows(chosen), key=lambda row: (row[1], state_of(row[1], place, recipes), row[2]))
     shown = [(*same, ", ".join(pattern for pattern, _, _ in rows)) for same, rows in groups]
     out().lines(table(("ENVIRONMENT", "BUILT", "FROM", "IMAGES"), shown))
     out().line()
-    if there:
-        kept = [
-            (each.folder.name, size(each.bytes), last_use(each.used_at, is_in_use=each.is_in_use))
-            for each in there.values()
+    if environments_by_folder:
+        built_rows = [
+            (
+                environment.folder.name,
+                size(environment.bytes),
+                last_use(environment.used_at, is_in_use=environment.is_in_use),
+            )
+            for environment in environments_by_folder.values()
         ]
-        out().lines(table(("BUILT", "SIZE", "LAST USED"), kept))
+        out().lines(table(("BUILT", "SIZE", "LAST USED"), built_rows))
         say_hint(f"they lie in {place.root}; `paceline image prune` removes those not used for {UNUSED}")
     else:
         say_hint(f"nothing is built in {place.root} yet; `paceline image build pytorch` builds one ahead")
@@ -106,12 +110,14 @@ def build(*, names: tuple[str, ...], is_renewal: bool) -> int:
       paceline image build --newer ./requirements.txt
     """
     place, recipes = environments(os.environ), chosen_recipes(settings())
-    wanted = [recipes.read(str(Path(name).absolute()) if Path(name).is_file() else name) for name in names]
-    for recipe in wanted:
+    specs = [recipes.read(str(Path(name).absolute()) if Path(name).is_file() else name) for name in names]
+    for recipe in specs:
         if not place.folder(recipe).exists():
             err().line(f"Building environment {recipe.title}; this is done once.")
-        told = Build(place=place, recipe=recipe, is_renewal=is_renewal, say=lambda line: err().line(f"  {line}", "dim"))
-        out().line(str(told.run()))
+        pending = Build(
+            place=place, recipe=recipe, is_renewal=is_renewal, say=lambda line: err().line(f"  {line}", "dim")
+        )
+        out().line(str(pending.run()))
     return exit_codes.OK
 
 
@@ -133,8 +139,8 @@ def prune(*, unused_for: str, is_all: bool) -> int:
     except ValueError as error:
         raise click.BadParameter(f"{unused_for!r} is not a duration; write 12h or {UNUSED}") from error
     gone = prune_stock(environments(os.environ), unused_seconds=seconds)
-    for each in gone:
-        out().line(f"removed {each.folder.name} ({size(each.bytes)})")
+    for environment in gone:
+        out().line(f"removed {environment.folder.name} ({size(environment.bytes)})")
     if not gone:
         err().line("Nothing to remove.")
     return exit_codes.OK

@@ -14,7 +14,7 @@ from paceline.errors import HostError
 from paceline.settings import HOST_NETWORK, OWN_NETWORK, Settings
 
 
-class Typed(TypedDict):
+class UpArguments(TypedDict):
     """What may be typed."""
 
     detach: bool
@@ -64,7 +64,7 @@ class Typed(TypedDict):
     is_flag=True,
     help="Start even if the stored objects are damaged, outdated or missing.",
 )
-def command(**typed: Unpack[Typed]) -> int:
+def command(**typed: Unpack[UpArguments]) -> int:
     r"""Start the embedded cluster.
 
     All state is stored in PACELINE_HOME. Without -d the cluster runs until Ctrl-C; jobs keep running when it stops.
@@ -80,21 +80,21 @@ def command(**typed: Unpack[Typed]) -> int:
     from paceline.cluster.config.image_map import chosen_images
     from paceline.cluster.config.log_retention import chosen_policy
 
-    before, detach = last_settings(), typed["detach"]
-    chosen = chosen_settings(before, typed["images"], sandbox=typed["sandbox"])
+    previous, detach = last_settings(), typed["detach"]
+    chosen = chosen_settings(previous, typed["images"], sandbox=typed["sandbox"])
     chosen = with_network(with_devices(chosen, typed["devices"]), typed["network"], typed["external_address"])
     # Read by the node agent later; what is wrong with the file is said to whoever starts it.
     chosen_images(chosen)
     chosen_devices(chosen)
     chosen_policy(chosen)
-    if pid := running_pid(before):
-        there = f"a cluster runs already in {before.home} (pid {pid})"
-        if chosen != before:
-            raise HostError(f"{there}, with other settings; `paceline down` stops it, then try again")
+    if pid := running_pid(previous):
+        running = f"a cluster runs already in {previous.home} (pid {pid})"
+        if chosen != previous:
+            raise HostError(f"{running}, with other settings; `paceline down` stops it, then try again")
         if not detach:
-            raise HostError(f"{there}; `paceline down` stops it")
+            raise HostError(f"{running}; `paceline down` stops it")
         ensure_running(chosen)
-        say_ready(chosen, f"A cluster runs already in {before.home}.")
+        say_ready(chosen, f"A cluster runs already in {previous.home}.")
         return exit_codes.OK
     if typed["accept_loss"]:
         say_loss(chosen)
@@ -105,31 +105,31 @@ def command(**typed: Unpack[Typed]) -> int:
     return run_here(chosen)
 
 
-def chosen_settings(before: Settings, images: tuple[str, ...], *, sandbox: bool | None = None) -> Settings:
+def chosen_settings(previous: Settings, images: tuple[str, ...], *, sandbox: bool | None = None) -> Settings:
     """Put the rows that were typed before the remembered ones; a pattern that is typed again replaces its row."""
     from paceline.cluster.config.image_map import chosen_recipes, image_row
 
-    typed = tuple(image_row(text, chosen_recipes(before)) for text in images)
+    typed = tuple(image_row(text, chosen_recipes(previous)) for text in images)
     patterns = {pattern for pattern, _ in typed}
-    kept = tuple(row for row in before.images if row[0] not in patterns)
-    has_sandbox = before.has_sandbox if sandbox is None else sandbox
-    return replace(before, images=(*typed, *kept), has_sandbox=has_sandbox)
+    remembered = tuple(row for row in previous.images if row[0] not in patterns)
+    has_sandbox = previous.has_sandbox if sandbox is None else sandbox
+    return replace(previous, images=(*typed, *remembered), has_sandbox=has_sandbox)
 
 
-def with_devices(before: Settings, devices: tuple[str, ...]) -> Settings:
+def with_devices(previous: Settings, devices: tuple[str, ...]) -> Settings:
     """Add the devices that were typed to the remembered ones; a resource that is typed again is declared anew."""
     from paceline.cluster.config.devices import device_row
 
     typed = dict(device_row(text) for text in devices)
-    return replace(before, devices=tuple((dict(before.devices) | typed).items()))
+    return replace(previous, devices=tuple((dict(previous.devices) | typed).items()))
 
 
-def with_network(before: Settings, network: str | None, address: str | None) -> Settings:
+def with_network(previous: Settings, network: str | None, address: str | None) -> Settings:
     """Choose how pods are connected, and where they are reached from outside, if that was typed."""
     from paceline.cluster.config.external_address import own_address
 
-    external = before.external_address if address is None else own_address(address)
-    return replace(before, network=network or before.network, external_address=external)
+    external = previous.external_address if address is None else own_address(address)
+    return replace(previous, network=network or previous.network, external_address=external)
 
 
 def run_here(settings: Settings) -> int:

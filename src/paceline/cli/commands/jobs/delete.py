@@ -41,9 +41,9 @@ def command(*, reach: ClusterOptions, names: tuple[str, ...], yes: bool) -> int:
                 say_error(f"{called(target)} is gone already")
                 continue
             out().line(f"{called(target)} deleted")
-    kept = {claim for target in targets if target.kind.is_job for claim, _ in claims_of(target.object)}
-    if kept:
-        say_hint(f"the files on {', '.join(f'pvc/{claim}' for claim in sorted(kept))} stay")
+    claims = {claim for target in targets if target.kind.is_job for claim, _ in claims_of(target.object)}
+    if claims:
+        say_hint(f"the files on {', '.join(f'pvc/{claim}' for claim in sorted(claims))} stay")
     return exit_codes.OK
 
 

@@ -53,9 +53,9 @@ def command(*, reach: ClusterOptions, name: str, role: str, index: int | None, *
 
 def read_ask(options: dict[str, object]) -> Ask:
     """Read what is to be run; people are used to a `--` before it."""
-    words = tuple(str(each) for each in options["words"])  # type: ignore[attr-defined]
+    arguments = tuple(str(argument) for argument in options["words"])  # type: ignore[attr-defined]
     return Ask(
-        words=words[1:] if words[:1] == ("--",) and len(words) > 1 else words,
+        words=arguments[1:] if arguments[:1] == ("--",) and len(arguments) > 1 else arguments,
         container=str(options["container"]),
         has_input=bool(options["has_input"]),
         has_terminal=bool(options["has_terminal"]),
@@ -64,9 +64,9 @@ def read_ask(options: dict[str, object]) -> Ask:
 
 def find_pod(session: Session, name: str, choice: ReplicaSelector) -> str:
     """Find the pod that a name means: of a job its member, or a pod itself."""
-    kind, slash, rest = name.partition("/")
+    kind, slash, pod_name = name.partition("/")
     if slash and kind in PODS:
-        return rest
+        return pod_name
     try:
         job = session.job(name)
     except NotFound:
@@ -99,7 +99,7 @@ def feed(line: ExecStream) -> None:
 @contextlib.contextmanager
 def at_terminal(line: ExecStream) -> Iterator[None]:
     """Let every key go to the command, and tell it how large the terminal is, for the length of a block."""
-    before = termios.tcgetattr(sys.stdin)
+    attributes = termios.tcgetattr(sys.stdin)
 
     def tell_size(*_: object) -> None:
         # Not what COLUMNS and LINES say: they keep the size of the terminal they were set in.
@@ -112,5 +112,5 @@ def at_terminal(line: ExecStream) -> Iterator[None]:
     try:
         yield
     finally:
-        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, attributes)
         signal.signal(signal.SIGWINCH, handler)

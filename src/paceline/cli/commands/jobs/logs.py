@@ -30,7 +30,7 @@ PODS = ("pod", "pods", "po")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class LogsArguments:
     """What `paceline logs` was asked."""
 
     follow: bool = False
@@ -119,11 +119,11 @@ def command(*, reach: ClusterOptions, name: str, output: str, **options: Any) ->
       paceline logs digits --role worker --index 1
       paceline logs digits --all --since 2030-01-31T12:00 --until 2030-01-31T12:05 -o digits.log
     """
-    wanted = Wanted(**options)
-    if wanted.follow and wanted.until:
+    selected = LogsArguments(**options)
+    if selected.follow and selected.until:
         raise BadRequest("--until ends a log, and -f goes on; drop one of them")
     with session_with(reach) as session:
-        pieces = chunks(session, name, wanted)
+        pieces = chunks(session, name, selected)
         # A file is touched only when there is something to put into it.
         first = list(itertools.islice(pieces, 1))
         with written(output) as write:
@@ -147,22 +147,22 @@ def written(file: str) -> Iterator[Callable[[bytes], object]]:
         raise BadRequest(f"--output {file}: cannot be written: {error.strerror}") from error
 
 
-def chunks(session: Session, name: str, wanted: Wanted) -> Iterator[tuple[str, bytes]]:
+def chunks(session: Session, name: str, options: LogsArguments) -> Iterator[tuple[str, bytes]]:
     """Give the pieces of the log, each with the member it is from where several are shown; of what is gone, if so."""
     has_begun = False
     try:
-        for piece in present(session, name, wanted):
+        for piece in present(session, name, options):
             has_begun = True
             yield piece
     except NotFound as error:
         if has_begun:
             raise
-        yield from gone(session, name, wanted, error)
+        yield from gone(session, name, options, error)
 
 
-def present(session: Session, name: str, wanted: Wanted) -> Iterator[tuple[str, bytes]]:
+def present(session: Session, name: str, options: LogsArguments) -> Iterator[tuple[str, bytes]]:
     """Give the log of a job or a pod that is there."""
-    kind, slash, rest = name.partition("/")
+    kind, slash, bare_name = name.partition("/")
     try:
         ref = None if slash and kind in PODS else session.job(name)
     except NotFound:
@@ -170,75 +170,75 @@ def present(session: Session, name: str, wanted: Wanted) -> Iterator[tuple[str, 
             raise
         ref = None
     if ref is None:
-        yield from (("", text) for text in pod_log(session, rest or name, wanted.ask()))
+        yield from (("", text) for text in pod_log(session, bare_name or name, options.ask()))
         return
     count = 0
-    for logged in logs_of(session, ref, wanted):
+    for logged in logs_of(session, ref, options):
         count += 1
-        yield (str(logged.place) if wanted.is_shared else ""), logged.text
+        yield (str(logged.place) if options.is_shared else ""), logged.text
     if not count:
-        say_hint(f"{ref} has written nothing{' then' if wanted.since or wanted.until else ''}")
+        say_hint(f"{ref} has written nothing{' then' if options.since or options.until else ''}")
 
 
-def logs_of(session: Session, ref: JobRef, wanted: Wanted) -> Iterator[Logged]:
+def logs_of(session: Session, ref: JobRef, options: LogsArguments) -> Iterator[Logged]:
     """Give what the chosen members of a job wrote; several by time."""
-    if not wanted.is_merged:
-        return ref.chunks(wanted.choice(), wanted.ask())
-    kept = cleaned_up(session, ref, wanted) if not wanted.previous else []
+    if not options.is_merged:
+        return ref.chunks(options.choice(), options.ask())
+    archived = cleaned_up(session, ref, options) if not options.previous else []
     try:
-        there = ref.streams(wanted.choice(), wanted.stamped())
+        live = ref.streams(options.choice(), options.stamped())
     except NotFound:
-        if not kept:
+        if not archived:
             raise
-        there = []
-    return together([*there, *kept], wanted)
+        live = []
+    return together([*live, *archived], options)
 
 
-def together(streams: list[Iterator[Logged]], wanted: Wanted) -> Iterator[Logged]:
+def together(streams: list[Iterator[Logged]], options: LogsArguments) -> Iterator[Logged]:
     """Merge logs by time; too many of them one after the other."""
     if len(streams) > MOST:
         say_hint(f"more than {MOST} members: their logs follow one after the other, with times")
         return itertools.chain.from_iterable(streams)
-    return in_time_order(streams, keeps_stamps=wanted.timestamps)
+    return in_time_order(streams, keeps_stamps=options.timestamps)
 
 
-def cleaned_up(session: Session, ref: JobRef, wanted: Wanted) -> list[Iterator[Logged]]:
+def cleaned_up(session: Session, ref: JobRef, options: LogsArguments) -> list[Iterator[Logged]]:
     """Give what was kept of those members whose pods are gone although the job is there."""
-    there = {pod.name for pod in ref.pods()}
-    tasks = [task for task in ref.status().tasks if wanted.all or task.get("type") == wanted.role]
-    missing = {row["name"] for task in tasks for row in task.get("replicas") or ()} - there
+    live = {pod.name for pod in ref.pods()}
+    tasks = [task for task in ref.status().tasks if options.all or task.get("type") == options.role]
+    missing = {row["name"] for task in tasks for row in task.get("replicas") or ()} - live
     history = History(cluster=session.cluster, namespace=session.namespace)
-    found = history.pods(job=ref.name) if missing else ()
-    mine = [each for each in found if each.owner == ref.uid and each.name in missing and not each.pruned_at]
-    if not mine:
+    archived = history.pods(job=ref.name) if missing else ()
+    deleted = [pod for pod in archived if pod.owner == ref.uid and pod.name in missing and not pod.pruned_at]
+    if not deleted:
         return []
-    names = ", ".join(sorted(each.name for each in mine))
+    names = ", ".join(sorted(pod.name for pod in deleted))
     say_hint(f"gone, with what was kept of their log: {names}")
-    return history.job_logs(mine, wanted.choice(), wanted.stamped())
+    return history.job_logs(deleted, options.choice(), options.stamped())
 
 
-def gone(session: Session, name: str, wanted: Wanted, error: NotFound) -> Iterator[tuple[str, bytes]]:
+def gone(session: Session, name: str, options: LogsArguments, error: NotFound) -> Iterator[tuple[str, bytes]]:
     """Give what was kept of the log of a job or a pod that is gone; where nothing was, raise what was raised before."""
-    kind, slash, rest = name.partition("/")
-    history, plain = History(cluster=session.cluster, namespace=session.namespace), rest or name
+    kind, slash, bare_name = name.partition("/")
+    history, plain = History(cluster=session.cluster, namespace=session.namespace), bare_name or name
     is_pod = bool(slash) and kind in PODS
-    there = None if is_pod else job_named(session, name)
+    job = None if is_pod else job_named(session, name)
     # The name of an application means its current job.
-    owner, plain = (there.uid, there.name) if there is not None else ("", plain)
+    owner, plain = (job.uid, job.name) if job is not None else ("", plain)
     # Of a job that is there, not what another one of its name has left.
-    pods = [] if is_pod else [each for each in history.pods(job=plain) if owner in ("", each.owner)]
+    pods = [] if is_pod else [pod for pod in history.pods(job=plain) if owner in ("", pod.owner)]
     if pods:
         say_hint(f"the pods of {plain} are gone (since {pods[0].gone_at[:19]}Z); this is what was kept of their log")
-        streams = history.job_logs(pods, wanted.choice(), wanted.stamped())
-        found = together(streams, wanted) if wanted.is_merged else itertools.chain.from_iterable(streams)
-        for logged in found:
-            yield (str(logged.place) if wanted.is_shared else ""), logged.text
+        streams = history.job_logs(pods, options.choice(), options.stamped())
+        entries = together(streams, options) if options.is_merged else itertools.chain.from_iterable(streams)
+        for logged in entries:
+            yield (str(logged.place) if options.is_shared else ""), logged.text
         return
     pods = [] if owner or (slash and not is_pod) else list(history.pods(pod=plain))
     if not pods:
         raise error
     say_hint(f"pod {plain} is gone (since {pods[0].gone_at[:19]}Z); this is what was kept of its log")
-    yield from (("", text) for text in history.pod_log(pods[0], wanted.ask()))
+    yield from (("", text) for text in history.pod_log(pods[0], options.ask()))
 
 
 def job_named(session: Session, name: str) -> JobRef | None:

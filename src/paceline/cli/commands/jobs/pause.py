@@ -25,12 +25,12 @@ def command(*, reach: ClusterOptions, names: tuple[str, ...]) -> int:
       paceline pause tensorboard/curves
     """
     with session_with(reach) as session:
-        for found in [session.service(name) or meant(session, name) for name in names]:
-            if isinstance(found, ServiceRef):
-                found.pause()
-            elif found.app is not None:
-                found.app.stop()
-            elif found.job is not None:
-                found.job.pause()
-            out().line(f"{found} paused")
+        for target in [session.service(name) or meant(session, name) for name in names]:
+            if isinstance(target, ServiceRef):
+                target.pause()
+            elif target.app is not None:
+                target.app.stop()
+            elif target.job is not None:
+                target.job.pause()
+            out().line(f"{target} paused")
     return exit_codes.OK

@@ -24,15 +24,15 @@ def command(*, reach: ClusterOptions, names: tuple[str, ...]) -> int:
     """
     with session_with(reach) as session:
         for name in names:
-            found = meant(session, name)
-            out().line(f"{found} {again(found)}")
+            target = meant(session, name)
+            out().line(f"{target} {again(target)}")
     say_hint(f"paceline logs -f {names[0]} follows it")
     return exit_codes.OK
 
 
-def again(found: JobOrApp) -> str:
+def again(target: JobOrApp) -> str:
     """Start a job or application anew in the way that fits, and say how."""
-    app, job = found.app, found.job
+    app, job = target.app, target.job
     if app is not None and app.status().phase.is_final:
         return f"restarting as revision {app.rerun()}"
     if app is not None and app.read()["spec"].get("suspend"):

@@ -31,25 +31,25 @@ def command(*, reach: ClusterOptions, name: str, output: str | None) -> int:
       paceline results digits -o json
     """
     with session_with(reach) as session:
-        found = results_of(session, name, is_here=reach.is_embedded)
+        results = results_of(session, name, is_here=reach.is_embedded)
     if output in ("json", "yaml"):
-        shown = document(found)
+        shown = document(results)
         out().document(formats.as_json(shown) if output == "json" else formats.as_yaml(shown))
         return exit_codes.OK
     if output == "name":
-        out().lines(f"{each.member}/{each.name}" for each in found.files)
+        out().lines(f"{file.member}/{file.name}" for file in results.files)
         return exit_codes.OK
-    if found.files:
-        rows = [(each.member, size(each.size), each.time, each.name) for each in found.files]
+    if results.files:
+        rows = [(file.member, size(file.size), file.time, file.name) for file in results.files]
         out().lines(table(HEADER, rows, width=None if output == "wide" else out().width))
     else:
         err().line(f"No results of {name} are kept yet.")
-    for member, said in found.said:
-        err().line(f"{member}: {said}" if member else said, "dim")
+    for member, message in results.said:
+        err().line(f"{member}: {message}" if member else message, "dim")
     return exit_codes.OK
 
 
-def document(found: Results) -> dict[str, object]:
+def document(results: Results) -> dict[str, object]:
     """Give it for programs."""
-    members = [{"member": member, "message": said} for member, said in found.said]
-    return {"kind": "ResultList", "items": [asdict(each) for each in found.files], "members": members}
+    members = [{"member": member, "message": message} for member, message in results.said]
+    return {"kind": "ResultList", "items": [asdict(file) for file in results.files], "members": members}

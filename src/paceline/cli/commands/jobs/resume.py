@@ -25,12 +25,12 @@ def command(*, reach: ClusterOptions, names: tuple[str, ...]) -> int:
       paceline resume notebook/desk
     """
     with session_with(reach) as session:
-        for found in [session.service(name) or meant(session, name) for name in names]:
-            if isinstance(found, ServiceRef):
-                found.resume(RealClock().now())
-            elif found.app is not None:
-                found.app.resume()
-            elif found.job is not None:
-                found.job.resume()
-            out().line(f"{found} resumed")
+        for target in [session.service(name) or meant(session, name) for name in names]:
+            if isinstance(target, ServiceRef):
+                target.resume(RealClock().now())
+            elif target.app is not None:
+                target.app.resume()
+            elif target.job is not None:
+                target.job.resume()
+            out().line(f"{target} resumed")
     return exit_codes.OK

@@ -63,7 +63,7 @@ def run(reach: ClusterOptions, files: tuple[str, ...], manner: RunOptions) -> in
     """Create everything, then follow the jobs one after another unless asked not to."""
     documents = tuple(document for path in files for document in read_file(path))
     if reach.namespace:
-        documents = tuple(with_namespace(each, reach.namespace, is_chosen=True) for each in documents)
+        documents = tuple(with_namespace(document, reach.namespace, is_chosen=True) for document in documents)
     with session_started(reach) as session:
         if manner.replace:
             remove_old(session, documents)
@@ -79,11 +79,11 @@ def run(reach: ClusterOptions, files: tuple[str, ...], manner: RunOptions) -> in
 def create(session: Session, documents: tuple[Document, ...]) -> tuple[JobRef, ...]:
     """Create everything and say what was created; the jobs among it are given back."""
     try:
-        made = session.create(documents)
+        created = session.create(documents)
     except AlreadyExists as error:
         raise AlreadyExists(f"{error}; choose another name, or replace it with --replace") from error
-    err().lines(str(each) for each in made)
-    return tuple(each.job for each in made if each.job is not None)
+    err().lines(str(entry) for entry in created)
+    return tuple(entry.job for entry in created if entry.job is not None)
 
 
 def remove_old(session: Session, documents: tuple[Document, ...]) -> None:
@@ -102,8 +102,8 @@ def follow(session: Session, ref: JobRef, manner: RunOptions) -> int:
     screen = Screen(out(), err(), clock.monotonic)
     watcher = FollowView(ref.name, screen, clock, has_prefix=manner.all)
     # Ticks also where nothing is drawn: they are when Ctrl-C is noticed.
-    wish = FollowOptions(choice=ReplicaSelector(is_all=manner.all), has_earlier_tries=True, tick=TICK_SECONDS)
-    with Interrupts() as interrupts, closing(ref.follow(wish)) as events:
+    options = FollowOptions(choice=ReplicaSelector(is_all=manner.all), has_earlier_tries=True, tick=TICK_SECONDS)
+    with Interrupts() as interrupts, closing(ref.follow(options)) as events:
         for event in events:
             watcher.show(event)
             if isinstance(event, Ended):

@@ -33,19 +33,19 @@ def command(*, reach: ClusterOptions, names: tuple[str, ...], no_wait: bool, wor
     name = signal_named(word) if word else ""
     with session_with(reach) as session:
         stopped = [meant(session, name) for name in names]
-        for each in stopped:
-            if each.job is not None and name:
-                each.job.choose_signal(name)
-            if each.app is not None:
-                each.app.stop()
-            elif each.job is not None:
-                each.job.pause()
+        for target in stopped:
+            if target.job is not None and name:
+                target.job.choose_signal(name)
+            if target.app is not None:
+                target.app.stop()
+            elif target.job is not None:
+                target.job.pause()
         unstopped = []
-        for each in stopped:
+        for target in stopped:
             try:
-                if each.job is not None and not no_wait:
-                    each.job.wait_stopped()
-                out().line(f"{each} {'stopping' if no_wait else 'stopped'}")
+                if target.job is not None and not no_wait:
+                    target.job.wait_stopped()
+                out().line(f"{target} {'stopping' if no_wait else 'stopped'}")
             except HostError as error:
                 unstopped.append(str(error))
         if unstopped:

@@ -56,15 +56,15 @@ def board_of(session: Session, name: str) -> ServiceRef:
     kind = session.kinds.named("tensorboards")
     bare = name.rpartition("/")[2]
     app = session.app(name)
-    wanted = [bare, *([app.board] if app is not None else [])]
+    candidates = [bare, *([app.board] if app is not None else [])]
     try:
-        told = session.job(name).status().tensorboard
-        wanted.append(str((told.get("dependent") or {}).get("name") or bare))
+        tensorboard = session.job(name).status().tensorboard
+        candidates.append(str((tensorboard.get("dependent") or {}).get("name") or bare))
     except NotFound:
         pass
-    for each in dict.fromkeys(wanted):
+    for candidate in dict.fromkeys(candidates):
         try:
-            return session.service_ref(kind, session.cluster.get(kind.where, session.namespace, each))
+            return session.service_ref(kind, session.cluster.get(kind.where, session.namespace, candidate))
         except NotFound:
             continue
     raise NotFound(
