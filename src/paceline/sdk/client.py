@@ -53,14 +53,14 @@ class Session(Reader):
             documents: tuple[Document, ...] = (Document(object=checked(dict(manifest), "manifest"), place="manifest"),)
         else:
             documents = self._read(str(manifest))
-        jobs = [made.job for made in self.create(documents) if made.job is not None]
+        jobs = [created.job for created in self.create(documents) if created.job is not None]
         if len(jobs) != 1:
             raise BadRequest(f"{documents[0].place}: {len(jobs)} jobs were created where one was meant")
         return jobs[0]
 
     def create(self, documents: tuple[Document, ...]) -> tuple[Created, ...]:
         """Create all objects, claims before jobs, or none of them; a claim that exists already is used as it is."""
-        placed = tuple(with_namespace(each, self.namespace, is_chosen=False) for each in documents)
+        placed = tuple(with_namespace(document, self.namespace, is_chosen=False) for document in documents)
         return Maker(cluster=self.cluster, kinds=self.kinds, refer=self.ref).create_all(placed)
 
     def jobs(self, *, everywhere: bool = False) -> tuple[Object, ...]:
@@ -70,24 +70,24 @@ class Session(Reader):
 
     def job(self, name: str) -> JobRef:
         """Find a job by NAME or KIND/NAME; NotFound suggests close names, BadRequest says when two have the name."""
-        word, slash, rest = name.rpartition("/")
-        kinds, name = ((self.kinds.named(word),), rest) if slash else (self.kinds.jobs(), name)
+        word, slash, bare_name = name.rpartition("/")
+        kinds, name = ((self.kinds.named(word),), bare_name) if slash else (self.kinds.jobs(), name)
         if slash and not kinds[0].is_job:
             raise Invalid((Fault("kind", word, f"{kinds[0].kind} is not a kind of job"),))
-        found = []
-        for each in kinds:
+        matches = []
+        for kind in kinds:
             try:
-                found.append((each, self.cluster.get(each.where, self.namespace, name)))
+                matches.append((kind, self.cluster.get(kind.where, self.namespace, name)))
             except NotFound:
                 continue
-        if not found and not slash and (current := self._job_of_app(name)) is not None:
+        if not matches and not slash and (current := self._job_of_app(name)) is not None:
             return current
-        if not found:
+        if not matches:
             raise NotFound(self._no_job(name, has_kind=bool(slash)))
-        if len(found) > 1:
-            choices = " or ".join(f"{each.singular}/{name}" for each, _ in found)
+        if len(matches) > 1:
+            choices = " or ".join(f"{kind.singular}/{name}" for kind, _ in matches)
             raise BadRequest(f"there are several jobs named {name!r}; say {choices}")
-        return self.ref(*found[0])
+        return self.ref(*matches[0])
 
     def app(self, word: str) -> AppRef | None:
         """Find an application by NAME or app/NAME; None when there is none."""
@@ -125,12 +125,12 @@ class Session(Reader):
     def rerun(self, ref: JobRef, name: str | None = None) -> JobRef:
         """Run a job once more as a new job; AlreadyExists when the name is taken."""
         job = ref.read()
-        new = name or next_name(job, {name_of(each) for each in self.jobs()})
+        new = name or next_name(job, {name_of(existing) for existing in self.jobs()})
         try:
-            made = self.cluster.create(ref.kind.where, copy_of(job, new))
+            created = self.cluster.create(ref.kind.where, copy_of(job, new))
         except AlreadyExists as error:
             raise AlreadyExists(f"{ref.kind.singular}/{new} exists already") from error
-        return self.ref(ref.kind, made)
+        return self.ref(ref.kind, created)
 
     def events(self) -> tuple[Object, ...]:
         """Read all events of the namespace."""
@@ -177,21 +177,21 @@ class Session(Reader):
     def wait_gone(self, kind: Kind, obj: Object, timeout: float | None = None) -> None:
         """Wait until an object that was read is there no more; TimeoutError after `timeout`."""
         select = Select(namespace=namespace_of(obj), fields=f"metadata.name={name_of(obj)}")
-        known = {name_of(obj): obj}
+        objects = {name_of(obj): obj}
         with EventMux(self.dial) as feed:
             if timeout is not None:
                 feed.after(timeout, TimeoutError(f"{kind.singular}/{name_of(obj)} is there after {timeout:g} s"))
             feed.start(watching(kind.where, select), f"watch {name_of(obj)}")
-            while uid_of(known.get(name_of(obj), {})) == uid_of(obj):
+            while uid_of(objects.get(name_of(obj), {})) == uid_of(obj):
                 item = feed.take()
                 if isinstance(item, Listed | Changed):
-                    known = apply_news(known, item)
+                    objects = apply_news(objects, item)
 
     def _no_job(self, name: str, *, has_kind: bool) -> str:
         if not self.kinds.jobs():
             return "this cluster has no job kinds: Paceline is not installed in it"
-        known = {name_of(job): str(job.get("kind", "")) for job in self.jobs()}
-        near = nearest(name, known)
-        meant = f"{known[near].lower()}/{near}" if near and has_kind else near
-        hint = f"did you mean {meant}?" if near else "`paceline get jobs` lists them"
+        kinds_by_name = {name_of(job): str(job.get("kind", "")) for job in self.jobs()}
+        near = nearest(name, kinds_by_name)
+        suggestion = f"{kinds_by_name[near].lower()}/{near}" if near and has_kind else near
+        hint = f"did you mean {suggestion}?" if near else "`paceline get jobs` lists them"
         return f"there is no job named {name!r} in namespace {self.namespace!r}; {hint}"

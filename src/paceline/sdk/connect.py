@@ -31,7 +31,7 @@ def connect(
 def number_in(kubeconfig: str | Path, *, context: str = "", on_warning: OnWarning = ignore_warning) -> AttemptNumber:
     """Read how to dial the cluster of a kubeconfig, JSON or YAML; without a file, find it as kubectl does."""
     if kubeconfig:
-        found = files.load(Path(kubeconfig).expanduser(), Path.read_bytes, context=context)
+        access = files.load(Path(kubeconfig).expanduser(), Path.read_bytes, context=context)
     else:
-        found = files.discover(os.environ, Path.home(), Path.read_bytes, context=context)
-    return AttemptNumber(dial=lambda: DirectCluster(found, on_warning=on_warning), namespace=found.namespace)
+        access = files.discover(os.environ, Path.home(), Path.read_bytes, context=context)
+    return AttemptNumber(dial=lambda: DirectCluster(access, on_warning=on_warning), namespace=access.namespace)

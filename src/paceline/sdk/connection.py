@@ -28,10 +28,10 @@ class AttemptNumber:
 def embedded_number(home: str | Path | None = None, *, on_warning: OnWarning = ignore_warning) -> AttemptNumber:
     """Find the embedded cluster under `home`; its kubeconfig is JSON, so no YAML reader is loaded."""
     path = kubeconfig_in(home)
-    found = from_json(path, Path.read_bytes)
-    if found is None:
+    access = from_json(path, Path.read_bytes)
+    if access is None:
         raise HostError(f"{path} is not JSON any more; `paceline up` writes it anew")
-    return AttemptNumber(dial=lambda: DirectCluster(found, on_warning=on_warning), namespace=found.namespace)
+    return AttemptNumber(dial=lambda: DirectCluster(access, on_warning=on_warning), namespace=access.namespace)
 
 
 def kubeconfig_in(home: str | Path | None) -> Path:

@@ -69,15 +69,17 @@ class Kinds:
 
     def named(self, word: str) -> Kind:
         """Find a kind by plural, singular, short name, kind or plural.group; Invalid suggests a close one."""
-        wanted = word.lower()
+        lowered = word.lower()
         for part in self._in_order():
             for kind in part:
-                if wanted in kind.names or wanted == kind.kind.lower():
+                if lowered in kind.names or lowered == kind.kind.lower():
                     return kind
-        known = [name for part in self._parts.values() for kind in part for name in kind.names[:2]]
-        meant = nearest(wanted, known)
+        names = [name for part in self._parts.values() for kind in part for name in kind.names[:2]]
+        suggestion = nearest(lowered, names)
         hint = (
-            f"did you mean {meant!r}?" if meant else "the cluster has no such kind; `paceline get --kinds` lists them"
+            f"did you mean {suggestion!r}?"
+            if suggestion
+            else "the cluster has no such kind; `paceline get --kinds` lists them"
         )
         raise Invalid((Fault("kind", word, hint),))
 
@@ -88,13 +90,13 @@ class Kinds:
             part = self._part(path)
         except NotFound:
             raise Invalid((Fault("apiVersion", api_version, self._version_hint(kind)),)) from None
-        found = next((each for each in part if each.kind == kind), None)
-        if found is None:
-            known = [each.kind for each in part]
-            meant = nearest(kind, known, likeness=0.5)
-            hint = f"did you mean {meant!r}?" if meant else f"{api_version} has: {', '.join(known)}"
+        match = next((candidate for candidate in part if candidate.kind == kind), None)
+        if match is None:
+            names = [candidate.kind for candidate in part]
+            suggestion = nearest(kind, names, likeness=0.5)
+            hint = f"did you mean {suggestion!r}?" if suggestion else f"{api_version} has: {', '.join(names)}"
             raise Invalid((Fault("kind", kind, hint),))
-        return found
+        return match
 
     def all(self) -> tuple[Kind, ...]:
         """Give every kind of the cluster, job kinds first."""
@@ -103,9 +105,9 @@ class Kinds:
     def _version_hint(self, kind: str) -> str:
         """Say which apiVersion an object of this kind should carry, when the cluster has the kind at all."""
         for part in self._in_order():
-            for each in part:
-                if each.kind == kind:
-                    return f"{kind} is in {each.api_version!r}"
+            for candidate in part:
+                if candidate.kind == kind:
+                    return f"{kind} is in {candidate.api_version!r}"
         return f"the cluster does not have this group and version; jobs are in '{JOB_GROUP}/v1beta1'"
 
     def _in_order(self) -> Iterable[tuple[Kind, ...]]:

@@ -37,15 +37,15 @@ class ReplicaSelector:
 
     def places(self, pods: Iterable[MemberPod], leader: ReplicaId | None) -> frozenset[ReplicaId]:
         """Give the places that are meant, of those that have a pod."""
-        known = frozenset(pod.place for pod in pods)
+        existing = frozenset(pod.place for pod in pods)
         if self.is_all:
-            return known
+            return existing
         if leader is None:
             return frozenset()
         if not self.role and self.index is None:
-            return known & {leader}
+            return existing & {leader}
         role = self.role or leader.role
-        return frozenset(p for p in known if p.role == role and self.index in (None, p.index))
+        return frozenset(p for p in existing if p.role == role and self.index in (None, p.index))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,8 +113,8 @@ class FollowOptions:
 class Follower:
     """Follows one job, told apart by its uid; the feed is its only contact with the cluster."""
 
-    def __init__(self, feed: EventMux, where: Collection, job: Object, *, wish: FollowOptions) -> None:
-        self._feed, self._where, self._wish = feed, where, wish
+    def __init__(self, feed: EventMux, where: Collection, job: Object, *, options: FollowOptions) -> None:
+        self._feed, self._where, self._options = feed, where, options
         self._namespace, self._name = key_of(job)
         self._uid = uid_of(job)
         self._job = job
@@ -123,7 +123,7 @@ class Follower:
         self._leader: ReplicaId | None = None
         self._reads = Reads()
         self._is_gone = self._is_late = self._has_said = False
-        self._has_last_pods = wish.log is None
+        self._has_last_pods = options.log is None
 
     def events(self) -> Iterator[Event]:
         """Give what happens, and `Ended` at the end."""
@@ -131,7 +131,7 @@ class Follower:
         self._feed.start(watching(self._where, mine), f"watch {self._name}")
         self._feed.start(watching(PODS, self._select_pods()), f"watch pods of {self._name}")
         while not self._is_over():
-            item = self._feed.take(self._wish.tick)
+            item = self._feed.take(self._options.tick)
             if item is None:
                 yield Tick()
             else:
@@ -197,13 +197,13 @@ class Follower:
 
     def _read_on(self) -> None:
         """Begin the logs that can be read now: of every chosen member one at a time, in the order of its tries."""
-        if self._wish.log is None:
+        if self._options.log is None:
             return
-        meant = self._wish.choice.places(self._members, self._leader)
-        pods = [pod for pod in self._members if pod.place in meant]
-        for member, read in self._reads.next(pods, self._namespace, has_earlier=self._wish.has_earlier_tries):
+        places = self._options.choice.places(self._members, self._leader)
+        pods = [pod for pod in self._members if pod.place in places]
+        for member, read in self._reads.next(pods, self._namespace, has_earlier=self._options.has_earlier_tries):
             self._reads.begin(member.place, read)
-            self._feed.start(reading(read, self._wish.log), f"log of {read.pod}")
+            self._feed.start(reading(read, self._options.log), f"log of {read.pod}")
 
     def _read_last_pods(self, line: SourceContext) -> None:
         page = line.cluster.list(PODS, self._select_pods())
@@ -235,14 +235,14 @@ class Reads:
 
     def next(self, pods: Iterable[MemberPod], namespace: str, *, has_earlier: bool) -> list[tuple[MemberPod, LogTry]]:
         """Give the logs to begin now: of every place at most one, and none while another of it is read."""
-        found: dict[ReplicaId, tuple[MemberPod, LogTry]] = {}
+        selected: dict[ReplicaId, tuple[MemberPod, LogTry]] = {}
         for pod in pods:
             read = LogTry(namespace=namespace, pod=pod.name, restarts=pod.restarts)
             if not pod.has_started or read in self._begun or pod.place in self.open:
                 continue
             if has_earlier or pod.place in self._begun.values():
-                found.setdefault(pod.place, (pod, read))
+                selected.setdefault(pod.place, (pod, read))
             else:
                 # Nobody listened yet: the last try is the one that is wanted.
-                found[pod.place] = (pod, read)
-        return list(found.values())
+                selected[pod.place] = (pod, read)
+        return list(selected.values())

@@ -56,22 +56,22 @@ class JobRef:
 
     def _own_pods(self) -> tuple[Object, ...]:
         select = Select(namespace=self.namespace, labels=f"{well_known_labels.OWNER_NAME}={self.name}")
-        found = self.cluster.list(PODS, select).items
-        return tuple(pod for pod in found if (controller_of(pod) or {}).get("uid") == self.uid)
+        pods = self.cluster.list(PODS, select).items
+        return tuple(pod for pod in pods if (controller_of(pod) or {}).get("uid") == self.uid)
 
     def happenings(self) -> tuple[Object, ...]:
         """Read the events recorded on the job and on its pods, oldest first."""
-        mine = {self.uid}
+        uids = {self.uid}
         select = Select(namespace=self.namespace, labels=f"{well_known_labels.OWNER_NAME}={self.name}")
-        mine.update(uid_of(pod) for pod in self.cluster.list(PODS, select).items)
+        uids.update(uid_of(pod) for pod in self.cluster.list(PODS, select).items)
         recorded = self.cluster.list(EVENTS, Select(namespace=self.namespace)).items
-        own = [event for event in recorded if (event.get("involvedObject") or {}).get("uid") in mine]
-        return in_order(own)
+        events = [event for event in recorded if (event.get("involvedObject") or {}).get("uid") in uids]
+        return in_order(events)
 
-    def follow(self, wish: FollowOptions | None = None) -> Generator[Event, None, None]:
+    def follow(self, options: FollowOptions | None = None) -> Generator[Event, None, None]:
         """Give what happens to the job and what its members write, until it ends."""
         with EventMux(self.dial) as feed:
-            yield from Follower(feed, self.kind.where, self.read(), wish=wish or FollowOptions()).events()
+            yield from Follower(feed, self.kind.where, self.read(), options=options or FollowOptions()).events()
 
     def wait(self, timeout: float | None = None) -> JobStatus:
         """Wait until the job ends and give its status; NotFound when it is deleted, TimeoutError after `timeout`."""
@@ -104,9 +104,9 @@ class JobRef:
                 status = self.status()
                 # It may have ended just now.
                 if not status.ending and not status.phase.is_final:
-                    why = self._why_not_stopped()
+                    reason = self._why_not_stopped()
                     raise HostError(
-                        f"{self} does not stop{': ' + why if why else ''}; `paceline delete {self.kind.singular}/"
+                        f"{self} does not stop{': ' + reason if reason else ''}; `paceline delete {self.kind.singular}/"
                         f"{self.name}` removes it with its pods"
                     ) from None
 
@@ -115,14 +115,14 @@ class JobRef:
         status = self.status()
         if status.phase is Phase.UNKNOWN and status.waiting:
             return status.waiting
-        told = [event for event in self.happenings() if event.get("reason") == UNREADABLE]
-        return str(told[-1].get("message") or "") if told else status.waiting
+        events = [event for event in self.happenings() if event.get("reason") == UNREADABLE]
+        return str(events[-1].get("message") or "") if events else status.waiting
 
     def _news(self, timeout: float | None) -> Generator[Event, None, None]:
         with EventMux(self.dial) as feed:
             if timeout is not None:
                 feed.after(timeout, TimeoutError(f"{self} is not there after {timeout:g} s"))
-            yield from Follower(feed, self.kind.where, self.read(), wish=FollowOptions(log=None)).events()
+            yield from Follower(feed, self.kind.where, self.read(), options=FollowOptions(log=None)).events()
 
     def logs(
         self, *, follow: bool = False, choice: ReplicaSelector | None = None, tail: int | None = None
@@ -135,28 +135,28 @@ class JobRef:
     def chunks(self, choice: ReplicaSelector, ask: LogOptions) -> Iterator[Logged]:
         """Give log bytes in whole lines: followed to the end of the job, or as they are now."""
         if ask.is_followed:
-            with closing(self._followed(choice, ask)) as found:
-                yield from found
+            with closing(self._followed(choice, ask)) as entries:
+                yield from entries
         else:
-            for each in self.streams(choice, ask):
-                yield from each
+            for stream in self.streams(choice, ask):
+                yield from stream
 
     def streams(self, choice: ReplicaSelector, ask: LogOptions) -> list[Iterator[Logged]]:
         """Give one log per chosen member, as it is now; NotFound says why there is none."""
         pods = self.pods()
         places = choice.places(pods, leader_place(pods))
-        meant = [pod for pod in pods if pod.place in places]
-        tries = previous_tries(meant) if ask.is_previous else last_tries(meant)
+        selected = [pod for pod in pods if pod.place in places]
+        tries = previous_tries(selected) if ask.is_previous else last_tries(selected)
         if not tries:
-            raise NotFound(no_log(str(self), pods, meant, is_previous=ask.is_previous))
+            raise NotFound(no_log(str(self), pods, selected, is_previous=ask.is_previous))
         return [self.pod_chunks(pod, ask) for pod in tries]
 
     def pod_chunks(self, pod: MemberPod, ask: LogOptions) -> Iterator[Logged]:
         """Give the log of one try as it is now."""
         # On Kubernetes, `previous` is about restarts inside one pod; ours are pods of their own.
-        own = ask if pod.restarts else replace(ask, is_previous=False)
+        options = ask if pod.restarts else replace(ask, is_previous=False)
         path = PODS.path(self.namespace, pod.name, "log")
-        for chunk in within(whole_lines(self.cluster.stream(path, own.query())), own):
+        for chunk in within(whole_lines(self.cluster.stream(path, options.query())), options):
             yield Logged(place=pod.place, pod=pod.name, text=chunk)
 
     def _followed(self, choice: ReplicaSelector, ask: LogOptions) -> Generator[Logged, None, None]:
@@ -218,8 +218,8 @@ class JobRef:
 def happened_at(event: Object) -> str:
     """Give when an event was last seen, as it was written down; empty when nobody wrote it down."""
     series = event.get("series") or {}
-    told = series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")
-    return str(told or (event.get("metadata") or {}).get("creationTimestamp") or "")
+    timestamp = series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")
+    return str(timestamp or (event.get("metadata") or {}).get("creationTimestamp") or "")
 
 
 def in_order(events: Iterable[Object]) -> tuple[Object, ...]:

@@ -31,20 +31,22 @@ def phase_of(job: Object) -> Phase:
 def replica_specs(job: Object) -> tuple[Object, ...]:
     """Give what a job says of its replicas, wherever its kind has it written."""
     spec = job.get("spec") or {}
-    return tuple(each for each in (*(spec.get("replicaSpecs") or ()), spec.get("worker")) if isinstance(each, dict))
+    return tuple(
+        replica for replica in (*(spec.get("replicaSpecs") or ()), spec.get("worker")) if isinstance(replica, dict)
+    )
 
 
 def replicas_of(job: Object) -> tuple[int, int]:
     """Give how many replicas run or have succeeded, and how many there should be."""
     status = job.get("status") or {}
-    wanted = sum(int(each.get("replicas", 1)) for each in replica_specs(job))
+    desired = sum(int(replica.get("replicas", 1)) for replica in replica_specs(job))
     aggregate = status.get("aggregate") or {}
     ready = int(aggregate.get("running") or 0) + int(aggregate.get("succeeded") or 0)
     expected = (status.get("elastic") or {}).get("expectedReplicas")
     if expected is not None:
         return ready, int(expected)
     # A launcher that nobody wrote is one of them too.
-    return ready, max(wanted, sum(int(count) for count in aggregate.values()))
+    return ready, max(desired, sum(int(count) for count in aggregate.values()))
 
 
 def reason_of(job: Object) -> str:
@@ -72,8 +74,8 @@ def duration_of(status: JobStatus, now: datetime) -> timedelta | None:
     """Give how long the job has run, pauses left out; None before it began."""
     if status.start_time is None:
         return None
-    whole = (status.completion_time or now) - status.start_time
-    return max(whole - timedelta(seconds=status.paused_seconds), timedelta(0))
+    elapsed = (status.completion_time or now) - status.start_time
+    return max(elapsed - timedelta(seconds=status.paused_seconds), timedelta(0))
 
 
 def is_running(job: Object) -> bool:
@@ -84,19 +86,19 @@ def is_running(job: Object) -> bool:
 def is_refused(job: Object) -> bool:
     """Tell whether nobody does anything for a job until its author changes it, and nothing of it is left."""
     status = status_of(job)
-    made = status.condition(ConditionType.INITIALIZED)
+    initialized = status.condition(ConditionType.INITIALIZED)
     has_pods = any(status.aggregate.get(phase) for phase in ("running", "pending", "unknown"))
-    return made is not None and not made.status and made.reason == REFUSED and not has_pods
+    return initialized is not None and not initialized.status and initialized.reason == REFUSED and not has_pods
 
 
 def _failure(status: JobStatus) -> str:
     """Say what failed: the pod when it was a pod, and else what the job was judged by."""
     failed = status.condition(ConditionType.FAILED)
-    told = failed.message if failed and failed.status else ""
+    message = failed.message if failed and failed.status else ""
     failure = status.failure
-    if failure is None or (told and failure.pod not in told):
-        return told
-    words = f"{failure.pod}: {exit_words(failure.exit_code)}"
+    if failure is None or (message and failure.pod not in message):
+        return message
+    text = f"{failure.pod}: {exit_words(failure.exit_code)}"
     if failure.reason not in PLAIN_REASONS:
-        words += f", {failure.reason}"
-    return f"{words}: {failure.message}" if failure.message else words
+        text += f", {failure.reason}"
+    return f"{text}: {failure.message}" if failure.message else text

@@ -55,25 +55,25 @@ class Site:
     @property
     def is_at_root(self) -> bool:
         """Tell whether the page lies at `/` here: its program does not know its path."""
-        found = proxy_path(self.page)
-        return found is not None and bool(found[1])
+        route = proxy_path(self.page)
+        return route is not None and bool(route[1])
 
     @property
     def way(self) -> str:
         """What the cluster's own path of each of its pages begins with."""
-        found = proxy_path(self.page)
-        return found[0].partition("/proxy/")[0] + "/proxy" if found else ""
+        route = proxy_path(self.page)
+        return route[0].partition("/proxy/")[0] + "/proxy" if route else ""
 
     def target(self, path: str) -> str | None:
         """Return the cluster's path for one of the browser's; None for what is no part of the page."""
         if ".." in unquote(urlsplit(path).path).split("/"):
             return None
-        found = proxy_path(f"{self.page}{path.removeprefix('/')}" if self.is_at_root else path)
-        if found is None or not found[0].startswith(f"{self.way}/"):
+        route = proxy_path(f"{self.page}{path.removeprefix('/')}" if self.is_at_root else path)
+        if route is None or not route[0].startswith(f"{self.way}/"):
             return None
         if not self.token:
-            return found[0]
-        return f"{found[0]}{'&' if '?' in path else '?'}{TOKEN}={quote(self.token, safe='')}"
+            return route[0]
+        return f"{route[0]}{'&' if '?' in path else '?'}{TOKEN}={quote(self.token, safe='')}"
 
     def seen(self, location: str) -> str:
         """Return where a redirection of the program leads in the browser, without the program's password."""
@@ -124,8 +124,8 @@ class _Server(ThreadingHTTPServer):
         """Give this thread's line to the cluster."""
         if not hasattr(self._lines, "cluster"):
             self._lines.cluster = self._dial()
-        found: DirectCluster = self._lines.cluster
-        return found
+        cluster: DirectCluster = self._lines.cluster
+        return cluster
 
     @property
     def cookie(self) -> str:
@@ -175,8 +175,8 @@ class _Visit(BaseHTTPRequestHandler):
     def _knocks(self) -> bool:
         """Tell whether this is the first visit, by the address that was printed."""
         key, parts = self.server.site.key, urlsplit(self.path)
-        said = parse_qs(parts.query).get(KEY, [""])[0]
-        return bool(key) and parts.path == "/" and compare_digest(said.encode(), key.encode())
+        presented = parse_qs(parts.query).get(KEY, [""])[0]
+        return bool(key) and parts.path == "/" and compare_digest(presented.encode(), key.encode())
 
     def _is_let(self) -> bool:
         """Tell whether the browser knows the key."""
@@ -186,8 +186,8 @@ class _Visit(BaseHTTPRequestHandler):
             cookies = SimpleCookie(self.headers.get("Cookie", ""))
         except CookieError:
             return False
-        said = cookies.get(self.server.cookie)
-        return said is not None and compare_digest(said.value.encode(), self.server.site.key.encode())
+        cookie = cookies.get(self.server.cookie)
+        return cookie is not None and compare_digest(cookie.value.encode(), self.server.site.key.encode())
 
     def _front(self) -> str:
         return "/" if self.server.site.is_at_root else self.server.site.page
@@ -217,8 +217,8 @@ class _Visit(BaseHTTPRequestHandler):
         if got.status == HTTPStatus.SERVICE_UNAVAILABLE:
             self._answer(got.status, (("Content-Type", "text/html"),), STARTING)
             return
-        kept = tuple((name, text) for name, text in got.headers if name.lower() not in NOT_RETURNED)
-        self._answer(got.status, tuple(self._moved(pair) for pair in kept), got.body)
+        headers = tuple((name, text) for name, text in got.headers if name.lower() not in NOT_RETURNED)
+        self._answer(got.status, tuple(self._moved(pair) for pair in headers), got.body)
 
     def _moved(self, pair: tuple[str, str]) -> tuple[str, str]:
         name, text = pair
@@ -229,13 +229,13 @@ class _Visit(BaseHTTPRequestHandler):
         self.close_connection = True
         headers = (*self._kept(), ("Connection", "Upgrade"))
         try:
-            head, rest, far = self.server.line().upgrade(Request(method="GET", path=target, headers=headers))
+            head, body, far = self.server.line().upgrade(Request(method="GET", path=target, headers=headers))
         except PacelineError as error:
             self._answer(HTTPStatus.BAD_GATEWAY, (), f"{error}\n".encode())
             return
         with far, contextlib.suppress(OSError):
             self.connection.settimeout(SEND_SECONDS)
-            self.connection.sendall(head + rest)
+            self.connection.sendall(head + body)
             _relay(self.connection, far)
 
     def _answer(self, code: int, headers: tuple[tuple[str, str], ...], body: bytes) -> None:

@@ -52,8 +52,8 @@ def member_pods(pods: Iterable[Object]) -> tuple[MemberPod, ...]:
 
 def member_pod(pod: Object) -> MemberPod | None:
     """Read one pod; None when it does not say which member it is."""
-    told = labels_of(pod)
-    role, index = told.get(well_known_labels.REPLICA_TYPE), told.get(well_known_labels.REPLICA_INDEX, "")
+    labels = labels_of(pod)
+    role, index = labels.get(well_known_labels.REPLICA_TYPE), labels.get(well_known_labels.REPLICA_INDEX, "")
     if not role or not index.isdigit():
         return None
     status = pod.get("status") or {}
@@ -62,13 +62,13 @@ def member_pod(pod: Object) -> MemberPod | None:
     state = first.get("state") or {}
     ended = _ended(containers)
     reason, message = why(status)
-    attempt = told.get(well_known_labels.ATTEMPT, "0")
+    attempt = labels.get(well_known_labels.ATTEMPT, "0")
     return MemberPod(
         name=name_of(pod),
         place=ReplicaId(role, int(index)),
         attempt=int(attempt) if attempt.isdigit() else 0,
         phase=str(status.get("phase") or "Pending"),
-        is_leader=told.get(well_known_labels.JOB_ROLE) == LEADER_ROLE,
+        is_leader=labels.get(well_known_labels.JOB_ROLE) == LEADER_ROLE,
         is_deleting=is_deleting(pod),
         restarts=int(first.get("restartCount") or 0),
         exit_code=ended.get("exitCode"),
@@ -85,8 +85,8 @@ def latest(pods: Iterable[MemberPod]) -> tuple[MemberPod, ...]:
     """Keep the last try of every member."""
     by_place: dict[ReplicaId, MemberPod] = {}
     for pod in pods:
-        known = by_place.get(pod.place)
-        if known is None or pod.attempt >= known.attempt:
+        newest = by_place.get(pod.place)
+        if newest is None or pod.attempt >= newest.attempt:
             by_place[pod.place] = pod
     return tuple(by_place[place] for place in sorted(by_place))
 
@@ -105,20 +105,20 @@ def previous_tries(pods: Iterable[MemberPod]) -> tuple[MemberPod, ...]:
     return tuple(sorted((*earlier, *restarted), key=lambda pod: pod.place))
 
 
-def no_log(job: str, pods: Iterable[MemberPod], meant: Iterable[MemberPod], *, is_previous: bool) -> str:
+def no_log(job: str, pods: Iterable[MemberPod], selected: Iterable[MemberPod], *, is_previous: bool) -> str:
     """Say why there is no log to show, and what there is instead."""
-    known = sorted({str(pod.place) for pod in pods})
-    if not known:
+    members = sorted({str(pod.place) for pod in pods})
+    if not members:
         return f"{job} has no pods, so it has no log; `paceline describe` says how it is"
-    waiting = list(meant)
+    waiting = list(selected)
     if not waiting:
-        return f"{job} has no such member; it has: {', '.join(known)}"
+        return f"{job} has no such member; it has: {', '.join(members)}"
     if is_previous:
         return f"{waiting[0].place} of {job} was started only once, so it has no previous log"
     if waiting[0].phase == "Failed":
         return f"{waiting[0].place} of {job} failed before its command began; `paceline describe` says at which stage"
-    why = f": {waiting[0].reason}" if waiting[0].reason else ""
-    return f"{waiting[0].place} of {job} has not started yet{why}; -f waits for it"
+    reason = f": {waiting[0].reason}" if waiting[0].reason else ""
+    return f"{waiting[0].place} of {job} has not started yet{reason}; -f waits for it"
 
 
 def leader_place(pods: Iterable[MemberPod]) -> ReplicaId | None:
@@ -130,9 +130,9 @@ def leader_place(pods: Iterable[MemberPod]) -> ReplicaId | None:
 def first_failed(pods: Iterable[MemberPod]) -> MemberPod | None:
     """Find the pod that failed first: the others were often only stopped because of it."""
     failed = [pod for pod in pods if pod.phase == "Failed"]
-    known = [pod for pod in failed if pod.ended is not None]
-    if known:
-        return min(known, key=lambda pod: (pod.ended, pod.place))
+    timed = [pod for pod in failed if pod.ended is not None]
+    if timed:
+        return min(timed, key=lambda pod: (pod.ended, pod.place))
     return failed[0] if failed else None
 
 
@@ -160,19 +160,19 @@ def why(status: Mapping[str, Any]) -> tuple[str, str]:
             return str(waiting["reason"]), str(waiting.get("message") or "")
     for container in status.get("containerStatuses") or ():
         state = container.get("state") or {}
-        told = state.get("waiting") or state.get("terminated") or {}
-        reason = str(told.get("reason") or "")
-        is_ordinary = reason in ORDINARY_WAITS and not told.get("message")
-        if reason and not is_ordinary and not (reason == "Completed" and not told.get("exitCode")):
-            return reason, str(told.get("message") or "")
+        details = state.get("waiting") or state.get("terminated") or {}
+        reason = str(details.get("reason") or "")
+        is_ordinary = reason in ORDINARY_WAITS and not details.get("message")
+        if reason and not is_ordinary and not (reason == "Completed" and not details.get("exitCode")):
+            return reason, str(details.get("message") or "")
     return "", ""
 
 
 def _ended(containers: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
     """Give how the containers ended: the first bad end, or else the first end there was."""
-    ends = [(each.get("state") or {}).get("terminated") for each in containers]
-    known = [end for end in ends if end]
-    return next((end for end in known if end.get("exitCode")), known[0] if known else {})
+    ends = [(container.get("state") or {}).get("terminated") for container in containers]
+    terminated = [end for end in ends if end]
+    return next((end for end in terminated if end.get("exitCode")), terminated[0] if terminated else {})
 
 
 def _moment(text: object) -> datetime | None:

@@ -39,10 +39,10 @@ def _first(job: Object) -> str:
 
 def _let_go(spec: dict[str, Any]) -> dict[str, Any]:
     """Copy a spec without what holds a job back for a while."""
-    told = {key: value for key, value in spec.items() if key != "suspend"}
-    mode = told.get("runMode")
+    copied = {key: value for key, value in spec.items() if key != "suspend"}
+    mode = copied.get("runMode")
     if isinstance(mode, dict) and isinstance(mode.get("pause"), dict):
         # Spelled `enable` until 2023.
         pause = {key: value for key, value in mode["pause"].items() if key not in ("enabled", "enable")}
-        told["runMode"] = {**mode, "pause": pause}
-    return told
+        copied["runMode"] = {**mode, "pause": pause}
+    return copied

@@ -19,9 +19,9 @@ MARGIN_SECONDS = 60.0
 def signal_named(word: str) -> str:
     """Give a signal's whole name, such as SIGINT for `int`; Invalid when there is none of that name."""
     name = word.upper().removeprefix("SIG")
-    known = [each.removeprefix("SIG") for each in signal.Signals.__members__]
-    if name not in known:
-        near = nearest(name, known)
+    names = [member.removeprefix("SIG") for member in signal.Signals.__members__]
+    if name not in names:
+        near = nearest(name, names)
         hint = f"did you mean {near}?" if near else "such as INT, TERM, USR1 or KILL"
         raise Invalid((Fault("--signal", word, f"there is no such signal; {hint}"),))
     return f"SIG{name}"
@@ -39,13 +39,13 @@ def seconds_to_stop(pods: Iterable[Object], margin: float = MARGIN_SECONDS) -> f
 
 
 def _grace(pod: Object) -> int:
-    told = (pod.get("spec") or {}).get("terminationGracePeriodSeconds")
-    return GRACE_SECONDS if told is None else int(told)
+    seconds = (pod.get("spec") or {}).get("terminationGracePeriodSeconds")
+    return GRACE_SECONDS if seconds is None else int(seconds)
 
 
 def is_ours(pod: Object) -> bool:
     """Tell whether our own node agent runs a pod, as far as its containers have begun."""
     status = pod.get("status") or {}
-    told = (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ()))
-    ids = [str(each["containerID"]) for each in told if each.get("containerID")]
-    return all(each.startswith(OURS) for each in ids)
+    statuses = (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ()))
+    ids = [str(container["containerID"]) for container in statuses if container.get("containerID")]
+    return all(container_id.startswith(OURS) for container_id in ids)

@@ -53,26 +53,26 @@ class AppRef:
 
     def revisions(self) -> tuple[Revision, ...]:
         """Read all revisions that were written down, the oldest first."""
-        found = self.cluster.list(RECORDS, Select(namespace=self.namespace)).items
-        mine = [each for each in found if (controller_of(each) or {}).get("uid") == self.uid]
+        records = self.cluster.list(RECORDS, Select(namespace=self.namespace)).items
+        owned = [record for record in records if (controller_of(record) or {}).get("uid") == self.uid]
         read = (
             Revision(
-                number=int(each["spec"]["revision"]),
-                record=each,
-                status=RecordStatus.from_wire(each.get("status") or {}),
+                number=int(record["spec"]["revision"]),
+                record=record,
+                status=RecordStatus.from_wire(record.get("status") or {}),
             )
-            for each in mine
+            for record in owned
         )
-        return tuple(sorted(read, key=lambda each: each.number))
+        return tuple(sorted(read, key=lambda revision: revision.number))
 
     def revision(self, number: int) -> Revision:
         """Find one revision; NotFound says which there are."""
-        there = self.revisions()
-        for each in there:
-            if each.number == number:
-                return each
-        known = ", ".join(str(each.number) for each in there) or "none"
-        raise NotFound(f"{self} has no revision {number}; there are: {known}")
+        revisions = self.revisions()
+        for revision in revisions:
+            if revision.number == number:
+                return revision
+        numbers = ", ".join(str(revision.number) for revision in revisions) or "none"
+        raise NotFound(f"{self} has no revision {number}; there are: {numbers}")
 
     def change(self, app: Object) -> Object:
         """Write the spec of an application over the one it was read as; Conflict when somebody else changed that.

@@ -45,4 +45,4 @@ def belongings_of(cluster: DirectCluster, app: AppRef, job: JobRef | None) -> Ap
 
 def owned(objects: Iterable[Object], owners: Container[str]) -> Iterable[Object]:
     """Give the objects that one of several others owns."""
-    return (each for each in objects if (controller_of(each) or {}).get("uid") in owners)
+    return (obj for obj in objects if (controller_of(obj) or {}).get("uid") in owners)

@@ -67,9 +67,9 @@ def read_values_file(path: str) -> Tree:
 
 def _slips(path: str, tree: Tree, twice: list[str]) -> Iterable[str]:
     """Say what a lost indentation leads to: keys that stand twice, and blocks with nothing in them."""
-    for told in twice:
-        where, _, what = told.partition(": ")
-        name = what.removeprefix('key "').partition('"')[0]
+    for duplicate in twice:
+        where, _, message = duplicate.partition(": ")
+        name = message.removeprefix('key "').partition('"')[0]
         yield f'{path}:{where.removeprefix("line ")}: duplicate key "{name}"; keep one of them'
     for name in (name for name, value in tree.items() if value is None):
         yield f"{path}: {name} is empty; look at the indentation below it"
@@ -87,8 +87,8 @@ def render(name: str, template: Template, values: Tree) -> Object:
 
 def check(app: Object) -> None:
     """Refuse an application with faults, in the words of its values."""
-    if wrong := registry.app_faults(app):
-        raise Invalid(tuple(_in_values(fault) for fault in wrong))
+    if faults := registry.app_faults(app):
+        raise Invalid(tuple(_in_values(fault) for fault in faults))
 
 
 def _in_values(fault: Fault) -> Fault:
@@ -106,26 +106,26 @@ def is_same(app: Object, other: Object) -> bool:
     return expand.digest_of(app) == expand.digest_of(other)
 
 
-def refuse_unchanged(before: Object, after: Object, revision: int) -> None:
+def refuse_unchanged(current: Object, updated: Object, revision: int) -> None:
     """Refuse a change that changes nothing."""
-    if is_same(before, after):
-        name = before["metadata"]["name"]
+    if is_same(current, updated):
+        name = current["metadata"]["name"]
         raise AlreadyExists(
             f"nothing changes: revision {revision} of {name} has these values already; "
             f"`paceline rerun {name}` runs the same once more"
         )
 
 
-def changed_values(before: Mapping[str, Any], after: Mapping[str, Any], path: str = "") -> dict[str, tuple[Any, Any]]:
+def changed_values(older: Mapping[str, Any], newer: Mapping[str, Any], path: str = "") -> dict[str, tuple[Any, Any]]:
     """Give every value that differs: where, what it was and what it is; None where it is not there."""
-    found: dict[str, tuple[Any, Any]] = {}
-    for name in dict.fromkeys((*before, *after)):
-        old, new = before.get(name), after.get(name)
+    differences: dict[str, tuple[Any, Any]] = {}
+    for name in dict.fromkeys((*older, *newer)):
+        old, new = older.get(name), newer.get(name)
         where = f"{path}{name}"
         if isinstance(old, Mapping) or isinstance(new, Mapping):
-            found |= changed_values(
+            differences |= changed_values(
                 old if isinstance(old, Mapping) else {}, new if isinstance(new, Mapping) else {}, f"{where}."
             )
         elif as_told(old) != as_told(new):
-            found[where] = (old, new)
-    return found
+            differences[where] = (old, new)
+    return differences

@@ -47,15 +47,15 @@ class History:
     def pods(self, *, job: str = "", pod: str = "") -> tuple[PastPod, ...]:
         """Find pods that are gone, of one job or of one name, the last one first; none where nodes may not be asked."""
         query = urlencode({name: value for name, value in (("job", job), ("pod", pod)) if value})
-        found = []
+        pods = []
         for node in self._nodes():
             path = f"{_path(name_of(node), self.namespace)}?{query}"
             try:
-                told = read_object(self.cluster.send(Request(method="GET", path=path)))
+                answer = read_object(self.cluster.send(Request(method="GET", path=path)))
             except (NotFound, Forbidden, MethodNotAllowed, BadRequest):
                 continue  # A kubelet, which keeps nothing.
-            found += [_read(name_of(node), each) for each in told.get("items") or ()]
-        return tuple(sorted(found, key=lambda each: each.gone_at, reverse=True))
+            pods += [_read(name_of(node), entry) for entry in answer.get("items") or ()]
+        return tuple(sorted(pods, key=lambda entry: entry.gone_at, reverse=True))
 
     def _nodes(self) -> tuple[Object, ...]:
         """Read the nodes; whoever may look into one namespace only, as on most clusters of many, sees none."""
@@ -67,19 +67,19 @@ class History:
     def job_logs(self, pods: Sequence[PastPod], choice: ReplicaSelector, ask: LogOptions) -> list[Iterator[Logged]]:
         """Give one log per member of a job, of the last job of that name; NotFound says when there is none to give."""
         # The last one gone first: another job may have had the name before.
-        mine = [each for each in pods if each.owner == pods[0].owner]
-        by_name = {each.name: each for each in reversed(mine)}
-        members = [each.member for each in by_name.values() if each.member is not None]
+        mine = [entry for entry in pods if entry.owner == pods[0].owner]
+        by_name = {entry.name: entry for entry in reversed(mine)}
+        members = [entry.member for entry in by_name.values() if entry.member is not None]
         places = choice.places(members, leader_place(members))
-        meant = [each for each in members if each.place in places]
+        selected = [entry for entry in members if entry.place in places]
         if ask.is_previous:
-            last = {each.place: each for each in latest(meant)}
-            meant = [each for each in meant if each.attempt < last[each.place].attempt]
-        if not meant:
-            known = ", ".join(sorted({str(each.place) for each in members}))
-            raise NotFound(f"nothing is kept of such a log of {pods[0].job}; there are logs of: {known}")
-        own = replace(ask, is_previous=False)
-        return [self._member_log(member, by_name[member.name], own) for member in latest(meant)]
+            last = {entry.place: entry for entry in latest(selected)}
+            selected = [entry for entry in selected if entry.attempt < last[entry.place].attempt]
+        if not selected:
+            places_with_logs = ", ".join(sorted({str(entry.place) for entry in members}))
+            raise NotFound(f"nothing is kept of such a log of {pods[0].job}; there are logs of: {places_with_logs}")
+        options = replace(ask, is_previous=False)
+        return [self._member_log(member, by_name[member.name], options) for member in latest(selected)]
 
     def _member_log(self, member: MemberPod, pod: PastPod, ask: LogOptions) -> Iterator[Logged]:
         for text in self.pod_log(pod, ask):
@@ -96,19 +96,19 @@ def _path(node: str, namespace: str) -> str:
     return f"{NODES.path('', node, 'proxy')}/history/{quote(namespace, safe='')}"
 
 
-def _read(node: str, told: Mapping[str, Any]) -> PastPod:
-    owner: Mapping[str, Any] = told.get("owner") or {}
-    labels: Mapping[str, str] = told.get("labels") or {}
-    as_pod: Object = {"metadata": {"name": told["pod"], "labels": labels}}
+def _read(node: str, entry: Mapping[str, Any]) -> PastPod:
+    owner: Mapping[str, Any] = entry.get("owner") or {}
+    labels: Mapping[str, str] = entry.get("labels") or {}
+    as_pod: Object = {"metadata": {"name": entry["pod"], "labels": labels}}
     return PastPod(
         node=node,
-        namespace=str(told["namespace"]),
-        name=str(told["pod"]),
-        uid=str(told["uid"]),
-        job=str(told.get("job") or ""),
+        namespace=str(entry["namespace"]),
+        name=str(entry["pod"]),
+        uid=str(entry["uid"]),
+        job=str(entry.get("job") or ""),
         owner=str(owner.get("uid") or ""),
-        gone_at=str(told["goneAt"]),
-        pruned_at=str(told.get("prunedAt") or ""),
+        gone_at=str(entry["goneAt"]),
+        pruned_at=str(entry.get("prunedAt") or ""),
         labels=labels,
         member=member_pod(as_pod),
     )

@@ -31,16 +31,16 @@ class LogLines:
 
     def feed(self, chunk: bytes) -> bytes:
         """Give the whole lines that `chunk` completes."""
-        whole, newline, rest = (self._held + chunk).rpartition(b"\n")
-        if not newline and len(rest) > MAX_HELD:
-            whole, rest = rest, b""
-        self._held = rest
-        return self._pass_on(whole + newline)
+        complete, newline, partial = (self._held + chunk).rpartition(b"\n")
+        if not newline and len(partial) > MAX_HELD:
+            complete, partial = partial, b""
+        self._held = partial
+        return self._pass_on(complete + newline)
 
     def end(self) -> bytes:
         """Give what came after the last line break; the stream is over."""
-        held, self._held = self._held, b""
-        return self._pass_on(held)
+        partial, self._held = self._held, b""
+        return self._pass_on(partial)
 
     def resume(self) -> None:
         """Prepare for the same log from `since` on."""
@@ -78,22 +78,22 @@ class LogLines:
             return
         is_new = stamp[0] != self._last
         self._last = stamp[0]
-        given = lines.count(b"\n" + self._last) + lines.startswith(self._last)
-        self._given_at_last = given if is_new else self._given_at_last + given
+        count = lines.count(b"\n" + self._last) + lines.startswith(self._last)
+        self._given_at_last = count if is_new else self._given_at_last + count
 
 
 def whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Cut a log that is not followed so that no piece ends within a line, unless the log does."""
-    held = b""
+    partial = b""
     for chunk in chunks:
-        whole, newline, held = (held + chunk).rpartition(b"\n")
+        complete, newline, partial = (partial + chunk).rpartition(b"\n")
         if newline:
-            yield whole + newline
-        elif len(held) > MAX_HELD:
-            yield held
-            held = b""
-    if held:
-        yield held
+            yield complete + newline
+        elif len(partial) > MAX_HELD:
+            yield partial
+            partial = b""
+    if partial:
+        yield partial
 
 
 def _moment(stamp: bytes) -> tuple[bytes, bytes]:

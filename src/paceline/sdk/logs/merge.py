@@ -22,18 +22,18 @@ NEVER: Moment = ("", b"")
 
 def in_time_order(streams: Iterable[Iterator[Logged]], *, keeps_stamps: bool) -> Iterator[Logged]:
     """Merge logs whose lines are stamped; of lines of one moment, those of the first log come first."""
-    held: list[bytes] = []
+    lines: list[bytes] = []
     last: Logged | None = None
     size = 0
     for _, line, source in heapq.merge(*map(_lines, streams), key=_moment_of):
         text = line if keeps_stamps else _bare(line)
         if last is not None and (source.pod != last.pod or size > PIECE):
-            yield Logged(place=last.place, pod=last.pod, text=b"".join(held))
-            held, size = [], 0
-        held.append(text if text.endswith(b"\n") else text + b"\n")
+            yield Logged(place=last.place, pod=last.pod, text=b"".join(lines))
+            lines, size = [], 0
+        lines.append(text if text.endswith(b"\n") else text + b"\n")
         last, size = source, size + len(text)
     if last is not None:
-        yield Logged(place=last.place, pod=last.pod, text=b"".join(held))
+        yield Logged(place=last.place, pod=last.pod, text=b"".join(lines))
 
 
 def within(chunks: Iterable[bytes], ask: LogOptions) -> Iterator[bytes]:
@@ -42,16 +42,16 @@ def within(chunks: Iterable[bytes], ask: LogOptions) -> Iterator[bytes]:
         yield from chunks
         return
     latest, last = _of(ask.until), NEVER
-    kept: deque[bytes] = deque(maxlen=ask.tail)
+    selected: deque[bytes] = deque(maxlen=ask.tail)
     for chunk in chunks:
         for line in filter(None, chunk.split(b"\n")):
             # A piece of a line that was too long has no stamp: it goes where its beginning went.
             last = max(last, _in_micros(_moment(line)))
             if last <= latest:
-                kept.append(line + b"\n")
-        while kept and ask.tail is None:
-            yield _shown(kept.popleft(), ask)
-    yield from (_shown(line, ask) for line in kept)
+                selected.append(line + b"\n")
+        while selected and ask.tail is None:
+            yield _shown(selected.popleft(), ask)
+    yield from (_shown(line, ask) for line in selected)
 
 
 def _in_micros(moment: Moment) -> Moment:
@@ -94,8 +94,8 @@ def _utc(second: bytes) -> str:
 
 
 def _of(moment: datetime) -> Moment:
-    there = moment.astimezone(UTC)
-    return there.replace(microsecond=0).isoformat(timespec="seconds"), f"{there.microsecond:06}".rstrip("0").encode()
+    utc = moment.astimezone(UTC)
+    return utc.replace(microsecond=0).isoformat(timespec="seconds"), f"{utc.microsecond:06}".rstrip("0").encode()
 
 
 def _bare(line: bytes) -> bytes:

@@ -63,23 +63,23 @@ class LogOptions:
 
     def query(self) -> dict[str, str]:
         """Spell it as the log endpoint reads it; followed lines are stamped, so that a broken stream can go on."""
-        words = {}
+        parameters = {}
         if self.is_followed:
-            words["follow"] = "true"
+            parameters["follow"] = "true"
         if self.is_followed or self.has_timestamps or self.until:
-            words["timestamps"] = "true"
+            parameters["timestamps"] = "true"
         if self.is_previous:
-            words["previous"] = "true"
+            parameters["previous"] = "true"
         if self.container:
-            words["container"] = self.container
+            parameters["container"] = self.container
         # The last lines before a moment are not the last ones there are.
         if self.tail is not None and self.until is None:
-            words["tailLines"] = str(self.tail)
+            parameters["tailLines"] = str(self.tail)
         if self.since_seconds is not None:
-            words["sinceSeconds"] = str(self.since_seconds)
+            parameters["sinceSeconds"] = str(self.since_seconds)
         if self.since is not None:
-            words["sinceTime"] = to_wire(self.since)
-        return words
+            parameters["sinceTime"] = to_wire(self.since)
+        return parameters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,14 +124,14 @@ def watching(where: Collection, select: Select) -> Source:
     return source
 
 
-def apply_news(known: dict[str, Object], item: Listed | Changed) -> dict[str, Object]:
+def apply_news(objects: dict[str, Object], item: Listed | Changed) -> dict[str, Object]:
     """Give what is there after a list or a change, by name."""
     if isinstance(item, Listed):
         return {name_of(obj): obj for obj in item.items}
     obj = item.happened.object
     if item.happened.change is Change.DELETED:
-        return {name: each for name, each in known.items() if name != name_of(obj)}
-    return {**known, name_of(obj): obj}
+        return {name: other for name, other in objects.items() if name != name_of(obj)}
+    return {**objects, name_of(obj): obj}
 
 
 def reading(read: LogTry, ask: LogOptions) -> Source:
@@ -178,13 +178,13 @@ def pause_after(failures: int) -> float:
 
 def resumed(ask: LogOptions, since: str) -> dict[str, str]:
     """Spell how to go on after the line stamped `since`; before the first line, ask for the same again."""
-    words = ask.query()
+    query = ask.query()
     if since:
-        words.pop("tailLines", None)
-        words.pop("sinceSeconds", None)
+        query.pop("tailLines", None)
+        query.pop("sinceSeconds", None)
         # Whole seconds are all that every server understands; what comes twice is skipped here.
-        words["sinceTime"] = f"{since[:19]}{since[-6:] if since[-6] in '+-' else 'Z'}"
-    return words
+        query["sinceTime"] = f"{since[:19]}{since[-6:] if since[-6] in '+-' else 'Z'}"
+    return query
 
 
 def has_ended(pod: Object, restarts: int) -> bool:

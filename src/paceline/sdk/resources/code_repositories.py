@@ -40,13 +40,13 @@ class Code:
 
     def check(self) -> None:
         """Refuse what cannot be fetched, in the words of the options that describe it."""
-        check_name(self.name, what="code")
-        told = Git(url=self.url, revision=self.revision, directory=self.directory)
-        wrong = [_in_options(fault) for fault in check_source(Source(git=told), "-")]
+        check_name(self.name, noun="code")
+        git = Git(url=self.url, revision=self.revision, directory=self.directory)
+        faults = [_in_options(fault) for fault in check_source(Source(git=git), "-")]
         if self.secret and (problem := subdomain_problem(self.secret)):
-            wrong.append(invalid("--secret", self.secret, problem))
-        if wrong:
-            raise Invalid(tuple(wrong))
+            faults.append(invalid("--secret", self.secret, problem))
+        if faults:
+            raise Invalid(tuple(faults))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,17 +59,17 @@ class CodeRepositories:
     def all(self) -> tuple[Code, ...]:
         """Read all code that has a name."""
         ours = Select(namespace=self.namespace, labels=CODE)
-        found = (_code(each) for each in self.cluster.list(CONFIG_MAPS, ours).items)
-        return tuple(sorted(found, key=lambda each: each.name))
+        codes = (_code(config_map) for config_map in self.cluster.list(CONFIG_MAPS, ours).items)
+        return tuple(sorted(codes, key=lambda code: code.name))
 
     def named(self, name: str) -> Code:
         """Find code; Missing suggests a close one."""
-        return pick(name, self.all(), what="code", namespace=self.namespace)
+        return pick(name, self.all(), noun="code", namespace=self.namespace)
 
     def create(self, code: Code) -> Code:
         """Give a repository a name."""
         code.check()
-        check_new(code.name, self.all(), what="code")
+        check_new(code.name, self.all(), noun="code")
         config_map = {
             "apiVersion": "v1",
             "kind": "ConfigMap",
@@ -87,9 +87,9 @@ class CodeRepositories:
 
 
 def _code(config_map: Object) -> Code:
-    told = config_map.get("data") or {}
-    known = {key: str(told.get(key) or "") for key in ("url", "revision", "directory", "secret")}
-    return Code(name=labels_of(config_map)[CODE], object=config_map, **known)
+    data = config_map.get("data") or {}
+    fields = {key: str(data.get(key) or "") for key in ("url", "revision", "directory", "secret")}
+    return Code(name=labels_of(config_map)[CODE], object=config_map, **fields)
 
 
 def _in_options(fault: Fault) -> Fault:

@@ -36,10 +36,10 @@ class ServiceRef:
 
     def resume(self, now: datetime) -> None:
         """Let it run on, whoever suspended it: its author, or nobody's use of it."""
-        found = self.cluster.get(self.kind.where, self.namespace, self.name)
-        rest = ServiceStatus.from_wire(found.get("status") or {}).condition(Trait.SUSPENDED)
+        service = self.cluster.get(self.kind.where, self.namespace, self.name)
+        suspended = ServiceStatus.from_wire(service.get("status") or {}).condition(Trait.SUSPENDED)
         # A moment of the cluster's clock, whatever ours says: any since it was suspended will do.
-        moment = rest.since if rest is not None and rest.status else now
+        moment = suspended.since if suspended is not None and suspended.status else now
         patch = {"spec": {"suspend": False}, "metadata": {"annotations": {OPENED_AT: to_wire(moment)}}}
         self.cluster.patch(self.kind.where, (self.namespace, self.name), patch)
 

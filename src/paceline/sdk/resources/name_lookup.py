@@ -19,25 +19,25 @@ class Named(Protocol):
 AnyNamed = TypeVar("AnyNamed", bound=Named)
 
 
-def pick(name: str, there: Iterable[AnyNamed], *, what: str, namespace: str) -> AnyNamed:
+def pick(name: str, candidates: Iterable[AnyNamed], *, noun: str, namespace: str) -> AnyNamed:
     """Find what has a name; NotFound suggests a close one."""
-    known = {each.name: each for each in there}
-    if name in known:
-        return known[name]
-    hint = did_you_mean(name, known).removeprefix(", ") or f"there are: {', '.join(known) or 'none'}"
-    raise NotFound(f"there is no {what} named {name!r} in namespace {namespace!r}; {hint}")
+    by_name = {candidate.name: candidate for candidate in candidates}
+    if name in by_name:
+        return by_name[name]
+    hint = did_you_mean(name, by_name).removeprefix(", ") or f"there are: {', '.join(by_name) or 'none'}"
+    raise NotFound(f"there is no {noun} named {name!r} in namespace {namespace!r}; {hint}")
 
 
-def check_name(name: str, *, what: str) -> None:
+def check_name(name: str, *, noun: str) -> None:
     """Refuse what cannot be a name."""
     if not name:
-        raise Invalid((required("name", f"give the {what} a name, such as mnist"),))
-    if wrong := label_problem(name):
-        raise Invalid((invalid("name", name, f"{wrong}{better_name(name)}"),))
+        raise Invalid((required("name", f"give the {noun} a name, such as mnist"),))
+    if problem := label_problem(name):
+        raise Invalid((invalid("name", name, f"{problem}{better_name(name)}"),))
 
 
-def check_new(name: str, there: Iterable[Named], *, what: str) -> None:
+def check_new(name: str, existing: Iterable[Named], *, noun: str) -> None:
     """Refuse what cannot be a name, and one that is taken."""
-    check_name(name, what=what)
-    if any(each.name == name for each in there):
-        raise AlreadyExists(f"{what} {name} exists already; `paceline {what} list` shows it")
+    check_name(name, noun=noun)
+    if any(entry.name == name for entry in existing):
+        raise AlreadyExists(f"{noun} {name} exists already; `paceline {noun} list` shows it")

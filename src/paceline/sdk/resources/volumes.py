@@ -59,19 +59,19 @@ class Volumes:
 
     def all(self) -> tuple[Volume, ...]:
         """Read every volume that has a name; keys are not among what is given."""
-        return tuple(sorted(self._found(), key=lambda each: each.name))
+        return tuple(sorted(self._found(), key=lambda volume: volume.name))
 
     def named(self, name: str) -> Volume:
         """Find a volume; Missing suggests a close one."""
-        return pick(name, self.all(), what="volume", namespace=self.namespace)
+        return pick(name, self.all(), noun="volume", namespace=self.namespace)
 
     def create_folder(self, name: str, path: str) -> Volume:
         """Give a folder of the machine a name."""
         self._check(name)
-        if wrong := _folder_problem(path):
-            raise Invalid((invalid("--dir", path, wrong),))
+        if problem := _folder_problem(path):
+            raise Invalid((invalid("--dir", path, problem),))
         mode = {"accessModes": ["ReadWriteMany"]}
-        held = {"namespace": self.namespace, "name": name, "kind": "PersistentVolumeClaim", "apiVersion": "v1"}
+        claim_ref = {"namespace": self.namespace, "name": name, "kind": "PersistentVolumeClaim", "apiVersion": "v1"}
         volume = {
             "apiVersion": "v1",
             "kind": "PersistentVolume",
@@ -82,16 +82,16 @@ class Volumes:
                 "persistentVolumeReclaimPolicy": "Retain",
                 "storageClassName": "",
                 "hostPath": {"path": path, "type": "Directory"},
-                "claimRef": held,
+                "claimRef": claim_ref,
             },
         }
-        wish = {**mode, "resources": {"requests": {"storage": FOLDER_SIZE}}, "storageClassName": ""}
+        claim_spec = {**mode, "resources": {"requests": {"storage": FOLDER_SIZE}}, "storageClassName": ""}
         try:
             self.cluster.create(VOLUMES, volume)
         except AlreadyExists as error:
             raise AlreadyExists(f"volume {name} exists already") from error
         try:
-            return self._claim(name, {**wish, "volumeName": self._volume_name(name)}, path)
+            return self._claim(name, {**claim_spec, "volumeName": self._volume_name(name)}, path)
         except PacelineError:
             # Without a claim nobody would ever find it again.
             self.cluster.delete(VOLUMES, ("", self._volume_name(name)))
@@ -102,16 +102,16 @@ class Volumes:
         self._check(name)
         if not _is_size(size):
             raise Invalid((invalid("--size", size, "write a size, such as 10Gi"),))
-        wish = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": size}}}
-        return self._claim(name, wish, size)
+        claim_spec = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": size}}}
+        return self._claim(name, claim_spec, size)
 
     def create_bucket(self, name: str, bucket: Bucket) -> Volume:
         """Give a bucket a name; its keys go into a secret and are not shown again."""
         self._check(name)
         described = data.Bucket(url=bucket.url, endpoint=bucket.endpoint)
-        if wrong := tuple(data.check_bucket(described, "-")):
-            raise Invalid(tuple(replace(fault, path=OPTIONS[fault.path]) for fault in wrong))
-        held = {
+        if faults := tuple(data.check_bucket(described, "-")):
+            raise Invalid(tuple(replace(fault, path=OPTIONS[fault.path]) for fault in faults))
+        entries = {
             "url": bucket.url,
             "endpoint": bucket.endpoint,
             "region": bucket.region,
@@ -127,13 +127,13 @@ class Volumes:
             "apiVersion": "v1",
             "kind": "Secret",
             "metadata": self._metadata(name, bucket.url),
-            "stringData": {key: value for key, value in held.items() if value},
+            "stringData": {key: value for key, value in entries.items() if value},
         }
         try:
-            made = self.cluster.create(SECRETS, secret)
+            created = self.cluster.create(SECRETS, secret)
         except AlreadyExists as error:
             raise AlreadyExists(f"volume {name}, or another secret of that name, exists already") from error
-        return _bucket(made)
+        return _bucket(created)
 
     def delete(self, volume: Volume) -> None:
         """Forget a volume; files stay, in a folder and in a bucket."""
@@ -146,9 +146,9 @@ class Volumes:
 
     def for_folder(self, path: str) -> Volume:
         """Give the volume of a folder, made if there is none yet."""
-        for each in self.all():
-            if each.type == "folder" and each.location == path:
-                return each
+        for volume in self.all():
+            if volume.type == "folder" and volume.location == path:
+                return volume
         return self.create_folder(f"dir-{hashlib.sha256(path.encode()).hexdigest()[:8]}", path)
 
     def _claim(self, name: str, spec: Object, location: str) -> Volume:
@@ -160,12 +160,12 @@ class Volumes:
             raise AlreadyExists(f"volume {name}, or another claim of that name, exists already") from error
 
     def _check(self, name: str) -> None:
-        check_new(name, self.all(), what="volume")
+        check_new(name, self.all(), noun="volume")
 
     def _found(self) -> Iterator[Volume]:
         ours = Select(namespace=self.namespace, labels=VOLUME)
-        yield from (_claimed(each) for each in self.cluster.list(CLAIMS, ours).items)
-        yield from (_bucket(each) for each in self.cluster.list(SECRETS, ours).items)
+        yield from (_claimed(obj) for obj in self.cluster.list(CLAIMS, ours).items)
+        yield from (_bucket(obj) for obj in self.cluster.list(SECRETS, ours).items)
 
     def _metadata(self, name: str, location: str) -> Object:
         return {
@@ -188,9 +188,9 @@ def _claimed(claim: Object) -> Volume:
 
 
 def _bucket(secret: Object) -> Volume:
-    kept = {key: value for key, value in secret.items() if key not in ("data", "stringData")}
+    public = {key: value for key, value in secret.items() if key not in ("data", "stringData")}
     location = annotations_of(secret).get(LOCATION, "")
-    return Volume(name=labels_of(secret)[VOLUME], type="bucket", location=location, phase="Ready", object=kept)
+    return Volume(name=labels_of(secret)[VOLUME], type="bucket", location=location, phase="Ready", object=public)
 
 
 def _is_size(size: str) -> bool:

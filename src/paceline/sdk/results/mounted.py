@@ -39,14 +39,14 @@ def locate_results(session: Session, job: str, output: Mapping[str, Any], *, is_
 
 def files_below(folder: Path) -> Iterator[ResultFile]:
     """List the files of every member's folder, in the order of their names; links are not followed."""
-    for member in sorted(each.name for each in _entries(folder) if each.is_dir(follow_symlinks=False)):
-        found: dict[str, os.stat_result] = {}
+    for member in sorted(entry.name for entry in _entries(folder) if entry.is_dir(follow_symlinks=False)):
+        stats: dict[str, os.stat_result] = {}
         with suppress(OSError), closed(os.open(folder / member, FOLDER)) as root:
             folders = [""]
             while folders:
-                folders += _look(root, folders.pop(), found)
-        for name in sorted(found):
-            yield _file(member, name, found[name])
+                folders += _look(root, folders.pop(), stats)
+        for name in sorted(stats):
+            yield _file(member, name, stats[name])
 
 
 def _entries(folder: Path) -> list["os.DirEntry[str]"]:
@@ -57,7 +57,7 @@ def _entries(folder: Path) -> list["os.DirEntry[str]"]:
         return []
 
 
-def _look(root: int, inner: str, found: dict[str, os.stat_result]) -> list[str]:
+def _look(root: int, inner: str, stats: dict[str, os.stat_result]) -> list[str]:
     """Add the files of one folder to those that were found, by handle, and return the folders in it."""
     folders = []
     with (
@@ -73,11 +73,11 @@ def _look(root: int, inner: str, found: dict[str, os.stat_result]) -> list[str]:
             elif entry.is_file(follow_symlinks=False):
                 # One may go while others are looked at.
                 with suppress(FileNotFoundError):
-                    found[name] = entry.stat(follow_symlinks=False)
+                    stats[name] = entry.stat(follow_symlinks=False)
     return folders
 
 
-def _file(member: str, name: str, known: os.stat_result) -> ResultFile:
+def _file(member: str, name: str, stat: os.stat_result) -> ResultFile:
     shown = name.encode(errors="surrogateescape").decode(errors="replace")
-    when = to_wire(datetime.fromtimestamp(int(known.st_mtime), UTC))
-    return ResultFile(member=member, name=shown, size=known.st_size, time=when)
+    when = to_wire(datetime.fromtimestamp(int(stat.st_mtime), UTC))
+    return ResultFile(member=member, name=shown, size=stat.st_size, time=when)

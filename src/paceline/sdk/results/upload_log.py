@@ -30,8 +30,8 @@ class UploadLog:
 
     member: str
     files: dict[str, ResultFile] = field(default_factory=dict)
-    # The last thing that was said beside files: that all are there, that they are on their way, or what is in the way.
-    said: str = ""
+    # The last line that is not about a file: all files are uploaded, some are on their way, or an upload failed.
+    message: str = ""
     # Whether all was told that there was, so that no earlier log is needed.
     is_whole: bool = False
     # Why logs could not be read.
@@ -39,20 +39,20 @@ class UploadLog:
 
     def hear(self, log: bytes) -> None:
         """Take one more log, of a run before those that were heard."""
-        earlier, said = read_log(self.member, log)
+        earlier, messages = read_log(self.member, log)
         self.files = {**earlier, **self.files}
-        self.said = self.said or (said[-1] if said else "")
-        self.is_whole = any(line.startswith(GOES_TO) for line in said)
+        self.message = self.message or (messages[-1] if messages else "")
+        self.is_whole = any(line.startswith(GOES_TO) for line in messages)
 
     def sentence(self) -> str:
         """Say where the files are, and whether the list lacks any; or why there is no list."""
-        if not self.said:
+        if not self.message:
             return "; ".join(dict.fromkeys(map(str, self.unread)))
-        count = COUNT.match(self.said)
+        count = COUNT.match(self.message)
         if count is None or int(count[1]) <= len(self.files):
-            return self.said
+            return self.message
         lacks = f"only {len(self.files)} of them are listed here, because the log does not reach back far enough"
-        return f"{self.said}; {lacks}; .paceline/manifest.json beside them names all"
+        return f"{self.message}; {lacks}; .paceline/manifest.json beside them names all"
 
 
 def read_log(member: str, log: bytes) -> tuple[dict[str, ResultFile], list[str]]:
@@ -60,18 +60,18 @@ def read_log(member: str, log: bytes) -> tuple[dict[str, ResultFile], list[str]]
     files: dict[str, ResultFile] = {}
     others = []
     for line in log.decode(errors="replace").split("\n"):
-        found = KEPT.fullmatch(line)
-        name = _name(found["name"]) if found else ""
-        if found and name:
-            files[name] = ResultFile(member=member, name=name, size=int(found["size"]), time=found["time"])
+        match = KEPT.fullmatch(line)
+        name = _name(match["name"]) if match else ""
+        if match and name:
+            files[name] = ResultFile(member=member, name=name, size=int(match["size"]), time=match["time"])
         elif line:
             others.append(line)
     return files, others
 
 
-def in_order(tolds: Iterable[UploadLog]) -> tuple[ResultFile, ...]:
+def in_order(logs: Iterable[UploadLog]) -> tuple[ResultFile, ...]:
     """Give all files, those of a member by name."""
-    return tuple(told.files[name] for told in tolds for name in sorted(told.files))
+    return tuple(log.files[name] for log in logs for name in sorted(log.files))
 
 
 def _name(text: str) -> str:

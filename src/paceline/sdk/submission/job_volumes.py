@@ -10,7 +10,7 @@ from paceline.sdk.job_summary import replica_specs
 
 def claims_of(job: Object) -> tuple[tuple[str, str], ...]:
     """Give every claim a job mounts, with the path its processes see it at; each once."""
-    found = []
+    mounts = []
     for replica in replica_specs(job):
         spec = (replica.get("template") or {}).get("spec") or {}
         claims = {
@@ -18,8 +18,8 @@ def claims_of(job: Object) -> tuple[tuple[str, str], ...]:
             for volume in spec.get("volumes") or ()
             if volume.get("persistentVolumeClaim")
         }
-        found += [(claims[name], path) for name, path in _mounts(spec.get("containers") or ()) if name in claims]
-    return tuple(dict.fromkeys(found))
+        mounts += [(claims[name], path) for name, path in _mounts(spec.get("containers") or ()) if name in claims]
+    return tuple(dict.fromkeys(mounts))
 
 
 def folder_of(session: Session, claim: str) -> str:

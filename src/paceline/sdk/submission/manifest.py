@@ -43,7 +43,7 @@ def read_text(data: bytes, source: str) -> tuple[Document, ...]:
         raise BadRequest(
             f"{source}:{line}: byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8"
         ) from error
-    documents = [each for tree in read_trees(text, source) for each in _objects(tree, source)]
+    documents = [document for tree in read_trees(text, source) for document in _objects(tree, source)]
     if not documents:
         raise BadRequest(f"{source}: holds no object; it should begin with apiVersion, kind and metadata")
     return tuple(documents)
@@ -60,7 +60,7 @@ def _limited(data: bytes, source: str) -> bytes:
 
 def _similar_file(path: str) -> str:
     try:
-        names = [each.name for each in Path(path).parent.iterdir()]
+        names = [entry.name for entry in Path(path).parent.iterdir()]
     except OSError:
         return ""
     near = nearest(Path(path).name, names)

@@ -55,9 +55,9 @@ def checked(value: dict[str, Any], place: str) -> Object:
 def _fault(value: dict[str, Any], field: str, example: str, *, prefix: str = "") -> str:
     if value.get(field) is not None:
         return f"{prefix}{field}: {called(value[field])} is not allowed; write {_wanted(field)}, {example}"
-    meant = nearest(field, (key for key in value if key not in TOP_LEVEL))
-    if meant:
-        return f"{prefix}{field} is missing; did you mean {field} where you wrote {meant}?"
+    suggestion = nearest(field, (key for key in value if key not in TOP_LEVEL))
+    if suggestion:
+        return f"{prefix}{field} is missing; did you mean {field} where you wrote {suggestion}?"
     return f"{prefix}{field} is missing; add it, {example}"
 
 

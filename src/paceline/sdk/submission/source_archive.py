@@ -52,40 +52,40 @@ def pack(path: str) -> Packed:
     if not place.exists():
         raise BadRequest(f"{path}: no such file or folder")
     root = place if place.is_dir() else place.parent
-    found = sorted(_all(root) if place.is_dir() else _beside(place))
-    if not found:
+    files = sorted(_all(root) if place.is_dir() else _beside(place))
+    if not files:
         raise BadRequest(f"{path}: there is nothing in it to send")
-    if len(found) > MAX_FILES:
-        raise TooLarge(f"{path}: {len(found)} files are too many to send along (at most {MAX_FILES}); use --git")
-    if (plain := sum(file.stat().st_size for file in found)) > MAX_PLAIN_BYTES:
-        what = f"{plain // 1024**2} MiB"
-        raise TooLarge(f"{path}: {what} is too much to send along (at most {MAX_BYTES // 1024} KiB packed); use --git")
+    if len(files) > MAX_FILES:
+        raise TooLarge(f"{path}: {len(files)} files are too many to send along (at most {MAX_FILES}); use --git")
+    if (plain := sum(file.stat().st_size for file in files)) > MAX_PLAIN_BYTES:
+        size = f"{plain // 1024**2} MiB"
+        raise TooLarge(f"{path}: {size} is too much to send along (at most {MAX_BYTES // 1024} KiB packed); use --git")
     raw = io.BytesIO()
     # A script may itself be a link; a copy goes along then.
     with tarfile.open(fileobj=raw, mode="w", format=tarfile.PAX_FORMAT, dereference=True) as archive:
-        for file in found:
+        for file in files:
             archive.add(file, arcname=str(file.relative_to(root)), recursive=False, filter=_plain)
     data = gzip.compress(raw.getvalue(), mtime=0)
     if len(data) > MAX_BYTES:
         size = f"{len(data) // 1024} KiB packed"
         raise TooLarge(f"{path}: {size} is too much to send along (at most {MAX_BYTES // 1024} KiB); use --git")
-    return Packed(data=data, files=tuple(str(file.relative_to(root)) for file in found))
+    return Packed(data=data, files=tuple(str(file.relative_to(root)) for file in files))
 
 
 def _beside(script: Path) -> Iterator[Path]:
-    for each in script.parent.iterdir():
-        if each == script or ((each.suffix == ".py" or each.name in BESIDE) and _is_sent(each)):
-            yield each
+    for entry in script.parent.iterdir():
+        if entry == script or ((entry.suffix == ".py" or entry.name in BESIDE) and _is_sent(entry)):
+            yield entry
 
 
 def _all(folder: Path) -> Iterator[Path]:
-    for each in folder.iterdir():
-        if each.name in LEFT_OUT or each.is_symlink():
+    for entry in folder.iterdir():
+        if entry.name in LEFT_OUT or entry.is_symlink():
             continue
-        if each.is_dir():
-            yield from _all(each)
-        elif _is_sent(each):
-            yield each
+        if entry.is_dir():
+            yield from _all(entry)
+        elif _is_sent(entry):
+            yield entry
 
 
 def _is_sent(file: Path) -> bool:

@@ -50,8 +50,8 @@ class Plan:
     git_user: str = ""
     password: str = field(default="", repr=False)
     data: Mapping[str, str] = field(default_factory=dict)
-    # What was made for it before, or found made: it belongs to the application once that is there.
-    made: tuple[Piece, ...] = ()
+    # Objects that the application needs. It becomes their owner once it exists.
+    pieces: tuple[Piece, ...] = ()
 
     def but(self, **changes: Any) -> Self:
         """Give the same with some of it changed."""
@@ -64,13 +64,13 @@ class Plan:
 
     def app(self) -> Object:
         """Write the application."""
-        told = {**self.values, **({"data": dict(self.data)} if self.data else {})}
-        return render(self.name, TEMPLATE, merged(TEMPLATE.defaults(), told))
+        values = {**self.values, **({"data": dict(self.data)} if self.data else {})}
+        return render(self.name, TEMPLATE, merged(TEMPLATE.defaults(), values))
 
     def with_code(self, saved: Mapping[str, str]) -> Self:
         """Give the same with the code that its name stands for; what was told beside the name comes first."""
-        told = {name: text for name, text in self.values["git"].items() if text}
-        return self.but(values={**self.values, "git": {**saved, **told}})
+        explicit = {name: text for name, text in self.values["git"].items() if text}
+        return self.but(values={**self.values, "git": {**saved, **explicit}})
 
     def check(self) -> None:
         """Refuse what cannot be run before anything is sent or started."""
@@ -91,10 +91,10 @@ def name_from(path: str) -> str:
 
 def framework_of(script: str) -> tuple[str, str]:
     """Guess the framework of a script from what it imports, and say why."""
-    found = IMPORTS.search(script)
-    if found is None:
+    match = IMPORTS.search(script)
+    if match is None:
         return "python", "it imports none of torch, tensorflow and keras"
-    return BY_IMPORT[found[1]], f"it imports {found[1]}"
+    return BY_IMPORT[match[1]], f"it imports {match[1]}"
 
 
 def give_source(session: Session, plan: Plan) -> Plan:
@@ -109,18 +109,18 @@ def give_source(session: Session, plan: Plan) -> Plan:
         "metadata": {"name": f"{plan.stem}-git", "namespace": session.namespace, "labels": {APP: plan.stem}},
         "stringData": {"username": plan.git_user, "password": plan.password},
     }
-    made = _create(session, SECRETS, secret)
-    git = {**plan.values["git"], "secret": name_of(made.object)}
-    return plan.but(values={**plan.values, "git": git}, made=(made,))
+    piece = _create(session, SECRETS, secret)
+    git = {**plan.values["git"], "secret": name_of(piece.object)}
+    return plan.but(values={**plan.values, "git": git}, pieces=(piece,))
 
 
 def _with_archive(session: Session, plan: Plan, packed: Packed) -> Plan:
     name = f"{plan.stem}-source-{packed.digest.removeprefix('sha256:')[:10]}"
     manifest = packed.config_map(name, {APP: plan.stem})
     manifest["metadata"]["namespace"] = session.namespace
-    made = _create(session, CONFIG_MAPS, manifest)
+    piece = _create(session, CONFIG_MAPS, manifest)
     archive = {"digest": packed.digest, "configMap": name}
-    return plan.but(values={**plan.values, "archive": archive}, made=(made,))
+    return plan.but(values={**plan.values, "archive": archive}, pieces=(piece,))
 
 
 def _create(session: Session, where: Collection, manifest: Object) -> Piece:
@@ -128,13 +128,13 @@ def _create(session: Session, where: Collection, manifest: Object) -> Piece:
     try:
         return Piece(where=where, object=session.cluster.create(where, manifest), is_new=True)
     except AlreadyExists:
-        there = session.cluster.get(where, *key_of(manifest))
-    if labels_of(there).get(APP) != labels_of(manifest)[APP]:
-        what = f"{str(manifest['kind']).lower()} {name_of(manifest)}"
-        raise AlreadyExists(f"{what} is there and belongs to somebody else; choose another name for the application")
+        existing = session.cluster.get(where, *key_of(manifest))
+    if labels_of(existing).get(APP) != labels_of(manifest)[APP]:
+        label = f"{str(manifest['kind']).lower()} {name_of(manifest)}"
+        raise AlreadyExists(f"{label} is there and belongs to somebody else; choose another name for the application")
     if "stringData" in manifest:
-        there = session.cluster.patch(where, key_of(manifest), {"stringData": manifest["stringData"]})
-    return Piece(where=where, object=there, is_new=False)
+        existing = session.cluster.patch(where, key_of(manifest), {"stringData": manifest["stringData"]})
+    return Piece(where=where, object=existing, is_new=False)
 
 
 def submit(session: Session, plan: Plan) -> Object:
@@ -142,18 +142,18 @@ def submit(session: Session, plan: Plan) -> Object:
     app = plan.app()
     app["metadata"]["namespace"] = session.namespace
     try:
-        made = session.cluster.create(APPS, app)
+        created = session.cluster.create(APPS, app)
     except AlreadyExists:
         raise
     except PacelineError:
-        for piece in plan.made:
+        for piece in plan.pieces:
             if piece.is_new:
                 # The error that matters is the first one.
                 with contextlib.suppress(PacelineError):
                     session.cluster.delete(piece.where, key_of(piece.object))
         raise
-    _adopt(session, plan, made)
-    return made
+    _adopt(session, plan, created)
+    return created
 
 
 def revise(session: Session, plan: Plan) -> int:
@@ -161,16 +161,16 @@ def revise(session: Session, plan: Plan) -> int:
     ref = session.app(plan.name)
     if ref is None:
         raise NotFound(f"there is no application named {plan.name!r}")
-    before = ref.read()
-    after = {**before, "spec": {**before["spec"], **plan.app()["spec"]}}
-    number = status_of(before).revision
-    refuse_unchanged(before, after, number)
-    _adopt(session, plan, ref.change(after))
+    current = ref.read()
+    updated = {**current, "spec": {**current["spec"], **plan.app()["spec"]}}
+    number = status_of(current).revision
+    refuse_unchanged(current, updated, number)
+    _adopt(session, plan, ref.change(updated))
     return number + 1
 
 
 def _adopt(session: Session, plan: Plan, app: Object) -> None:
-    for piece in plan.made:
+    for piece in plan.pieces:
         change = {"metadata": {"ownerReferences": [owned_by(app)]}}
         session.cluster.patch(piece.where, key_of(piece.object), change)
 

@@ -55,7 +55,7 @@ def read_ask(options: dict[str, object]) -> Ask:
     """Read what is to be run; people are used to a `--` before it."""
     arguments = tuple(str(argument) for argument in options["words"])  # type: ignore[attr-defined]
     return Ask(
-        words=arguments[1:] if arguments[:1] == ("--",) and len(arguments) > 1 else arguments,
+        arguments=arguments[1:] if arguments[:1] == ("--",) and len(arguments) > 1 else arguments,
         container=str(options["container"]),
         has_input=bool(options["has_input"]),
         has_terminal=bool(options["has_terminal"]),

@@ -30,7 +30,7 @@ PODS = ("pod", "pods", "po")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogsArguments:
+class Wanted:
     """What `paceline logs` was asked."""
 
     follow: bool = False
@@ -119,7 +119,7 @@ def command(*, reach: ClusterOptions, name: str, output: str, **options: Any) ->
       paceline logs digits --role worker --index 1
       paceline logs digits --all --since 2030-01-31T12:00 --until 2030-01-31T12:05 -o digits.log
     """
-    selected = LogsArguments(**options)
+    selected = Wanted(**options)
     if selected.follow and selected.until:
         raise BadRequest("--until ends a log, and -f goes on; drop one of them")
     with session_with(reach) as session:
@@ -147,7 +147,7 @@ def written(file: str) -> Iterator[Callable[[bytes], object]]:
         raise BadRequest(f"--output {file}: cannot be written: {error.strerror}") from error
 
 
-def chunks(session: Session, name: str, options: LogsArguments) -> Iterator[tuple[str, bytes]]:
+def chunks(session: Session, name: str, options: Wanted) -> Iterator[tuple[str, bytes]]:
     """Give the pieces of the log, each with the member it is from where several are shown; of what is gone, if so."""
     has_begun = False
     try:
@@ -160,7 +160,7 @@ def chunks(session: Session, name: str, options: LogsArguments) -> Iterator[tupl
         yield from gone(session, name, options, error)
 
 
-def present(session: Session, name: str, options: LogsArguments) -> Iterator[tuple[str, bytes]]:
+def present(session: Session, name: str, options: Wanted) -> Iterator[tuple[str, bytes]]:
     """Give the log of a job or a pod that is there."""
     kind, slash, bare_name = name.partition("/")
     try:
@@ -180,7 +180,7 @@ def present(session: Session, name: str, options: LogsArguments) -> Iterator[tup
         say_hint(f"{ref} has written nothing{' then' if options.since or options.until else ''}")
 
 
-def logs_of(session: Session, ref: JobRef, options: LogsArguments) -> Iterator[Logged]:
+def logs_of(session: Session, ref: JobRef, options: Wanted) -> Iterator[Logged]:
     """Give what the chosen members of a job wrote; several by time."""
     if not options.is_merged:
         return ref.chunks(options.choice(), options.ask())
@@ -194,7 +194,7 @@ def logs_of(session: Session, ref: JobRef, options: LogsArguments) -> Iterator[L
     return together([*live, *archived], options)
 
 
-def together(streams: list[Iterator[Logged]], options: LogsArguments) -> Iterator[Logged]:
+def together(streams: list[Iterator[Logged]], options: Wanted) -> Iterator[Logged]:
     """Merge logs by time; too many of them one after the other."""
     if len(streams) > MOST:
         say_hint(f"more than {MOST} members: their logs follow one after the other, with times")
@@ -202,7 +202,7 @@ def together(streams: list[Iterator[Logged]], options: LogsArguments) -> Iterato
     return in_time_order(streams, keeps_stamps=options.timestamps)
 
 
-def cleaned_up(session: Session, ref: JobRef, options: LogsArguments) -> list[Iterator[Logged]]:
+def cleaned_up(session: Session, ref: JobRef, options: Wanted) -> list[Iterator[Logged]]:
     """Give what was kept of those members whose pods are gone although the job is there."""
     live = {pod.name for pod in ref.pods()}
     tasks = [task for task in ref.status().tasks if options.all or task.get("type") == options.role]
@@ -217,7 +217,7 @@ def cleaned_up(session: Session, ref: JobRef, options: LogsArguments) -> list[It
     return history.job_logs(deleted, options.choice(), options.stamped())
 
 
-def gone(session: Session, name: str, options: LogsArguments, error: NotFound) -> Iterator[tuple[str, bytes]]:
+def gone(session: Session, name: str, options: Wanted, error: NotFound) -> Iterator[tuple[str, bytes]]:
     """Give what was kept of the log of a job or a pod that is gone; where nothing was, raise what was raised before."""
     kind, slash, bare_name = name.partition("/")
     history, plain = History(cluster=session.cluster, namespace=session.namespace), bare_name or name
