@@ -1,4 +1,4 @@
-"""Ctrl-C as a question and not as an end: the first press is noted, a second one in a row ends the command."""
+"""Handle Ctrl-C: the first press is recorded, a second one in a row ends the command."""
 
 import signal
 from collections.abc import Callable
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class Interrupts:
-    """While it lasts, Ctrl-C is noted; a command that was told to ignore it goes on ignoring it."""
+    """Records Ctrl-C inside the block. If SIGINT was ignored before, it stays ignored."""
 
     def __init__(self) -> None:
         self.is_pressed = False
@@ -25,7 +25,7 @@ class Interrupts:
         signal.signal(signal.SIGINT, self._before)
 
     def paused(self, ask: Callable[[], T]) -> T:
-        """Forget the press and ask; meanwhile Ctrl-C means what it always means."""
+        """Clear the recorded Ctrl-C and ask, with the original signal handler in place."""
         self.is_pressed = False
         signal.signal(signal.SIGINT, self._before)
         try:

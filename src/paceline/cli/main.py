@@ -1,4 +1,4 @@
-"""The entry of `paceline`: finds the command that was typed, loads only that one, and turns errors into exit codes."""
+"""Entry point of `paceline`: loads only the requested command and maps errors to exit codes."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ from paceline.cli import exit_codes
 from paceline.cli.output.console import say_error, say_hint
 from paceline.errors import PacelineError
 
-# Command → its module below cli/commands/ and what it does; the help of all of them is printed without loading one.
+# Command → its module below cli/commands/ and its summary, so that the help needs no imports.
 VERBS = {
     "up": ("cluster.up", "Start the embedded cluster."),
     "down": ("cluster.down", "Stop the embedded cluster."),
@@ -54,10 +54,10 @@ VERBS = {
 
 
 class Verbs(click.Group):
-    """A group that knows its commands by name and loads a file when its command is typed."""
+    """A click group that imports a command's module when the command is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Give the commands in the order in which people meet them."""
+        """Return the commands in the order of the help."""
         return list(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -66,13 +66,13 @@ class Verbs(click.Group):
             return None
         module, _ = VERBS[cmd_name]
         command: click.Command = import_module(f"paceline.cli.commands.{module}").command
-        # What keeps examples on lines of their own is a control character to click, and two plain ones in our source.
+        # click expects the control character \b to keep line breaks; raw docstrings contain a backslash and a b.
         for entry in (command, *getattr(command, "commands", {}).values()):
             entry.help = (entry.help or "").replace("\\b\n", "\b\n")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Print the list of commands from the table alone."""
+        """Print the list of commands from VERBS, without importing any of them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, summary) for name, (_, summary) in VERBS.items()])
 
@@ -88,14 +88,14 @@ def group() -> None:
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run one command and give its exit code: 0 well, 1 failed or refused, 2 bad input, 3 no cluster, 130 Ctrl-C."""
+    """Run one command and return its exit code: 0 success, 1 failed, 2 bad input, 3 no cluster, 130 Ctrl-C."""
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a character gets a question mark, not a stack trace.
+        # Print a question mark for characters that the terminal cannot encode instead of failing.
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]
     try:
         return _run(args)
     except BrokenPipeError:
-        # Whoever read our output has gone; Python would complain about it once more at its end.
+        # The reader of our output closed the pipe. Without this, Python reports the error again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return exit_codes.BROKEN_PIPE
     except Exception as error:

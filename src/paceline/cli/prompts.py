@@ -1,4 +1,4 @@
-"""Questions to a person; asked on a terminal only."""
+"""Questions to the user, on a terminal only."""
 
 import sys
 
@@ -8,12 +8,12 @@ from paceline.cli.output.console import err
 
 
 def can_ask() -> bool:
-    """Tell whether somebody is there to answer."""
+    """Return True if stdin and stderr are terminals."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def choose(question: str, choices: dict[str, str], default: str) -> str:
-    """Let a person choose by the first letter; Enter, the end of the input and a second Ctrl-C take the default."""
+    """Return the choice by its first letter; Enter, end of input and a second Ctrl-C select the default."""
     stream = err()
     stream.line(question, "bold")
     for word, meaning in choices.items():
@@ -34,7 +34,7 @@ def choose(question: str, choices: dict[str, str], default: str) -> str:
 
 
 def confirm(question: str) -> bool:
-    """Ask whether to go on; anything but yes means no."""
+    """Ask for confirmation; anything but yes means no."""
     try:
         return click.confirm(question, default=False, err=True)
     except click.Abort:

@@ -1,4 +1,4 @@
-"""Options by which values are given: files, and single settings."""
+"""Options that set values: files and single settings."""
 
 import functools
 from collections.abc import Callable
@@ -12,7 +12,7 @@ Command = Callable[..., Any]
 
 
 def takes_values(command: Command) -> Command:
-    """Give a command the options by which values are given; it takes them as `overrides`."""
+    """Add the options that set values to a command, which receives them as `overrides`."""
 
     @click.option(
         "-f", "--values", "files", multiple=True, metavar="FILE", help="YAML file with values; - reads standard input."

@@ -1,4 +1,4 @@
-"""`paceline completion`: the script that completes words in a shell."""
+"""`paceline completion`: print the completion script of a shell."""
 
 import click
 from click.shell_completion import get_completion_class

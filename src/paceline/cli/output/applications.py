@@ -1,4 +1,4 @@
-"""Applications as people read them: what belongs to one, its revisions, and what two of them differ in."""
+"""Tables of applications: their resources, their revisions, and the difference between two revisions."""
 
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -27,7 +27,7 @@ MAX_CHANGES = 3
 
 
 def print_status(session: Session, ref: AppRef, *, to: Output, now: datetime) -> None:
-    """Print the head of an application, then its objects by kind."""
+    """Print the summary of an application, then its resources by kind."""
     app = ref.read()
     status = status_of(app)
     template = app["spec"].get("template") or {}
@@ -56,7 +56,7 @@ def print_status(session: Session, ref: AppRef, *, to: Output, now: datetime) ->
 
 
 def current_job(session: Session, ref: AppRef) -> JobRef | None:
-    """Give the job of the current revision, if it is there."""
+    """Return the job of the current revision, or None."""
     try:
         return session.job(ref.name) if ref.status().job else None
     except NotFound:
@@ -69,7 +69,7 @@ Cells = Callable[[Object], Row]
 
 
 def resources(session: Session, ref: AppRef, job: JobRef | None, *, now: datetime) -> Iterator[Group]:
-    """Give the objects of an application by kind, as rows."""
+    """Yield the resources of an application by kind, as table rows."""
     mine = belongings_of(session.cluster, ref, job)
     groups: list[tuple[str, tuple[str, ...], tuple[Object, ...], Cells]] = [
         ("v1/ConfigMap", ("NAME", "DATA"), mine.config_maps, map_cells),
@@ -89,7 +89,7 @@ def resources(session: Session, ref: AppRef, job: JobRef | None, *, now: datetim
 
 
 def member_rows(job: Object, now: datetime) -> list[Row]:
-    """Give one row per member: what is wanted of it, and whether it has succeeded; who is alone needs no number."""
+    """Return one row per replica: desired and succeeded. A single replica is shown without its index."""
     since, tasks = age(created_of(job), now), job_status(job).tasks
     members = [
         (str(task.get("type")), index, replica)
@@ -104,7 +104,7 @@ def member_rows(job: Object, now: datetime) -> list[Row]:
 
 
 def pod_cells(pod: Object) -> Row:
-    """Give how many containers of a pod are ready, how it is, and how often its place was tried before."""
+    """Return the cells READY, STATUS and RESTARTS of a pod; earlier attempts count as restarts."""
     status, inits = pod.get("status") or {}, pod["spec"].get("initContainers") or ()
     statuses = [*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())]
     sidecars = {container["name"] for container in inits if container.get("restartPolicy") == "Always"}
@@ -116,19 +116,19 @@ def pod_cells(pod: Object) -> Row:
 
 
 def map_cells(config_map: Object) -> Row:
-    """Give how many entries a config map has."""
+    """Return the number of entries of a config map."""
     return (str(len(config_map.get("data") or {}) + len(config_map.get("binaryData") or {})),)
 
 
 def claim_cells(claim: Object) -> Row:
-    """Give the state of a claim, its volume and its size."""
+    """Return the phase, volume and size of a claim."""
     status, spec = claim.get("status") or {}, claim["spec"]
     size = (status.get("capacity") or spec["resources"]["requests"]).get("storage", "")
     return str(status.get("phase") or "Pending"), str(spec.get("volumeName") or ""), str(size)
 
 
 def board_cells(board: Object) -> Row:
-    """Give how many TensorBoards are wanted and answer, what they are made of, and where anybody opens it."""
+    """Return the desired and available replicas, image and address of a TensorBoard."""
     desired = 0 if board["spec"].get("suspend") else 1
     status = board.get("status") or {}
     is_ready = status.get("phase") == "Running"
@@ -137,7 +137,7 @@ def board_cells(board: Object) -> Row:
 
 
 def say_notes(ref: AppRef, url: str, job: JobRef | None, *, to: Output) -> None:
-    """Say what to type next, and where the curves are."""
+    """Print the commands to try next."""
     to.line("NOTES:")
     if job is not None:
         to.line(f"  paceline logs -f {ref.name}      follows the training")
@@ -147,7 +147,7 @@ def say_notes(ref: AppRef, url: str, job: JobRef | None, *, to: Output) -> None:
 
 
 def history_rows(revisions: tuple[Revision, ...], now: datetime) -> list[Row]:
-    """Give one row per revision: when, how it went, what was changed, what came of it."""
+    """Return one row per revision: start time, phase, duration, changes and metrics."""
     rows: list[Row] = []
     previous: Revision | None = None
     for revision in revisions:
@@ -168,7 +168,7 @@ def history_rows(revisions: tuple[Revision, ...], now: datetime) -> list[Row]:
 
 
 def duration(revision: Revision, now: datetime) -> str:
-    """Say how long a revision took, or has taken so far."""
+    """Format the duration of a revision, up to now if it is running."""
     status = revision.status
     is_over = status.completion_time is not None or status.phase is AppPhase.RUNNING
     if status.start_time is None or not is_over:
@@ -177,7 +177,7 @@ def duration(revision: Revision, now: datetime) -> str:
 
 
 def changes(previous: Revision | None, current: Revision) -> str:
-    """Say in a line what a revision changed."""
+    """Summarize in one line what a revision changed."""
     if previous is None:
         return "installed"
     differences = differing(previous, current)
@@ -191,7 +191,7 @@ def changes(previous: Revision | None, current: Revision) -> str:
 
 
 def differing(older: Revision, newer: Revision) -> dict[str, tuple[Any, Any]]:
-    """Give what two revisions were made of that differs: values, or the job where there are none."""
+    """Return the differences between two revisions: of their values, or of the job if they have none."""
     old, new = older.record["spec"], newer.record["spec"]
     if "values" in old or "values" in new:
         parts = [{"template": spec.get("template"), "values": spec.get("values") or {}} for spec in (old, new)]
@@ -201,7 +201,7 @@ def differing(older: Revision, newer: Revision) -> dict[str, tuple[Any, Any]]:
 
 
 def diff_rows(older: Revision, newer: Revision, now: datetime) -> list[Row]:
-    """Put two revisions side by side: what was asked and differs, all hyperparameters, and what came of it."""
+    """Return rows that compare two revisions: differing values, all hyperparameters, and the results."""
     rows: list[Row] = [(where, text(old), text(new)) for where, (old, new) in differing(older, newer).items()]
     pair = (older, newer)
     parameters = [revision.record["spec"].get("hyperparameters") or {} for revision in pair]
@@ -225,5 +225,5 @@ def diff_rows(older: Revision, newer: Revision, now: datetime) -> list[Row]:
 
 
 def text(value: object) -> str:
-    """Write a value, or that there is none."""
+    """Format a value, or a placeholder if there is none."""
     return "-" if value is None else str(value)

@@ -1,4 +1,4 @@
-"""Follow a job on a screen: why it waits, what it says, how far it is, and how it ended."""
+"""Show a followed job: pending reason, logs, progress and result."""
 
 from dataclasses import dataclass
 
@@ -17,13 +17,13 @@ from paceline.sdk.replica_pods import MemberPod, waiting_of
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 BAR_WIDTH = 24
-# A job waits for a moment on every start; only a longer wait is said.
+# Every job is pending for a moment; print only longer waits.
 LASTING_SECONDS = 1.0
 
 
 @dataclass(slots=True, kw_only=True)
 class Told:
-    """What was said last, so that nothing is said twice."""
+    """What was printed last, to avoid printing it twice."""
 
     state: str = ""
     progress: Progress | None = None
@@ -44,7 +44,7 @@ class FollowView:
         self._turn = 0
 
     def show(self, event: Event) -> None:
-        """Show one thing that happened."""
+        """Show one event."""
         match event:
             case Logged():
                 self._log(event.place, event.text)
@@ -75,7 +75,7 @@ class FollowView:
         self._screen.note(plain_bar(progress))
 
     def _note_state(self) -> None:
-        """Note what there is to say about the job; it is said at once, or when it has lasted."""
+        """Record the job's state and since when it lasts."""
         self._say_found()
         phase = phase_of(self._job)
         reason = reason_of(self._job) or (waiting_of(self._pods) if phase is Phase.PENDING else "")
@@ -84,7 +84,7 @@ class FollowView:
             self._state, self._state_since = state, self._clock.monotonic()
 
     def _say_state(self) -> None:
-        """Say the state once; what a job only passes through on its way is not worth a line."""
+        """Print each state once; skip short pending states."""
         phase = phase_of(self._job)
         lasted = self._clock.monotonic() - self._state_since
         if self._state == self._told.state or phase.is_final:
@@ -128,6 +128,6 @@ class FollowView:
 
 
 def prefixed(text: bytes, prefix: bytes) -> bytes:
-    """Put a prefix before every line."""
+    """Return the text with a prefix before every line."""
     body, newline = (text[:-1], b"\n") if text.endswith(b"\n") else (text, b"\n")
     return prefix + body.replace(b"\n", b"\n" + prefix) + newline

@@ -1,4 +1,4 @@
-"""Answers of `paceline get`: once as a table or as objects, or line by line as they change."""
+"""Output of `paceline get`: a table, objects, or one line per change."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Rows = tuple[tuple[str, ...], list[tuple[str, ...]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetOptions:
-    """What `paceline get` was asked."""
+    """The options of `paceline get`."""
 
     kind: str = "jobs"
     name: str = ""
@@ -29,7 +29,7 @@ class GetOptions:
 
 
 class Listing:
-    """One question to the cluster and the ways to print its answer."""
+    """Reads the requested objects and prints them."""
 
     def __init__(self, reader: Reader, kinds: tuple[Kind, ...], question: GetOptions) -> None:
         self._reader, self._kinds = reader, kinds
@@ -40,7 +40,7 @@ class Listing:
         self.question = question
 
     def once(self) -> int:
-        """Print what is there now."""
+        """Print the current objects."""
         if self._output in ("json", "yaml", "name"):
             return self._print_objects()
         header, rows = self._rows()
@@ -52,7 +52,7 @@ class Listing:
         return exit_codes.OK
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Give the cells of everything that is there now."""
+        """Return the rows of the current objects."""
         return self._rows()[1]
 
     def _rows(self) -> Rows:
@@ -104,7 +104,7 @@ class Listing:
         return formats.table_rows(answer, self._clock.now(), is_wide=self._is_wide, has_namespace=has_namespace)
 
     def row_of(self, kind: Kind, obj: Object, *, is_gone: bool) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-        """Give header and cells of one object that changed; None when it is gone before it could be printed."""
+        """Return header and row of an object that changed; None if it was deleted meanwhile."""
         if self._are_jobs:
             header, rows = self._job_rows([(kind, obj)])
             row = rows[0]

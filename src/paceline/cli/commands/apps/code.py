@@ -1,4 +1,4 @@
-"""`paceline code`: repositories by name, with the revision and folder that are meant."""
+"""`paceline code`: named Git repositories, each with a revision and a folder."""
 
 from typing import Any
 

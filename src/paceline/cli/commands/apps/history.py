@@ -1,4 +1,4 @@
-"""`paceline history`: the revisions of an application, with what was changed and what came of it."""
+"""`paceline history`: the revisions of an application with their changes and results."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`paceline install`: a template and values become an application, and its first revision runs."""
+"""`paceline install`: create an application from a template and values."""
 
 import click
 

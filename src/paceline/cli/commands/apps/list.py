@@ -44,14 +44,14 @@ def command(*, reach: ClusterOptions, everywhere: bool, output: str | None) -> i
 
 
 def row(app: Object) -> tuple[str, ...]:
-    """Give the cells of one application."""
+    """Return the table cells of one application."""
     status = status_of(app)
     updated = status.updated.astimezone().strftime("%a %b %e %H:%M:%S %Y") if status.updated else ""
     return (name_of(app), str(status.revision), updated, status.phase.value, chart(app), namespace_of(app))
 
 
 def chart(app: Object) -> str:
-    """Name the template and its version, or the kind of the job."""
+    """Return the template and its version, or the kind of the job."""
     spec = app["spec"]
     template = spec.get("template") or {}
     if template:

@@ -1,4 +1,4 @@
-"""`paceline status`: one application in full, in the order of `helm status`."""
+"""`paceline status`: details of one application, in the order of `helm status`."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`paceline template`: the templates that there are, what they take, and what comes of them."""
+"""`paceline template`: list, explain and render templates."""
 
 import click
 

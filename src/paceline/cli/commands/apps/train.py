@@ -1,4 +1,4 @@
-"""`paceline train`: code from git or from here, one command, data in, results out."""
+"""`paceline train`: run your own code, from Git or from this machine."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,14 +15,14 @@ from paceline.sdk.client import Session
 from paceline.sdk.submission.train import Plan, framework_of, give_source, name_from, revise, submit, wait_job
 
 TAKEN = "application {name} exists already; --update makes its next revision, or choose another name"
-# What says something of a repository, and nothing of code that is sent from here.
+# Options that only make sense for code in a repository.
 OF_REPOSITORIES = ("revision", "directory", "git_user", "git_password_file")
 GIT_PASSWORD = "PACELINE_GIT_PASSWORD"  # noqa: S105 - the name of a variable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainTarget:
-    """What was typed, sorted out: the name, and the code's place on this machine if it is not in a repository."""
+    """The name of the application, and the path of local code if it is not in a repository."""
 
     name: str
     path: str = ""
@@ -80,7 +80,7 @@ def command(*, reach: ClusterOptions, **options: Any) -> int:
     with session_started(reach) as session:
         if not options["update"] and session.app(target.name) is not None:
             raise AlreadyExists(TAKEN.format(name=target.name))
-        # Code first: a folder gets a volume of its own, which nobody wants if there is no such code.
+        # Resolve the code first: with_data may create a volume, which is not needed if the code does not exist.
         complete_plan = with_data(session, with_code(session, plan), options["data"], is_local=reach.is_embedded)
         app = create(session, give_source(session, complete_plan), is_update=options["update"])
         out().line(f"app/{target.name} {app}")
@@ -93,7 +93,7 @@ def command(*, reach: ClusterOptions, **options: Any) -> int:
 
 
 def refuse_idle(options: dict[str, Any]) -> None:
-    """Refuse options that would change nothing beside the others: whoever typed them expects that they do."""
+    """Raise BadRequest for options that would have no effect in combination with the others."""
     if options["git"] and options["code"]:
         raise BadRequest(f"--code {options['code']} says already where the code is; leave --git out, or --code")
     idle = next((name for name in OF_REPOSITORIES if options[name]), "")
@@ -110,7 +110,7 @@ def refuse_idle(options: dict[str, Any]) -> None:
 
 
 def sort_out(arguments: tuple[str, ...], *, has_git: bool) -> TrainTarget:
-    """Tell the script from the name."""
+    """Split the arguments into the script or folder and the name."""
     if has_git:
         if len(arguments) != 1:
             raise BadRequest("with --git or --code, say one thing more: the NAME of the application, such as mnist")
@@ -122,14 +122,14 @@ def sort_out(arguments: tuple[str, ...], *, has_git: bool) -> TrainTarget:
 
 
 def lowered(name: str) -> str:
-    """Give a name as clusters know it."""
+    """Return the name in lower case, as Kubernetes requires."""
     if name != name.lower():
         err().line(f"Names are in lower case here: it is called {name.lower()}.", "dim")
     return name.lower()
 
 
 def plan_of(target: TrainTarget, options: dict[str, Any]) -> Plan:
-    """Put what was typed into the values of the template."""
+    """Return the plan with the options as values of the template."""
     command, framework = options["command"], options["framework"]
     if target.path and not Path(target.path).exists():
         raise BadRequest(f"{target.path}: no such file or folder; to train with a repository, add --git URL")
@@ -161,7 +161,7 @@ def plan_of(target: TrainTarget, options: dict[str, Any]) -> Plan:
 
 
 def password(options: dict[str, Any]) -> str:
-    """Read the password of a private repository, from wherever others cannot."""
+    """Return the password of a private repository, read from a file, the environment or a prompt."""
     if not options["git_user"]:
         return ""
     from paceline.cli.commands.apps.volume import secret_from
@@ -170,7 +170,7 @@ def password(options: dict[str, Any]) -> str:
 
 
 def param(text: str) -> tuple[str, str]:
-    """Read NAME=VALUE."""
+    """Parse NAME=VALUE."""
     name, sign, value = text.partition("=")
     if not sign or not name:
         raise BadRequest(f"--param {text!r}: write NAME=VALUE, such as lr=0.001")
@@ -178,7 +178,7 @@ def param(text: str) -> tuple[str, str]:
 
 
 def with_code(session: Session, plan: Plan) -> Plan:
-    """Find the code that is meant by its name."""
+    """Return the plan with the named code repository filled in."""
     from paceline.sdk.resources.code_repositories import CodeRepositories
 
     if not plan.code:
@@ -189,7 +189,7 @@ def with_code(session: Session, plan: Plan) -> Plan:
 
 
 def with_data(session: Session, plan: Plan, data: str, *, is_local: bool) -> Plan:
-    """Find the volume that is meant, or make one of a folder."""
+    """Return the plan with the named volume, or with a volume created for a folder."""
     from paceline.sdk.resources.volumes import Volumes
 
     if data in ("", "none"):
@@ -205,7 +205,7 @@ def with_data(session: Session, plan: Plan, data: str, *, is_local: bool) -> Pla
 
 
 def create(session: Session, plan: Plan, *, is_update: bool) -> str:
-    """Make the application, or change it; say which."""
+    """Create or update the application and return which of the two happened."""
     if is_update and session.app(plan.name) is not None:
         return f"updated to revision {revise(session, plan)}"
     try:

@@ -1,4 +1,4 @@
-"""`paceline uninstall`: remove an application and all that is its own."""
+"""`paceline uninstall`: delete an application and the resources it owns."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`paceline upgrade`: change values of an application; the next revision runs."""
+"""`paceline upgrade`: change the values of an application and run its next revision."""
 
 import click
 
@@ -56,7 +56,7 @@ def command(*, reach: ClusterOptions, name: str, template: str, overrides: Value
 
 
 def app_named(session: Session, name: str) -> AppRef:
-    """Find an application; NotFound suggests a close name."""
+    """Return an application; NotFound suggests a similar name."""
     app = session.app(name)
     if app is not None:
         return app
@@ -66,7 +66,7 @@ def app_named(session: Session, name: str) -> AppRef:
 
 
 def changed(current: Object, overrides: ValueOverrides, *, template: str, is_reset: bool) -> Object:
-    """Give the application with other values."""
+    """Return the application with the new values."""
     spec = current["spec"]
     named = template or (spec.get("template") or {}).get("name")
     if not named:
@@ -80,5 +80,5 @@ def changed(current: Object, overrides: ValueOverrides, *, template: str, is_res
 
 
 def said(value: object) -> str:
-    """Write a value, or that there is none."""
+    """Format a value, or a placeholder if there is none."""
     return "not set" if value is None else str(value)

@@ -1,4 +1,4 @@
-"""`paceline volume`: data and results by name: a folder, a new claim, or a bucket."""
+"""`paceline volume`: named volumes for data and results: a folder, a new claim or a bucket."""
 
 import os
 from pathlib import Path
@@ -146,7 +146,7 @@ def _bucket(options: dict[str, Any]) -> Bucket:
 
 
 def secret_from(file: str, variable: str, question: str) -> str:
-    """Read a secret from a file, from the environment, or from a person; BadRequest when there is none."""
+    """Return a secret from a file, the environment or a prompt; raise BadRequest if there is none."""
     if file:
         try:
             return Path(file).read_text().strip()

@@ -1,4 +1,4 @@
-"""`paceline backup`: copy the objects of the embedded cluster into one file."""
+"""`paceline backup`: copy the objects of the embedded cluster to one file."""
 
 from pathlib import Path
 

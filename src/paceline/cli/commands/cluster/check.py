@@ -1,4 +1,4 @@
-"""`paceline check`: read every byte of the store, or of a backup, and say whether it is whole."""
+"""`paceline check`: read the complete store or backup and verify its integrity."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`paceline controller`: look after the jobs of a Kubernetes cluster, in the foreground."""
+"""`paceline controller`: run the controllers against a Kubernetes cluster, in the foreground."""
 
 from typing import TypedDict, Unpack
 
@@ -9,7 +9,7 @@ from paceline.cli.output.console import err, say_error
 
 
 class ControllerArguments(TypedDict):
-    """What may be typed."""
+    """The options of the command."""
 
     kubeconfig: str
     context: str

@@ -1,4 +1,4 @@
-"""`paceline crds`: print what a Kubernetes cluster must know of our kinds, ready for `kubectl apply`."""
+"""`paceline crds`: print the CustomResourceDefinitions for `kubectl apply`."""
 
 import click
 

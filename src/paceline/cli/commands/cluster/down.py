@@ -1,4 +1,4 @@
-"""`paceline down`: stop the embedded cluster, and ask what becomes of running jobs."""
+"""`paceline down`: stop the embedded cluster, and ask what to do with running jobs."""
 
 import click
 
@@ -47,7 +47,7 @@ def command(*, answer: str | None) -> int:
 
 
 def settle_jobs(answer: str | None) -> int | None:
-    """Do with the running jobs what the person wants; None means that the cluster may stop."""
+    """Keep or stop the running jobs as requested. Return None if the cluster may stop, else an exit code."""
     if answer == KEEP:
         return None
     try:
@@ -61,7 +61,7 @@ def settle_jobs(answer: str | None) -> int | None:
     except PacelineError as error:
         if answer == STOP:
             raise
-        # A control plane that does not answer can still be stopped; its jobs are then left as they are.
+        # A control plane that does not respond can still be stopped; its jobs are left unchanged.
         err().line(f"The cluster does not say which jobs run: {error}")
         return None
     if answer is None:
@@ -70,7 +70,7 @@ def settle_jobs(answer: str | None) -> int | None:
 
 
 def running_jobs(session: Session) -> list[JobRef]:
-    """Find the jobs of all namespaces that have processes, or will have."""
+    """Return the jobs of all namespaces that have processes, or will have."""
     return [
         session.ref(kind, job)
         for kind in session.kinds.jobs()
@@ -80,7 +80,7 @@ def running_jobs(session: Session) -> list[JobRef]:
 
 
 def running_services(session: Session) -> list[ServiceRef]:
-    """Find the TensorBoards and Notebooks of all namespaces that have processes, or will have."""
+    """Return the TensorBoards and notebooks of all namespaces that have processes, or will have."""
     return [
         session.service_ref(kind, service)
         for kind in session.kinds.services()
@@ -90,7 +90,7 @@ def running_services(session: Session) -> list[ServiceRef]:
 
 
 def ask(running: list[Ref]) -> str | None:
-    """Ask what becomes of what runs; None when nobody is there to answer."""
+    """Ask what to do with the running objects; return None if there is no terminal to ask on."""
     shown = [str(ref) if isinstance(ref, ServiceRef) else ref.name for ref in running]
     names = ", ".join(shown[:5]) + (f" and {len(shown) - 5} more" if len(shown) > 5 else "")
     one = len(running) == 1
@@ -110,7 +110,7 @@ def ask(running: list[Ref]) -> str | None:
 
 
 def stop_all(session: Session, running: list[Ref], margin: float = MARGIN_SECONDS) -> None:
-    """Stop everything, then wait until nothing of it has a process; HostError names all that does not stop."""
+    """Pause everything and wait until all processes have exited; HostError lists those that did not."""
     for ref in running:
         ref.pause()
     unstopped = []

@@ -1,4 +1,4 @@
-"""`paceline image`: which environment an image becomes, and the environments that are built."""
+"""`paceline image`: the mapping from images to environments, and the environments that are built."""
 
 import os
 from datetime import UTC, datetime
@@ -20,7 +20,7 @@ from paceline.environments.specs import Recipes
 from paceline.errors import Invalid
 from paceline.host.clock import RealClock
 
-# An environment that was not used for so long is one that nobody will miss.
+# An environment that was not used for this long is unlikely to be needed again.
 UNUSED = "30d"
 UNITS = ("B", "KB", "MB", "GB", "TB")
 
@@ -50,7 +50,7 @@ def list_images() -> int:
     """
     chosen, place, recipes = settings(), environments(os.environ), chosen_recipes(settings())
     environments_by_folder = {environment.folder: environment for environment in built(place)}
-    # One line for neighbours that lead to the same.
+    # Merge adjacent rows that have the same environment.
     groups = groupby(all_rows(chosen), key=lambda row: (row[1], state_of(row[1], place, recipes), row[2]))
     shown = [(*same, ", ".join(pattern for pattern, _, _ in rows)) for same, rows in groups]
     out().lines(table(("ENVIRONMENT", "BUILT", "FROM", "IMAGES"), shown))
@@ -72,7 +72,7 @@ def list_images() -> int:
 
 
 def state_of(environment: str, place: Environments, recipes: Recipes) -> str:
-    """Say whether an environment is there."""
+    """Return whether an environment is built, for the table."""
     if environment == "host" or (environment.startswith("/") and Path(environment).is_dir()):
         return "-"
     try:
@@ -82,14 +82,14 @@ def state_of(environment: str, place: Environments, recipes: Recipes) -> str:
 
 
 def size(count: int) -> str:
-    """Say a number of bytes as people do."""
+    """Format a number of bytes in decimal units."""
     power = min((len(str(count)) - 1) // 3, len(UNITS) - 1)
     amount = count / 1000**power
     return f"{amount:.{1 if power and amount < 10 else 0}f} {UNITS[power]}"
 
 
 def last_use(moment: float, *, is_in_use: bool) -> str:
-    """Say when something was last used."""
+    """Format the time of the last use."""
     return "in use" if is_in_use else f"{age(datetime.fromtimestamp(moment, UTC), RealClock().now())} ago"
 
 

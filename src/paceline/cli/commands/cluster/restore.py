@@ -1,4 +1,4 @@
-"""`paceline restore`: put a backup in place of the objects of the embedded cluster."""
+"""`paceline restore`: replace the objects of the embedded cluster with a backup."""
 
 from pathlib import Path
 

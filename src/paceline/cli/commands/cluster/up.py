@@ -15,7 +15,7 @@ from paceline.settings import HOST_NETWORK, OWN_NETWORK, Settings
 
 
 class UpArguments(TypedDict):
-    """What may be typed."""
+    """The options of the command."""
 
     detach: bool
     images: tuple[str, ...]
@@ -83,7 +83,7 @@ def command(**typed: Unpack[UpArguments]) -> int:
     previous, detach = last_settings(), typed["detach"]
     chosen = chosen_settings(previous, typed["images"], sandbox=typed["sandbox"])
     chosen = with_network(with_devices(chosen, typed["devices"]), typed["network"], typed["external_address"])
-    # Read by the node agent later; what is wrong with the file is said to whoever starts it.
+    # The node agent reads these files later; validate them now so that the user sees the errors.
     chosen_images(chosen)
     chosen_devices(chosen)
     chosen_policy(chosen)
@@ -106,7 +106,7 @@ def command(**typed: Unpack[UpArguments]) -> int:
 
 
 def chosen_settings(previous: Settings, images: tuple[str, ...], *, sandbox: bool | None = None) -> Settings:
-    """Put the rows that were typed before the remembered ones; a pattern that is typed again replaces its row."""
+    """Return the settings with new image rows before the remembered ones; a row with the same pattern is replaced."""
     from paceline.cluster.config.image_map import chosen_recipes, image_row
 
     typed = tuple(image_row(text, chosen_recipes(previous)) for text in images)
@@ -117,7 +117,7 @@ def chosen_settings(previous: Settings, images: tuple[str, ...], *, sandbox: boo
 
 
 def with_devices(previous: Settings, devices: tuple[str, ...]) -> Settings:
-    """Add the devices that were typed to the remembered ones; a resource that is typed again is declared anew."""
+    """Return the settings with new devices added; a resource given again replaces the remembered one."""
     from paceline.cluster.config.devices import device_row
 
     typed = dict(device_row(text) for text in devices)
@@ -125,7 +125,7 @@ def with_devices(previous: Settings, devices: tuple[str, ...]) -> Settings:
 
 
 def with_network(previous: Settings, network: str | None, address: str | None) -> Settings:
-    """Choose how pods are connected, and where they are reached from outside, if that was typed."""
+    """Return the settings with the pod network and external address, if they were given."""
     from paceline.cluster.config.external_address import own_address
 
     external = previous.external_address if address is None else own_address(address)
@@ -133,7 +133,7 @@ def with_network(previous: Settings, network: str | None, address: str | None) -
 
 
 def run_here(settings: Settings) -> int:
-    """Run the cluster until Ctrl-C; this process starts it again when it dies."""
+    """Run the cluster until Ctrl-C and restart it when it dies."""
     import logging
 
     from paceline.cluster.logs import configure_logging
@@ -157,7 +157,7 @@ def run_here(settings: Settings) -> int:
 
 
 def say_loss(settings: Settings) -> None:
-    """Do without what the store has lost, and say what that was."""
+    """Accept the loss of damaged or missing objects, and print what was lost."""
     from paceline.cluster.backup import accept_loss
     from paceline.host.clock import RealClock
 
@@ -173,7 +173,7 @@ def say_loss(settings: Settings) -> None:
 
 
 def say_ready(settings: Settings, first: str) -> None:
-    """Say that it runs, and the first things to type."""
+    """Print that the cluster is running, and the next commands to try."""
     from paceline.cluster.config.external_address import is_from_here_only
 
     out().line(first)

@@ -48,7 +48,7 @@ def command(*, reach: ClusterOptions, names: tuple[str, ...], yes: bool) -> int:
 
 
 def is_meant(targets: list[Target]) -> bool:
-    """Ask a person; a script has said what it wants."""
+    """Ask for confirmation on a terminal; return True without asking in scripts."""
     if not can_ask():
         return True
     names = ", ".join(called(target) for target in targets)
@@ -58,5 +58,5 @@ def is_meant(targets: list[Target]) -> bool:
 
 
 def called(target: Target) -> str:
-    """Name an object as other commands take it."""
+    """Return KIND/NAME, the form that other commands accept."""
     return f"{target.kind.singular}/{name_of(target.object)}"

@@ -1,4 +1,4 @@
-"""`paceline describe`: one job in full, or any other object with its events."""
+"""`paceline describe`: details of a job, or of any other object with its events."""
 
 import click
 

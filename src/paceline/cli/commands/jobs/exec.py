@@ -1,4 +1,4 @@
-"""`paceline exec`: a command in the container of a job's member, or of a pod."""
+"""`paceline exec`: run a command in a container of a job or pod."""
 
 import contextlib
 import os
@@ -52,7 +52,7 @@ def command(*, reach: ClusterOptions, name: str, role: str, index: int | None, *
 
 
 def read_ask(options: dict[str, object]) -> Ask:
-    """Read what is to be run; people are used to a `--` before it."""
+    """Return the exec request; a leading `--` before the command is dropped, as kubectl does."""
     arguments = tuple(str(argument) for argument in options["words"])  # type: ignore[attr-defined]
     return Ask(
         arguments=arguments[1:] if arguments[:1] == ("--",) and len(arguments) > 1 else arguments,
@@ -63,7 +63,7 @@ def read_ask(options: dict[str, object]) -> Ask:
 
 
 def find_pod(session: Session, name: str, choice: ReplicaSelector) -> str:
-    """Find the pod that a name means: of a job its member, or a pod itself."""
+    """Return the pod to run in: the selected replica of a job, or the pod of that name."""
     kind, slash, pod_name = name.partition("/")
     if slash and kind in PODS:
         return pod_name
@@ -77,10 +77,10 @@ def find_pod(session: Session, name: str, choice: ReplicaSelector) -> str:
 
 
 def talk(line: ExecStream, ask: Ask) -> int:
-    """Connect this process's input and outputs with the command's; give its exit code."""
+    """Connect standard input and output with the command and return its exit code."""
     with at_terminal(line) if ask.has_terminal else contextlib.nullcontext():
         if ask.has_input:
-            # A daemon: it may wait for a key that nobody presses any more.
+            # A daemon thread, because it may block on a read that never returns.
             threading.Thread(target=feed, args=(line,), daemon=True).start()
         for channel, data in line.pieces():
             to = sys.stderr if channel == STDERR else sys.stdout
@@ -90,7 +90,7 @@ def talk(line: ExecStream, ask: Ask) -> int:
 
 
 def feed(line: ExecStream) -> None:
-    """Pass on the input to its end."""
+    """Copy standard input to the command until end of file."""
     while data := os.read(sys.stdin.fileno(), CHUNK):
         line.write(data)
     line.end_input()
@@ -98,11 +98,11 @@ def feed(line: ExecStream) -> None:
 
 @contextlib.contextmanager
 def at_terminal(line: ExecStream) -> Iterator[None]:
-    """Let every key go to the command, and tell it how large the terminal is, for the length of a block."""
+    """Put the terminal into raw mode for the block and send its size to the command."""
     attributes = termios.tcgetattr(sys.stdin)
 
     def tell_size(*_: object) -> None:
-        # Not what COLUMNS and LINES say: they keep the size of the terminal they were set in.
+        # Ignore COLUMNS and LINES: they do not change when the terminal is resized.
         size = os.get_terminal_size(sys.stdin.fileno())
         line.resize(size.columns, size.lines)
 

@@ -52,12 +52,12 @@ def command(*, reach: ClusterOptions, **options: Any) -> int:
 
 
 def kinds_of(reader: Reader, word: str) -> tuple[Kind, ...]:
-    """Give all job kinds, or the kind that a word means."""
+    """Return all job kinds, or the kind of this name."""
     return reader.kinds.jobs() if word.lower() in JOBS else (reader.kinds.named(word),)
 
 
 def list_kinds(reader: Reader) -> int:
-    """Print every kind the cluster has, with the names it is called by."""
+    """Print the kinds of the cluster with their names."""
     rows = [(kind.where.plural, ",".join(kind.short_names), kind.api_version, kind.kind) for kind in reader.kinds.all()]
     out().lines(table(("NAME", "SHORTNAMES", "APIVERSION", "KIND"), rows))
     return exit_codes.OK

@@ -1,4 +1,4 @@
-"""`paceline logs`: what a job's members wrote, or write now."""
+"""`paceline logs`: print or follow the logs of a job's replicas."""
 
 import contextlib
 import itertools
@@ -31,7 +31,7 @@ PODS = ("pod", "pods", "po")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What `paceline logs` was asked."""
+    """The options of `paceline logs`."""
 
     follow: bool = False
     all: bool = False
@@ -45,7 +45,7 @@ class Wanted:
     previous: bool = False
 
     def ask(self) -> LogOptions:
-        """Give the part that the server answers."""
+        """Return the options that the server handles."""
         return LogOptions(
             is_followed=self.follow,
             tail=self.tail,
@@ -57,33 +57,33 @@ class Wanted:
         )
 
     def stamped(self) -> LogOptions:
-        """Give it for logs that are merged: they are stamped, whether stamps are shown or not."""
+        """Return the options for merging: timestamps are requested even if they are not shown."""
         return replace(self.ask(), has_timestamps=True) if self.is_merged else self.ask()
 
     @property
     def is_shared(self) -> bool:
-        """Tell whether several members may be shown, so that each line says whose it is."""
+        """Return True if several replicas may be shown, so that lines need a prefix."""
         return self.all or bool(self.role and self.index is None)
 
     @property
     def is_merged(self) -> bool:
-        """Tell whether the lines of several members are put in the order of time; followed ones come in it."""
+        """Return True if the logs of several replicas are sorted by time; followed logs already arrive in order."""
         return self.is_shared and not self.follow
 
     def choice(self) -> ReplicaSelector:
-        """Give whose log is meant."""
+        """Return the selected replicas."""
         return ReplicaSelector(is_all=self.all, role=self.role, index=self.index)
 
 
 def read_moment(_ctx: click.Context, param: click.Parameter, value: str | None) -> datetime | None:
-    """Read --since and --until: so long ago, or a moment."""
+    """Parse --since and --until: a duration or a time."""
     if value is None:
         return None
     now = RealClock().now()
     with contextlib.suppress(ValueError):
         return now - timedelta(seconds=seconds_of(value))
     try:
-        # Without a zone, the time of the person who types is meant.
+        # A time without a zone is local time.
         return datetime.fromisoformat(value).astimezone()
     except ValueError as error:
         hint = "write how long ago, such as 30s, 5m or 1h30m, or a moment, such as 2030-01-31T12:00:00"
@@ -124,7 +124,7 @@ def command(*, reach: ClusterOptions, name: str, output: str, **options: Any) ->
         raise BadRequest("--until ends a log, and -f goes on; drop one of them")
     with session_with(reach) as session:
         pieces = chunks(session, name, selected)
-        # A file is touched only when there is something to put into it.
+        # Do not create or truncate the file before there is something to write.
         first = list(itertools.islice(pieces, 1))
         with written(output) as write:
             for member, text in itertools.chain(first, pieces):
@@ -136,7 +136,7 @@ def command(*, reach: ClusterOptions, name: str, output: str, **options: Any) ->
 
 @contextlib.contextmanager
 def written(file: str) -> Iterator[Callable[[bytes], object]]:
-    """Give what takes the log: a file byte for byte, or else the screen."""
+    """Yield the function that writes the logs: to a file unchanged, or to the terminal."""
     if not file:
         yield out().log
         return
@@ -148,7 +148,7 @@ def written(file: str) -> Iterator[Callable[[bytes], object]]:
 
 
 def chunks(session: Session, name: str, options: Wanted) -> Iterator[tuple[str, bytes]]:
-    """Give the pieces of the log, each with the member it is from where several are shown; of what is gone, if so."""
+    """Yield pieces of the log with their replica if several are shown; fall back to archived logs of deleted pods."""
     has_begun = False
     try:
         for piece in present(session, name, options):
@@ -161,7 +161,7 @@ def chunks(session: Session, name: str, options: Wanted) -> Iterator[tuple[str, 
 
 
 def present(session: Session, name: str, options: Wanted) -> Iterator[tuple[str, bytes]]:
-    """Give the log of a job or a pod that is there."""
+    """Yield the log of an existing job or pod."""
     kind, slash, bare_name = name.partition("/")
     try:
         ref = None if slash and kind in PODS else session.job(name)
@@ -181,7 +181,7 @@ def present(session: Session, name: str, options: Wanted) -> Iterator[tuple[str,
 
 
 def logs_of(session: Session, ref: JobRef, options: Wanted) -> Iterator[Logged]:
-    """Give what the chosen members of a job wrote; several by time."""
+    """Return the logs of the selected replicas; several are merged by time."""
     if not options.is_merged:
         return ref.chunks(options.choice(), options.ask())
     archived = cleaned_up(session, ref, options) if not options.previous else []
@@ -195,7 +195,7 @@ def logs_of(session: Session, ref: JobRef, options: Wanted) -> Iterator[Logged]:
 
 
 def together(streams: list[Iterator[Logged]], options: Wanted) -> Iterator[Logged]:
-    """Merge logs by time; too many of them one after the other."""
+    """Merge logs by time, or concatenate them if there are too many to read at once."""
     if len(streams) > MOST:
         say_hint(f"more than {MOST} members: their logs follow one after the other, with times")
         return itertools.chain.from_iterable(streams)
@@ -203,7 +203,7 @@ def together(streams: list[Iterator[Logged]], options: Wanted) -> Iterator[Logge
 
 
 def cleaned_up(session: Session, ref: JobRef, options: Wanted) -> list[Iterator[Logged]]:
-    """Give what was kept of those members whose pods are gone although the job is there."""
+    """Return the archived logs of replicas whose pods were deleted while the job still exists."""
     live = {pod.name for pod in ref.pods()}
     tasks = [task for task in ref.status().tasks if options.all or task.get("type") == options.role]
     missing = {row["name"] for task in tasks for row in task.get("replicas") or ()} - live
@@ -218,14 +218,14 @@ def cleaned_up(session: Session, ref: JobRef, options: Wanted) -> list[Iterator[
 
 
 def gone(session: Session, name: str, options: Wanted, error: NotFound) -> Iterator[tuple[str, bytes]]:
-    """Give what was kept of the log of a job or a pod that is gone; where nothing was, raise what was raised before."""
+    """Yield the archived log of a deleted job or pod; raise the original error if there is none."""
     kind, slash, bare_name = name.partition("/")
     history, plain = History(cluster=session.cluster, namespace=session.namespace), bare_name or name
     is_pod = bool(slash) and kind in PODS
     job = None if is_pod else job_named(session, name)
-    # The name of an application means its current job.
+    # The name of an application stands for its current job.
     owner, plain = (job.uid, job.name) if job is not None else ("", plain)
-    # Of a job that is there, not what another one of its name has left.
+    # If the job exists, skip logs of an earlier job with the same name.
     pods = [] if is_pod else [pod for pod in history.pods(job=plain) if owner in ("", pod.owner)]
     if pods:
         say_hint(f"the pods of {plain} are gone (since {pods[0].gone_at[:19]}Z); this is what was kept of their log")
@@ -242,7 +242,7 @@ def gone(session: Session, name: str, options: Wanted, error: NotFound) -> Itera
 
 
 def job_named(session: Session, name: str) -> JobRef | None:
-    """Give the job that a name means now; None when there is none."""
+    """Return the job of this name, or None."""
     try:
         return session.job(name)
     except NotFound:

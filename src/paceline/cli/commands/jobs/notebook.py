@@ -1,4 +1,4 @@
-"""`paceline notebook`: JupyterLab, in a browser of this machine."""
+"""`paceline notebook`: open JupyterLab in a local browser."""
 
 from base64 import b64decode
 from contextlib import closing
@@ -54,7 +54,7 @@ def command(*, reach: ClusterOptions, name: str, port: int) -> int:
 
 
 def token_in(session: Session, namespace: str, secret: str) -> str:
-    """Read the token of JupyterLab, which its controller has made."""
+    """Return JupyterLab's token, which the notebook controller created."""
     where = session.kinds.named("secrets").where
     data = session.cluster.get(where, namespace, secret).get("data") or {}
     return b64decode(str(data.get("token") or "")).decode()

@@ -1,4 +1,4 @@
-"""`paceline pause`: stop a job's processes and keep the job."""
+"""`paceline pause`: stop the processes of a job and keep the job."""
 
 import click
 

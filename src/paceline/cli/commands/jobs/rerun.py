@@ -1,4 +1,4 @@
-"""`paceline rerun`: run a job once more, as a new job."""
+"""`paceline rerun`: run a job again, as a new job."""
 
 import click
 

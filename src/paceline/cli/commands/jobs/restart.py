@@ -1,4 +1,4 @@
-"""`paceline restart`: start a job's processes anew."""
+"""`paceline restart`: restart the processes of a job."""
 
 import click
 
@@ -31,7 +31,7 @@ def command(*, reach: ClusterOptions, names: tuple[str, ...]) -> int:
 
 
 def again(target: JobOrApp) -> str:
-    """Start a job or application anew in the way that fits, and say how."""
+    """Restart a job, or resume or rerun an application, and return the text to print."""
     app, job = target.app, target.job
     if app is not None and app.status().phase.is_final:
         return f"restarting as revision {app.rerun()}"

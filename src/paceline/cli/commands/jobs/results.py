@@ -1,4 +1,4 @@
-"""`paceline results`: the files that a job has left, while it runs and after its pods are gone."""
+"""`paceline results`: list the output files of a job, also after its pods are deleted."""
 
 from dataclasses import asdict
 
@@ -50,6 +50,6 @@ def command(*, reach: ClusterOptions, name: str, output: str | None) -> int:
 
 
 def document(results: Results) -> dict[str, object]:
-    """Give it for programs."""
+    """Return the results as an object for JSON and YAML."""
     members = [{"member": member, "message": message} for member, message in results.said]
     return {"kind": "ResultList", "items": [asdict(file) for file in results.files], "members": members}

@@ -1,4 +1,4 @@
-"""`paceline resume`: let a paused job run on."""
+"""`paceline resume`: resume a paused job."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`paceline run`: create what files describe, and follow the job to its end."""
+"""`paceline run`: create the objects in files and follow the job until it ends."""
 
 from contextlib import closing
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ TICK_SECONDS = 0.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """How `paceline run` was asked to do it."""
+    """The options of `paceline run`."""
 
     detach: bool = False
     all: bool = False
@@ -60,7 +60,7 @@ def command(*, reach: ClusterOptions, files: tuple[str, ...], **options: bool) -
 
 
 def run(reach: ClusterOptions, files: tuple[str, ...], manner: RunOptions) -> int:
-    """Create everything, then follow the jobs one after another unless asked not to."""
+    """Create all objects, then follow the jobs one after another unless detached."""
     documents = tuple(document for path in files for document in read_file(path))
     if reach.namespace:
         documents = tuple(with_namespace(document, reach.namespace, is_chosen=True) for document in documents)
@@ -77,7 +77,7 @@ def run(reach: ClusterOptions, files: tuple[str, ...], manner: RunOptions) -> in
 
 
 def create(session: Session, documents: tuple[Document, ...]) -> tuple[JobRef, ...]:
-    """Create everything and say what was created; the jobs among it are given back."""
+    """Create all objects, print them, and return the jobs."""
     try:
         created = session.create(documents)
     except AlreadyExists as error:
@@ -87,7 +87,7 @@ def create(session: Session, documents: tuple[Document, ...]) -> tuple[JobRef, .
 
 
 def remove_old(session: Session, documents: tuple[Document, ...]) -> None:
-    """Delete the jobs whose names are about to be used again, and wait until they are gone."""
+    """Delete existing jobs with the same names and wait until they are gone."""
     from paceline.cli.deletion import remove_and_wait
 
     for document in documents:
@@ -97,11 +97,11 @@ def remove_old(session: Session, documents: tuple[Document, ...]) -> None:
 
 
 def follow(session: Session, ref: JobRef, manner: RunOptions) -> int:
-    """Follow one job to its end; Ctrl-C asks what to do with it."""
+    """Follow one job until it ends and return the exit code; Ctrl-C asks what to do."""
     clock = RealClock()
     screen = Screen(out(), err(), clock.monotonic)
     watcher = FollowView(ref.name, screen, clock, has_prefix=manner.all)
-    # Ticks also where nothing is drawn: they are when Ctrl-C is noticed.
+    # Request ticks even without a status line: Ctrl-C is checked on each event.
     options = FollowOptions(choice=ReplicaSelector(is_all=manner.all), has_earlier_tries=True, tick=TICK_SECONDS)
     with Interrupts() as interrupts, closing(ref.follow(options)) as events:
         for event in events:
@@ -117,7 +117,7 @@ def follow(session: Session, ref: JobRef, manner: RunOptions) -> int:
 
 
 def ended(session: Session, ref: JobRef, job: Object | None) -> int:
-    """Say how the job ended."""
+    """Print how the job ended."""
     if job is None:
         err().line(f"✗ {ref.name} was deleted", "red")
         return exit_codes.FAILED
@@ -126,7 +126,7 @@ def ended(session: Session, ref: JobRef, job: Object | None) -> int:
 
 
 def interrupted(ref: JobRef) -> int | None:
-    """Ask what to do with the job; None goes on following."""
+    """Ask what to do with the job after Ctrl-C. Return None to keep following, else an exit code."""
     if not can_ask():
         say_hint(f"{ref.name} runs on; paceline logs -f {ref.name} follows it, paceline delete {ref.name} ends it")
         return exit_codes.INTERRUPTED
@@ -149,5 +149,5 @@ def interrupted(ref: JobRef) -> int | None:
 
 
 def say_next(ref: JobRef) -> None:
-    """Say what to type next about a job that runs."""
+    """Print the commands to try next for a running job."""
     say_hint(f"paceline logs -f {ref.name} follows it; paceline describe {ref.name} says how it is")

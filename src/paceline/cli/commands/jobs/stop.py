@@ -1,4 +1,4 @@
-"""`paceline stop`: end a job's processes, free what they used, and keep the job."""
+"""`paceline stop`: stop the processes of a job, wait for them, and keep the job."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`paceline tensorboard`: the curves of a job or application, in a browser of this machine."""
+"""`paceline tensorboard`: open the TensorBoard of a job or application in a local browser."""
 
 from contextlib import closing
 
@@ -52,7 +52,7 @@ def command(*, reach: ClusterOptions, name: str, port: int) -> int:
 
 
 def board_of(session: Session, name: str) -> ServiceRef:
-    """Find the TensorBoard that a name means: its own, an application's, or a job's."""
+    """Return the TensorBoard of this name, or that of the application or job of this name."""
     kind = session.kinds.named("tensorboards")
     bare = name.rpartition("/")[2]
     app = session.app(name)

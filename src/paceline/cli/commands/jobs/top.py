@@ -1,4 +1,4 @@
-"""`paceline top`: what jobs, pods or nodes use right now, and how full claims are."""
+"""`paceline top`: resource usage of jobs, pods and nodes, and how full claims are."""
 
 import click
 
@@ -63,7 +63,7 @@ def show_claims(reach: ClusterOptions, *, everywhere: bool) -> int:
 
 
 def read(reader: Reader, resource: str, *, everywhere: bool) -> tuple[Used, ...]:
-    """Read what is asked for."""
+    """Return the usage of the requested resource."""
     namespace = "" if everywhere else reader.namespace
     if resource == "nodes":
         return used_by_nodes(reader.cluster)
@@ -71,7 +71,7 @@ def read(reader: Reader, resource: str, *, everywhere: bool) -> tuple[Used, ...]
 
 
 def row(used: Used, *, is_job: bool, has_namespace: bool) -> tuple[str, ...]:
-    """Give the cells of one line."""
+    """Return the table cells of one row."""
     count = (str(used.pods),) if is_job else ()
     cells = (used.name, *count, f"{used.cpu_milli}m", f"{used.memory_bytes // MIB}Mi")
     return (used.namespace, *cells) if has_namespace else cells
