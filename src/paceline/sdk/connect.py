@@ -1,4 +1,4 @@
-"""Find a cluster and connect to it: the embedded one of this user, or the one a kubeconfig names."""
+"""Connect to a cluster: the embedded one of this user, or one from a kubeconfig."""
 
 import os
 from pathlib import Path
@@ -18,10 +18,10 @@ def connect(
     namespace: str = "",
     on_warning: OnWarning = ignore_warning,
 ) -> Session:
-    """Connect to the cluster of `kubeconfig`, or else to the embedded one under `home` (PACELINE_HOME).
+    """Return a session with the cluster of `kubeconfig`, or with the embedded one under `home` (PACELINE_HOME).
 
-    `context` chooses one of several clusters; without a file, among those that kubectl knows.
-    Nothing is sent yet: Unreached comes from the first call when nobody answers.
+    `context` selects one of several clusters; without a file, one of those in kubectl's kubeconfig.
+    Nothing is sent yet: the first call raises Unreachable if the cluster does not respond.
     """
     file = kubeconfig or ("" if context else kubeconfig_in(home))
     number = number_in(file, context=context, on_warning=on_warning)
@@ -29,7 +29,7 @@ def connect(
 
 
 def number_in(kubeconfig: str | Path, *, context: str = "", on_warning: OnWarning = ignore_warning) -> AttemptNumber:
-    """Read how to dial the cluster of a kubeconfig, JSON or YAML; without a file, find it as kubectl does."""
+    """Return how to connect to the cluster of a kubeconfig; without a file, look for one as kubectl does."""
     if kubeconfig:
         access = files.load(Path(kubeconfig).expanduser(), Path.read_bytes, context=context)
     else:

@@ -1,4 +1,4 @@
-"""Run commands in the containers of a job's members, or of a pod."""
+"""Run commands in containers of a job's replicas, or of a pod."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ __all__ = ["STDERR", "Ask", "ExecStream", "member_to_enter", "run_in_pod"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """A command, and how it is to be run."""
+    """An exec request: the command and its options."""
 
     arguments: tuple[str, ...]
     container: str = ""
@@ -23,7 +23,7 @@ class Ask:
     has_terminal: bool = False
 
     def query(self) -> tuple[tuple[str, str], ...]:
-        """Spell it as Kubernetes does."""
+        """Return the query parameters of the exec endpoint."""
         named = (("container", self.container),) if self.container else ()
         flags = {"stdin": self.has_input, "stdout": True, "stderr": not self.has_terminal, "tty": self.has_terminal}
         enabled = tuple((name, "true") for name, is_on in flags.items() if is_on)
@@ -31,7 +31,7 @@ class Ask:
 
 
 def run_in_pod(session: Session, pod: str, ask: Ask) -> ExecStream:
-    """Start a command in a pod, and give the line to it."""
+    """Start a command in a pod and return its stream."""
     return open_line(session.cluster.access, PODS.path(session.namespace, pod, "exec"), ask.query())
 
 

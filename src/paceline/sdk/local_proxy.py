@@ -1,6 +1,6 @@
-"""A door on this machine to one page of a cluster: a browser needs no token, and sees nothing but that page.
+"""A local reverse proxy for one page of a cluster: a browser needs no token, and can access nothing but that page.
 
-Every door has an origin of its own, so a page behind it reaches neither the API server nor another pod's page.
+Every proxy has its own origin, so its page can access neither the API server nor the page of another pod.
 """
 
 import contextlib
@@ -22,50 +22,50 @@ from paceline.model.interactive import proxy_path
 from paceline.sdk.connection import ClusterConnection
 
 LOOPBACK = "127.0.0.1"
-# What concerns one connection only, or would tell the cluster whose browser this is.
+# Hop-by-hop headers, and those that would identify the browser to the cluster.
 NOT_PASSED = frozenset(
     {"authorization", "connection", "content-length", "cookie", "host", "keep-alive", "origin", "referer"}
 )
 NOT_RETURNED = frozenset(
     {"connection", "content-length", "date", "keep-alive", "server", "set-cookie", "transfer-encoding"}
 )
-# What browsers say of where a request comes from. The cluster takes what carries it for a page's own.
+# Fetch metadata headers. The cluster treats requests that have them as coming from a page.
 MARKS = "sec-fetch-"
 MAX_BODY = 16 << 20
-# What browsers say of requests that the page itself makes, or a person.
+# Values of Sec-Fetch-Site for requests by the page itself or by the user.
 SAME = ("same-origin", "none")
 STARTING = b"<!doctype html><meta http-equiv=refresh content=2><p>It is starting; this page looks again by itself.</p>"
 CHUNK_BYTES = 65536
-# How long one side of a WebSocket may take to read.
+# Time limit for sending to one side of a WebSocket.
 SEND_SECONDS = 60.0
 KEY, TOKEN = "key", "token"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """One page of a cluster, and what stands between it and whoever else uses this machine."""
+    """A page of the cluster and the secrets that protect it from other users of this machine."""
 
-    # The page's own path, such as /t9k/notebooks/projects/NAMESPACE/name/NAME/lab.
+    # The path of the page, such as /t9k/notebooks/projects/NAMESPACE/name/NAME/lab.
     page: str
-    # The password of the program behind it, which is added to every request.
+    # The token of the program, added to every request.
     token: str = ""
-    # What a browser must know, from the address that was printed; empty: every user of this machine may look.
+    # The key in the printed URL that a browser must send; if empty, every user of this machine has access.
     key: str = ""
 
     @property
     def is_at_root(self) -> bool:
-        """Tell whether the page lies at `/` here: its program does not know its path."""
+        """Return True if the page is served at `/`, because its program does not know its own path."""
         route = proxy_path(self.page)
         return route is not None and bool(route[1])
 
     @property
     def way(self) -> str:
-        """What the cluster's own path of each of its pages begins with."""
+        """Return the path of the service proxy, the prefix of all paths of the page."""
         route = proxy_path(self.page)
         return route[0].partition("/proxy/")[0] + "/proxy" if route else ""
 
     def target(self, path: str) -> str | None:
-        """Return the cluster's path for one of the browser's; None for what is no part of the page."""
+        """Return the cluster's path for a path of the browser; None if it is not part of the page."""
         if ".." in unquote(urlsplit(path).path).split("/"):
             return None
         route = proxy_path(f"{self.page}{path.removeprefix('/')}" if self.is_at_root else path)
@@ -76,7 +76,7 @@ class Site:
         return f"{route[0]}{'&' if '?' in path else '?'}{TOKEN}={quote(self.token, safe='')}"
 
     def seen(self, location: str) -> str:
-        """Return where a redirection of the program leads in the browser, without the program's password."""
+        """Return the browser's location for a redirect of the program, without the program's token."""
         parts = urlsplit(location)
         query = urlencode([(name, text) for name, text in parse_qsl(parts.query) if name != TOKEN or not self.token])
         path = parts.path if self.is_at_root else parts.path.removeprefix(self.way)
@@ -84,7 +84,7 @@ class Site:
 
 
 class LocalProxy:
-    """Serves one page on a loopback port, until it is closed."""
+    """Serves one page on a loopback port until it is closed."""
 
     def __init__(self, dial: ClusterConnection, site: Site, port: int) -> None:
         try:
@@ -94,24 +94,24 @@ class LocalProxy:
 
     @property
     def url(self) -> str:
-        """Give what is typed into a browser."""
+        """Return the URL to open in a browser."""
         key = self._server.site.key
         return f"http://{LOOPBACK}:{self._server.server_port}/{f'?{KEY}={key}' if key else ''}"
 
     def serve(self) -> None:
-        """Pass requests on until somebody interrupts."""
+        """Forward requests until interrupted."""
         self._server.serve_forever()
 
     def close(self) -> None:
-        """Let the port go."""
+        """Close the port."""
         self._server.server_close()
 
 
 class _Server(ThreadingHTTPServer):
-    """A port, and the page behind it; each thread has a line of its own to the cluster."""
+    """The HTTP server of one page; every thread has its own connection to the cluster."""
 
     daemon_threads = True
-    # A page asks for dozens of files at once.
+    # A page may load dozens of files at once.
     request_queue_size = 128
 
     def __init__(self, address: tuple[str, int], dial: ClusterConnection, site: Site) -> None:
@@ -121,7 +121,7 @@ class _Server(ThreadingHTTPServer):
         self._lines = threading.local()
 
     def line(self) -> DirectCluster:
-        """Give this thread's line to the cluster."""
+        """Return this thread's connection to the cluster."""
         if not hasattr(self._lines, "cluster"):
             self._lines.cluster = self._dial()
         cluster: DirectCluster = self._lines.cluster
@@ -129,23 +129,23 @@ class _Server(ThreadingHTTPServer):
 
     @property
     def cookie(self) -> str:
-        """Name the cookie; browsers share cookies between the ports of one host."""
+        """Return the name of the cookie, with the port, because browsers share cookies between the ports of a host."""
         return f"paceline-{self.server_port}"
 
 
 class _Visit(BaseHTTPRequestHandler):
-    """One browser's requests."""
+    """Handles the requests of a browser."""
 
     protocol_version = "HTTP/1.1"
     server: _Server
 
     def do_GET(self) -> None:
-        """Let the browser see the page, and nothing else."""
+        """Serve the page and nothing else."""
         refused = self._refusal()
         if refused:
             self._answer(HTTPStatus.FORBIDDEN, (), f"{refused}\n".encode())
         elif self._knocks():
-            # Out of the address line, where it would be seen and kept.
+            # Remove the key from the address bar and the browser history.
             cookie = f"{self.server.cookie}={self.server.site.key}; Path=/; HttpOnly; SameSite=Strict"
             self._answer(HTTPStatus.FOUND, (("Location", self._front()), ("Set-Cookie", cookie)), b"")
         elif not self._is_let():
@@ -160,9 +160,9 @@ class _Visit(BaseHTTPRequestHandler):
     do_POST = do_HEAD = do_PUT = do_PATCH = do_DELETE = do_GET  # noqa: N815 - the names that http.server calls
 
     def _refusal(self) -> str:
-        """Say why another page, or one of another name, gets nothing here."""
+        """Return why a request from another site or host name is rejected; empty if it is allowed."""
         host = self.headers.get("Host") or ""
-        # A page of another name that leads here is somebody else's.
+        # A host name that resolves to this address may belong to another site (DNS rebinding).
         if host.rpartition(":")[0] not in (LOOPBACK, "localhost"):
             return "this door is opened by its own address only"
         is_reading = self.command in ("GET", "HEAD") and not self._is_upgrade()
@@ -173,13 +173,13 @@ class _Visit(BaseHTTPRequestHandler):
         return ""
 
     def _knocks(self) -> bool:
-        """Tell whether this is the first visit, by the address that was printed."""
+        """Return True if the request has the key of the printed URL."""
         key, parts = self.server.site.key, urlsplit(self.path)
         presented = parse_qs(parts.query).get(KEY, [""])[0]
         return bool(key) and parts.path == "/" and compare_digest(presented.encode(), key.encode())
 
     def _is_let(self) -> bool:
-        """Tell whether the browser knows the key."""
+        """Return True if the browser has sent the key as a cookie."""
         if not self.server.site.key:
             return True
         try:
@@ -196,7 +196,7 @@ class _Visit(BaseHTTPRequestHandler):
         return (self.headers.get("Upgrade") or "").lower() == "websocket"
 
     def _kept(self) -> tuple[tuple[str, str], ...]:
-        """Give the headers that concern the program."""
+        """Return the headers to forward to the program."""
         pairs = ((name, text) for name, text in self.headers.items() if name.lower() not in NOT_PASSED)
         return tuple((name, text) for name, text in pairs if not name.lower().startswith(MARKS))
 
@@ -225,7 +225,7 @@ class _Visit(BaseHTTPRequestHandler):
         return (name, self.server.site.seen(text)) if name.lower() == "location" else pair
 
     def _join(self, target: str) -> None:
-        """Pass a WebSocket on, whatever is said on it, until either side hangs up."""
+        """Forward a WebSocket until either side closes it."""
         self.close_connection = True
         headers = (*self._kept(), ("Connection", "Upgrade"))
         try:
@@ -248,13 +248,13 @@ class _Visit(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as http.server calls it
-        """Say nothing: the command's own lines are enough."""
+        """Log nothing: the command prints its own messages."""
 
 
 def _relay(near: socket.socket, far: socket.socket) -> None:
-    """Copy what comes from either side to the other, in one thread: OpenSSL must not be used by two at once."""
+    """Copy data in both directions in one thread, because two threads must not use one OpenSSL connection."""
     while True:
-        # A TLS socket may have read more than it has given.
+        # A TLS socket may have buffered decrypted data, which select does not see.
         has_more = isinstance(far, ssl.SSLSocket) and far.pending() > 0
         ready = [far] if has_more else select.select([near, far], [], [])[0]
         for source, sink in ((near, far), (far, near)):
@@ -264,7 +264,7 @@ def _relay(near: socket.socket, far: socket.socket) -> None:
             try:
                 piece = source.recv(CHUNK_BYTES)
             except (BlockingIOError, ssl.SSLWantReadError):
-                # Something came that is the line's own affair, such as new keys.
+                # A TLS record without data arrived, such as a new session ticket.
                 continue
             if not piece:
                 return

@@ -1,4 +1,4 @@
-"""What jobs, pods and nodes use right now, as the cluster measures it."""
+"""Current resource usage of jobs, pods and nodes, from the metrics API."""
 
 import json
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ NODES = Collection(group="metrics.k8s.io", version="v1beta1", plural="nodes", na
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Used:
-    """What something uses: thousandths of a processor, and bytes of memory."""
+    """Resource usage: millicores of CPU and bytes of memory."""
 
     namespace: str
     name: str
@@ -38,7 +38,7 @@ class Filled:
 
 
 def filled_claims(cluster: DirectCluster, namespace: str) -> tuple[Filled, ...]:
-    """Tell how full the claims of a namespace are that nodes measure; of all namespaces when none is named."""
+    """Return how full the claims of a namespace are (all if empty), as far as nodes measure them."""
     claims: dict[tuple[str, str], Filled] = {}
     for node in cluster.list(CLUSTER_NODES).items:
         path = f"{CLUSTER_NODES.path('', name_of(node))}/proxy/stats/summary"
@@ -54,17 +54,17 @@ def filled_claims(cluster: DirectCluster, namespace: str) -> tuple[Filled, ...]:
 
 
 def used_by_pods(cluster: DirectCluster, namespace: str) -> tuple[Used, ...]:
-    """Tell what every pod of a namespace uses; of all namespaces when none is named."""
+    """Return the usage of every pod in a namespace (all if empty)."""
     return tuple(_pod(pod) for pod in _read(cluster, PODS, namespace).items)
 
 
 def used_by_nodes(cluster: DirectCluster) -> tuple[Used, ...]:
-    """Tell what every node uses."""
+    """Return the usage of every node."""
     return tuple(_sum("", name_of(node), (node["usage"],)) for node in _read(cluster, NODES, "").items)
 
 
 def used_by_jobs(cluster: DirectCluster, namespace: str) -> tuple[Used, ...]:
-    """Tell what the running pods of every job use together; pods of no job are left out."""
+    """Return the total usage of the running pods of every job; pods without a job are left out."""
     by_job: dict[tuple[str, str, str], list[Object]] = {}
     for pod in _read(cluster, PODS, namespace).items:
         labels = labels_of(pod)

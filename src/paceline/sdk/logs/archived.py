@@ -1,4 +1,4 @@
-"""The logs of pods that are gone, as the nodes that ran them have kept them."""
+"""Logs of deleted pods, archived by the nodes that ran them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,32 +20,32 @@ from paceline.sdk.replica_pods import MemberPod, latest, leader_place, member_po
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastPod:
-    """One pod that is gone."""
+    """A deleted pod."""
 
     node: str
     namespace: str
     name: str
     uid: str
     job: str
-    # The uid of the job it belonged to; empty for a pod of its own.
+    # The uid of its job; empty for a pod without a job.
     owner: str
     gone_at: str
-    # When its logs were removed; empty while they are kept.
+    # When its logs were removed; empty if they still exist.
     pruned_at: str
     labels: Mapping[str, str]
-    # None when it does not say which member of a job it was.
+    # None if its labels do not name a replica.
     member: MemberPod | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """What is kept of one namespace's past."""
+    """The archived pods of one namespace."""
 
     cluster: DirectCluster
     namespace: str
 
     def pods(self, *, job: str = "", pod: str = "") -> tuple[PastPod, ...]:
-        """Find pods that are gone, of one job or of one name, the last one first; none where nodes may not be asked."""
+        """Return deleted pods of a job or of a name, the latest first; none if nodes cannot be accessed."""
         query = urlencode({name: value for name, value in (("job", job), ("pod", pod)) if value})
         pods = []
         for node in self._nodes():
@@ -58,15 +58,15 @@ class History:
         return tuple(sorted(pods, key=lambda entry: entry.gone_at, reverse=True))
 
     def _nodes(self) -> tuple[Object, ...]:
-        """Read the nodes; whoever may look into one namespace only, as on most clusters of many, sees none."""
+        """Return the nodes; none for users whose access is limited to a namespace."""
         try:
             return self.cluster.list(NODES).items
         except Forbidden:
             return ()
 
     def job_logs(self, pods: Sequence[PastPod], choice: ReplicaSelector, ask: LogOptions) -> list[Iterator[Logged]]:
-        """Give one log per member of a job, of the last job of that name; NotFound says when there is none to give."""
-        # The last one gone first: another job may have had the name before.
+        """Return the log of each replica of the latest job of that name; raise NotFound if there is none."""
+        # The latest pod comes first: an earlier job may have had the same name.
         mine = [entry for entry in pods if entry.owner == pods[0].owner]
         by_name = {entry.name: entry for entry in reversed(mine)}
         members = [entry.member for entry in by_name.values() if entry.member is not None]
@@ -86,7 +86,7 @@ class History:
             yield Logged(place=member.place, pod=member.name, text=text)
 
     def pod_log(self, pod: PastPod, ask: LogOptions) -> Iterator[bytes]:
-        """Give the log of a pod in whole lines; NotFound says when it was removed."""
+        """Yield the log of a pod in complete lines; raise NotFound if it was removed."""
         path = f"{_path(pod.node, pod.namespace)}/{quote(pod.name, safe='')}/log"
         query = {**replace(ask, is_followed=False).query(), "uid": pod.uid}
         yield from within(whole_lines(self.cluster.stream(path, query)), ask)

@@ -1,4 +1,4 @@
-"""What people know by a name: found by it, and named so that it can be found."""
+"""Lookup and validation of user-chosen names."""
 
 from collections.abc import Iterable
 from typing import Protocol, TypeVar
@@ -9,18 +9,18 @@ from paceline.errors import AlreadyExists, Invalid, NotFound
 
 
 class Named(Protocol):
-    """Anything that people know by a name."""
+    """An object with a user-chosen name."""
 
     @property
     def name(self) -> str:
-        """Give the name."""
+        """Return the name."""
 
 
 AnyNamed = TypeVar("AnyNamed", bound=Named)
 
 
 def pick(name: str, candidates: Iterable[AnyNamed], *, noun: str, namespace: str) -> AnyNamed:
-    """Find what has a name; NotFound suggests a close one."""
+    """Return the candidate of this name; NotFound suggests a similar one."""
     by_name = {candidate.name: candidate for candidate in candidates}
     if name in by_name:
         return by_name[name]
@@ -29,7 +29,7 @@ def pick(name: str, candidates: Iterable[AnyNamed], *, noun: str, namespace: str
 
 
 def check_name(name: str, *, noun: str) -> None:
-    """Refuse what cannot be a name."""
+    """Raise Invalid for an invalid name."""
     if not name:
         raise Invalid((required("name", f"give the {noun} a name, such as mnist"),))
     if problem := label_problem(name):
@@ -37,7 +37,7 @@ def check_name(name: str, *, noun: str) -> None:
 
 
 def check_new(name: str, existing: Iterable[Named], *, noun: str) -> None:
-    """Refuse what cannot be a name, and one that is taken."""
+    """Raise Invalid for an invalid name, AlreadyExists for one that is taken."""
     check_name(name, noun=noun)
     if any(entry.name == name for entry in existing):
         raise AlreadyExists(f"{noun} {name} exists already; `paceline {noun} list` shows it")

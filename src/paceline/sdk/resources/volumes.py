@@ -1,4 +1,4 @@
-"""Volumes by name: a folder of this machine, a new claim, or a bucket whose keys never come back out."""
+"""Named volumes: a folder of this machine, a new claim, or a bucket whose keys are never shown again."""
 
 import hashlib
 from collections.abc import Iterator
@@ -14,15 +14,15 @@ from paceline.kinds.spec import data
 from paceline.model.well_known_labels import LOCATION, VOLUME
 from paceline.sdk.resources.name_lookup import check_new, pick
 
-# A folder has no size of its own; a claim must ask for one.
+# A folder has no fixed size, but a claim must request one.
 FOLDER_SIZE = "1Ti"
-# By which options a bucket is described.
+# Field paths and the CLI options that set them.
 OPTIONS = {"-.url": "--bucket", "-.endpoint": "--endpoint"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bucket:
-    """A bucket, and the keys that open it."""
+    """A bucket and its access keys."""
 
     url: str
     endpoint: str = ""
@@ -33,7 +33,7 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Volume:
-    """One volume that people know by name."""
+    """A named volume."""
 
     name: str
     # folder, claim or bucket.
@@ -44,7 +44,7 @@ class Volume:
 
     @property
     def values(self) -> dict[str, str]:
-        """Give what a template must know of it."""
+        """Return the values for a template."""
         if self.type == "bucket":
             return {"secret": name_of(self.object), "bucket": self.location}
         return {"claim": name_of(self.object)}
@@ -58,15 +58,15 @@ class Volumes:
     namespace: str
 
     def all(self) -> tuple[Volume, ...]:
-        """Read every volume that has a name; keys are not among what is given."""
+        """Return all named volumes, without access keys."""
         return tuple(sorted(self._found(), key=lambda volume: volume.name))
 
     def named(self, name: str) -> Volume:
-        """Find a volume; Missing suggests a close one."""
+        """Return a named volume; NotFound suggests a similar name."""
         return pick(name, self.all(), noun="volume", namespace=self.namespace)
 
     def create_folder(self, name: str, path: str) -> Volume:
-        """Give a folder of the machine a name."""
+        """Create a named volume for a folder of this machine."""
         self._check(name)
         if problem := _folder_problem(path):
             raise Invalid((invalid("--dir", path, problem),))
@@ -93,12 +93,12 @@ class Volumes:
         try:
             return self._claim(name, {**claim_spec, "volumeName": self._volume_name(name)}, path)
         except PacelineError:
-            # Without a claim nobody would ever find it again.
+            # Without its claim the volume could not be found again.
             self.cluster.delete(VOLUMES, ("", self._volume_name(name)))
             raise
 
     def create_claim(self, name: str, size: str) -> Volume:
-        """Make a new, empty volume."""
+        """Create a new, empty volume."""
         self._check(name)
         if not _is_size(size):
             raise Invalid((invalid("--size", size, "write a size, such as 10Gi"),))
@@ -106,7 +106,7 @@ class Volumes:
         return self._claim(name, claim_spec, size)
 
     def create_bucket(self, name: str, bucket: Bucket) -> Volume:
-        """Give a bucket a name; its keys go into a secret and are not shown again."""
+        """Create a named volume for a bucket; its keys are stored in a secret and not shown again."""
         self._check(name)
         described = data.Bucket(url=bucket.url, endpoint=bucket.endpoint)
         if faults := tuple(data.check_bucket(described, "-")):
@@ -117,7 +117,7 @@ class Volumes:
             "region": bucket.region,
             "accessKeyId": bucket.key_id,
             "accessKeySecret": bucket.key_secret,
-            # By these names TensorBoard finds them.
+            # The variables that TensorBoard reads.
             "AWS_ACCESS_KEY_ID": bucket.key_id,
             "AWS_SECRET_ACCESS_KEY": bucket.key_secret,
             "AWS_REGION": bucket.region,
@@ -136,7 +136,7 @@ class Volumes:
         return _bucket(created)
 
     def delete(self, volume: Volume) -> None:
-        """Forget a volume; files stay, in a folder and in a bucket."""
+        """Delete a named volume; files in a folder or bucket are kept."""
         if volume.type == "bucket":
             self.cluster.delete(SECRETS, (self.namespace, name_of(volume.object)))
             return
@@ -145,7 +145,7 @@ class Volumes:
             self.cluster.delete(VOLUMES, ("", str(volume.object["spec"]["volumeName"])))
 
     def for_folder(self, path: str) -> Volume:
-        """Give the volume of a folder, made if there is none yet."""
+        """Return the volume of a folder, created if there is none yet."""
         for volume in self.all():
             if volume.type == "folder" and volume.location == path:
                 return volume

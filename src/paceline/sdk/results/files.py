@@ -1,7 +1,7 @@
-"""The files that a job has left, while it runs and after its pods are gone.
+"""The output files of a job, while it runs and after its pods are deleted.
 
-What goes to a bucket is told by the containers that copy it, in their logs, which are read like any others: whoever may
-read them needs no key of the bucket. What lies on a claim or in a folder is not copied, and looked at where it lies.
+Uploads to a bucket are read from the logs of the uploading containers, so that users need no key of the bucket.
+Files on a claim or in a folder are not copied, and are listed where they are.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -26,7 +26,7 @@ from paceline.sdk.results.upload_log import ResultFile, UploadLog, in_order
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Results:
-    """The files that are known, and what is to be said of them: of one member's, or (member is empty) of all."""
+    """The known files, and messages about one replica's files, or (replica is empty) about all."""
 
     files: tuple[ResultFile, ...] = ()
     said: tuple[tuple[str, str], ...] = ()
@@ -34,25 +34,25 @@ class Results:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uploader:
-    """A pod with a container that copies the output of one place."""
+    """A pod with a container that uploads the output of one replica."""
 
     place: ReplicaId
-    # What began later is larger: an errand is run when no member is any more.
+    # Later uploads are larger: flush pods run after all attempts of a replica.
     turn: tuple[bool, int]
     read: Callable[[], Iterable[bytes]]
 
 
 def results_of(session: Session, name: str, *, is_here: bool = False) -> Results:
-    """List what a job has left; NotFound when there is no such job, or when all that told of its files is gone.
+    """Return the output files of a job; NotFound if there is no such job, or no upload log of it is left.
 
-    `is_here` tells whether folders of the cluster are those of this machine.
+    `is_here` is True if folders of the cluster are on this machine.
     """
     history = History(cluster=session.cluster, namespace=session.namespace)
     try:
         ref = session.job(name)
     except NotFound:
         pods = history.pods(job=name.rpartition("/")[2])
-        # Of several jobs that had the name, the last one.
+        # If several jobs had the name, use the last one.
         logs = hear(_past(history, (pod for pod in pods if pod.owner == pods[0].owner)), {})
         if not logs:
             raise
@@ -72,7 +72,7 @@ def results_of(session: Session, name: str, *, is_here: bool = False) -> Results
 
 
 def hear(uploaders: Iterable[Uploader], later: Mapping[ReplicaId, UploadLog]) -> dict[ReplicaId, UploadLog]:
-    """Read logs, of each place the latest first, until all is told; what is known already comes from later ones."""
+    """Return the upload logs with older ones added, newest first, until each is complete; `later` holds newer logs."""
     logs = dict(later)
     for uploader in sorted(uploaders, key=lambda uploader: uploader.turn, reverse=True):
         log = logs.setdefault(uploader.place, UploadLog(member=str(uploader.place)))
@@ -88,13 +88,13 @@ def hear(uploaders: Iterable[Uploader], later: Mapping[ReplicaId, UploadLog]) ->
 
 
 def _is_enough(logs: Mapping[ReplicaId, UploadLog], job: Object) -> bool:
-    """Tell whether every member that ever began was heard."""
+    """Return True if the upload logs of all replicas are complete."""
     rows = sum(len(task.get("replicas") or ()) for task in status_of(job).tasks)
     return sum(log.is_whole for log in logs.values()) >= rows
 
 
 def _results(logs: Mapping[ReplicaId, UploadLog], silence: str = "") -> Results:
-    """Put together what was told; NotFound when nothing was, because it is gone, or because `silence` says why."""
+    """Return the combined results; raise NotFound if there are none, with `silence` as the message."""
     ordered = [logs[place] for place in sorted(logs)]
     messages = tuple((log.member, sentence) for log in ordered if (sentence := log.sentence()))
     lost = [error for log in ordered for error in log.unread if isinstance(error, NotFound)]
@@ -122,7 +122,7 @@ def _past(history: History, pods: Iterable[PastPod]) -> Iterator[Uploader]:
 
 
 def _copies(labels: Mapping[str, str]) -> tuple[ReplicaId, tuple[bool, int], LogOptions] | None:
-    """Read from a pod's labels whose output it copies, how late it came, and where that is told; None for others."""
+    """Return from a pod's labels whose output it uploads, its order, and its log options; None for other pods."""
     errand, attempt = labels.get(well_known_labels.ERRAND, ""), labels.get(well_known_labels.ATTEMPT, "0")
     role, index = labels.get(well_known_labels.REPLICA_TYPE, ""), labels.get(well_known_labels.REPLICA_INDEX, "")
     if errand.startswith(FLUSH):

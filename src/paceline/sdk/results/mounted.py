@@ -1,4 +1,4 @@
-"""Results that lie where they were written: on a claim, or in a folder of the machine."""
+"""Results that stay where they were written: on a claim or in a folder of the machine."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -18,14 +18,14 @@ from paceline.sdk.submission.job_volumes import folder_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MountedResults:
-    """Where the results of a job lie, in words and, if it is a folder here, as its path."""
+    """The location of a job's results, as a text and, if it is on this machine, as a path."""
 
     where: str
     folder: Path | None = None
 
 
 def locate_results(session: Session, job: str, output: Mapping[str, Any], *, is_here: bool) -> MountedResults:
-    """Find where a job's output lies; `is_here` tells whether folders of the cluster are those of this machine."""
+    """Return where a job's output is; `is_here` is True if folders of the cluster are on this machine."""
     if directory := output.get("directory"):
         folder = f"{directory.rstrip('/')}/{job}"
         return MountedResults(where=f"{folder} of the machine that ran it", folder=Path(folder) if is_here else None)
@@ -38,7 +38,7 @@ def locate_results(session: Session, job: str, output: Mapping[str, Any], *, is_
 
 
 def files_below(folder: Path) -> Iterator[ResultFile]:
-    """List the files of every member's folder, in the order of their names; links are not followed."""
+    """Yield the files of every replica's folder, sorted by name; links are not followed."""
     for member in sorted(entry.name for entry in _entries(folder) if entry.is_dir(follow_symlinks=False)):
         stats: dict[str, os.stat_result] = {}
         with suppress(OSError), closed(os.open(folder / member, FOLDER)) as root:
@@ -50,7 +50,7 @@ def files_below(folder: Path) -> Iterator[ResultFile]:
 
 
 def _entries(folder: Path) -> list["os.DirEntry[str]"]:
-    """List a folder; nothing of one that has gone or is closed to us."""
+    """Return the entries of a folder; none if it does not exist or is not readable."""
     try:
         return list(os.scandir(folder))
     except OSError:
@@ -58,7 +58,7 @@ def _entries(folder: Path) -> list["os.DirEntry[str]"]:
 
 
 def _look(root: int, inner: str, stats: dict[str, os.stat_result]) -> list[str]:
-    """Add the files of one folder to those that were found, by handle, and return the folders in it."""
+    """Add the files of one folder to `stats`, using directory handles, and return its subfolders."""
     folders = []
     with (
         suppress(OSError),
@@ -71,7 +71,7 @@ def _look(root: int, inner: str, stats: dict[str, os.stat_result]) -> list[str]:
             if entry.is_dir(follow_symlinks=False):
                 folders.append(name)
             elif entry.is_file(follow_symlinks=False):
-                # One may go while others are looked at.
+                # A file may be deleted while the others are read.
                 with suppress(FileNotFoundError):
                     stats[name] = entry.stat(follow_symlinks=False)
     return folders

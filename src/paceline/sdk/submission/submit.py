@@ -1,4 +1,4 @@
-"""Create what a file describes: all of it, or nothing."""
+"""Creates the objects of a manifest: all of them, or none."""
 
 import contextlib
 from collections.abc import Callable
@@ -11,17 +11,17 @@ from paceline.sdk.discovery import Kind, Kinds
 from paceline.sdk.job import JobRef
 from paceline.sdk.submission.manifest_document import Document
 
-# Kinds that a file may bring along again: a second run uses what the first one made.
+# Kinds that may exist already: a second run reuses those of the first.
 MAY_EXIST = frozenset({"persistentvolumeclaims", "namespaces"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Created:
-    """One object of a file that is now in the cluster."""
+    """An object of a manifest that was created, or existed already."""
 
     kind: Kind
     object: Object
-    # It was there before and is used as it is.
+    # It existed before and is used unchanged.
     was_there: bool = False
     job: JobRef | None = None
 
@@ -34,14 +34,14 @@ Refer = Callable[[Kind, Object], JobRef]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Maker:
-    """What creating needs: the cluster, its kinds, and how a job becomes a handle."""
+    """Creates objects in a cluster."""
 
     cluster: DirectCluster
     kinds: Kinds
     refer: Refer
 
     def create_all(self, documents: tuple[Document, ...]) -> tuple[Created, ...]:
-        """Create every object, those that jobs may need first; when one is refused, take back the others."""
+        """Create all objects, jobs last; if one is rejected, delete those created before."""
         kinds = [self._kind_of(document) for document in documents]
         pairs = sorted(zip(kinds, documents, strict=True), key=lambda pair: pair[0].is_job)
         created: list[Created] = []
@@ -84,6 +84,6 @@ class Maker:
             if entry.was_there:
                 continue
             options = {"preconditions": {"uid": uid_of(entry.object)}}
-            # Gone already is what is wanted; an error here must not hide the one that matters.
+            # It may be deleted already, and an error here must not hide the original one.
             with contextlib.suppress(PacelineError):
                 self.cluster.delete(entry.kind.where, key_of(entry.object), options)
