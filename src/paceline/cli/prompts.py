@@ -30,7 +30,7 @@ def choose(question: str, choices: dict[str, str], default: str) -> str:
         for word in choices:
             if word.startswith(answer.strip().lower()):
                 return word
-        stream.line(f"please answer one of: {', '.join(word[0] for word in choices)}")
+        stream.line(f"please enter one of: {', '.join(word[0] for word in choices)}")
 
 
 def confirm(question: str) -> bool:

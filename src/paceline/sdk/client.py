@@ -55,7 +55,7 @@ class Session(Reader):
             documents = self._read(str(manifest))
         jobs = [created.job for created in self.create(documents) if created.job is not None]
         if len(jobs) != 1:
-            raise BadRequest(f"{documents[0].place}: {len(jobs)} jobs were created where one was meant")
+            raise BadRequest(f"{documents[0].place}: {len(jobs)} jobs were created, but one was expected")
         return jobs[0]
 
     def create(self, documents: tuple[Document, ...]) -> tuple[Created, ...]:

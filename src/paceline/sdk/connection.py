@@ -30,7 +30,7 @@ def embedded_number(home: str | Path | None = None, *, on_warning: OnWarning = i
     path = kubeconfig_in(home)
     access = from_json(path, Path.read_bytes)
     if access is None:
-        raise HostError(f"{path} is not JSON any more; `paceline up` writes it anew")
+        raise HostError(f"{path} is not JSON; `paceline up` writes it again")
     return AttemptNumber(dial=lambda: DirectCluster(access, on_warning=on_warning), namespace=access.namespace)
 
 

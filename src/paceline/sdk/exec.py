@@ -46,6 +46,6 @@ def member_to_enter(job: JobRef, choice: ReplicaSelector) -> MemberPod:
     if selected:
         reason = f": {selected[0].reason}" if selected[0].reason else ""
         problem = f"{selected[0].place} of {job} does not run ({selected[0].phase}{reason})"
-        raise NotFound(f"{problem}; only a running member can be entered")
+        raise NotFound(f"{problem}; only a running replica can be used")
     members = ", ".join(sorted({str(pod.place) for pod in pods})) or "none"
     raise NotFound(f"{job} has no such member; it has: {members}")

@@ -34,7 +34,7 @@ MARKS = "sec-fetch-"
 MAX_BODY = 16 << 20
 # Values of Sec-Fetch-Site for requests by the page itself or by the user.
 SAME = ("same-origin", "none")
-STARTING = b"<!doctype html><meta http-equiv=refresh content=2><p>It is starting; this page looks again by itself.</p>"
+STARTING = b"<!doctype html><meta http-equiv=refresh content=2><p>Starting; this page reloads automatically.</p>"
 CHUNK_BYTES = 65536
 # Time limit for sending to one side of a WebSocket.
 SEND_SECONDS = 60.0
@@ -155,7 +155,7 @@ class _Visit(BaseHTTPRequestHandler):
         elif urlsplit(self.path).path == "/":
             self._answer(HTTPStatus.FOUND, (("Location", self._front()),), b"")
         else:
-            self._answer(HTTPStatus.NOT_FOUND, (), f"there is one page here, at {self._front()}\n".encode())
+            self._answer(HTTPStatus.NOT_FOUND, (), f"the only page here is {self._front()}\n".encode())
 
     do_POST = do_HEAD = do_PUT = do_PATCH = do_DELETE = do_GET  # noqa: N815 - the names that http.server calls
 
@@ -164,12 +164,12 @@ class _Visit(BaseHTTPRequestHandler):
         host = self.headers.get("Host") or ""
         # A host name that resolves to this address may belong to another site (DNS rebinding).
         if host.rpartition(":")[0] not in (LOOPBACK, "localhost"):
-            return "this door is opened by its own address only"
+            return "requests must use the printed address"
         is_reading = self.command in ("GET", "HEAD") and not self._is_upgrade()
         if self.headers.get("Origin", f"http://{host}") != f"http://{host}":
-            return "another page may look here, and change nothing"
+            return "requests from other sites are not allowed"
         if not is_reading and self.headers.get("Sec-Fetch-Site", SAME[0]) not in SAME:
-            return "another page may look here, and change nothing"
+            return "requests from other sites are not allowed"
         return ""
 
     def _knocks(self) -> bool:

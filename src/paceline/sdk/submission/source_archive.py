@@ -56,7 +56,7 @@ def pack(path: str) -> Packed:
     if not files:
         raise BadRequest(f"{path}: there is nothing in it to send")
     if len(files) > MAX_FILES:
-        raise TooLarge(f"{path}: {len(files)} files are too many to send along (at most {MAX_FILES}); use --git")
+        raise TooLarge(f"{path}: {len(files)} files are too many to upload (at most {MAX_FILES}); use --git")
     if (plain := sum(file.stat().st_size for file in files)) > MAX_PLAIN_BYTES:
         size = f"{plain // 1024**2} MiB"
         raise TooLarge(f"{path}: {size} is too much to send along (at most {MAX_BYTES // 1024} KiB packed); use --git")

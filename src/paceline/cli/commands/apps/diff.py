@@ -32,7 +32,9 @@ def command(*, reach: ClusterOptions, name: str, first: int | None, second: int 
         ref = app_named(session, name)
         revisions = ref.revisions()
         if first is None and len(revisions) < 2:
-            raise NotFound(f"{ref} has {len(revisions)} revision so far; `paceline upgrade {name}` makes the next")
+            raise NotFound(
+                f"{ref} has {len(revisions)} revision so far; `paceline upgrade {name}` creates the next one"
+            )
         older = ref.revision(first or revisions[-2].number)
         newer = ref.revision(second or revisions[-1].number)
     header = ("", f"REVISION {older.number}", f"REVISION {newer.number}")

@@ -41,5 +41,5 @@ def command(*, reach: ClusterOptions, name: str, output: str | None) -> int:
     width = None if output == "wide" else out().width
     out().lines(table(HEADER, history_rows(revisions, RealClock().now()), width=width))
     if len(revisions) > 1:
-        say_hint(f"paceline diff {name} {revisions[-2].number} {revisions[-1].number} puts two side by side")
+        say_hint(f"paceline diff {name} {revisions[-2].number} {revisions[-1].number} compares two revisions")
     return exit_codes.OK

@@ -63,7 +63,7 @@ def show_template(*, template: str, is_values: bool) -> int:
     out().document(chosen.readme)
     out().line()
     out().lines(table(("VALUE", "DEFAULT", "MEANING"), rows_of(chosen), width=out().width))
-    say_hint(f"paceline template show {chosen.name} --values > values.yaml gives a file to change")
+    say_hint(f"paceline template show {chosen.name} --values > values.yaml writes a file to edit")
     return exit_codes.OK
 
 

@@ -100,8 +100,8 @@ def refuse_idle(options: dict[str, Any]) -> None:
     if idle and not (options["git"] or options["code"]):
         option = f"--{idle.replace('_', '-')}"
         raise BadRequest(
-            f"{option} {options[idle]} is about a repository; say which with --git URL or --code CODE, "
-            f"or leave {option} out to train with the code as it is here"
+            f"{option} {options[idle]} is about a repository; specify one with --git URL or --code CODE, "
+            f"or leave {option} out to train with local code"
         )
     if options["git_password_file"] and not options["git_user"]:
         raise BadRequest(
@@ -113,10 +113,10 @@ def sort_out(arguments: tuple[str, ...], *, has_git: bool) -> TrainTarget:
     """Split the arguments into the script or folder and the name."""
     if has_git:
         if len(arguments) != 1:
-            raise BadRequest("with --git or --code, say one thing more: the NAME of the application, such as mnist")
+            raise BadRequest("with --git or --code, the only argument is the NAME of the application, such as mnist")
         return TrainTarget(name=lowered(arguments[0]))
     if not arguments or len(arguments) > 2:
-        raise BadRequest("say which script or folder to train with, --git or --code; such as: paceline train train.py")
+        raise BadRequest("specify a script, a folder, --git or --code, for example: paceline train train.py")
     name = arguments[1] if len(arguments) > 1 else name_from(arguments[0])
     return TrainTarget(name=lowered(name), path=arguments[0])
 
@@ -124,7 +124,7 @@ def sort_out(arguments: tuple[str, ...], *, has_git: bool) -> TrainTarget:
 def lowered(name: str) -> str:
     """Return the name in lower case, as Kubernetes requires."""
     if name != name.lower():
-        err().line(f"Names are in lower case here: it is called {name.lower()}.", "dim")
+        err().line(f"Names must be in lower case; using {name.lower()}.", "dim")
     return name.lower()
 
 
@@ -137,7 +137,7 @@ def plan_of(target: TrainTarget, options: dict[str, Any]) -> Plan:
         command = command or f"python3 {Path(target.path).name}"
         if not framework:
             framework, reason = framework_of(Path(target.path).read_text(errors="replace"))
-            err().line(f"The framework is {framework}: {reason}; --framework chooses another.", "dim")
+            err().line(f"The framework is {framework}: {reason}; use --framework to override it.", "dim")
     values: dict[str, Any] = {
         "command": command,
         "framework": framework or "python",

@@ -71,7 +71,9 @@ def changed(current: Object, overrides: ValueOverrides, *, template: str, is_res
     named = template or (spec.get("template") or {}).get("name")
     if not named:
         name = current["metadata"]["name"]
-        raise BadRequest(f"{name} is made of a job, not of a template; change spec.job with kubectl edit app {name}")
+        raise BadRequest(
+            f"{name} was created from a job, not from a template; change spec.job with kubectl edit app {name}"
+        )
     chosen = find(str(named))
     values = overrides.over(chosen.defaults() if is_reset else spec.get("values") or {})
     latest = {"name": chosen.name, "version": chosen.version}

@@ -58,7 +58,7 @@ def create(*, reach: ClusterOptions, name: str, **options: Any) -> int:
     """
     chosen = [option for option in ("folder", "size", "bucket") if options[option]]
     if len(chosen) != 1:
-        raise BadRequest("say what the volume is, by one of --dir, --size and --bucket")
+        raise BadRequest("specify exactly one of --dir, --size and --bucket")
     if (
         options["folder"]
         and reach.is_embedded
@@ -155,5 +155,5 @@ def secret_from(file: str, variable: str, question: str) -> str:
     if value := os.environ.get(variable):
         return value
     if not can_ask():
-        raise BadRequest(f"{question.lower()}: give it in a file, or in {variable}")
+        raise BadRequest(f"{question.lower()}: provide it in a file, or in {variable}")
     return str(click.prompt(question, hide_input=True))

@@ -29,5 +29,5 @@ def command(*, file: Path, force: bool) -> int:
         raise HostError(f"{file} is there already; choose another name, or say --force to replace it")
     contents = back_up(settings(), file)
     out().line(f"Backed up {contents.objects} objects at revision {contents.revision} to {file}.")
-    err().line(f"  to go back to it: paceline down  ·  paceline restore {file}", "dim")
+    err().line(f"  to restore it: paceline down  ·  paceline restore {file}", "dim")
     return exit_codes.OK

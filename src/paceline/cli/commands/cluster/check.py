@@ -25,5 +25,5 @@ def command(*, file: Path | None) -> int:
 
     path = file or settings().store
     contents = check_store(path)
-    out().line(f"{path} is whole: {contents.objects} objects at revision {contents.revision}.")
+    out().line(f"{path} is intact: {contents.objects} objects at revision {contents.revision}.")
     return exit_codes.OK

@@ -62,7 +62,7 @@ def settle_jobs(answer: str | None) -> int | None:
         if answer == STOP:
             raise
         # A control plane that does not respond can still be stopped; its jobs are left unchanged.
-        err().line(f"The cluster does not say which jobs run: {error}")
+        err().line(f"The running jobs cannot be listed: {error}")
         return None
     if answer is None:
         return exit_codes.BAD_INPUT

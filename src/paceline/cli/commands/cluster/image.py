@@ -65,9 +65,9 @@ def list_images() -> int:
             for environment in environments_by_folder.values()
         ]
         out().lines(table(("BUILT", "SIZE", "LAST USED"), built_rows))
-        say_hint(f"they lie in {place.root}; `paceline image prune` removes those not used for {UNUSED}")
+        say_hint(f"they are in {place.root}; `paceline image prune` removes those not used for {UNUSED}")
     else:
-        say_hint(f"nothing is built in {place.root} yet; `paceline image build pytorch` builds one ahead")
+        say_hint(f"nothing is built in {place.root} yet; `paceline image build pytorch` builds one in advance")
     return exit_codes.OK
 
 

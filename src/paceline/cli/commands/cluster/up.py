@@ -169,7 +169,7 @@ def say_loss(settings: Settings) -> None:
     for key in accepted.lost:
         err().line(f"  lost: {key}")
     if accepted.aside:
-        err().line(f"  the damaged files lie in {accepted.aside}")
+        err().line(f"  the damaged files were moved to {accepted.aside}")
 
 
 def say_ready(settings: Settings, first: str) -> None:

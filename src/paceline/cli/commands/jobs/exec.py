@@ -44,7 +44,7 @@ def command(*, reach: ClusterOptions, name: str, role: str, index: int | None, *
     """
     ask = read_ask(options)
     if ask.has_terminal and not sys.stdin.isatty():
-        raise BadRequest("-t needs a terminal, and the input of this command is none; leave it out")
+        raise BadRequest("-t needs a terminal, but standard input is not a terminal; omit -t")
     with session_with(reach) as session:
         pod = find_pod(session, name, ReplicaSelector(role=role, index=index))
         with run_in_pod(session, pod, ask) as line:

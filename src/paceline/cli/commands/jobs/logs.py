@@ -121,7 +121,7 @@ def command(*, reach: ClusterOptions, name: str, output: str, **options: Any) ->
     """
     selected = Wanted(**options)
     if selected.follow and selected.until:
-        raise BadRequest("--until ends a log, and -f goes on; drop one of them")
+        raise BadRequest("--until and --follow cannot be combined")
     with session_with(reach) as session:
         pieces = chunks(session, name, selected)
         # Do not create or truncate the file before there is something to write.
@@ -177,7 +177,7 @@ def present(session: Session, name: str, options: Wanted) -> Iterator[tuple[str,
         count += 1
         yield (str(logged.place) if options.is_shared else ""), logged.text
     if not count:
-        say_hint(f"{ref} has written nothing{' then' if options.since or options.until else ''}")
+        say_hint(f"{ref} has no log lines{' in this period' if options.since or options.until else ''}")
 
 
 def logs_of(session: Session, ref: JobRef, options: Wanted) -> Iterator[Logged]:
@@ -197,7 +197,7 @@ def logs_of(session: Session, ref: JobRef, options: Wanted) -> Iterator[Logged]:
 def together(streams: list[Iterator[Logged]], options: Wanted) -> Iterator[Logged]:
     """Merge logs by time, or concatenate them if there are too many to read at once."""
     if len(streams) > MOST:
-        say_hint(f"more than {MOST} members: their logs follow one after the other, with times")
+        say_hint(f"more than {MOST} members: their logs are printed one after the other, with timestamps")
         return itertools.chain.from_iterable(streams)
     return in_time_order(streams, keeps_stamps=options.timestamps)
 

@@ -42,13 +42,13 @@ def command(*, reach: ClusterOptions, name: str, port: int) -> int:
         status = notebook.get("status") or {}
         page, secret = (str(status.get(field) or "") for field in ("url", "tokenSecret"))
         if not page or not secret:
-            raise NotFound(f"{ref} is not ready to be opened yet; try again in a moment")
+            raise NotFound(f"{ref} is not ready yet; try again in a moment")
         if is_at_rest(notebook):
             ref.resume(RealClock().now())
         site = Site(page=page, token=token_in(session, ref.namespace, secret), key=RealIds().secret())
         with closing(LocalProxy(session.dial, site, port)) as front:
             out().line(front.url)
-            err().line("Ctrl-C ends it; the Notebook itself goes on.", "dim")
+            err().line("Press Ctrl-C to stop; the notebook keeps running.", "dim")
             front.serve()
     return exit_codes.OK
 

@@ -43,7 +43,7 @@ def command(*, reach: ClusterOptions, name: str, output: str | None) -> int:
         rows = [(file.member, size(file.size), file.time, file.name) for file in results.files]
         out().lines(table(HEADER, rows, width=None if output == "wide" else out().width))
     else:
-        err().line(f"No results of {name} are kept yet.")
+        err().line(f"No results of {name} yet.")
     for member, message in results.said:
         err().line(f"{member}: {message}" if member else message, "dim")
     return exit_codes.OK

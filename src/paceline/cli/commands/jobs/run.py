@@ -128,11 +128,13 @@ def ended(session: Session, ref: JobRef, job: Object | None) -> int:
 def interrupted(ref: JobRef) -> int | None:
     """Ask what to do with the job after Ctrl-C. Return None to keep following, else an exit code."""
     if not can_ask():
-        say_hint(f"{ref.name} runs on; paceline logs -f {ref.name} follows it, paceline delete {ref.name} ends it")
+        say_hint(
+            f"{ref.name} keeps running; paceline logs -f {ref.name} follows it, paceline delete {ref.name} ends it"
+        )
         return exit_codes.INTERRUPTED
     choices = {
-        "detach": "detach: the job runs on, this command ends",
-        "stop": "stop the job: its processes end, it can be resumed",
+        "detach": "detach: the job keeps running, this command exits",
+        "stop": "stop the job: its processes exit, it can be resumed",
         "keep": "keep following",
     }
     match choose(f"{ref.name} is still running. What now?", choices, "detach"):

@@ -39,14 +39,14 @@ def command(*, reach: ClusterOptions, name: str, port: int) -> int:
         status = board.get("status") or {}
         page, address = (str(status.get(name) or "") for name in ("url", "address"))
         if not page:
-            raise NotFound(f"{ref} is not ready to be opened yet; try again in a moment")
+            raise NotFound(f"{ref} is not ready yet; try again in a moment")
         if is_at_rest(board):
             ref.resume(RealClock().now())
         with closing(LocalProxy(session.dial, Site(page=page), port)) as front:
             out().line(front.url)
-            err().line("Ctrl-C ends it; the TensorBoard itself goes on.", "dim")
+            err().line("Press Ctrl-C to stop; the TensorBoard keeps running.", "dim")
             if address:
-                err().line(f"It is opened without Paceline at {address}", "dim")
+                err().line(f"It can also be opened without Paceline at {address}", "dim")
             front.serve()
     return exit_codes.OK
 

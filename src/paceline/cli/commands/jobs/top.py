@@ -36,7 +36,7 @@ def command(*, reach: ClusterOptions, resource: str, everywhere: bool, sort_by: 
     if sort_by:
         usages = tuple(sorted(usages, key=ORDERS[sort_by]))
     if not usages:
-        err().line(f"No {resource} are measured now.")
+        err().line(f"No {resource} have metrics yet.")
         return exit_codes.OK
     has_namespace = everywhere and resource != "nodes"
     header = ("NAME", *(("PODS",) if resource == "jobs" else ()), "CPU(CORES)", "MEMORY")
@@ -50,7 +50,7 @@ def show_claims(reach: ClusterOptions, *, everywhere: bool) -> int:
     with reach.reader() as reader:
         claims = filled_claims(reader.cluster, "" if everywhere else reader.namespace)
     if not claims:
-        err().line("No claims are measured now.")
+        err().line("No claims have metrics yet.")
         return exit_codes.OK
     rows = []
     for claim in claims:
