@@ -13,7 +13,7 @@ from paceline.settings import Settings
 def ensure_running(settings: Settings) -> None:
     """Start the embedded cluster in the background if it is not running; raise Unreachable if it cannot start."""
     if is_running(settings):
-        with _unreached():
+        with _host_error_as_unreachable():
             wait_ready(settings)
         return
     err().line(f"No cluster is running; starting one in {settings.home} (paceline down stops it) …", "dim")
@@ -22,12 +22,12 @@ def ensure_running(settings: Settings) -> None:
 
 def start(settings: Settings) -> None:
     """Start the embedded cluster and wait until it is ready."""
-    with _unreached():
+    with _host_error_as_unreachable():
         start_in_background(settings)
 
 
 @contextlib.contextmanager
-def _unreached() -> Iterator[None]:
+def _host_error_as_unreachable() -> Iterator[None]:
     """Raise Unreachable in place of HostError: a cluster that does not start cannot be reached."""
     try:
         yield

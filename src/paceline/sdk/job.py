@@ -52,9 +52,9 @@ class JobRef:
 
     def pods(self) -> tuple[MemberPod, ...]:
         """Return the job's pods: every attempt of every replica that still exists."""
-        return member_pods(self._own_pods())
+        return member_pods(self._owned_pods())
 
-    def _own_pods(self) -> tuple[Object, ...]:
+    def _owned_pods(self) -> tuple[Object, ...]:
         select = Select(namespace=self.namespace, labels=f"{well_known_labels.OWNER_NAME}={self.name}")
         pods = self.cluster.list(PODS, select).items
         return tuple(pod for pod in pods if (controller_of(pod) or {}).get("uid") == self.uid)
@@ -75,7 +75,7 @@ class JobRef:
 
     def wait(self, timeout: float | None = None) -> JobStatus:
         """Wait until the job ends and return its status; NotFound if it is deleted, TimeoutError after `timeout`."""
-        for event in self._news(timeout):
+        for event in self._events(timeout):
             if isinstance(event, Ended) and event.job is not None:
                 return status_of(event.job)
         raise NotFound(f"{self} was deleted")
@@ -83,7 +83,7 @@ class JobRef:
     def wait_idle(self, timeout: float | None = None) -> None:
         """Wait until no pod of a paused, refused, ended or deleted job runs; raise TimeoutError after `timeout`."""
         is_paused, pods = False, None
-        for event in self._news(timeout):
+        for event in self._events(timeout):
             match event:
                 case JobChanged():
                     is_paused = phase_of(event.job) is Phase.PAUSED or is_refused(event.job)
@@ -99,7 +99,7 @@ class JobRef:
         """
         while True:
             try:
-                return self.wait_idle(seconds_to_stop(self._own_pods(), margin))
+                return self.wait_idle(seconds_to_stop(self._owned_pods(), margin))
             except TimeoutError:
                 status = self.status()
                 # The job may have ended in the meantime.
@@ -118,7 +118,7 @@ class JobRef:
         events = [event for event in self.happenings() if event.get("reason") == UNREADABLE]
         return str(events[-1].get("message") or "") if events else status.waiting
 
-    def _news(self, timeout: float | None) -> Generator[Event, None, None]:
+    def _events(self, timeout: float | None) -> Generator[Event, None, None]:
         with EventMux(self.dial) as feed:
             if timeout is not None:
                 feed.after(timeout, TimeoutError(f"{self} is not there after {timeout:g} s"))

@@ -115,7 +115,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128
 
     def __init__(self, address: tuple[str, int], dial: ClusterConnection, site: Site) -> None:
-        super().__init__(address, _Visit)
+        super().__init__(address, _Handler)
         self.site = site
         self._dial = dial
         self._lines = threading.local()
@@ -133,7 +133,7 @@ class _Server(ThreadingHTTPServer):
         return f"paceline-{self.server_port}"
 
 
-class _Visit(BaseHTTPRequestHandler):
+class _Handler(BaseHTTPRequestHandler):
     """Handles the requests of a browser."""
 
     protocol_version = "HTTP/1.1"
@@ -144,14 +144,14 @@ class _Visit(BaseHTTPRequestHandler):
         refused = self._refusal()
         if refused:
             self._answer(HTTPStatus.FORBIDDEN, (), f"{refused}\n".encode())
-        elif self._knocks():
+        elif self._has_key_in_url():
             # Remove the key from the address bar and the browser history.
             cookie = f"{self.server.cookie}={self.server.site.key}; Path=/; HttpOnly; SameSite=Strict"
             self._answer(HTTPStatus.FOUND, (("Location", self._front()), ("Set-Cookie", cookie)), b"")
-        elif not self._is_let():
+        elif not self._is_authorized():
             self._answer(HTTPStatus.UNAUTHORIZED, (), b"open the whole address that the command has printed\n")
         elif (target := self.server.site.target(self.path)) is not None:
-            self._pass_on(target)
+            self._forward(target)
         elif urlsplit(self.path).path == "/":
             self._answer(HTTPStatus.FOUND, (("Location", self._front()),), b"")
         else:
@@ -172,13 +172,13 @@ class _Visit(BaseHTTPRequestHandler):
             return "requests from other sites are not allowed"
         return ""
 
-    def _knocks(self) -> bool:
+    def _has_key_in_url(self) -> bool:
         """Return True if the request has the key of the printed URL."""
         key, parts = self.server.site.key, urlsplit(self.path)
         presented = parse_qs(parts.query).get(KEY, [""])[0]
         return bool(key) and parts.path == "/" and compare_digest(presented.encode(), key.encode())
 
-    def _is_let(self) -> bool:
+    def _is_authorized(self) -> bool:
         """Return True if the browser has sent the key as a cookie."""
         if not self.server.site.key:
             return True
@@ -195,14 +195,14 @@ class _Visit(BaseHTTPRequestHandler):
     def _is_upgrade(self) -> bool:
         return (self.headers.get("Upgrade") or "").lower() == "websocket"
 
-    def _kept(self) -> tuple[tuple[str, str], ...]:
+    def _forwarded_headers(self) -> tuple[tuple[str, str], ...]:
         """Return the headers to forward to the program."""
         pairs = ((name, text) for name, text in self.headers.items() if name.lower() not in NOT_PASSED)
         return tuple((name, text) for name, text in pairs if not name.lower().startswith(MARKS))
 
-    def _pass_on(self, target: str) -> None:
+    def _forward(self, target: str) -> None:
         if self._is_upgrade():
-            self._join(target)
+            self._forward_websocket(target)
             return
         size = int(self.headers.get("Content-Length") or 0)
         if size > MAX_BODY:
@@ -210,7 +210,9 @@ class _Visit(BaseHTTPRequestHandler):
             return
         body = self.rfile.read(size) if size else b""
         try:
-            got = self.server.line().send(Request(method=self.command, path=target, headers=self._kept(), body=body))
+            got = self.server.line().send(
+                Request(method=self.command, path=target, headers=self._forwarded_headers(), body=body)
+            )
         except PacelineError as error:
             self._answer(HTTPStatus.BAD_GATEWAY, (), f"{error}\n".encode())
             return
@@ -224,10 +226,10 @@ class _Visit(BaseHTTPRequestHandler):
         name, text = pair
         return (name, self.server.site.seen(text)) if name.lower() == "location" else pair
 
-    def _join(self, target: str) -> None:
+    def _forward_websocket(self, target: str) -> None:
         """Forward a WebSocket until either side closes it."""
         self.close_connection = True
-        headers = (*self._kept(), ("Connection", "Upgrade"))
+        headers = (*self._forwarded_headers(), ("Connection", "Upgrade"))
         try:
             head, body, far = self.server.line().upgrade(Request(method="GET", path=target, headers=headers))
         except PacelineError as error:

@@ -23,7 +23,7 @@ def copy_of(job: Object, name: str) -> Object:
             "labels": dict(labels_of(job)),
             "annotations": {**notes, well_known_labels.COPY_OF: _first(job)},
         },
-        "spec": _let_go(job["spec"]),
+        "spec": _unsuspended(job["spec"]),
     }
 
 
@@ -37,7 +37,7 @@ def _first(job: Object) -> str:
     return annotations_of(job).get(well_known_labels.COPY_OF) or name_of(job)
 
 
-def _let_go(spec: dict[str, Any]) -> dict[str, Any]:
+def _unsuspended(spec: dict[str, Any]) -> dict[str, Any]:
     """Return a copy of a spec that is neither suspended nor paused."""
     copied = {key: value for key, value in spec.items() if key != "suspend"}
     mode = copied.get("runMode")

@@ -22,7 +22,7 @@ LASTING_SECONDS = 1.0
 
 
 @dataclass(slots=True, kw_only=True)
-class Told:
+class LastPrinted:
     """What was printed last, to avoid printing it twice."""
 
     state: str = ""
@@ -38,7 +38,7 @@ class FollowView:
         self._job: Object = {}
         self._pods: tuple[MemberPod, ...] = ()
         self._progress: Progress | None = None
-        self._told = Told()
+        self._printed = LastPrinted()
         self._state, self._state_since = "", 0.0
         self._began = clock.monotonic()
         self._turn = 0
@@ -65,18 +65,18 @@ class FollowView:
         self._draw()
 
     def _log(self, place: ReplicaId, text: bytes) -> None:
-        self._say_found()
+        self._say_reconnected()
         self._progress = latest(text[-WINDOW:].decode(errors="replace"), self._progress)
         self._screen.log(prefixed(text, f"{place} │ ".encode()) if self._has_prefix else text)
         progress = self._progress
-        if self._screen.is_live or progress is None or not is_worth_a_line(progress, self._told.progress):
+        if self._screen.is_live or progress is None or not is_worth_a_line(progress, self._printed.progress):
             return
-        self._told.progress = progress
+        self._printed.progress = progress
         self._screen.note(plain_bar(progress))
 
     def _note_state(self) -> None:
         """Record the job's state and since when it lasts."""
-        self._say_found()
+        self._say_reconnected()
         phase = phase_of(self._job)
         reason = reason_of(self._job) or (waiting_of(self._pods) if phase is Phase.PENDING else "")
         state = f"{phase.value}: {reason}" if reason else phase.value
@@ -87,11 +87,11 @@ class FollowView:
         """Print each state once; skip short pending states."""
         phase = phase_of(self._job)
         lasted = self._clock.monotonic() - self._state_since
-        if self._state == self._told.state or phase.is_final:
+        if self._state == self._printed.state or phase.is_final:
             return
         if phase is Phase.PENDING and lasted < LASTING_SECONDS:
             return
-        self._told.state = self._state
+        self._printed.state = self._state
         has_reason = ":" in self._state
         ready, desired = replicas_of(self._job)
         counted = f" ({ready}/{desired} replicas)" if phase is Phase.RUNNING and not has_reason else ""
@@ -99,13 +99,13 @@ class FollowView:
         self._screen.note(f"• {self._name} is {self._state}{counted}", colour)
 
     def _say_lost(self) -> None:
-        if not self._told.is_lost:
-            self._told.is_lost = True
+        if not self._printed.is_lost:
+            self._printed.is_lost = True
             self._screen.note("• the cluster does not answer; trying again (the job runs on meanwhile)", "yellow")
 
-    def _say_found(self) -> None:
-        if self._told.is_lost:
-            self._told.is_lost = False
+    def _say_reconnected(self) -> None:
+        if self._printed.is_lost:
+            self._printed.is_lost = False
             self._screen.note("• the cluster answers again", "green")
 
     def _draw(self) -> None:

@@ -14,7 +14,7 @@ MOST_LETTERS = 100
 def stages_table(status: JobStatus) -> list[str]:
     """Return a table of all stages of all replicas; empty if the job has none."""
     rows = [
-        (str(row["name"]), str(stage["name"]).removeprefix(OURS), _state(stage), _said(stage))
+        (str(row["name"]), str(stage["name"]).removeprefix(OURS), _state(stage), _message(stage))
         for task in status.tasks
         for row in task.get("replicas") or ()
         for stage in row.get("stages") or ()
@@ -34,6 +34,6 @@ def _state(stage: Mapping[str, Any]) -> str:
     return "Done" if stage.get("exitCode") == 0 else "Failed"
 
 
-def _said(stage: Mapping[str, Any]) -> str:
+def _message(stage: Mapping[str, Any]) -> str:
     message = " ".join(str(stage.get("message") or "").split())
     return message if len(message) <= MOST_LETTERS else f"{message[: MOST_LETTERS - 1]}…"

@@ -18,9 +18,9 @@ class LogLines:
 
     def __init__(self, *, keeps_stamps: bool = False) -> None:
         self._keeps_stamps = keeps_stamps
-        self._held = b""
+        self._partial = b""
         self._last = b""
-        self._given_at_last = 0
+        self._count_at_last = 0
         # While resuming: how many lines with the last timestamp are still to be skipped; None if nothing is skipped.
         self._to_skip: int | None = None
 
@@ -31,21 +31,21 @@ class LogLines:
 
     def feed(self, chunk: bytes) -> bytes:
         """Return the lines that `chunk` completes."""
-        complete, newline, partial = (self._held + chunk).rpartition(b"\n")
+        complete, newline, partial = (self._partial + chunk).rpartition(b"\n")
         if not newline and len(partial) > MAX_HELD:
             complete, partial = partial, b""
-        self._held = partial
+        self._partial = partial
         return self._pass_on(complete + newline)
 
     def end(self) -> bytes:
         """Return the incomplete last line at the end of the stream."""
-        partial, self._held = self._held, b""
+        partial, self._partial = self._partial, b""
         return self._pass_on(partial)
 
     def resume(self) -> None:
         """Prepare to read the same log again from `since`."""
-        self._held = b""
-        self._to_skip = self._given_at_last if self._last else None
+        self._partial = b""
+        self._to_skip = self._count_at_last if self._last else None
 
     def _pass_on(self, lines: bytes) -> bytes:
         if self._to_skip is not None:
@@ -79,7 +79,7 @@ class LogLines:
         is_new = stamp[0] != self._last
         self._last = stamp[0]
         count = lines.count(b"\n" + self._last) + lines.startswith(self._last)
-        self._given_at_last = count if is_new else self._given_at_last + count
+        self._count_at_last = count if is_new else self._count_at_last + count
 
 
 def whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:

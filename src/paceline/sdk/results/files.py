@@ -63,7 +63,7 @@ def results_of(session: Session, name: str, *, is_here: bool = False) -> Results
         hint = "name a bucket, a claim or a directory there, and write to /output"
         raise MethodNotAllowed(f"{ref} keeps no results, because it has no spec.output; {hint}")
     if not output.get("bucket"):
-        return _lain(session, ref, output, is_here=is_here)
+        return _mounted_results(session, ref, output, is_here=is_here)
     logs = hear(_present(session, ref), {})
     if not _is_enough(logs, job):
         past = history.pods(job=ref.name)
@@ -133,7 +133,7 @@ def _copies(labels: Mapping[str, str]) -> tuple[ReplicaId, tuple[bool, int], Log
     return ReplicaId(role, int(index)), (bool(errand), int(attempt)), ask
 
 
-def _lain(session: Session, ref: JobRef, output: Mapping[str, Any], *, is_here: bool) -> Results:
+def _mounted_results(session: Session, ref: JobRef, output: Mapping[str, Any], *, is_here: bool) -> Results:
     location = locate_results(session, ref.name, output, is_here=is_here)
     message = f"results lie in {location.where}"
     if location.folder is None:

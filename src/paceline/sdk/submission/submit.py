@@ -49,7 +49,7 @@ class Maker:
             for kind, document in pairs:
                 created.append(self._create(kind, document))
         except PacelineError:
-            self._take_back(created)
+            self._roll_back(created)
             raise
         return tuple(created)
 
@@ -79,7 +79,7 @@ class Maker:
             raise type(error)(f"{document.place}: {label}: {error}") from error
         return Created(kind=kind, object=stored, job=self.refer(kind, stored) if kind.is_job else None)
 
-    def _take_back(self, created: list[Created]) -> None:
+    def _roll_back(self, created: list[Created]) -> None:
         for entry in reversed(created):
             if entry.was_there:
                 continue
