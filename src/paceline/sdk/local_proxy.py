@@ -115,7 +115,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128
 
     def __init__(self, address: tuple[str, int], dial: ClusterConnection, site: Site) -> None:
-        super().__init__(address, _Handler)
+        super().__init__(address, _PageHandler)
         self.site = site
         self._dial = dial
         self._lines = threading.local()
@@ -133,7 +133,7 @@ class _Server(ThreadingHTTPServer):
         return f"paceline-{self.server_port}"
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _PageHandler(BaseHTTPRequestHandler):
     """Handles the requests of a browser."""
 
     protocol_version = "HTTP/1.1"

@@ -29,7 +29,7 @@ CHUNK = 64 * 1024
 @click.option("-i", "--stdin", "has_input", is_flag=True, help="Pass standard input to the command.")
 @click.option("-t", "--tty", "has_terminal", is_flag=True, help="Allocate a terminal for the command.")
 @click.argument("name")
-@click.argument("words", nargs=-1, required=True)
+@click.argument("words", nargs=-1, required=True, metavar="COMMAND...")
 @reaches_cluster
 def command(*, reach: ClusterOptions, name: str, role: str, index: int | None, **options: object) -> int:
     r"""Run a command in a container of a job or pod.
