@@ -1,4 +1,4 @@
-"""How a command reaches its cluster: the options that choose it, and the embedded one as the usual choice."""
+"""Options that select a cluster, and how a command connects to it. The default is the embedded cluster."""
 
 import contextlib
 import functools
@@ -12,20 +12,20 @@ import click
 
 from paceline.cli.output.console import say_warning
 from paceline.errors import HostError
-from paceline.sdk.connection import AttemptNumber, Unreachable, embedded_number
+from paceline.sdk.connection import ConnectAddress, Unreachable, embedded_number
 from paceline.sdk.home import home_from
 from paceline.sdk.reader import Reader
 from paceline.settings import Settings
 
 Command = Callable[..., Any]
 
-# A control process that died is back by then, unless something keeps it from starting.
+# The supervisor restarts a control process within this time unless its start fails.
 RESTART_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterOptions:
-    """Which cluster is meant, and which namespace of it."""
+    """The cluster and namespace that a command uses."""
 
     namespace: str = ""
     kubeconfig: str = ""
@@ -33,18 +33,18 @@ class ClusterOptions:
 
     @property
     def is_embedded(self) -> bool:
-        """Tell whether the embedded cluster is meant."""
+        """Return True if the embedded cluster is selected."""
         return not (self.kubeconfig or self.context)
 
     @contextlib.contextmanager
     def reader(self) -> Iterator[Reader]:
-        """Connect for the length of a block, only to read."""
+        """Yield a read-only connection and close it at the end of the block."""
         number = self.number()
         with Reader(number.dial, self.namespace or number.namespace) as reader, self.hinting():
             yield reader
 
-    def number(self) -> AttemptNumber:
-        """Find the way to the cluster that is meant."""
+    def number(self) -> ConnectAddress:
+        """Return how to connect to the selected cluster."""
         if self.is_embedded:
             await_restart(home_from(os.environ))
             return embedded_number(on_warning=say_warning)
@@ -54,7 +54,7 @@ class ClusterOptions:
 
     @contextlib.contextmanager
     def hinting(self) -> Iterator[None]:
-        """Say what starts a cluster when nobody answers in a block."""
+        """Add a hint how to start the embedded cluster to an Unreachable error in the block."""
         try:
             yield
         except Unreachable as error:
@@ -65,38 +65,38 @@ class ClusterOptions:
 
 
 def reaches_cluster(command: Command) -> Command:
-    """Give a command the options that choose a cluster; it takes them as `reach`."""
+    """Add the options that select a cluster to a command, which receives them as `reach`."""
 
-    @click.option("-n", "--namespace", default="", help="Namespace to work in.")
+    @click.option("-n", "--namespace", default="", help="Namespace to use.")
     @click.option(
         "--kubeconfig",
         default="",
         envvar="PACELINE_KUBECONFIG",
         type=click.Path(dir_okay=False),
-        help="Use the cluster of this file instead of the embedded one.",
+        help="Kubeconfig file of the cluster to use instead of the embedded one.",
     )
     @click.option(
         "--context",
         default="",
         envvar="PACELINE_CONTEXT",
-        help="Use this context of the kubeconfig; without --kubeconfig, of kubectl's.",
+        help="Kubeconfig context to use. Without --kubeconfig, it is read from kubectl's kubeconfig.",
     )
     @functools.wraps(command)
-    def wrapped(*, namespace: str, kubeconfig: str, context: str, **rest: Any) -> Any:
-        return command(reach=ClusterOptions(namespace=namespace, kubeconfig=kubeconfig, context=context), **rest)
+    def wrapped(*, namespace: str, kubeconfig: str, context: str, **options: Any) -> Any:
+        return command(reach=ClusterOptions(namespace=namespace, kubeconfig=kubeconfig, context=context), **options)
 
     return wrapped
 
 
 def prints_objects(command: Command) -> Command:
-    """Give a command the option that chooses how objects are printed."""
+    """Add the option `--output` to a command."""
     choices = click.Choice(["json", "yaml", "wide", "name"])
-    option: Command = click.option("-o", "--output", type=choices, help="Print it so.")(command)
+    option: Command = click.option("-o", "--output", type=choices, help="Output format.")(command)
     return option
 
 
 def await_restart(home: Path) -> None:
-    """Wait a little for a control process that is just being started again; what else is wrong is said later."""
+    """Wait briefly for a control process that is restarting. Other problems are reported by the connection attempt."""
     from paceline.host.lockfile import holder, is_ready
 
     chosen = Settings(home=home)
@@ -108,7 +108,7 @@ def await_restart(home: Path) -> None:
 
 
 def settings() -> Settings:
-    """Give the choices of the embedded cluster's last start, or the shipped ones."""
+    """Return the settings of the embedded cluster's last start, or the defaults."""
     from paceline.cluster.daemon import load_last_settings
 
     return load_last_settings(home_from(os.environ))

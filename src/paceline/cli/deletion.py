@@ -1,4 +1,4 @@
-"""Delete objects, and wait until they are gone where that matters."""
+"""Delete objects, and optionally wait until they are gone."""
 
 from typing import Any
 
@@ -11,21 +11,21 @@ BACKGROUND = {"propagationPolicy": "Background"}
 
 
 def remove(session: Session, kind: Kind, obj: Object) -> None:
-    """Ask for one object to go; the very one that was read, not a later one of its name."""
+    """Delete this object, guarded by its uid so that a newer object of the same name is kept."""
     metadata = obj["metadata"]
     options = {**BACKGROUND, "preconditions": {"uid": uid_of(obj)}}
     session.cluster.delete(kind.where, (str(metadata.get("namespace") or ""), str(metadata["name"])), options)
 
 
 def remove_and_wait(session: Session, kind: Kind, metadata: dict[str, Any]) -> None:
-    """Delete an object if it is there, and return when its name is free."""
+    """Delete an object if it exists, and return when its name is free."""
     name = str(metadata.get("name") or "")
     namespace = str(metadata.get("namespace") or session.namespace)
     if not name:
         return
     try:
-        found = session.cluster.get(kind.where, namespace, name)
-        remove(session, kind, found)
+        existing = session.cluster.get(kind.where, namespace, name)
+        remove(session, kind, existing)
     except NotFound:
         return
-    session.wait_gone(kind, found)
+    session.wait_gone(kind, existing)

@@ -1,4 +1,4 @@
-"""Make sure that the embedded cluster runs, and say so when it had to be started."""
+"""Start the embedded cluster if it is not running."""
 
 import contextlib
 from collections.abc import Iterator
@@ -11,9 +11,9 @@ from paceline.settings import Settings
 
 
 def ensure_running(settings: Settings) -> None:
-    """Start the embedded cluster in the background when it does not run; Unreachable when it cannot be started."""
+    """Start the embedded cluster in the background if it is not running; raise Unreachable if it cannot start."""
     if is_running(settings):
-        with _unreached():
+        with _host_error_as_unreachable():
             wait_ready(settings)
         return
     err().line(f"No cluster is running; starting one in {settings.home} (paceline down stops it) …", "dim")
@@ -21,14 +21,14 @@ def ensure_running(settings: Settings) -> None:
 
 
 def start(settings: Settings) -> None:
-    """Start the embedded cluster and wait until it answers."""
-    with _unreached():
+    """Start the embedded cluster and wait until it is ready."""
+    with _host_error_as_unreachable():
         start_in_background(settings)
 
 
 @contextlib.contextmanager
-def _unreached() -> Iterator[None]:
-    """A cluster that does not start is one that cannot be reached."""
+def _host_error_as_unreachable() -> Iterator[None]:
+    """Raise Unreachable in place of HostError: a cluster that does not start cannot be reached."""
     try:
         yield
     except HostError as error:

@@ -1,4 +1,4 @@
-"""What a person reads when something goes wrong, and the number a script reads."""
+"""Exit codes and error messages of the command line."""
 
 from collections.abc import Iterator
 
@@ -23,24 +23,24 @@ _BAD_INPUT = (Invalid, BadRequest, TooLarge, UnsupportedMediaType)
 
 
 def exit_code(error: PacelineError) -> int:
-    """Give the number that tells scripts who must act: the author, whoever runs the cluster, or another."""
+    """Return the exit code for an error: bad input, cluster not reachable, or failed."""
     if isinstance(error, _BAD_INPUT):
         return BAD_INPUT
     return NOT_REACHED if isinstance(error, ServiceUnavailable) else FAILED
 
 
 def messages(error: PacelineError) -> Iterator[str]:
-    """Give one line per fault, or the lines of the message when it names no faults."""
+    """Yield one line per fault, or the lines of the message if there are no faults."""
     if isinstance(error, Invalid) and error.faults:
         for fault in error.faults:
-            told = words(fault)
-            yield f"{error.what}: {told}" if error.what else told
+            text = words(fault)
+            yield f"{error.what}: {text}" if error.what else text
         return
     yield from str(error).splitlines() or [type(error).__name__]
 
 
 def words(fault: Fault) -> str:
-    """Say one fault; a value that is not there is not shown."""
+    """Format one fault; a missing value is not shown."""
     if fault.value is None:
         return f"{fault.path}: {fault.hint}" if fault.path else fault.hint
     return str(fault)

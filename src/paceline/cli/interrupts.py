@@ -1,4 +1,4 @@
-"""Ctrl-C as a question and not as an end: the first press is noted, a second one in a row ends the command."""
+"""Handle Ctrl-C: the first press is recorded, a second one in a row ends the command."""
 
 import signal
 from collections.abc import Callable
@@ -9,11 +9,11 @@ T = TypeVar("T")
 
 
 class Interrupts:
-    """While it lasts, Ctrl-C is noted; a command that was told to ignore it goes on ignoring it."""
+    """Records Ctrl-C inside the block. If SIGINT was ignored before, it stays ignored."""
 
     def __init__(self) -> None:
         self.is_pressed = False
-        self._before = signal.getsignal(signal.SIGINT)
+        self._previous_handler = signal.getsignal(signal.SIGINT)
 
     def __enter__(self) -> Self:
         self._listen()
@@ -22,19 +22,19 @@ class Interrupts:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        signal.signal(signal.SIGINT, self._before)
+        signal.signal(signal.SIGINT, self._previous_handler)
 
     def paused(self, ask: Callable[[], T]) -> T:
-        """Forget the press and ask; meanwhile Ctrl-C means what it always means."""
+        """Clear the recorded Ctrl-C and ask, with the original signal handler in place."""
         self.is_pressed = False
-        signal.signal(signal.SIGINT, self._before)
+        signal.signal(signal.SIGINT, self._previous_handler)
         try:
             return ask()
         finally:
             self._listen()
 
     def _listen(self) -> None:
-        if self._before is not signal.SIG_IGN:
+        if self._previous_handler is not signal.SIG_IGN:
             signal.signal(signal.SIGINT, self._note)
 
     def _note(self, _number: int, _frame: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""The entry of `paceline`: finds the command that was typed, loads only that one, and turns errors into exit codes."""
+"""Entry point of `paceline`: loads only the requested command and maps errors to exit codes."""
 
 import os
 import sys
@@ -11,53 +11,53 @@ from paceline.cli import exit_codes
 from paceline.cli.output.console import say_error, say_hint
 from paceline.errors import PacelineError
 
-# Command → its module below cli/commands/ and what it does; the help of all of them is printed without loading one.
+# Command → its module below cli/commands/ and its summary, so that the help needs no imports.
 VERBS = {
     "up": ("cluster.up", "Start the embedded cluster."),
     "down": ("cluster.down", "Stop the embedded cluster."),
-    "run": ("jobs.run", "Create what YAML files describe, and follow the job to its end."),
-    "submit": ("jobs.submit", "Create what YAML files describe, and return."),
-    "get": ("jobs.get", "List jobs, or objects of any kind."),
-    "describe": ("jobs.describe", "Show one job in full: replicas, conditions, events, failure."),
-    "logs": ("jobs.logs", "Print or follow the log of a job."),
-    "results": ("jobs.results", "List the files that a job has left in its output."),
-    "tensorboard": ("jobs.tensorboard", "Show the curves of a job or application in your browser."),
-    "notebook": ("jobs.notebook", "Open a Notebook in your browser."),
-    "exec": ("jobs.exec", "Run a command in a job's container, and end as it ends."),
-    "top": ("jobs.top", "Show what jobs, pods or nodes use right now."),
-    "pause": ("jobs.pause", "Stop a job's processes and keep the job."),
-    "resume": ("jobs.resume", "Let a paused job run on."),
-    "stop": ("jobs.stop", "End the processes of a job or application, and keep it."),
-    "restart": ("jobs.restart", "Start the processes of a running or stopped job anew."),
-    "rerun": ("jobs.rerun", "Run a job once more, as a new job with the same spec."),
-    "delete": ("jobs.delete", "Delete jobs or other objects."),
-    "controller": ("cluster.controller", "Look after the jobs of a Kubernetes cluster."),
-    "crds": ("cluster.crds", "Print what a Kubernetes cluster must know of our kinds."),
-    "train": ("apps.train", "Train with your own code, from a repository or from here."),
-    "code": ("apps.code", "Create, list and delete code by name: repositories and revisions."),
-    "volume": ("apps.volume", "Create, list and delete volumes by name: folders, claims, buckets."),
-    "install": ("apps.install", "Make an application of a template and values, and run it."),
-    "upgrade": ("apps.upgrade", "Change values of an application; the next revision runs."),
+    "run": ("jobs.run", "Create the objects in YAML files and follow the job until it ends."),
+    "submit": ("jobs.submit", "Create the objects in YAML files and return."),
+    "get": ("jobs.get", "List jobs, or resources of any kind."),
+    "describe": ("jobs.describe", "Show the details of a job: replicas, conditions, events and failure."),
+    "logs": ("jobs.logs", "Print or follow the logs of a job or pod."),
+    "results": ("jobs.results", "List the output files of a job."),
+    "tensorboard": ("jobs.tensorboard", "Open the TensorBoard of a job or application in your browser."),
+    "notebook": ("jobs.notebook", "Open a notebook in your browser."),
+    "exec": ("jobs.exec", "Run a command in a container of a job or pod."),
+    "top": ("jobs.top", "Show the resource usage of jobs, pods, nodes or claims."),
+    "pause": ("jobs.pause", "Pause a job: stop its processes but keep the job."),
+    "resume": ("jobs.resume", "Resume a paused job."),
+    "stop": ("jobs.stop", "Stop a job or application and wait until its processes have exited."),
+    "restart": ("jobs.restart", "Restart the processes of a running or stopped job."),
+    "rerun": ("jobs.rerun", "Run a job again, as a new job with the same spec."),
+    "delete": ("jobs.delete", "Delete jobs or other resources."),
+    "controller": ("cluster.controller", "Run the job controller against a Kubernetes cluster."),
+    "crds": ("cluster.crds", "Print the CustomResourceDefinitions."),
+    "train": ("apps.train", "Train with your own code, from a Git repository or from this machine."),
+    "code": ("apps.code", "Manage named code repositories."),
+    "volume": ("apps.volume", "Manage named volumes: folders, claims and buckets."),
+    "install": ("apps.install", "Install an application from a template and values."),
+    "upgrade": ("apps.upgrade", "Change the values of an application and run its next revision."),
     "list": ("apps.list", "List applications."),
-    "status": ("apps.status", "Show an application and everything that belongs to it."),
-    "history": ("apps.history", "List the revisions of an application, with what came of each."),
-    "diff": ("apps.diff", "Put two revisions of an application side by side."),
-    "uninstall": ("apps.uninstall", "Remove applications and everything that is their own."),
-    "template": ("apps.template", "Show templates, their values, and what comes of them."),
-    "image": ("cluster.image", "Show which environment an image becomes; build and remove environments."),
-    "backup": ("cluster.backup", "Copy the objects of the embedded cluster into one file."),
-    "restore": ("cluster.restore", "Put a backup in place of the objects of the embedded cluster."),
-    "check": ("cluster.check", "Check that the stored objects, or those of a backup, are whole."),
-    "completion": ("completion", "Print the script that completes words in your shell."),
-    "version": ("version", "Print the versions of this command and of the cluster."),
+    "status": ("apps.status", "Show an application and its resources."),
+    "history": ("apps.history", "List the revisions of an application with their results."),
+    "diff": ("apps.diff", "Compare two revisions of an application."),
+    "uninstall": ("apps.uninstall", "Uninstall applications and delete their resources."),
+    "template": ("apps.template", "List, explain and render application templates."),
+    "image": ("cluster.image", "Manage the Python environments that images are mapped to."),
+    "backup": ("cluster.backup", "Back up the objects of the embedded cluster to a file."),
+    "restore": ("cluster.restore", "Restore the objects of the embedded cluster from a backup."),
+    "check": ("cluster.check", "Verify the integrity of the object store or of a backup."),
+    "completion": ("completion", "Print the completion script for your shell."),
+    "version": ("version", "Print the version of this command and of the cluster."),
 }
 
 
 class Verbs(click.Group):
-    """A group that knows its commands by name and loads a file when its command is typed."""
+    """A click group that imports a command's module when the command is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Give the commands in the order in which people meet them."""
+        """Return the commands in the order of the help."""
         return list(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -66,21 +66,21 @@ class Verbs(click.Group):
             return None
         module, _ = VERBS[cmd_name]
         command: click.Command = import_module(f"paceline.cli.commands.{module}").command
-        # What keeps examples on lines of their own is a control character to click, and two plain ones in our source.
-        for each in (command, *getattr(command, "commands", {}).values()):
-            each.help = (each.help or "").replace("\\b\n", "\b\n")
+        # click expects the control character \b to keep line breaks; raw docstrings contain a backslash and a b.
+        for entry in (command, *getattr(command, "commands", {}).values()):
+            entry.help = (entry.help or "").replace("\\b\n", "\b\n")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Print the list of commands from the table alone."""
+        """Print the list of commands from VERBS, without importing any of them."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, told) for name, (_, told) in VERBS.items()])
+            formatter.write_dl([(name, summary) for name, (_, summary) in VERBS.items()])
 
 
 @click.command(
     cls=Verbs,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="The first thing to try: paceline run job.yaml",
+    epilog="To get started: paceline run job.yaml",
 )
 @click.version_option(package_name="paceline", message="paceline %(version)s")
 def group() -> None:
@@ -88,14 +88,14 @@ def group() -> None:
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run one command and give its exit code: 0 well, 1 failed or refused, 2 bad input, 3 no cluster, 130 Ctrl-C."""
+    """Run one command and return its exit code: 0 success, 1 failed, 2 bad input, 3 no cluster, 130 Ctrl-C."""
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a character gets a question mark, not a stack trace.
+        # Print a question mark for characters that the terminal cannot encode instead of failing.
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]
     try:
         return _run(args)
     except BrokenPipeError:
-        # Whoever read our output has gone; Python would complain about it once more at its end.
+        # The reader of our output closed the pipe. Without this, Python reports the error again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return exit_codes.BROKEN_PIPE
     except Exception as error:

@@ -1,4 +1,4 @@
-"""What a person means by `digits`, `pj/digits` or `pods web-0 web-1`."""
+"""Resolves arguments such as `digits`, `pj/digits` or `pods web-0 web-1` to objects."""
 
 from dataclasses import dataclass
 
@@ -13,22 +13,22 @@ from paceline.sdk.job import JobRef
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """One object that was named."""
+    """An object that an argument names."""
 
     kind: Kind
     object: Object
 
 
-def find(session: Session, words: tuple[str, ...]) -> list[Target]:
-    """Read every object that is named; NotFound and Invalid say which one is not there."""
-    kind = _kind_first(session, words)
+def find(session: Session, arguments: tuple[str, ...]) -> list[Target]:
+    """Return every named object; raise NotFound or Invalid for the one that does not exist."""
+    kind = _kind_first(session, arguments)
     if kind is not None:
-        return [_read(session, kind, name) for name in words[1:]]
-    return [find_one(session, word) for word in words]
+        return [_read(session, kind, name) for name in arguments[1:]]
+    return [find_one(session, argument) for argument in arguments]
 
 
 def find_one(session: Session, word: str) -> Target:
-    """Read the object that one word names: a job or an application by its name, anything by KIND/NAME."""
+    """Return the object of one argument: a job or application by NAME, anything by KIND/NAME."""
     kind, slash, name = word.partition("/")
     if slash:
         return _read(session, session.kinds.named(kind), name)
@@ -39,7 +39,7 @@ def find_one(session: Session, word: str) -> Target:
 
 
 def _app_alone(session: Session, word: str) -> AppRef | None:
-    """Find an application whose name no job has."""
+    """Return an application if no job has the same name."""
     app = session.app(word)
     if app is None:
         return None
@@ -49,12 +49,12 @@ def _app_alone(session: Session, word: str) -> AppRef | None:
         return app
 
 
-def _kind_first(session: Session, words: tuple[str, ...]) -> Kind | None:
-    """Give the kind when the first of several words is one, as in `pods a b`."""
-    if len(words) < 2 or any("/" in word for word in words):
+def _kind_first(session: Session, arguments: tuple[str, ...]) -> Kind | None:
+    """Return the kind if the first of several arguments is one, as in `pods a b`."""
+    if len(arguments) < 2 or any("/" in argument for argument in arguments):
         return None
     try:
-        return session.kinds.named(words[0])
+        return session.kinds.named(arguments[0])
     except Invalid:
         return None
 
@@ -66,10 +66,10 @@ def _read(session: Session, kind: Kind, name: str) -> Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOrApp:
-    """What a name means to those who stop and start things: an application with its current job, or a job alone."""
+    """A job, or an application with its current job, for commands that stop and start them."""
 
     app: AppRef | None = None
-    # None while an application has none.
+    # None if the application has no job yet.
     job: JobRef | None = None
 
     def __str__(self) -> str:
@@ -77,7 +77,7 @@ class JobOrApp:
 
 
 def meant(session: Session, word: str) -> JobOrApp:
-    """Find the job or application that a word means; NotFound when there is neither."""
+    """Return the job or application of this name; raise NotFound if there is neither."""
     if (app := _app_alone(session, word)) is None:
         return JobOrApp(job=session.job(word))
     try:

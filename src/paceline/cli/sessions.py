@@ -1,4 +1,4 @@
-"""A session with the cluster that a command means, for commands that do more than read."""
+"""Read-write sessions with the selected cluster."""
 
 import contextlib
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from paceline.sdk.client import Session
 
 @contextlib.contextmanager
 def session(reach: ClusterOptions) -> Iterator[Session]:
-    """Connect for the length of a block."""
+    """Yield a session and close it at the end of the block."""
     number = reach.number()
     with Session(number.dial, reach.namespace or number.namespace) as opened, reach.hinting():
         yield opened
@@ -17,9 +17,9 @@ def session(reach: ClusterOptions) -> Iterator[Session]:
 
 @contextlib.contextmanager
 def session_started(reach: ClusterOptions) -> Iterator[Session]:
-    """Connect for the length of a block; the embedded cluster, if that is meant, is started when it does not run."""
+    """Yield a session; start the embedded cluster first if it is selected and not running."""
     if reach.is_embedded:
-        # Only here: commands that start nothing need not load it.
+        # Imported here so that other commands do not load it.
         from paceline.cli.ensure_cluster import ensure_running
 
         ensure_running(settings())

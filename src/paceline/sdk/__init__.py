@@ -1,6 +1,6 @@
-"""A typed, synchronous interface for people's programs, and what the CLI stands on.
+"""A typed, synchronous Python interface, which the CLI is built on.
 
-In     manifests as YAML, files or dicts, and the way to a cluster.
-Out    jobs as values: submitted, followed, waited for, read and deleted; errors by who must act.
-Never  prints, asks a person, reads a clock, or has a path to the cluster that others have not.
+In     manifests as YAML, files or dicts, and a connection to a cluster.
+Out    handles to jobs: submit, follow, wait, read and delete; errors that say who must act.
+Never  prints, prompts, reads a clock, or uses anything but the public API of the cluster.
 """

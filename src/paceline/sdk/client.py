@@ -1,4 +1,4 @@
-"""A connection to one cluster: submit manifests, find jobs, and read and end objects of any kind."""
+"""A session with one cluster: submit manifests, look up jobs, and read and delete objects of any kind."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -24,81 +24,81 @@ from paceline.sdk.submission.submit import Created, Maker
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectEvent:
-    """One object that is there, or that was deleted, of a kind that is watched."""
+    """An existing or deleted object of a watched kind."""
 
     kind: Kind
     object: Object
     is_gone: bool = False
 
 
-# Reads the objects of a file. An argument, because reading YAML costs a command its quick start.
+# Reads the objects of a file. It is an argument because importing the YAML reader slows down the start of commands.
 ReadFile = Callable[[str], tuple[Document, ...]]
 
 
 def read_no_file(path: str) -> tuple[Document, ...]:
-    """Refuse: this session takes objects only."""
+    """Raise BadRequest: this session accepts objects only."""
     raise BadRequest(f"{path}: this session reads no files; paceline.connect makes one that does")
 
 
 class Session(Reader):
-    """A reader that also submits jobs and hands them out. For one thread; close it after use."""
+    """A reader that also submits jobs. Not thread-safe; close it after use."""
 
     def __init__(self, dial: ClusterConnection, namespace: str, *, read: ReadFile = read_no_file) -> None:
         super().__init__(dial, namespace)
         self._read = read
 
     def submit(self, manifest: str | Path | Mapping[str, Any]) -> JobRef:
-        """Create everything a YAML file or a dict describes, and give the one job among it."""
+        """Create all objects of a YAML file or dict and return the one job among them."""
         if isinstance(manifest, Mapping):
             documents: tuple[Document, ...] = (Document(object=checked(dict(manifest), "manifest"), place="manifest"),)
         else:
             documents = self._read(str(manifest))
-        jobs = [made.job for made in self.create(documents) if made.job is not None]
+        jobs = [created.job for created in self.create(documents) if created.job is not None]
         if len(jobs) != 1:
-            raise BadRequest(f"{documents[0].place}: {len(jobs)} jobs were created where one was meant")
+            raise BadRequest(f"{documents[0].place}: {len(jobs)} jobs were created, but one was expected")
         return jobs[0]
 
     def create(self, documents: tuple[Document, ...]) -> tuple[Created, ...]:
-        """Create all objects, claims before jobs, or none of them; a claim that exists already is used as it is."""
-        placed = tuple(with_namespace(each, self.namespace, is_chosen=False) for each in documents)
+        """Create all objects, claims before jobs, or none of them; existing claims are reused."""
+        placed = tuple(with_namespace(document, self.namespace, is_chosen=False) for document in documents)
         return Maker(cluster=self.cluster, kinds=self.kinds, refer=self.ref).create_all(placed)
 
     def jobs(self, *, everywhere: bool = False) -> tuple[Object, ...]:
-        """Read all jobs of the namespace, or of all namespaces, of every kind."""
+        """Return the jobs of all kinds in the namespace, or in all namespaces."""
         select = Select(namespace="" if everywhere else self.namespace)
         return tuple(job for kind in self.kinds.jobs() for job in self.cluster.list(kind.where, select).items)
 
     def job(self, name: str) -> JobRef:
-        """Find a job by NAME or KIND/NAME; NotFound suggests close names, BadRequest says when two have the name."""
-        word, slash, rest = name.rpartition("/")
-        kinds, name = ((self.kinds.named(word),), rest) if slash else (self.kinds.jobs(), name)
+        """Return the job of NAME or KIND/NAME; NotFound suggests a similar one, BadRequest reports ambiguous names."""
+        word, slash, bare_name = name.rpartition("/")
+        kinds, name = ((self.kinds.named(word),), bare_name) if slash else (self.kinds.jobs(), name)
         if slash and not kinds[0].is_job:
             raise Invalid((Fault("kind", word, f"{kinds[0].kind} is not a kind of job"),))
-        found = []
-        for each in kinds:
+        matches = []
+        for kind in kinds:
             try:
-                found.append((each, self.cluster.get(each.where, self.namespace, name)))
+                matches.append((kind, self.cluster.get(kind.where, self.namespace, name)))
             except NotFound:
                 continue
-        if not found and not slash and (current := self._job_of_app(name)) is not None:
+        if not matches and not slash and (current := self._job_of_app(name)) is not None:
             return current
-        if not found:
+        if not matches:
             raise NotFound(self._no_job(name, has_kind=bool(slash)))
-        if len(found) > 1:
-            choices = " or ".join(f"{each.singular}/{name}" for each, _ in found)
+        if len(matches) > 1:
+            choices = " or ".join(f"{kind.singular}/{name}" for kind, _ in matches)
             raise BadRequest(f"there are several jobs named {name!r}; say {choices}")
-        return self.ref(*found[0])
+        return self.ref(*matches[0])
 
     def app(self, word: str) -> AppRef | None:
-        """Find an application by NAME or app/NAME; None when there is none."""
+        """Return the application of NAME or app/NAME, or None."""
         return find_app(self.cluster, self.namespace, word)
 
     def apps(self, *, everywhere: bool = False) -> tuple[Object, ...]:
-        """Read all applications of the namespace, or of all namespaces."""
+        """Return the applications in the namespace, or in all namespaces."""
         return self.cluster.list(APPS, Select(namespace="" if everywhere else self.namespace)).items
 
     def _job_of_app(self, name: str) -> JobRef | None:
-        """Give the job of the current revision of an application."""
+        """Return the job of an application's current revision."""
         app = self.app(name)
         job = None if app is None else app.status().job
         if job is None:
@@ -110,34 +110,34 @@ class Session(Reader):
             return None
 
     def service(self, name: str) -> ServiceRef | None:
-        """Find a TensorBoard or Notebook by KIND/NAME; None when the word means something else."""
+        """Return the TensorBoard or notebook of KIND/NAME; None if the kind is another."""
         word, slash, name = name.rpartition("/")
         kind = self.kinds.named(word) if slash else None
         if kind is None or not kind.is_service:
             return None
-        # NotFound says that it is not there.
+        # Raises NotFound if it does not exist.
         return self.service_ref(kind, self.cluster.get(kind.where, self.namespace, name))
 
     def service_ref(self, kind: Kind, service: Object) -> ServiceRef:
-        """Give the handle of a TensorBoard or Notebook that was read."""
+        """Return the handle of a TensorBoard or notebook object."""
         return ServiceRef(kind=kind, namespace=namespace_of(service), name=name_of(service), cluster=self.cluster)
 
     def rerun(self, ref: JobRef, name: str | None = None) -> JobRef:
-        """Run a job once more as a new job; AlreadyExists when the name is taken."""
+        """Run a job again as a new job; raise AlreadyExists if the name is taken."""
         job = ref.read()
-        new = name or next_name(job, {name_of(each) for each in self.jobs()})
+        new = name or next_name(job, {name_of(existing) for existing in self.jobs()})
         try:
-            made = self.cluster.create(ref.kind.where, copy_of(job, new))
+            created = self.cluster.create(ref.kind.where, copy_of(job, new))
         except AlreadyExists as error:
             raise AlreadyExists(f"{ref.kind.singular}/{new} exists already") from error
-        return self.ref(ref.kind, made)
+        return self.ref(ref.kind, created)
 
     def events(self) -> tuple[Object, ...]:
-        """Read all events of the namespace."""
+        """Return all events in the namespace."""
         return self.cluster.list(EVENTS, Select(namespace=self.namespace)).items
 
     def has_pod(self, name: str) -> bool:
-        """Tell whether a pod of this name is there."""
+        """Return True if a pod of this name exists."""
         try:
             self.cluster.get(PODS, self.namespace, name)
         except NotFound:
@@ -145,7 +145,7 @@ class Session(Reader):
         return True
 
     def ref(self, kind: Kind, job: Object) -> JobRef:
-        """Give the handle of a job that was read."""
+        """Return the handle of a job object."""
         return JobRef(
             kind=kind,
             namespace=namespace_of(job),
@@ -156,7 +156,7 @@ class Session(Reader):
         )
 
     def watch(self, kinds: tuple[Kind, ...], *, name: str = "", everywhere: bool = False) -> Iterator[ObjectEvent]:
-        """Give every object that is there, and then every change, for ever."""
+        """Yield every existing object, then every change, without end."""
         by_place = {kind.where: kind for kind in kinds}
         with EventMux(self.dial) as feed:
             for kind in kinds:
@@ -175,23 +175,23 @@ class Session(Reader):
                         )
 
     def wait_gone(self, kind: Kind, obj: Object, timeout: float | None = None) -> None:
-        """Wait until an object that was read is there no more; TimeoutError after `timeout`."""
+        """Wait until this object is deleted; raise TimeoutError after `timeout`."""
         select = Select(namespace=namespace_of(obj), fields=f"metadata.name={name_of(obj)}")
-        known = {name_of(obj): obj}
+        objects = {name_of(obj): obj}
         with EventMux(self.dial) as feed:
             if timeout is not None:
                 feed.after(timeout, TimeoutError(f"{kind.singular}/{name_of(obj)} is there after {timeout:g} s"))
             feed.start(watching(kind.where, select), f"watch {name_of(obj)}")
-            while uid_of(known.get(name_of(obj), {})) == uid_of(obj):
+            while uid_of(objects.get(name_of(obj), {})) == uid_of(obj):
                 item = feed.take()
                 if isinstance(item, Listed | Changed):
-                    known = apply_news(known, item)
+                    objects = apply_news(objects, item)
 
     def _no_job(self, name: str, *, has_kind: bool) -> str:
         if not self.kinds.jobs():
             return "this cluster has no job kinds: Paceline is not installed in it"
-        known = {name_of(job): str(job.get("kind", "")) for job in self.jobs()}
-        near = nearest(name, known)
-        meant = f"{known[near].lower()}/{near}" if near and has_kind else near
-        hint = f"did you mean {meant}?" if near else "`paceline get jobs` lists them"
+        kinds_by_name = {name_of(job): str(job.get("kind", "")) for job in self.jobs()}
+        near = nearest(name, kinds_by_name)
+        suggestion = f"{kinds_by_name[near].lower()}/{near}" if near and has_kind else near
+        hint = f"did you mean {suggestion}?" if near else "`paceline get jobs` lists them"
         return f"there is no job named {name!r} in namespace {self.namespace!r}; {hint}"

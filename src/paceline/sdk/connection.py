@@ -1,4 +1,4 @@
-"""The way to a cluster as a function: every thread that talks to it dials for itself."""
+"""Connection factories: every thread opens its own connection to the cluster."""
 
 import os
 from collections.abc import Callable
@@ -11,31 +11,31 @@ from paceline.client.sync import DirectCluster, ignore_warning
 from paceline.errors import HostError
 from paceline.sdk.home import home_from
 
-__all__ = ["AttemptNumber", "ClusterConnection", "Unreachable", "embedded_number", "kubeconfig_in"]
+__all__ = ["ConnectAddress", "ClusterConnection", "Unreachable", "embedded_number", "kubeconfig_in"]
 
 ClusterConnection = Callable[[], DirectCluster]
 OnWarning = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptNumber:
-    """How to dial a cluster, and the namespace that its kubeconfig means."""
+class ConnectAddress:
+    """How to connect to a cluster, and the default namespace of its kubeconfig."""
 
     dial: ClusterConnection
     namespace: str
 
 
-def embedded_number(home: str | Path | None = None, *, on_warning: OnWarning = ignore_warning) -> AttemptNumber:
-    """Find the embedded cluster under `home`; its kubeconfig is JSON, so no YAML reader is loaded."""
+def embedded_number(home: str | Path | None = None, *, on_warning: OnWarning = ignore_warning) -> ConnectAddress:
+    """Return how to connect to the embedded cluster under `home`. Its kubeconfig is JSON and needs no YAML reader."""
     path = kubeconfig_in(home)
-    found = from_json(path, Path.read_bytes)
-    if found is None:
-        raise HostError(f"{path} is not JSON any more; `paceline up` writes it anew")
-    return AttemptNumber(dial=lambda: DirectCluster(found, on_warning=on_warning), namespace=found.namespace)
+    access = from_json(path, Path.read_bytes)
+    if access is None:
+        raise HostError(f"{path} is not JSON; `paceline up` writes it again")
+    return ConnectAddress(dial=lambda: DirectCluster(access, on_warning=on_warning), namespace=access.namespace)
 
 
 def kubeconfig_in(home: str | Path | None) -> Path:
-    """Find the kubeconfig of the embedded cluster; Unreachable when it was never started."""
+    """Return the kubeconfig of the embedded cluster; raise Unreachable if it was never started."""
     folder = Path(home).expanduser() if home else home_from(os.environ)
     path = folder / "kubeconfig"
     if not path.exists():

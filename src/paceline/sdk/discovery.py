@@ -1,4 +1,4 @@
-"""Ask a cluster which kinds it has, and find one by any of its names."""
+"""API discovery: the kinds of a cluster, looked up by any of their names."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -9,20 +9,20 @@ from paceline.client.interface import Collection
 from paceline.errors import Fault, Invalid, NotFound
 from paceline.model.interactive import SHORT
 
-# The group of the job kinds. It stands in kinds/ too, which this package does not import: reading types costs
-# a command its quick start, and the cluster knows its kinds best.
+# The group of the job kinds. kinds/ defines it too, but is not imported here: that would slow down the start
+# of commands, and the cluster is the authority on its kinds.
 JOB_GROUP = "batch.tensorstack.dev"
 SERVICE_GROUP = "tensorstack.dev"
 PACELINE_GROUPS = (JOB_GROUP, SERVICE_GROUP, "paceline.dev")
 CORE = "/api/v1"
 
-# Reads a path of the cluster as JSON.
+# Reads a path of the API as JSON.
 Ask = Callable[[str], Object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """One kind that a cluster has, with all its names."""
+    """A kind of the cluster with all its names."""
 
     where: Collection
     kind: str
@@ -31,28 +31,28 @@ class Kind:
 
     @property
     def is_job(self) -> bool:
-        """Tell whether objects of this kind are jobs."""
+        """Return True if objects of this kind are jobs."""
         return self.where.group == JOB_GROUP
 
     @property
     def is_service(self) -> bool:
-        """Tell whether objects of this kind are opened in a browser."""
+        """Return True if objects of this kind are TensorBoards or notebooks."""
         return self.where.group == SERVICE_GROUP and self.where.plural in SHORT
 
     @property
     def api_version(self) -> str:
-        """Give what objects of this kind carry as apiVersion."""
+        """Return the apiVersion of this kind."""
         return f"{self.where.group}/{self.where.version}" if self.where.group else self.where.version
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Give every word that means this kind."""
+        """Return all names of this kind."""
         plural = self.where.plural
         return (plural, self.singular, *self.short_names, f"{plural}.{self.where.group}")
 
 
 class Kinds:
-    """The kinds of one cluster; each part is asked for once, when it is first needed."""
+    """The kinds of one cluster; every API group is read once, when it is first needed."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
@@ -60,56 +60,58 @@ class Kinds:
         self._others: tuple[str, ...] | None = None
 
     def jobs(self) -> tuple[Kind, ...]:
-        """Give all job kinds; none on a cluster where Paceline is not installed."""
+        """Return all job kinds; none if Paceline is not installed in the cluster."""
         return self._group(JOB_GROUP)
 
     def services(self) -> tuple[Kind, ...]:
-        """Give the kinds that are opened in a browser."""
+        """Return the kinds of TensorBoards and notebooks."""
         return tuple(kind for kind in self._group(SERVICE_GROUP) if kind.is_service)
 
     def named(self, word: str) -> Kind:
-        """Find a kind by plural, singular, short name, kind or plural.group; Invalid suggests a close one."""
-        wanted = word.lower()
+        """Return a kind by plural, singular, short name, kind or plural.group; Invalid suggests a similar one."""
+        lowered = word.lower()
         for part in self._in_order():
             for kind in part:
-                if wanted in kind.names or wanted == kind.kind.lower():
+                if lowered in kind.names or lowered == kind.kind.lower():
                     return kind
-        known = [name for part in self._parts.values() for kind in part for name in kind.names[:2]]
-        meant = nearest(wanted, known)
+        names = [name for part in self._parts.values() for kind in part for name in kind.names[:2]]
+        suggestion = nearest(lowered, names)
         hint = (
-            f"did you mean {meant!r}?" if meant else "the cluster has no such kind; `paceline get --kinds` lists them"
+            f"did you mean {suggestion!r}?"
+            if suggestion
+            else "the cluster has no such kind; `paceline get --kinds` lists them"
         )
         raise Invalid((Fault("kind", word, hint),))
 
     def of(self, api_version: str, kind: str) -> Kind:
-        """Find the kind that an object says it is; Invalid suggests the one that was probably meant."""
+        """Return the kind of an apiVersion and kind; Invalid suggests a similar one."""
         path = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
         try:
             part = self._part(path)
         except NotFound:
             raise Invalid((Fault("apiVersion", api_version, self._version_hint(kind)),)) from None
-        found = next((each for each in part if each.kind == kind), None)
-        if found is None:
-            known = [each.kind for each in part]
-            meant = nearest(kind, known, likeness=0.5)
-            hint = f"did you mean {meant!r}?" if meant else f"{api_version} has: {', '.join(known)}"
+        match = next((candidate for candidate in part if candidate.kind == kind), None)
+        if match is None:
+            names = [candidate.kind for candidate in part]
+            suggestion = nearest(kind, names, likeness=0.5)
+            hint = f"did you mean {suggestion!r}?" if suggestion else f"{api_version} has: {', '.join(names)}"
             raise Invalid((Fault("kind", kind, hint),))
-        return found
+        return match
 
     def all(self) -> tuple[Kind, ...]:
-        """Give every kind of the cluster, job kinds first."""
+        """Return every kind of the cluster, job kinds first."""
         return tuple(dict.fromkeys(kind for part in self._in_order() for kind in part))
 
     def _version_hint(self, kind: str) -> str:
-        """Say which apiVersion an object of this kind should carry, when the cluster has the kind at all."""
+        """Return a hint with the right apiVersion of a kind, if the cluster has it."""
         for part in self._in_order():
-            for each in part:
-                if each.kind == kind:
-                    return f"{kind} is in {each.api_version!r}"
+            for candidate in part:
+                if candidate.kind == kind:
+                    return f"{kind} is in {candidate.api_version!r}"
         return f"the cluster does not have this group and version; jobs are in '{JOB_GROUP}/v1beta1'"
 
     def _in_order(self) -> Iterable[tuple[Kind, ...]]:
-        """Go through the parts, the likely ones first, so that most commands ask for one or two."""
+        """Yield the kinds by API group, likely groups first, so that most commands read one or two groups."""
         yield self.jobs()
         yield self._part(CORE)
         if self._others is None:
@@ -133,7 +135,7 @@ class Kinds:
 
 
 def read_kinds(answer: Object) -> tuple[Kind, ...]:
-    """Read an APIResourceList; subresources are left out."""
+    """Return the kinds of an APIResourceList, without subresources."""
     group, _, version = str(answer.get("groupVersion") or "").rpartition("/")
     return tuple(
         Kind(

@@ -1,4 +1,4 @@
-"""Run commands in the containers of a job's members, or of a pod."""
+"""Run commands in containers of a job's replicas, or of a pod."""
 
 from dataclasses import dataclass
 
@@ -15,23 +15,23 @@ __all__ = ["STDERR", "Ask", "ExecStream", "member_to_enter", "run_in_pod"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """A command, and how it is to be run."""
+    """An exec request: the command and its options."""
 
-    words: tuple[str, ...]
+    arguments: tuple[str, ...]
     container: str = ""
     has_input: bool = False
     has_terminal: bool = False
 
     def query(self) -> tuple[tuple[str, str], ...]:
-        """Spell it as Kubernetes does."""
+        """Return the query parameters of the exec endpoint."""
         named = (("container", self.container),) if self.container else ()
         flags = {"stdin": self.has_input, "stdout": True, "stderr": not self.has_terminal, "tty": self.has_terminal}
-        said = tuple((name, "true") for name, is_on in flags.items() if is_on)
-        return (*(("command", word) for word in self.words), *named, *said)
+        enabled = tuple((name, "true") for name, is_on in flags.items() if is_on)
+        return (*(("command", word) for word in self.arguments), *named, *enabled)
 
 
 def run_in_pod(session: Session, pod: str, ask: Ask) -> ExecStream:
-    """Start a command in a pod, and give the line to it."""
+    """Start a command in a pod and return its stream."""
     return open_line(session.cluster.access, PODS.path(session.namespace, pod, "exec"), ask.query())
 
 
@@ -39,13 +39,13 @@ def member_to_enter(job: JobRef, choice: ReplicaSelector) -> MemberPod:
     """Return the pod of the chosen replica, or of the leader; NotFound says why there is none."""
     pods = job.pods()
     places = choice.places(pods, leader_place(pods))
-    meant = [pod for pod in latest(pods) if pod.place in places]
-    running = [pod for pod in meant if pod.phase == "Running"]
+    selected = [pod for pod in latest(pods) if pod.place in places]
+    running = [pod for pod in selected if pod.phase == "Running"]
     if running:
         return running[0]
-    if meant:
-        why = f": {meant[0].reason}" if meant[0].reason else ""
-        said = f"{meant[0].place} of {job} does not run ({meant[0].phase}{why})"
-        raise NotFound(f"{said}; only a running member can be entered")
-    known = ", ".join(sorted({str(pod.place) for pod in pods})) or "none"
-    raise NotFound(f"{job} has no such member; it has: {known}")
+    if selected:
+        reason = f": {selected[0].reason}" if selected[0].reason else ""
+        problem = f"{selected[0].place} of {job} does not run ({selected[0].phase}{reason})"
+        raise NotFound(f"{problem}; only a running replica can be used")
+    members = ", ".join(sorted({str(pod.place) for pod in pods})) or "none"
+    raise NotFound(f"{job} has no such member; it has: {members}")

@@ -1,11 +1,11 @@
-"""How a process ended, in words."""
+"""Descriptions of exit codes."""
 
 SIGNALS = {1: "SIGHUP", 2: "SIGINT", 4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL"}
 SIGNALS |= {11: "SIGSEGV", 13: "SIGPIPE", 15: "SIGTERM"}
 
 
 def exit_words(code: int | None) -> str:
-    """Say an exit code, and the signal that stands behind it: `exit code 137 (SIGKILL)`."""
+    """Describe an exit code and its signal: `exit code 137 (SIGKILL)`."""
     if code is None:
         return "no exit code"
     name = SIGNALS.get(code - 128) or SIGNALS.get(-code)

@@ -1,4 +1,4 @@
-"""Follow one job: its status, its pods and the log of chosen members, until it ends and the last line was read."""
+"""Follow one job: its status, pods and selected logs, until it has ended and the last line was read."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -23,48 +23,48 @@ from paceline.sdk.logs.sources import (
 )
 from paceline.sdk.replica_pods import MemberPod, leader_place, member_pods
 
-# How long the next of the last lines may take once the job has ended.
+# Time limit for each further log line after the job has ended.
 LAST_LINES_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaSelector:
-    """Whose log is wanted. Nothing said means the leader."""
+    """The replicas whose logs are requested; the leader by default."""
 
     is_all: bool = False
     role: str = ""
     index: int | None = None
 
     def places(self, pods: Iterable[MemberPod], leader: ReplicaId | None) -> frozenset[ReplicaId]:
-        """Give the places that are meant, of those that have a pod."""
-        known = frozenset(pod.place for pod in pods)
+        """Return the selected replicas that have a pod."""
+        existing = frozenset(pod.place for pod in pods)
         if self.is_all:
-            return known
+            return existing
         if leader is None:
             return frozenset()
         if not self.role and self.index is None:
-            return known & {leader}
+            return existing & {leader}
         role = self.role or leader.role
-        return frozenset(p for p in known if p.role == role and self.index in (None, p.index))
+        return frozenset(p for p in existing if p.role == role and self.index in (None, p.index))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobChanged:
-    """The job, as it is now."""
+    """The job has changed."""
 
     job: Object
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodsChanged:
-    """The job's pods, as they are now."""
+    """The pods of the job have changed."""
 
     pods: tuple[MemberPod, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Logged:
-    """Whole lines that a member wrote."""
+    """Complete log lines of a replica."""
 
     place: ReplicaId
     pod: str
@@ -73,24 +73,24 @@ class Logged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """The job is over; None when it was deleted."""
+    """The job has ended; None if it was deleted."""
 
     job: Object | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
-    """Nothing happened for a while: time to move a clock hand."""
+    """No event for a while, so that the display can update its clock."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TooLate:
-    """The last lines took too long."""
+    """Reading the last log lines timed out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastPods:
-    """The pods as they were after the job had ended."""
+    """The pods, listed after the job had ended."""
 
     items: tuple[Object, ...]
 
@@ -100,21 +100,21 @@ Event = JobChanged | PodsChanged | Logged | Lost | Tick | Ended
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowOptions:
-    """What a follower wants to hear of."""
+    """Which events and logs to follow."""
 
     choice: ReplicaSelector = field(default_factory=ReplicaSelector)
     log: LogOptions | None = field(default_factory=LogOptions)
-    # Also the tries that were over before we came.
+    # Include attempts that had ended before following began.
     has_earlier_tries: bool = False
-    # Seconds without news after which a Tick is given; None never.
+    # Seconds without an event after which a Tick is sent; None for never.
     tick: float | None = None
 
 
 class Follower:
-    """Follows one job, told apart by its uid; the feed is its only contact with the cluster."""
+    """Follows one job, identified by its uid. All access to the cluster goes through the feed."""
 
-    def __init__(self, feed: EventMux, where: Collection, job: Object, *, wish: FollowOptions) -> None:
-        self._feed, self._where, self._wish = feed, where, wish
+    def __init__(self, feed: EventMux, where: Collection, job: Object, *, options: FollowOptions) -> None:
+        self._feed, self._where, self._options = feed, where, options
         self._namespace, self._name = key_of(job)
         self._uid = uid_of(job)
         self._job = job
@@ -123,15 +123,15 @@ class Follower:
         self._leader: ReplicaId | None = None
         self._reads = Reads()
         self._is_gone = self._is_late = self._has_said = False
-        self._has_last_pods = wish.log is None
+        self._has_last_pods = options.log is None
 
     def events(self) -> Iterator[Event]:
-        """Give what happens, and `Ended` at the end."""
+        """Yield the events of the job, and `Ended` at the end."""
         mine = Select(namespace=self._namespace, fields=f"metadata.name={self._name}")
         self._feed.start(watching(self._where, mine), f"watch {self._name}")
         self._feed.start(watching(PODS, self._select_pods()), f"watch pods of {self._name}")
         while not self._is_over():
-            item = self._feed.take(self._wish.tick)
+            item = self._feed.take(self._options.tick)
             if item is None:
                 yield Tick()
             else:
@@ -166,7 +166,7 @@ class Follower:
             case Lost():
                 yield item
             case TooLate() if self._has_said:
-                # A long log takes its time; only one that stands still is given up.
+                # A long log may take longer; give up only if there is no progress.
                 self._has_said = False
                 self._feed.after(LAST_LINES_SECONDS, TooLate())
             case TooLate():
@@ -183,27 +183,27 @@ class Follower:
         if self._has_ended() and not had_ended:
             self._feed.after(LAST_LINES_SECONDS, TooLate())
             if not self._has_last_pods:
-                # The job's end was decided from its pods, so a list made now shows them as they ended.
+                # The job's end was decided from its pods, so a list made now shows their final state.
                 self._feed.start(self._read_last_pods, "last pods")
 
     def _pod_news(self) -> Iterator[Event]:
         mine = (pod for pod in self._pods.values() if (controller_of(pod) or {}).get("uid") == self._uid)
         self._members = member_pods(mine)
-        # Who led once leads on: when its pod is cleaned away, another one's log is not what was asked for.
+        # Keep the leader when its pod is cleaned up: the log of another replica is not what the user asked for.
         if self._leader is None or any(pod.is_leader for pod in self._members):
             self._leader = leader_place(self._members)
         yield PodsChanged(pods=self._members)
         self._read_on()
 
     def _read_on(self) -> None:
-        """Begin the logs that can be read now: of every chosen member one at a time, in the order of its tries."""
-        if self._wish.log is None:
+        """Start reading the logs that are available: one at a time per replica, in the order of its attempts."""
+        if self._options.log is None:
             return
-        meant = self._wish.choice.places(self._members, self._leader)
-        pods = [pod for pod in self._members if pod.place in meant]
-        for member, read in self._reads.next(pods, self._namespace, has_earlier=self._wish.has_earlier_tries):
+        places = self._options.choice.places(self._members, self._leader)
+        pods = [pod for pod in self._members if pod.place in places]
+        for member, read in self._reads.next(pods, self._namespace, has_earlier=self._options.has_earlier_tries):
             self._reads.begin(member.place, read)
-            self._feed.start(reading(read, self._wish.log), f"log of {read.pod}")
+            self._feed.start(reading(read, self._options.log), f"log of {read.pod}")
 
     def _read_last_pods(self, line: SourceContext) -> None:
         page = line.cluster.list(PODS, self._select_pods())
@@ -214,35 +214,35 @@ class Follower:
 
 
 class Reads:
-    """Which logs were begun, and which of them are still being read."""
+    """Tracks which logs were started and which are still being read."""
 
     def __init__(self) -> None:
         self._begun: dict[LogTry, ReplicaId] = {}
         self.open: dict[ReplicaId, LogTry] = {}
 
     def begin(self, place: ReplicaId, read: LogTry) -> None:
-        """Note that a log is being read."""
+        """Record that a log is being read."""
         self._begun[read] = place
         self.open[place] = read
 
     def ended(self, read: LogTry) -> None:
-        """Note that a log was read to its end."""
+        """Record that a log was read to its end."""
         self.open.pop(self._begun[read], None)
 
     def place_of(self, read: LogTry) -> ReplicaId:
-        """Tell whose log it is."""
+        """Return the replica that wrote a log."""
         return self._begun[read]
 
     def next(self, pods: Iterable[MemberPod], namespace: str, *, has_earlier: bool) -> list[tuple[MemberPod, LogTry]]:
-        """Give the logs to begin now: of every place at most one, and none while another of it is read."""
-        found: dict[ReplicaId, tuple[MemberPod, LogTry]] = {}
+        """Return the logs to start now: at most one per replica, and none while another log of the replica is read."""
+        selected: dict[ReplicaId, tuple[MemberPod, LogTry]] = {}
         for pod in pods:
             read = LogTry(namespace=namespace, pod=pod.name, restarts=pod.restarts)
             if not pod.has_started or read in self._begun or pod.place in self.open:
                 continue
             if has_earlier or pod.place in self._begun.values():
-                found.setdefault(pod.place, (pod, read))
+                selected.setdefault(pod.place, (pod, read))
             else:
-                # Nobody listened yet: the last try is the one that is wanted.
-                found[pod.place] = (pod, read)
-        return list(found.values())
+                # The first log of this replica: start with its last attempt.
+                selected[pod.place] = (pod, read)
+        return list(selected.values())

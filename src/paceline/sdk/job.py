@@ -1,4 +1,4 @@
-"""One job of a cluster, as a handle: read it, wait for it, hear it, end it."""
+"""A handle to one job: read it, wait for it, follow its logs, pause, restart and delete it."""
 
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
@@ -21,13 +21,13 @@ from paceline.sdk.logs.sources import LogOptions
 from paceline.sdk.replica_pods import MemberPod, last_tries, leader_place, member_pods, no_log, previous_tries
 from paceline.sdk.stop_signals import MARGIN_SECONDS, has_processes, is_ours, seconds_to_stop
 
-# What the controller says of a job that it leaves alone, since nobody can read it.
+# Event reason for a job whose status cannot be read; the controller does not act on it.
 UNREADABLE = "Unreadable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRef:
-    """A handle to one job. It stays valid after the job has gone; then reading raises NotFound."""
+    """A handle to one job. After the job is deleted, reading raises NotFound."""
 
     kind: Kind
     namespace: str
@@ -40,50 +40,50 @@ class JobRef:
         return f"{self.kind.singular}/{self.name}"
 
     def read(self) -> Object:
-        """Read the job; NotFound when it is gone, also when another one has its name by now."""
+        """Return the job; raise NotFound if it was deleted, even if another job has its name."""
         job = self.cluster.get(self.kind.where, self.namespace, self.name)
         if uid_of(job) != self.uid:
             raise NotFound(f"{self} was deleted, and another job has its name")
         return job
 
     def status(self) -> JobStatus:
-        """Read the job's status."""
+        """Return the job's status."""
         return status_of(self.read())
 
     def pods(self) -> tuple[MemberPod, ...]:
-        """Read the job's pods: every try of every member that is still kept."""
-        return member_pods(self._own_pods())
+        """Return the job's pods: every attempt of every replica that still exists."""
+        return member_pods(self._owned_pods())
 
-    def _own_pods(self) -> tuple[Object, ...]:
+    def _owned_pods(self) -> tuple[Object, ...]:
         select = Select(namespace=self.namespace, labels=f"{well_known_labels.OWNER_NAME}={self.name}")
-        found = self.cluster.list(PODS, select).items
-        return tuple(pod for pod in found if (controller_of(pod) or {}).get("uid") == self.uid)
+        pods = self.cluster.list(PODS, select).items
+        return tuple(pod for pod in pods if (controller_of(pod) or {}).get("uid") == self.uid)
 
     def happenings(self) -> tuple[Object, ...]:
-        """Read the events recorded on the job and on its pods, oldest first."""
-        mine = {self.uid}
+        """Return the events of the job and its pods, oldest first."""
+        uids = {self.uid}
         select = Select(namespace=self.namespace, labels=f"{well_known_labels.OWNER_NAME}={self.name}")
-        mine.update(uid_of(pod) for pod in self.cluster.list(PODS, select).items)
+        uids.update(uid_of(pod) for pod in self.cluster.list(PODS, select).items)
         recorded = self.cluster.list(EVENTS, Select(namespace=self.namespace)).items
-        own = [event for event in recorded if (event.get("involvedObject") or {}).get("uid") in mine]
-        return in_order(own)
+        events = [event for event in recorded if (event.get("involvedObject") or {}).get("uid") in uids]
+        return in_order(events)
 
-    def follow(self, wish: FollowOptions | None = None) -> Generator[Event, None, None]:
-        """Give what happens to the job and what its members write, until it ends."""
+    def follow(self, options: FollowOptions | None = None) -> Generator[Event, None, None]:
+        """Yield the events and log lines of the job until it ends."""
         with EventMux(self.dial) as feed:
-            yield from Follower(feed, self.kind.where, self.read(), wish=wish or FollowOptions()).events()
+            yield from Follower(feed, self.kind.where, self.read(), options=options or FollowOptions()).events()
 
     def wait(self, timeout: float | None = None) -> JobStatus:
-        """Wait until the job ends and give its status; NotFound when it is deleted, TimeoutError after `timeout`."""
-        for event in self._news(timeout):
+        """Wait until the job ends and return its status; NotFound if it is deleted, TimeoutError after `timeout`."""
+        for event in self._events(timeout):
             if isinstance(event, Ended) and event.job is not None:
                 return status_of(event.job)
         raise NotFound(f"{self} was deleted")
 
     def wait_idle(self, timeout: float | None = None) -> None:
-        """Wait until no pod of a paused, refused, ended or deleted job runs; TimeoutError after `timeout`."""
+        """Wait until no pod of a paused, refused, ended or deleted job runs; raise TimeoutError after `timeout`."""
         is_paused, pods = False, None
-        for event in self._news(timeout):
+        for event in self._events(timeout):
             match event:
                 case JobChanged():
                     is_paused = phase_of(event.job) is Phase.PAUSED or is_refused(event.job)
@@ -93,70 +93,70 @@ class JobRef:
                 return
 
     def wait_stopped(self, margin: float = MARGIN_SECONDS) -> None:
-        """Wait for a job that was told to pause, as long as its pods may take; HostError says why it does not stop.
+        """Wait until a pausing job has stopped, for as long as its grace periods allow; HostError says why it did not.
 
-        A job that has ended but for its results is waited for until they are safe.
+        If only the upload of results is left, wait until it is complete.
         """
         while True:
             try:
-                return self.wait_idle(seconds_to_stop(self._own_pods(), margin))
+                return self.wait_idle(seconds_to_stop(self._owned_pods(), margin))
             except TimeoutError:
                 status = self.status()
-                # It may have ended just now.
+                # The job may have ended in the meantime.
                 if not status.ending and not status.phase.is_final:
-                    why = self._why_not_stopped()
+                    reason = self._why_not_stopped()
                     raise HostError(
-                        f"{self} does not stop{': ' + why if why else ''}; `paceline delete {self.kind.singular}/"
+                        f"{self} does not stop{': ' + reason if reason else ''}; `paceline delete {self.kind.singular}/"
                         f"{self.name}` removes it with its pods"
                     ) from None
 
     def _why_not_stopped(self) -> str:
-        """Say what keeps a job from being looked after, as far as somebody has said it."""
+        """Return why the controller does not act on the job, if that is known."""
         status = self.status()
         if status.phase is Phase.UNKNOWN and status.waiting:
             return status.waiting
-        told = [event for event in self.happenings() if event.get("reason") == UNREADABLE]
-        return str(told[-1].get("message") or "") if told else status.waiting
+        events = [event for event in self.happenings() if event.get("reason") == UNREADABLE]
+        return str(events[-1].get("message") or "") if events else status.waiting
 
-    def _news(self, timeout: float | None) -> Generator[Event, None, None]:
+    def _events(self, timeout: float | None) -> Generator[Event, None, None]:
         with EventMux(self.dial) as feed:
             if timeout is not None:
                 feed.after(timeout, TimeoutError(f"{self} is not there after {timeout:g} s"))
-            yield from Follower(feed, self.kind.where, self.read(), wish=FollowOptions(log=None)).events()
+            yield from Follower(feed, self.kind.where, self.read(), options=FollowOptions(log=None)).events()
 
     def logs(
         self, *, follow: bool = False, choice: ReplicaSelector | None = None, tail: int | None = None
     ) -> Iterator[str]:
-        """Give log lines without their line break; those of the leader unless `choice` says otherwise."""
+        """Yield log lines without line breaks; those of the leader unless `choice` selects others."""
         ask = LogOptions(is_followed=follow, tail=tail)
         for logged in self.chunks(choice or ReplicaSelector(), ask):
             yield from logged.text.decode(errors="replace").removesuffix("\n").split("\n")
 
     def chunks(self, choice: ReplicaSelector, ask: LogOptions) -> Iterator[Logged]:
-        """Give log bytes in whole lines: followed to the end of the job, or as they are now."""
+        """Yield complete log lines: until the job ends if followed, else the current ones."""
         if ask.is_followed:
-            with closing(self._followed(choice, ask)) as found:
-                yield from found
+            with closing(self._followed(choice, ask)) as entries:
+                yield from entries
         else:
-            for each in self.streams(choice, ask):
-                yield from each
+            for stream in self.streams(choice, ask):
+                yield from stream
 
     def streams(self, choice: ReplicaSelector, ask: LogOptions) -> list[Iterator[Logged]]:
-        """Give one log per chosen member, as it is now; NotFound says why there is none."""
+        """Return the current log of each selected replica; NotFound says why there is none."""
         pods = self.pods()
         places = choice.places(pods, leader_place(pods))
-        meant = [pod for pod in pods if pod.place in places]
-        tries = previous_tries(meant) if ask.is_previous else last_tries(meant)
+        selected = [pod for pod in pods if pod.place in places]
+        tries = previous_tries(selected) if ask.is_previous else last_tries(selected)
         if not tries:
-            raise NotFound(no_log(str(self), pods, meant, is_previous=ask.is_previous))
+            raise NotFound(no_log(str(self), pods, selected, is_previous=ask.is_previous))
         return [self.pod_chunks(pod, ask) for pod in tries]
 
     def pod_chunks(self, pod: MemberPod, ask: LogOptions) -> Iterator[Logged]:
-        """Give the log of one try as it is now."""
-        # On Kubernetes, `previous` is about restarts inside one pod; ours are pods of their own.
-        own = ask if pod.restarts else replace(ask, is_previous=False)
+        """Yield the current log of one attempt."""
+        # On Kubernetes, `previous` refers to restarts inside one pod; our attempts are separate pods.
+        options = ask if pod.restarts else replace(ask, is_previous=False)
         path = PODS.path(self.namespace, pod.name, "log")
-        for chunk in within(whole_lines(self.cluster.stream(path, own.query())), own):
+        for chunk in within(whole_lines(self.cluster.stream(path, options.query())), options):
             yield Logged(place=pod.place, pod=pod.name, text=chunk)
 
     def _followed(self, choice: ReplicaSelector, ask: LogOptions) -> Generator[Logged, None, None]:
@@ -165,13 +165,13 @@ class JobRef:
                 yield event
 
     def pause(self) -> None:
-        """End the job's processes and keep the job; `resume` starts them again."""
+        """Stop the job's processes and keep the job; `resume` starts them again."""
         self._set_paused(is_paused=True)
 
     def choose_signal(self, word: str) -> None:
-        """Have the job's processes asked to stop by this signal, such as SIGINT, when they are next stopped.
+        """Set the signal, such as SIGINT, that is sent to the job's processes when they are next stopped.
 
-        MethodNotAllowed on other clusters: their kubelets know only the signal of the image or the container.
+        Raise MethodNotAllowed on other clusters: their kubelets use only the signal of the image or container.
         """
         select = Select(namespace=self.namespace, labels=f"{well_known_labels.OWNER_NAME}={self.name}")
         pods = [pod for pod in self.cluster.list(PODS, select).items if has_processes(pod)]
@@ -185,17 +185,17 @@ class JobRef:
             self.cluster.patch(PODS, key_of(pod), change)
 
     def resume(self) -> None:
-        """Let a paused job run on."""
+        """Resume a paused job."""
         self._set_paused(is_paused=False)
 
     def restart(self) -> None:
-        """Restart all processes of the job, also of a paused one; MethodNotAllowed when it has ended."""
+        """Restart all processes of the job, even if it is paused; raise MethodNotAllowed if it has ended."""
         job = self.read()
         if (phase := phase_of(job)).is_final:
             raise MethodNotAllowed(
                 f"{self} has ended ({phase.value}); `paceline rerun {self.name}` runs it again as a new job"
             )
-        # The revision makes the wish a new one, and the same one when it is sent twice.
+        # The resource version makes each request unique, and a repeated request idempotent.
         change: Object = {"metadata": {"annotations": {well_known_labels.RESTART: f"after-{revision_of(job)}"}}}
         if phase is Phase.PAUSED:
             change["spec"] = {"runMode": {"pause": {"enabled": False}}}
@@ -210,18 +210,18 @@ class JobRef:
         self.cluster.patch(self.kind.where, (self.namespace, self.name), change)
 
     def delete(self) -> None:
-        """Ask for the job and its pods to go; what they wrote on claims stays."""
+        """Delete the job and its pods; files on claims are kept."""
         options = {"propagationPolicy": "Background", "preconditions": {"uid": self.uid}}
         self.cluster.delete(self.kind.where, (self.namespace, self.name), options)
 
 
 def happened_at(event: Object) -> str:
-    """Give when an event was last seen, as it was written down; empty when nobody wrote it down."""
+    """Return the time an event was last seen; empty if it has none."""
     series = event.get("series") or {}
-    told = series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")
-    return str(told or (event.get("metadata") or {}).get("creationTimestamp") or "")
+    timestamp = series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")
+    return str(timestamp or (event.get("metadata") or {}).get("creationTimestamp") or "")
 
 
 def in_order(events: Iterable[Object]) -> tuple[Object, ...]:
-    """Sort events by time; those of one second by the order in which the server took them."""
+    """Return events sorted by time; within one second, by resource version."""
     return tuple(sorted(events, key=lambda event: (happened_at(event)[:19], revision_of(event).zfill(20))))

@@ -1,4 +1,4 @@
-"""Read a job: how far it is, how many members run, and the one sentence that says why it is not further."""
+"""Summaries of a job: phase, ready replicas, and why it is pending or failed."""
 
 from datetime import datetime, timedelta
 
@@ -8,14 +8,14 @@ from paceline.errors import BadRequest
 from paceline.model.job_status import ConditionType, JobStatus, Phase
 from paceline.sdk.exit_codes import exit_words
 
-# Reasons that say no more than the exit code does.
+# Reasons that add nothing to the exit code.
 PLAIN_REASONS = ("", "Error", "-")
-# Why a job is not even begun: it breaks a rule of its kind, or nobody here can run it.
+# Condition reason of a job that was not started: it is invalid, or this cluster cannot run it.
 REFUSED = "Invalid"
 
 
 def status_of(job: Object) -> JobStatus:
-    """Give the job's status; a job nobody has looked at yet is Pending, and one that nobody can read is Unknown."""
+    """Return the job's status: Pending if it has none yet, Unknown if it is malformed."""
     try:
         return JobStatus.from_wire(job.get("status") or {})
     except BadRequest as error:
@@ -23,32 +23,34 @@ def status_of(job: Object) -> JobStatus:
 
 
 def phase_of(job: Object) -> Phase:
-    """Give the job's phase alone."""
+    """Return the job's phase."""
     phase = (job.get("status") or {}).get("phase") or Phase.PENDING
     return Phase(phase) if phase in Phase.__members__.values() else Phase.UNKNOWN
 
 
 def replica_specs(job: Object) -> tuple[Object, ...]:
-    """Give what a job says of its replicas, wherever its kind has it written."""
+    """Return the replica specs of a job of any kind."""
     spec = job.get("spec") or {}
-    return tuple(each for each in (*(spec.get("replicaSpecs") or ()), spec.get("worker")) if isinstance(each, dict))
+    return tuple(
+        replica for replica in (*(spec.get("replicaSpecs") or ()), spec.get("worker")) if isinstance(replica, dict)
+    )
 
 
 def replicas_of(job: Object) -> tuple[int, int]:
-    """Give how many replicas run or have succeeded, and how many there should be."""
+    """Return how many replicas run or have succeeded, and how many are desired."""
     status = job.get("status") or {}
-    wanted = sum(int(each.get("replicas", 1)) for each in replica_specs(job))
+    desired = sum(int(replica.get("replicas", 1)) for replica in replica_specs(job))
     aggregate = status.get("aggregate") or {}
     ready = int(aggregate.get("running") or 0) + int(aggregate.get("succeeded") or 0)
     expected = (status.get("elastic") or {}).get("expectedReplicas")
     if expected is not None:
         return ready, int(expected)
-    # A launcher that nobody wrote is one of them too.
-    return ready, max(wanted, sum(int(count) for count in aggregate.values()))
+    # The aggregate also counts a launcher that is not in the spec.
+    return ready, max(desired, sum(int(count) for count in aggregate.values()))
 
 
 def reason_of(job: Object) -> str:
-    """Say in one line why the job is not running, or why it failed; empty when there is nothing to explain."""
+    """Return in one line why the job is not running or why it failed; empty if there is nothing to explain."""
     status = status_of(job)
     if status.phase is Phase.FAILED:
         return _failure(status)
@@ -63,40 +65,40 @@ def reason_of(job: Object) -> str:
 
 
 def created_of(job: Object) -> datetime | None:
-    """Give the moment the object was created."""
+    """Return the creation time of an object."""
     text = (job.get("metadata") or {}).get("creationTimestamp")
     return from_wire(text) if text else None
 
 
 def duration_of(status: JobStatus, now: datetime) -> timedelta | None:
-    """Give how long the job has run, pauses left out; None before it began."""
+    """Return how long the job has run without pauses; None before it started."""
     if status.start_time is None:
         return None
-    whole = (status.completion_time or now) - status.start_time
-    return max(whole - timedelta(seconds=status.paused_seconds), timedelta(0))
+    elapsed = (status.completion_time or now) - status.start_time
+    return max(elapsed - timedelta(seconds=status.paused_seconds), timedelta(0))
 
 
 def is_running(job: Object) -> bool:
-    """Tell whether the job has, or will have, processes of its own accord."""
+    """Return True if the job has processes, or will have without user action."""
     return phase_of(job) not in (Phase.SUCCEEDED, Phase.FAILED, Phase.PAUSED) and not is_refused(job)
 
 
 def is_refused(job: Object) -> bool:
-    """Tell whether nobody does anything for a job until its author changes it, and nothing of it is left."""
+    """Return True if the job was rejected and waits for a change by its author, without any pods."""
     status = status_of(job)
-    made = status.condition(ConditionType.INITIALIZED)
+    initialized = status.condition(ConditionType.INITIALIZED)
     has_pods = any(status.aggregate.get(phase) for phase in ("running", "pending", "unknown"))
-    return made is not None and not made.status and made.reason == REFUSED and not has_pods
+    return initialized is not None and not initialized.status and initialized.reason == REFUSED and not has_pods
 
 
 def _failure(status: JobStatus) -> str:
-    """Say what failed: the pod when it was a pod, and else what the job was judged by."""
+    """Return what failed: the pod if there is one, else the message of the Failed condition."""
     failed = status.condition(ConditionType.FAILED)
-    told = failed.message if failed and failed.status else ""
+    message = failed.message if failed and failed.status else ""
     failure = status.failure
-    if failure is None or (told and failure.pod not in told):
-        return told
-    words = f"{failure.pod}: {exit_words(failure.exit_code)}"
+    if failure is None or (message and failure.pod not in message):
+        return message
+    text = f"{failure.pod}: {exit_words(failure.exit_code)}"
     if failure.reason not in PLAIN_REASONS:
-        words += f", {failure.reason}"
-    return f"{words}: {failure.message}" if failure.message else words
+        text += f", {failure.reason}"
+    return f"{text}: {failure.message}" if failure.message else text

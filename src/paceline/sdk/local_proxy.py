@@ -1,6 +1,6 @@
-"""A door on this machine to one page of a cluster: a browser needs no token, and sees nothing but that page.
+"""A local reverse proxy for one page of a cluster: a browser needs no token, and can access nothing but that page.
 
-Every door has an origin of its own, so a page behind it reaches neither the API server nor another pod's page.
+Every proxy has its own origin, so its page can access neither the API server nor the page of another pod.
 """
 
 import contextlib
@@ -22,63 +22,63 @@ from paceline.model.interactive import proxy_path
 from paceline.sdk.connection import ClusterConnection
 
 LOOPBACK = "127.0.0.1"
-# What concerns one connection only, or would tell the cluster whose browser this is.
+# Hop-by-hop headers, and those that would identify the browser to the cluster.
 NOT_PASSED = frozenset(
     {"authorization", "connection", "content-length", "cookie", "host", "keep-alive", "origin", "referer"}
 )
 NOT_RETURNED = frozenset(
     {"connection", "content-length", "date", "keep-alive", "server", "set-cookie", "transfer-encoding"}
 )
-# What browsers say of where a request comes from. The cluster takes what carries it for a page's own.
+# Fetch metadata headers. The cluster treats requests that have them as coming from a page.
 MARKS = "sec-fetch-"
 MAX_BODY = 16 << 20
-# Of a length that is a number at all.
+# Longest Content-Length that is parsed.
 LENGTH_DIGITS = 18
-# What browsers say of requests that the page itself makes, or a person.
+# Values of Sec-Fetch-Site for requests by the page itself or by the user.
 SAME = ("same-origin", "none")
-STARTING = b"<!doctype html><meta http-equiv=refresh content=2><p>It is starting; this page looks again by itself.</p>"
+STARTING = b"<!doctype html><meta http-equiv=refresh content=2><p>Starting; this page reloads automatically.</p>"
 CHUNK_BYTES = 65536
-# How long one side of a WebSocket may take to read.
+# Time limit for sending to one side of a WebSocket.
 SEND_SECONDS = 60.0
 KEY, TOKEN = "key", "token"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """One page of a cluster, and what stands between it and whoever else uses this machine."""
+    """A page of the cluster and the secrets that protect it from other users of this machine."""
 
-    # The page's own path, such as /t9k/notebooks/projects/NAMESPACE/name/NAME/lab.
+    # The path of the page, such as /t9k/notebooks/projects/NAMESPACE/name/NAME/lab.
     page: str
-    # The password of the program behind it, which is added to every request.
+    # The token of the program, added to every request.
     token: str = ""
-    # What a browser must know, from the address that was printed; empty: every user of this machine may look.
+    # The key in the printed URL that a browser must send; if empty, every user of this machine has access.
     key: str = ""
 
     @property
     def is_at_root(self) -> bool:
-        """Tell whether the page lies at `/` here: its program does not know its path."""
-        found = proxy_path(self.page)
-        return found is not None and bool(found[1])
+        """Return True if the page is served at `/`, because its program does not know its own path."""
+        route = proxy_path(self.page)
+        return route is not None and bool(route[1])
 
     @property
     def way(self) -> str:
-        """What the cluster's own path of each of its pages begins with."""
-        found = proxy_path(self.page)
-        return found[0].partition("/proxy/")[0] + "/proxy" if found else ""
+        """Return the path of the service proxy, the prefix of all paths of the page."""
+        route = proxy_path(self.page)
+        return route[0].partition("/proxy/")[0] + "/proxy" if route else ""
 
     def target(self, path: str) -> str | None:
-        """Return the cluster's path for one of the browser's; None for what is no part of the page."""
+        """Return the cluster's path for a path of the browser; None if it is not part of the page."""
         if ".." in unquote(urlsplit(path).path).split("/"):
             return None
-        found = proxy_path(f"{self.page}{path.removeprefix('/')}" if self.is_at_root else path)
-        if found is None or not found[0].startswith(f"{self.way}/"):
+        route = proxy_path(f"{self.page}{path.removeprefix('/')}" if self.is_at_root else path)
+        if route is None or not route[0].startswith(f"{self.way}/"):
             return None
         if not self.token:
-            return found[0]
-        return f"{found[0]}{'&' if '?' in path else '?'}{TOKEN}={quote(self.token, safe='')}"
+            return route[0]
+        return f"{route[0]}{'&' if '?' in path else '?'}{TOKEN}={quote(self.token, safe='')}"
 
     def seen(self, location: str) -> str:
-        """Return where a redirection of the program leads in the browser, without the program's password."""
+        """Return the browser's location for a redirect of the program, without the program's token."""
         parts = urlsplit(location)
         query = urlencode([(name, text) for name, text in parse_qsl(parts.query) if name != TOKEN or not self.token])
         path = parts.path if self.is_at_root else parts.path.removeprefix(self.way)
@@ -86,7 +86,7 @@ class Site:
 
 
 class LocalProxy:
-    """Serves one page on a loopback port, until it is closed."""
+    """Serves one page on a loopback port until it is closed."""
 
     def __init__(self, dial: ClusterConnection, site: Site, port: int) -> None:
         try:
@@ -96,102 +96,102 @@ class LocalProxy:
 
     @property
     def url(self) -> str:
-        """Give what is typed into a browser."""
+        """Return the URL to open in a browser."""
         key = self._server.site.key
         return f"http://{LOOPBACK}:{self._server.server_port}/{f'?{KEY}={key}' if key else ''}"
 
     def serve(self) -> None:
-        """Pass requests on until somebody interrupts."""
+        """Forward requests until interrupted."""
         self._server.serve_forever()
 
     def close(self) -> None:
-        """Let the port go."""
+        """Close the port."""
         self._server.server_close()
 
 
 class _Server(ThreadingHTTPServer):
-    """A port, and the page behind it; each thread has a line of its own to the cluster."""
+    """The HTTP server of one page; every thread has its own connection to the cluster."""
 
     daemon_threads = True
-    # A page asks for dozens of files at once.
+    # A page may load dozens of files at once.
     request_queue_size = 128
 
     def __init__(self, address: tuple[str, int], dial: ClusterConnection, site: Site) -> None:
-        super().__init__(address, _Visit)
+        super().__init__(address, _PageHandler)
         self.site = site
         self._dial = dial
         self._lines = threading.local()
 
     def line(self) -> DirectCluster:
-        """Give this thread's line to the cluster."""
+        """Return this thread's connection to the cluster."""
         if not hasattr(self._lines, "cluster"):
             self._lines.cluster = self._dial()
-        found: DirectCluster = self._lines.cluster
-        return found
+        cluster: DirectCluster = self._lines.cluster
+        return cluster
 
     @property
     def cookie(self) -> str:
-        """Name the cookie; browsers share cookies between the ports of one host."""
+        """Return the name of the cookie, with the port, because browsers share cookies between the ports of a host."""
         return f"paceline-{self.server_port}"
 
 
-class _Visit(BaseHTTPRequestHandler):
-    """One browser's requests."""
+class _PageHandler(BaseHTTPRequestHandler):
+    """Handles the requests of a browser."""
 
     protocol_version = "HTTP/1.1"
     server: _Server
     _is_read = False
 
     def do_GET(self) -> None:
-        """Let the browser see the page, and nothing else."""
+        """Serve the page and nothing else."""
         self._is_read = False
         refused = self._refusal()
         if refused:
             self._answer(HTTPStatus.FORBIDDEN, (), f"{refused}\n".encode())
-        elif self._knocks():
-            # Out of the address line, where it would be seen and kept.
+        elif self._has_key_in_url():
+            # Remove the key from the address bar and the browser history.
             cookie = f"{self.server.cookie}={self.server.site.key}; Path=/; HttpOnly; SameSite=Strict"
             self._answer(HTTPStatus.FOUND, (("Location", self._front()), ("Set-Cookie", cookie)), b"")
-        elif not self._is_let():
+        elif not self._is_authorized():
             self._answer(HTTPStatus.UNAUTHORIZED, (), b"open the whole address that the command has printed\n")
         elif (target := self.server.site.target(self.path)) is not None:
-            self._pass_on(target)
+            self._forward(target)
         elif urlsplit(self.path).path == "/":
             self._answer(HTTPStatus.FOUND, (("Location", self._front()),), b"")
         else:
-            self._answer(HTTPStatus.NOT_FOUND, (), f"there is one page here, at {self._front()}\n".encode())
+            self._answer(HTTPStatus.NOT_FOUND, (), f"the only page here is {self._front()}\n".encode())
 
     do_POST = do_HEAD = do_PUT = do_PATCH = do_DELETE = do_GET  # noqa: N815 - the names that http.server calls
 
     def _refusal(self) -> str:
-        """Say why another page, or one of another name, gets nothing here."""
+        """Return why a request from another site or host name is rejected; empty if it is allowed."""
         host = self.headers.get("Host") or ""
-        # A page of another name that leads here is somebody else's.
+        # A host name that resolves to this address may belong to another site (DNS rebinding).
         if host.rpartition(":")[0] not in (LOOPBACK, "localhost"):
-            return "this door is opened by its own address only"
+            return "requests must use the printed address"
         is_reading = self.command in ("GET", "HEAD") and not self._is_upgrade()
         if self.headers.get("Origin", f"http://{host}") != f"http://{host}":
-            return "another page may look here, and change nothing"
+            return "requests from other sites are not allowed"
         if not is_reading and self.headers.get("Sec-Fetch-Site", SAME[0]) not in SAME:
-            return "another page may look here, and change nothing"
+            return "requests from other sites are not allowed"
         return ""
 
-    def _knocks(self) -> bool:
-        """Tell whether this is the first visit, by the address that was printed."""
+    def _has_key_in_url(self) -> bool:
+        """Return True if the request has the key of the printed URL."""
         key, parts = self.server.site.key, urlsplit(self.path)
-        said = parse_qs(parts.query).get(KEY, [""])[0]
-        return bool(key) and parts.path == "/" and compare_digest(said.encode(), key.encode())
+        presented = parse_qs(parts.query).get(KEY, [""])[0]
+        return bool(key) and parts.path == "/" and compare_digest(presented.encode(), key.encode())
 
-    def _is_let(self) -> bool:
-        """Tell whether the browser knows the key."""
+    def _is_authorized(self) -> bool:
+        """Return True if the browser has sent the key as a cookie."""
         if not self.server.site.key:
             return True
         try:
             cookies = SimpleCookie(self.headers.get("Cookie", ""))
         except CookieError:
             return False
-        said = cookies.get(self.server.cookie)
-        return said is not None and compare_digest(said.value.encode(), self.server.site.key.encode())
+        cookie = cookies.get(self.server.cookie)
+        return cookie is not None and compare_digest(cookie.value.encode(), self.server.site.key.encode())
 
     def _front(self) -> str:
         return "/" if self.server.site.is_at_root else self.server.site.page
@@ -199,8 +199,8 @@ class _Visit(BaseHTTPRequestHandler):
     def _is_upgrade(self) -> bool:
         return (self.headers.get("Upgrade") or "").lower() == "websocket"
 
-    def _kept(self) -> tuple[tuple[str, str], ...]:
-        """Give the headers that concern the program."""
+    def _forwarded_headers(self) -> tuple[tuple[str, str], ...]:
+        """Return the headers to forward to the program."""
         pairs = ((name, text) for name, text in self.headers.items() if name.lower() not in NOT_PASSED)
         return tuple((name, text) for name, text in pairs if not name.lower().startswith(MARKS))
 
@@ -212,9 +212,9 @@ class _Visit(BaseHTTPRequestHandler):
         )
         return int(told[0]) if is_plain and len(told[0]) <= LENGTH_DIGITS else None
 
-    def _pass_on(self, target: str) -> None:
+    def _forward(self, target: str) -> None:
         if self._is_upgrade():
-            self._join(target)
+            self._forward_websocket(target)
             return
         size = self._size()
         if size is None:
@@ -226,32 +226,34 @@ class _Visit(BaseHTTPRequestHandler):
         body = self.rfile.read(size) if size else b""
         self._is_read = True
         try:
-            got = self.server.line().send(Request(method=self.command, path=target, headers=self._kept(), body=body))
+            got = self.server.line().send(
+                Request(method=self.command, path=target, headers=self._forwarded_headers(), body=body)
+            )
         except PacelineError as error:
             self._answer(HTTPStatus.BAD_GATEWAY, (), f"{error}\n".encode())
             return
         if got.status == HTTPStatus.SERVICE_UNAVAILABLE:
             self._answer(got.status, (("Content-Type", "text/html"),), STARTING)
             return
-        kept = tuple((name, text) for name, text in got.headers if name.lower() not in NOT_RETURNED)
-        self._answer(got.status, tuple(self._moved(pair) for pair in kept), got.body)
+        headers = tuple((name, text) for name, text in got.headers if name.lower() not in NOT_RETURNED)
+        self._answer(got.status, tuple(self._moved(pair) for pair in headers), got.body)
 
     def _moved(self, pair: tuple[str, str]) -> tuple[str, str]:
         name, text = pair
         return (name, self.server.site.seen(text)) if name.lower() == "location" else pair
 
-    def _join(self, target: str) -> None:
-        """Pass a WebSocket on, whatever is said on it, until either side hangs up."""
+    def _forward_websocket(self, target: str) -> None:
+        """Forward a WebSocket until either side closes it."""
         self.close_connection = True
-        headers = (*self._kept(), ("Connection", "Upgrade"))
+        headers = (*self._forwarded_headers(), ("Connection", "Upgrade"))
         try:
-            head, rest, far = self.server.line().upgrade(Request(method="GET", path=target, headers=headers))
+            head, body, far = self.server.line().upgrade(Request(method="GET", path=target, headers=headers))
         except PacelineError as error:
             self._answer(HTTPStatus.BAD_GATEWAY, (), f"{error}\n".encode())
             return
         with far, contextlib.suppress(OSError):
             self.connection.settimeout(SEND_SECONDS)
-            self.connection.sendall(head + rest)
+            self.connection.sendall(head + body)
             _relay(self.connection, far)
 
     def _answer(self, code: int, headers: tuple[tuple[str, str], ...], body: bytes) -> None:
@@ -267,13 +269,13 @@ class _Visit(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as http.server calls it
-        """Say nothing: the command's own lines are enough."""
+        """Log nothing: the command prints its own messages."""
 
 
 def _relay(near: socket.socket, far: socket.socket) -> None:
-    """Copy what comes from either side to the other, in one thread: OpenSSL must not be used by two at once."""
+    """Copy data in both directions in one thread, because two threads must not use one OpenSSL connection."""
     while True:
-        # A TLS socket may have read more than it has given.
+        # A TLS socket may have buffered decrypted data, which select does not see.
         has_more = isinstance(far, ssl.SSLSocket) and far.pending() > 0
         ready = [far] if has_more else select.select([near, far], [], [])[0]
         for source, sink in ((near, far), (far, near)):
@@ -283,7 +285,7 @@ def _relay(near: socket.socket, far: socket.socket) -> None:
             try:
                 piece = source.recv(CHUNK_BYTES)
             except (BlockingIOError, ssl.SSLWantReadError):
-                # Something came that is the line's own affair, such as new keys.
+                # A TLS record without data arrived, such as a new session ticket.
                 continue
             if not piece:
                 return

@@ -1,4 +1,4 @@
-"""Read a cluster: its kinds, its objects, and the tables it prints."""
+"""Read access to a cluster: kinds, objects and server-side tables."""
 
 from types import TracebackType
 from typing import Self
@@ -10,12 +10,12 @@ from paceline.client.sync import DirectCluster
 from paceline.sdk.connection import ClusterConnection
 from paceline.sdk.discovery import Kind, Kinds
 
-# A server that cannot print tables answers with the list itself.
+# A server without table support responds with the list itself.
 AS_TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 
 
 class Reader:
-    """One cluster and the namespace that is meant when none is said. For one thread; close it after use."""
+    """A cluster and its default namespace. Not thread-safe; close it after use."""
 
     def __init__(self, dial: ClusterConnection, namespace: str) -> None:
         self.dial = dial
@@ -35,26 +35,26 @@ class Reader:
         self.close()
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self.cluster.close()
 
     def ask(self, path: str) -> Object:
-        """Read any path of the API as JSON."""
+        """Return the JSON at any path of the API."""
         return responses.read_object(self.cluster.send(requests.Request(method="GET", path=path)))
 
     def list(self, kind: Kind, *, everywhere: bool = False) -> Page:
-        """Read all objects of a kind."""
+        """Return all objects of a kind."""
         return self.cluster.list(kind.where, self.select(kind, everywhere=everywhere))
 
     def table(self, kind: Kind, name: str = "", *, everywhere: bool = False) -> Object:
-        """Read a kind, or one object of it, as the table that the server prints; a plain list when it prints none."""
+        """Return a kind, or one object, as the server-side table; a plain list if the server does not print tables."""
         where = kind.where
         namespace = self.select(kind, everywhere=everywhere and not name).namespace
         request = requests.Request(method="GET", path=where.path(namespace, name), headers=(("Accept", AS_TABLE),))
         return responses.read_object(self.cluster.send(request))
 
     def select(self, kind: Kind, *, everywhere: bool, name: str = "") -> Select:
-        """Spell which objects of a kind are meant."""
+        """Return the selection of objects of a kind."""
         is_inside = kind.where.namespaced and not everywhere
         return Select(
             namespace=self.namespace if is_inside else "",

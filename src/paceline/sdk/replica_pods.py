@@ -1,4 +1,4 @@
-"""Read a job's pods: which member each one tries to run, how it does, and which one to listen to."""
+"""The pods of a job: which replica and attempt they are, their state, and which one is the leader."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from paceline.model.gang import ReplicaId
 
 FINAL = ("Succeeded", "Failed")
 LEADER_ROLE = "master"
-# A container that waits only because it is being made tells nobody anything.
+# Waiting reasons of every normal start, which are not worth reporting.
 ORDINARY_WAITS = frozenset({"ContainerCreating", "PodInitializing"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberPod:
-    """One try to run a member, as its pod tells it."""
+    """One attempt of a replica, read from its pod."""
 
     name: str
     place: ReplicaId
@@ -29,31 +29,31 @@ class MemberPod:
     # Restarts of its first container, inside the same pod.
     restarts: int = 0
     exit_code: int | None = None
-    # Why it waits or failed, in one word and in a sentence; empty when there is nothing to say.
+    # Why it is waiting or has failed, as a reason and a message; empty if there is nothing to report.
     reason: str = ""
     message: str = ""
     node: str = ""
-    # Whether there is, or was, a process whose log can be read.
+    # Whether a process has started, so that there is a log.
     has_started: bool = False
     started: datetime | None = None
     ended: datetime | None = None
 
     @property
     def is_final(self) -> bool:
-        """Tell whether this pod will never run again."""
+        """Return True if this pod will never run again."""
         return self.phase in FINAL
 
 
 def member_pods(pods: Iterable[Object]) -> tuple[MemberPod, ...]:
-    """Read the pods of one job, in the order of role, index and attempt; others among them are left out."""
+    """Return the replica pods of one job, ordered by role, index and attempt; other pods are left out."""
     read = [member for pod in pods if (member := member_pod(pod)) is not None]
     return tuple(sorted(read, key=lambda member: (member.place, member.attempt)))
 
 
 def member_pod(pod: Object) -> MemberPod | None:
-    """Read one pod; None when it does not say which member it is."""
-    told = labels_of(pod)
-    role, index = told.get(well_known_labels.REPLICA_TYPE), told.get(well_known_labels.REPLICA_INDEX, "")
+    """Return one replica pod; None if its labels do not name a replica."""
+    labels = labels_of(pod)
+    role, index = labels.get(well_known_labels.REPLICA_TYPE), labels.get(well_known_labels.REPLICA_INDEX, "")
     if not role or not index.isdigit():
         return None
     status = pod.get("status") or {}
@@ -62,13 +62,13 @@ def member_pod(pod: Object) -> MemberPod | None:
     state = first.get("state") or {}
     ended = _ended(containers)
     reason, message = why(status)
-    attempt = told.get(well_known_labels.ATTEMPT, "0")
+    attempt = labels.get(well_known_labels.ATTEMPT, "0")
     return MemberPod(
         name=name_of(pod),
         place=ReplicaId(role, int(index)),
         attempt=int(attempt) if attempt.isdigit() else 0,
         phase=str(status.get("phase") or "Pending"),
-        is_leader=told.get(well_known_labels.JOB_ROLE) == LEADER_ROLE,
+        is_leader=labels.get(well_known_labels.JOB_ROLE) == LEADER_ROLE,
         is_deleting=is_deleting(pod),
         restarts=int(first.get("restartCount") or 0),
         exit_code=ended.get("exitCode"),
@@ -82,22 +82,22 @@ def member_pod(pod: Object) -> MemberPod | None:
 
 
 def latest(pods: Iterable[MemberPod]) -> tuple[MemberPod, ...]:
-    """Keep the last try of every member."""
+    """Return the last attempt of every replica."""
     by_place: dict[ReplicaId, MemberPod] = {}
     for pod in pods:
-        known = by_place.get(pod.place)
-        if known is None or pod.attempt >= known.attempt:
+        newest = by_place.get(pod.place)
+        if newest is None or pod.attempt >= newest.attempt:
             by_place[pod.place] = pod
     return tuple(by_place[place] for place in sorted(by_place))
 
 
 def last_tries(pods: Iterable[MemberPod]) -> tuple[MemberPod, ...]:
-    """Keep of every member the last try that has a log."""
+    """Return the last attempt of every replica that has a log."""
     return latest(pod for pod in pods if pod.has_started)
 
 
 def previous_tries(pods: Iterable[MemberPod]) -> tuple[MemberPod, ...]:
-    """Keep of every member the try before the last one: an earlier pod, or the same one restarted in place."""
+    """Return the previous attempt of every replica: an earlier pod, or the same pod restarted in place."""
     started = [pod for pod in pods if pod.has_started]
     last = {pod.place: pod for pod in latest(started)}
     earlier = latest(pod for pod in started if pod.attempt < last[pod.place].attempt and not last[pod.place].restarts)
@@ -105,39 +105,39 @@ def previous_tries(pods: Iterable[MemberPod]) -> tuple[MemberPod, ...]:
     return tuple(sorted((*earlier, *restarted), key=lambda pod: pod.place))
 
 
-def no_log(job: str, pods: Iterable[MemberPod], meant: Iterable[MemberPod], *, is_previous: bool) -> str:
-    """Say why there is no log to show, and what there is instead."""
-    known = sorted({str(pod.place) for pod in pods})
-    if not known:
+def no_log(job: str, pods: Iterable[MemberPod], selected: Iterable[MemberPod], *, is_previous: bool) -> str:
+    """Return why there is no log to show, and what is available."""
+    members = sorted({str(pod.place) for pod in pods})
+    if not members:
         return f"{job} has no pods, so it has no log; `paceline describe` says how it is"
-    waiting = list(meant)
+    waiting = list(selected)
     if not waiting:
-        return f"{job} has no such member; it has: {', '.join(known)}"
+        return f"{job} has no such member; it has: {', '.join(members)}"
     if is_previous:
         return f"{waiting[0].place} of {job} was started only once, so it has no previous log"
     if waiting[0].phase == "Failed":
         return f"{waiting[0].place} of {job} failed before its command began; `paceline describe` says at which stage"
-    why = f": {waiting[0].reason}" if waiting[0].reason else ""
-    return f"{waiting[0].place} of {job} has not started yet{why}; -f waits for it"
+    reason = f": {waiting[0].reason}" if waiting[0].reason else ""
+    return f"{waiting[0].place} of {job} has not started yet{reason}; -f waits for it"
 
 
 def leader_place(pods: Iterable[MemberPod]) -> ReplicaId | None:
-    """Find the member that decides over the job: the one marked so, or else the first of all."""
+    """Return the leader: the replica labelled as such, or the first one."""
     ordered = sorted(pods, key=lambda pod: (not pod.is_leader, pod.place))
     return ordered[0].place if ordered else None
 
 
 def first_failed(pods: Iterable[MemberPod]) -> MemberPod | None:
-    """Find the pod that failed first: the others were often only stopped because of it."""
+    """Return the pod that failed first: others were often stopped because of it."""
     failed = [pod for pod in pods if pod.phase == "Failed"]
-    known = [pod for pod in failed if pod.ended is not None]
-    if known:
-        return min(known, key=lambda pod: (pod.ended, pod.place))
+    timed = [pod for pod in failed if pod.ended is not None]
+    if timed:
+        return min(timed, key=lambda pod: (pod.ended, pod.place))
     return failed[0] if failed else None
 
 
 def waiting_of(pods: Iterable[MemberPod]) -> str:
-    """Say what the first pod that waits is waiting for; empty when none says."""
+    """Return what the first pending pod is waiting for; empty if unknown."""
     for pod in pods:
         if pod.phase == "Pending" and pod.reason:
             return f"{pod.place}: {pod.reason}{': ' + pod.message if pod.message else ''}"
@@ -145,34 +145,34 @@ def waiting_of(pods: Iterable[MemberPod]) -> str:
 
 
 def why(status: Mapping[str, Any]) -> tuple[str, str]:
-    """Find the most telling reason a pod gives: its own, its placement's, then a container's."""
+    """Return the most specific reason and message of a pod: its own, its scheduling, then a container's."""
     if status.get("reason"):
         return str(status["reason"]), str(status.get("message") or "")
     for condition in status.get("conditions") or ():
-        # Also that volumes are missing, which only our own node agent says there.
+        # The second type reports missing volumes; only our own node agent sets it.
         is_telling = condition.get("type") in ("PodScheduled", "PodReadyToStartContainers") and condition.get("reason")
         if is_telling and condition.get("status") == "False":
             return str(condition["reason"]), str(condition.get("message") or "")
-    # Those that come first wait first: their image may be one that is not to be had. Their end is their own affair.
+    # Init containers may wait for an image that does not exist. How they ended is reported elsewhere.
     for container in status.get("initContainerStatuses") or ():
         waiting = (container.get("state") or {}).get("waiting") or {}
         if waiting.get("reason", "PodInitializing") not in ORDINARY_WAITS:
             return str(waiting["reason"]), str(waiting.get("message") or "")
     for container in status.get("containerStatuses") or ():
         state = container.get("state") or {}
-        told = state.get("waiting") or state.get("terminated") or {}
-        reason = str(told.get("reason") or "")
-        is_ordinary = reason in ORDINARY_WAITS and not told.get("message")
-        if reason and not is_ordinary and not (reason == "Completed" and not told.get("exitCode")):
-            return reason, str(told.get("message") or "")
+        details = state.get("waiting") or state.get("terminated") or {}
+        reason = str(details.get("reason") or "")
+        is_ordinary = reason in ORDINARY_WAITS and not details.get("message")
+        if reason and not is_ordinary and not (reason == "Completed" and not details.get("exitCode")):
+            return reason, str(details.get("message") or "")
     return "", ""
 
 
 def _ended(containers: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Give how the containers ended: the first bad end, or else the first end there was."""
-    ends = [(each.get("state") or {}).get("terminated") for each in containers]
-    known = [end for end in ends if end]
-    return next((end for end in known if end.get("exitCode")), known[0] if known else {})
+    """Return the terminated state of the containers: the first failure, or else the first exit."""
+    ends = [(container.get("state") or {}).get("terminated") for container in containers]
+    terminated = [end for end in ends if end]
+    return next((end for end in terminated if end.get("exitCode")), terminated[0] if terminated else {})
 
 
 def _moment(text: object) -> datetime | None:

@@ -1,4 +1,4 @@
-"""The same job once more: a copy that is new in every way but its spec."""
+"""Copies of a job: a new job with the same spec."""
 
 from collections.abc import Container
 from itertools import count
@@ -7,12 +7,12 @@ from typing import Any
 from paceline.apimachinery.meta import Object, annotations_of, labels_of, name_of
 from paceline.model import well_known_labels
 
-# What others wrote about the first job, which is not true of its copy.
+# Annotations about the original job that do not apply to its copy.
 NOT_COPIED = ("kubectl.kubernetes.io/last-applied-configuration", well_known_labels.RESTART)
 
 
 def copy_of(job: Object, name: str) -> Object:
-    """Write the manifest of a new job with the spec of another, which runs whether or not that one is held."""
+    """Return the manifest of a new job with the spec of another, neither paused nor suspended."""
     notes = {key: value for key, value in annotations_of(job).items() if key not in NOT_COPIED}
     return {
         "apiVersion": job["apiVersion"],
@@ -23,12 +23,12 @@ def copy_of(job: Object, name: str) -> Object:
             "labels": dict(labels_of(job)),
             "annotations": {**notes, well_known_labels.COPY_OF: _first(job)},
         },
-        "spec": _let_go(job["spec"]),
+        "spec": _unsuspended(job["spec"]),
     }
 
 
 def next_name(job: Object, taken: Container[str]) -> str:
-    """Give the first free name of the row `digits`, `digits-2`, `digits-3`; a copy's copy is in the same row."""
+    """Return the first free name of `digits-2`, `digits-3`, …; a copy of a copy continues the same numbering."""
     first = _first(job)
     return next(name for number in count(2) if (name := f"{first}-{number}") not in taken)
 
@@ -37,12 +37,12 @@ def _first(job: Object) -> str:
     return annotations_of(job).get(well_known_labels.COPY_OF) or name_of(job)
 
 
-def _let_go(spec: dict[str, Any]) -> dict[str, Any]:
-    """Copy a spec without what holds a job back for a while."""
-    told = {key: value for key, value in spec.items() if key != "suspend"}
-    mode = told.get("runMode")
+def _unsuspended(spec: dict[str, Any]) -> dict[str, Any]:
+    """Return a copy of a spec that is neither suspended nor paused."""
+    copied = {key: value for key, value in spec.items() if key != "suspend"}
+    mode = copied.get("runMode")
     if isinstance(mode, dict) and isinstance(mode.get("pause"), dict):
         # Spelled `enable` until 2023.
         pause = {key: value for key, value in mode["pause"].items() if key not in ("enabled", "enable")}
-        told["runMode"] = {**mode, "pause": pause}
-    return told
+        copied["runMode"] = {**mode, "pause": pause}
+    return copied

@@ -1,4 +1,4 @@
-"""By which signal processes are asked to stop, chosen by whoever stops them, and how long that may take."""
+"""The signal that stops processes, and how long stopping may take."""
 
 import signal
 from collections.abc import Iterable
@@ -7,45 +7,45 @@ from paceline.apimachinery.field_errors import nearest
 from paceline.apimachinery.meta import Object
 from paceline.errors import Fault, Invalid
 
-# What our own node agent writes before the ids of containers.
+# The prefix of container ids of our own node agent.
 OURS = "paceline://"
 FINAL = ("Succeeded", "Failed")
-# What Kubernetes gives a pod that names no grace period of its own.
+# The default grace period of Kubernetes.
 GRACE_SECONDS = 30
-# For whoever has to be told, and has to tell, on a machine with much to do.
+# Allowance for the delay of controllers and node agents on a busy machine.
 MARGIN_SECONDS = 60.0
 
 
 def signal_named(word: str) -> str:
-    """Give a signal's whole name, such as SIGINT for `int`; Invalid when there is none of that name."""
+    """Return the full name of a signal, such as SIGINT for `int`; raise Invalid if there is none."""
     name = word.upper().removeprefix("SIG")
-    known = [each.removeprefix("SIG") for each in signal.Signals.__members__]
-    if name not in known:
-        near = nearest(name, known)
+    names = [member.removeprefix("SIG") for member in signal.Signals.__members__]
+    if name not in names:
+        near = nearest(name, names)
         hint = f"did you mean {near}?" if near else "such as INT, TERM, USR1 or KILL"
         raise Invalid((Fault("--signal", word, f"there is no such signal; {hint}"),))
     return f"SIG{name}"
 
 
 def has_processes(pod: Object) -> bool:
-    """Tell whether there may be processes of a pod to be stopped."""
+    """Return True if a pod may have processes."""
     return (pod.get("status") or {}).get("phase") not in FINAL
 
 
 def seconds_to_stop(pods: Iterable[Object], margin: float = MARGIN_SECONDS) -> float:
-    """Say after how long pods that were told to end should have; those that serve the others end after them."""
+    """Return how long stopping pods may take; servers are stopped after the replicas that use them."""
     graces = [_grace(pod) for pod in pods if has_processes(pod)]
     return 2 * max(graces, default=0) + margin
 
 
 def _grace(pod: Object) -> int:
-    told = (pod.get("spec") or {}).get("terminationGracePeriodSeconds")
-    return GRACE_SECONDS if told is None else int(told)
+    seconds = (pod.get("spec") or {}).get("terminationGracePeriodSeconds")
+    return GRACE_SECONDS if seconds is None else int(seconds)
 
 
 def is_ours(pod: Object) -> bool:
-    """Tell whether our own node agent runs a pod, as far as its containers have begun."""
+    """Return True if our own node agent runs a pod, as far as its containers have started."""
     status = pod.get("status") or {}
-    told = (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ()))
-    ids = [str(each["containerID"]) for each in told if each.get("containerID")]
-    return all(each.startswith(OURS) for each in ids)
+    statuses = (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ()))
+    ids = [str(container["containerID"]) for container in statuses if container.get("containerID")]
+    return all(container_id.startswith(OURS) for container_id in ids)

@@ -1,4 +1,4 @@
-"""What jobs, pods and nodes use right now, as the cluster measures it."""
+"""Current resource usage of jobs, pods and nodes, from the metrics API."""
 
 import json
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ NODES = Collection(group="metrics.k8s.io", version="v1beta1", plural="nodes", na
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Used:
-    """What something uses: thousandths of a processor, and bytes of memory."""
+    """Resource usage: millicores of CPU and bytes of memory."""
 
     namespace: str
     name: str
@@ -38,38 +38,38 @@ class Filled:
 
 
 def filled_claims(cluster: DirectCluster, namespace: str) -> tuple[Filled, ...]:
-    """Tell how full the claims of a namespace are that nodes measure; of all namespaces when none is named."""
-    found: dict[tuple[str, str], Filled] = {}
+    """Return how full the claims of a namespace are (all if empty), as far as nodes measure them."""
+    claims: dict[tuple[str, str], Filled] = {}
     for node in cluster.list(CLUSTER_NODES).items:
         path = f"{CLUSTER_NODES.path('', name_of(node))}/proxy/stats/summary"
         summary = json.loads(b"".join(cluster.stream(path, {})))
         pods = (volume for pod in summary.get("pods") or () for volume in pod.get("volume") or ())
-        for each in (*pods, *(summary.get("claims") or ())):
-            about = each.get("pvcRef") or {}
+        for volume in (*pods, *(summary.get("claims") or ())):
+            about = volume.get("pvcRef") or {}
             key = (str(about.get("namespace")), str(about.get("name")))
             if about and namespace in ("", key[0]):
-                used, capacity = int(each.get("usedBytes") or 0), int(each.get("capacityBytes") or 0)
-                found[key] = Filled(namespace=key[0], name=key[1], used_bytes=used, capacity_bytes=capacity)
-    return tuple(found[key] for key in sorted(found))
+                used, capacity = int(volume.get("usedBytes") or 0), int(volume.get("capacityBytes") or 0)
+                claims[key] = Filled(namespace=key[0], name=key[1], used_bytes=used, capacity_bytes=capacity)
+    return tuple(claims[key] for key in sorted(claims))
 
 
 def used_by_pods(cluster: DirectCluster, namespace: str) -> tuple[Used, ...]:
-    """Tell what every pod of a namespace uses; of all namespaces when none is named."""
-    return tuple(_pod(each) for each in _read(cluster, PODS, namespace).items)
+    """Return the usage of every pod in a namespace (all if empty)."""
+    return tuple(_pod(pod) for pod in _read(cluster, PODS, namespace).items)
 
 
 def used_by_nodes(cluster: DirectCluster) -> tuple[Used, ...]:
-    """Tell what every node uses."""
-    return tuple(_sum("", name_of(each), (each["usage"],)) for each in _read(cluster, NODES, "").items)
+    """Return the usage of every node."""
+    return tuple(_sum("", name_of(node), (node["usage"],)) for node in _read(cluster, NODES, "").items)
 
 
 def used_by_jobs(cluster: DirectCluster, namespace: str) -> tuple[Used, ...]:
-    """Tell what the running pods of every job use together; pods of no job are left out."""
+    """Return the total usage of the running pods of every job; pods without a job are left out."""
     by_job: dict[tuple[str, str, str], list[Object]] = {}
     for pod in _read(cluster, PODS, namespace).items:
-        told = labels_of(pod)
-        if owner := told.get(well_known_labels.OWNER_NAME):
-            by_job.setdefault((namespace_of(pod), owner, told.get(well_known_labels.OWNER_KIND, "")), []).append(pod)
+        labels = labels_of(pod)
+        if owner := labels.get(well_known_labels.OWNER_NAME):
+            by_job.setdefault((namespace_of(pod), owner, labels.get(well_known_labels.OWNER_KIND, "")), []).append(pod)
     return tuple(
         _sum(where, name, (usage for pod in pods for usage in _usages(pod)), pods=len(pods))
         for (where, name, _), pods in sorted(by_job.items())
@@ -88,7 +88,7 @@ def _pod(pod: Object) -> Used:
 
 
 def _usages(pod: Object) -> tuple[Object, ...]:
-    return tuple(each["usage"] for each in pod.get("containers") or ())
+    return tuple(container["usage"] for container in pod.get("containers") or ())
 
 
 def _sum(namespace: str, name: str, usages: Iterable[Object], *, pods: int = 1) -> Used:
@@ -97,6 +97,6 @@ def _sum(namespace: str, name: str, usages: Iterable[Object], *, pods: int = 1) 
         namespace=namespace,
         name=name,
         pods=pods,
-        cpu_milli=sum(milli(each.get("cpu", "0")) for each in listed),
-        memory_bytes=sum(whole(each.get("memory", "0")) for each in listed),
+        cpu_milli=sum(milli(usage.get("cpu", "0")) for usage in listed),
+        memory_bytes=sum(whole(usage.get("memory", "0")) for usage in listed),
     )

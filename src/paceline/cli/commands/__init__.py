@@ -1,6 +1,6 @@
-"""The commands, one file each; they are loaded when they are typed.
+"""The commands, one module each, loaded on demand.
 
-In     options and arguments that click has read.
-Out    calls of the SDK, and their answers through `cli/output`.
-Never  imported before its command is typed, so that no command pays for another.
+In     options and arguments parsed by click.
+Out    calls to the SDK; results are printed through `cli/output`.
+Never  imports a command that is not used, so that every command starts fast.
 """

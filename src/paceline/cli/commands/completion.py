@@ -1,4 +1,4 @@
-"""`paceline completion`: the script that completes words in a shell."""
+"""`paceline completion`: print the completion script of a shell."""
 
 import click
 from click.shell_completion import get_completion_class
@@ -11,14 +11,15 @@ from paceline.cli.output.console import out
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def command(ctx: click.Context, *, shell: str) -> int:
-    r"""Print the script that completes words in your shell.
+    r"""Print the completion script for your shell.
 
     \b
-    source <(paceline completion bash)
-    paceline completion fish > ~/.config/fish/completions/paceline.fish
+    Examples:
+      source <(paceline completion bash)
+      paceline completion fish > ~/.config/fish/completions/paceline.fish
     """
-    found = get_completion_class(shell)
-    if found is None:
+    completion = get_completion_class(shell)
+    if completion is None:
         raise click.UsageError(f"no completion for {shell}")
-    out().document(found(ctx.find_root().command, {}, "paceline", "_PACELINE_COMPLETE").source())
+    out().document(completion(ctx.find_root().command, {}, "paceline", "_PACELINE_COMPLETE").source())
     return exit_codes.OK

@@ -11,17 +11,23 @@ from paceline.errors import PacelineError
 
 
 @click.command()
-@click.option("--client", is_flag=True, help="Do not ask the cluster.")
+@click.option("--client", is_flag=True, help="Print the version of this command only.")
 @reaches_cluster
 def command(*, reach: ClusterOptions, client: bool) -> int:
-    """Print the versions of this command and of the cluster."""
+    r"""Print the version of this command and of the cluster.
+
+    \b
+    Examples:
+      paceline version
+      paceline version --client
+    """
     out().line(f"paceline {version('paceline')}")
     if client:
         return exit_codes.OK
     try:
         with reach.reader() as reader:
-            told = reader.ask("/version")
-            out().line(f"cluster  {told.get('gitVersion', 'unknown')}")
+            info = reader.ask("/version")
+            out().line(f"cluster  {info.get('gitVersion', 'unknown')}")
     except PacelineError:
         out().line("cluster  none is running")
     return exit_codes.OK

@@ -1,4 +1,4 @@
-"""Applications as people read them: what belongs to one, its revisions, and what two of them differ in."""
+"""Tables of applications: their resources, their revisions, and the difference between two revisions."""
 
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -27,7 +27,7 @@ MAX_CHANGES = 3
 
 
 def print_status(session: Session, ref: AppRef, *, to: Output, now: datetime) -> None:
-    """Print the head of an application, then its objects by kind."""
+    """Print the summary of an application, then its resources by kind."""
     app = ref.read()
     status = status_of(app)
     template = app["spec"].get("template") or {}
@@ -56,7 +56,7 @@ def print_status(session: Session, ref: AppRef, *, to: Output, now: datetime) ->
 
 
 def current_job(session: Session, ref: AppRef) -> JobRef | None:
-    """Give the job of the current revision, if it is there."""
+    """Return the job of the current revision, or None."""
     try:
         return session.job(ref.name) if ref.status().job else None
     except NotFound:
@@ -69,7 +69,7 @@ Cells = Callable[[Object], Row]
 
 
 def resources(session: Session, ref: AppRef, job: JobRef | None, *, now: datetime) -> Iterator[Group]:
-    """Give the objects of an application by kind, as rows."""
+    """Yield the resources of an application by kind, as table rows."""
     mine = belongings_of(session.cluster, ref, job)
     groups: list[tuple[str, tuple[str, ...], tuple[Object, ...], Cells]] = [
         ("v1/ConfigMap", ("NAME", "DATA"), mine.config_maps, map_cells),
@@ -77,9 +77,9 @@ def resources(session: Session, ref: AppRef, job: JobRef | None, *, now: datetim
         ("v1/Service", ("NAME", "TYPE", "CLUSTER-IP", "EXTERNAL-IP", "PORT(S)"), mine.services, reached_cells),
         ("v1beta1/TensorBoard", ("NAME", "DESIRED", "AVAILABLE", "IMAGE", "ADDRESS"), mine.boards, board_cells),
     ]
-    for title, header, found, cells in groups:
-        if found:
-            rows = [(name_of(each), *cells(each), age(created_of(each), now)) for each in found]
+    for title, header, objects, cells in groups:
+        if objects:
+            rows = [(name_of(obj), *cells(obj), age(created_of(obj), now)) for obj in objects]
             yield title, (*header, "AGE"), rows
     if job is not None:
         yield "v1beta1/Job", ("NAME", "DESIRED", "SUCCESSFUL", "AGE"), member_rows(job.read(), now)
@@ -89,7 +89,7 @@ def resources(session: Session, ref: AppRef, job: JobRef | None, *, now: datetim
 
 
 def member_rows(job: Object, now: datetime) -> list[Row]:
-    """Give one row per member: what is wanted of it, and whether it has succeeded; who is alone needs no number."""
+    """Return one row per replica: desired and succeeded. A single replica is shown without its index."""
     since, tasks = age(created_of(job), now), job_status(job).tasks
     members = [
         (str(task.get("type")), index, replica)
@@ -104,40 +104,40 @@ def member_rows(job: Object, now: datetime) -> list[Row]:
 
 
 def pod_cells(pod: Object) -> Row:
-    """Give how many containers of a pod are ready, how it is, and how often its place was tried before."""
+    """Return the cells READY, STATUS and RESTARTS of a pod; earlier attempts count as restarts."""
     status, inits = pod.get("status") or {}, pod["spec"].get("initContainers") or ()
-    told = [*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())]
-    beside = {each["name"] for each in inits if each.get("restartPolicy") == "Always"}
-    lasting = {*beside, *(each["name"] for each in pod["spec"]["containers"])}
-    ready = sum(bool(each.get("ready")) for each in told if each["name"] in lasting)
-    tries = int(labels_of(pod).get(well_known_labels.ATTEMPT) or 0)
-    restarts = tries + sum(int(each.get("restartCount") or 0) for each in told)
-    return f"{ready}/{len(lasting)}", why(status)[0] or str(status.get("phase") or "Pending"), str(restarts)
+    statuses = [*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())]
+    sidecars = {container["name"] for container in inits if container.get("restartPolicy") == "Always"}
+    long_running = {*sidecars, *(container["name"] for container in pod["spec"]["containers"])}
+    ready = sum(bool(container.get("ready")) for container in statuses if container["name"] in long_running)
+    attempt = int(labels_of(pod).get(well_known_labels.ATTEMPT) or 0)
+    restarts = attempt + sum(int(container.get("restartCount") or 0) for container in statuses)
+    return f"{ready}/{len(long_running)}", why(status)[0] or str(status.get("phase") or "Pending"), str(restarts)
 
 
-def map_cells(held: Object) -> Row:
-    """Give how many entries a config map has."""
-    return (str(len(held.get("data") or {}) + len(held.get("binaryData") or {})),)
+def map_cells(config_map: Object) -> Row:
+    """Return the number of entries of a config map."""
+    return (str(len(config_map.get("data") or {}) + len(config_map.get("binaryData") or {})),)
 
 
 def claim_cells(claim: Object) -> Row:
-    """Give the state of a claim, its volume and its size."""
+    """Return the phase, volume and size of a claim."""
     status, spec = claim.get("status") or {}, claim["spec"]
     size = (status.get("capacity") or spec["resources"]["requests"]).get("storage", "")
     return str(status.get("phase") or "Pending"), str(spec.get("volumeName") or ""), str(size)
 
 
 def board_cells(board: Object) -> Row:
-    """Give how many TensorBoards are wanted and answer, what they are made of, and where anybody opens it."""
-    wanted = 0 if board["spec"].get("suspend") else 1
+    """Return the desired and available replicas, image and address of a TensorBoard."""
+    desired = 0 if board["spec"].get("suspend") else 1
     status = board.get("status") or {}
     is_ready = status.get("phase") == "Running"
     image = str(board["spec"].get("image") or "the usual one")
-    return str(wanted), str(int(is_ready)), image, str(status.get("address") or "<none>")
+    return str(desired), str(int(is_ready)), image, str(status.get("address") or "<none>")
 
 
 def say_notes(ref: AppRef, url: str, job: JobRef | None, *, to: Output) -> None:
-    """Say what to type next, and where the curves are."""
+    """Print the commands to try next."""
     to.line("NOTES:")
     if job is not None:
         to.line(f"  paceline logs -f {ref.name}      follows the training")
@@ -147,28 +147,28 @@ def say_notes(ref: AppRef, url: str, job: JobRef | None, *, to: Output) -> None:
 
 
 def history_rows(revisions: tuple[Revision, ...], now: datetime) -> list[Row]:
-    """Give one row per revision: when, how it went, what was changed, what came of it."""
+    """Return one row per revision: start time, phase, duration, changes and metrics."""
     rows: list[Row] = []
-    before: Revision | None = None
-    for each in revisions:
-        started = each.status.start_time or created_of(each.record)
-        metrics = ", ".join(f"{name} {value}" for name, value in (each.status.metrics or {}).items())
+    previous: Revision | None = None
+    for revision in revisions:
+        started = revision.status.start_time or created_of(revision.record)
+        metrics = ", ".join(f"{name} {value}" for name, value in (revision.status.metrics or {}).items())
         rows.append(
             (
-                str(each.number),
+                str(revision.number),
                 started.astimezone().strftime(CTIME) if started else "",
-                each.status.phase.value,
-                duration(each, now),
-                changes(before, each),
-                metrics or each.status.message,
+                revision.status.phase.value,
+                duration(revision, now),
+                changes(previous, revision),
+                metrics or revision.status.message,
             )
         )
-        before = each
+        previous = revision
     return rows
 
 
 def duration(revision: Revision, now: datetime) -> str:
-    """Say how long a revision took, or has taken so far."""
+    """Format the duration of a revision, up to now if it is running."""
     status = revision.status
     is_over = status.completion_time is not None or status.phase is AppPhase.RUNNING
     if status.start_time is None or not is_over:
@@ -176,52 +176,54 @@ def duration(revision: Revision, now: datetime) -> str:
     return short((status.completion_time or now) - status.start_time)
 
 
-def changes(before: Revision | None, after: Revision) -> str:
-    """Say in a line what a revision changed."""
-    if before is None:
+def changes(previous: Revision | None, current: Revision) -> str:
+    """Summarize in one line what a revision changed."""
+    if previous is None:
         return "installed"
-    told = differing(before, after)
-    if not told:
+    differences = differing(previous, current)
+    if not differences:
         return "run again"
-    first = [f"{where.removeprefix('values.')}={text(new)}" for where, (_, new) in list(told.items())[:MAX_CHANGES]]
-    more = f" and {len(told) - MAX_CHANGES} more" if len(told) > MAX_CHANGES else ""
-    return ", ".join(first) + more
+    first = [
+        f"{where.removeprefix('values.')}={text(new)}" for where, (_, new) in list(differences.items())[:MAX_CHANGES]
+    ]
+    suffix = f" and {len(differences) - MAX_CHANGES} more" if len(differences) > MAX_CHANGES else ""
+    return ", ".join(first) + suffix
 
 
-def differing(before: Revision, after: Revision) -> dict[str, tuple[Any, Any]]:
-    """Give what two revisions were made of that differs: values, or the job where there are none."""
-    old, new = before.record["spec"], after.record["spec"]
+def differing(older: Revision, newer: Revision) -> dict[str, tuple[Any, Any]]:
+    """Return the differences between two revisions: of their values, or of the job if they have none."""
+    old, new = older.record["spec"], newer.record["spec"]
     if "values" in old or "values" in new:
-        parts = [{"template": each.get("template"), "values": each.get("values") or {}} for each in (old, new)]
+        parts = [{"template": spec.get("template"), "values": spec.get("values") or {}} for spec in (old, new)]
     else:
-        parts = [{"job": {"kind": each["job"]["kind"], "spec": each["job"]["spec"]}} for each in (old, new)]
+        parts = [{"job": {"kind": spec["job"]["kind"], "spec": spec["job"]["spec"]}} for spec in (old, new)]
     return changed_values(parts[0], parts[1])
 
 
-def diff_rows(before: Revision, after: Revision, now: datetime) -> list[Row]:
-    """Put two revisions side by side: what was asked and differs, all hyperparameters, and what came of it."""
-    rows: list[Row] = [(where, text(old), text(new)) for where, (old, new) in differing(before, after).items()]
-    pair = (before, after)
-    told = [each.record["spec"].get("hyperparameters") or {} for each in pair]
-    known = {row[0] for row in rows}
+def diff_rows(older: Revision, newer: Revision, now: datetime) -> list[Row]:
+    """Return rows that compare two revisions: differing values, all hyperparameters, and the results."""
+    rows: list[Row] = [(where, text(old), text(new)) for where, (old, new) in differing(older, newer).items()]
+    pair = (older, newer)
+    parameters = [revision.record["spec"].get("hyperparameters") or {} for revision in pair]
+    shown = {row[0] for row in rows}
     rows += [
-        (f"hyperparameters.{name}", told[0].get(name, ""), told[1].get(name, ""))
-        for name in dict.fromkeys((*told[0], *told[1]))
-        if f"hyperparameters.{name}" not in known
+        (f"hyperparameters.{name}", parameters[0].get(name, ""), parameters[1].get(name, ""))
+        for name in dict.fromkeys((*parameters[0], *parameters[1]))
+        if f"hyperparameters.{name}" not in shown
     ]
-    rows.append(("phase", *(each.status.phase.value for each in pair)))
-    rows.append(("duration", *(duration(each, now) for each in pair)))
-    if any(each.status.commit for each in pair):
-        rows.append(("commit", *(each.status.commit[:12] for each in pair)))
-    counted = [each.status.metrics or {} for each in pair]
+    rows.append(("phase", *(revision.status.phase.value for revision in pair)))
+    rows.append(("duration", *(duration(revision, now) for revision in pair)))
+    if any(revision.status.commit for revision in pair):
+        rows.append(("commit", *(revision.status.commit[:12] for revision in pair)))
+    counted = [revision.status.metrics or {} for revision in pair]
     rows += [
         (f"metrics.{name}", counted[0].get(name, ""), counted[1].get(name, ""))
         for name in dict.fromkeys((*counted[0], *counted[1]))
     ]
-    rows.append(("results", *(str(each.record["spec"].get("results") or "") for each in pair)))
+    rows.append(("results", *(str(revision.record["spec"].get("results") or "") for revision in pair)))
     return rows
 
 
 def text(value: object) -> str:
-    """Write a value, or that there is none."""
+    """Format a value, or a placeholder if there is none."""
     return "-" if value is None else str(value)

@@ -1,4 +1,4 @@
-"""The one way out: everything this command prints goes through here, and nothing of it can order a terminal about."""
+"""All output of the command goes through this module, which removes terminal control sequences."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ PHASES = {
 
 
 class Output:
-    """One stream of the process: results on stdout, everything about the way there on stderr."""
+    """One output stream: results go to stdout, everything else to stderr."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -29,23 +29,23 @@ class Output:
 
     @property
     def width(self) -> int | None:
-        """Give the columns of the terminal; None when it is none."""
+        """Return the width of the terminal, or None if the stream is not a terminal."""
         return shutil.get_terminal_size().columns if self.is_tty else None
 
     def line(self, text: str = "", colour: str = "") -> None:
-        """Print one line of plain words."""
+        """Print one line of plain text."""
         self.raw(self.paint(text, colour) + "\n")
 
     def lines(self, lines: Iterable[str]) -> None:
-        """Print several lines of plain words."""
+        """Print several lines of plain text."""
         self.raw("".join(plain(line) + "\n" for line in lines))
 
     def document(self, text: str) -> None:
-        """Print a text of many lines; in JSON and YAML odd characters are escaped by then, elsewhere they are shown."""
+        """Print a multi-line text. Control characters are shown; JSON and YAML have escaped them already."""
         self.raw(shown(text if text.endswith("\n") else text + "\n"))
 
     def log(self, data: bytes) -> None:
-        """Print log lines: byte for byte into a file or a pipe, with nothing but colours left on a terminal."""
+        """Print log lines: unchanged to a file or pipe, without control sequences except colours to a terminal."""
         if self.is_tty:
             self.raw(coloured(data.decode(errors="replace")))
             return
@@ -54,38 +54,38 @@ class Output:
         self._stream.buffer.flush()
 
     def paint(self, text: str, colour: str = "") -> str:
-        """Give plain words in a colour, where colours are shown."""
+        """Return plain text in a colour if the stream supports colours."""
         code = CODES.get(colour)
         return f"\x1b[{code}m{plain(text)}\x1b[0m" if code and self.has_colour else plain(text)
 
     def raw(self, text: str) -> None:
-        """Write a text that was made safe before."""
+        """Write a text that is already sanitized."""
         self._stream.write(text)
         self._stream.flush()
 
 
 def out() -> Output:
-    """Give what carries results."""
+    """Return the stream for results."""
     return Output(sys.stdout)
 
 
 def err() -> Output:
-    """Give what carries everything else."""
+    """Return the stream for messages."""
     return Output(sys.stderr)
 
 
 def say_error(message: str) -> None:
-    """Say what is wrong, as scripts and people find it."""
+    """Print an error message."""
     stream = err()
     stream.raw(f"{stream.paint('error:', 'red')} {plain(message)}\n")
 
 
 def say_warning(message: str) -> None:
-    """Say what the server warns of."""
+    """Print a warning."""
     stream = err()
     stream.raw(f"{stream.paint('warning:', 'yellow')} {plain(message)}\n")
 
 
 def say_hint(message: str) -> None:
-    """Say what could be done next."""
+    """Print a hint."""
     err().line(f"hint: {message}", "dim")

@@ -1,4 +1,4 @@
-"""One object in full, in the order in which people ask: what, how, who, why."""
+"""Details of one object: summary, replicas, conditions, failure and events."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -24,7 +24,7 @@ from paceline.sdk.usage import filled_claims
 
 
 def describe_job(session: Session, ref: JobRef, job: Object, *, to: Output, now: datetime) -> None:
-    """Print everything a person asks about a job."""
+    """Print the details of a job."""
     status = status_of(job)
     to.lines(pairs(job_facts(job, status, now)))
     section(to, "Files", files_table(session, job))
@@ -39,7 +39,7 @@ def describe_job(session: Session, ref: JobRef, job: Object, *, to: Output, now:
 
 
 def describe_other(session: Session, kind: Kind, obj: Object, *, to: Output, now: datetime) -> None:
-    """Print an object of any kind as YAML, and what happened to it."""
+    """Print an object of any kind as YAML, with its events."""
     shown = {key: value for key, value in obj.items() if key != "metadata"}
     metadata = {key: value for key, value in obj["metadata"].items() if key != "managedFields"}
     to.document(formats.as_yaml({"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **shown}))
@@ -50,13 +50,13 @@ def describe_other(session: Session, kind: Kind, obj: Object, *, to: Output, now
 
 
 def use_table(session: Session, claim: Object) -> list[str]:
-    """Say how full a claim is, where a node measures it."""
+    """Return how full a claim is, if a node measures it."""
     try:
-        found = filled_claims(session.cluster, namespace_of(claim))
+        claims = filled_claims(session.cluster, namespace_of(claim))
     except PacelineError:
-        # A real cluster may not let everybody ask its nodes.
+        # On other clusters, users may not be allowed to read from nodes.
         return []
-    mine = next((each for each in found if each.name == name_of(claim)), None)
+    mine = next((usage for usage in claims if usage.name == name_of(claim)), None)
     if mine is None:
         return []
     used, capacity = mine.used_bytes, mine.capacity_bytes
@@ -64,8 +64,8 @@ def use_table(session: Session, claim: Object) -> list[str]:
 
 
 def job_facts(job: Object, status: JobStatus, now: datetime) -> list[tuple[str, str]]:
-    """Give the facts at the top."""
-    ready, wanted = replicas_of(job)
+    """Return the summary at the top."""
+    ready, desired = replicas_of(job)
     lasted = duration_of(status, now)
     labels = ", ".join(f"{key}={value}" for key, value in labels_of(job).items())
     gang = _gang(job)
@@ -76,7 +76,7 @@ def job_facts(job: Object, status: JobStatus, now: datetime) -> list[tuple[str, 
         ("Labels", labels),
         ("Phase", status.phase.value),
         ("Reason", reason_of(job)),
-        ("Replicas", f"{ready} of {wanted}{_counted(status)}"),
+        ("Replicas", f"{ready} of {desired}{_counted(status)}"),
         ("Size", _size(status)),
         ("Resources", _resources(gang)),
         ("Attempt", str(status.attempt) if status.attempt else ""),
@@ -97,34 +97,34 @@ def _gang(job: Object) -> Gang | None:
     try:
         return registry.expand(job, registry.ports_of(job))[1]
     except Invalid:
-        # What is wrong with the job is among its conditions.
+        # The conditions of the job already report why it is invalid.
         return None
 
 
 def _resources(gang: Gang | None) -> str:
-    """Say what all replicas together ask for, and what they may use."""
+    """Format the total requests and limits of all replicas."""
     from paceline.kinds.resource_totals import say, totals
 
     return say(totals(gang)) if gang else ""
 
 
 def _restarts(status: JobStatus, gang: Gang | None) -> str:
-    """Say how many restarts there were, and how many there may be."""
+    """Format the number of restarts and the limit."""
     limit = gang.backoff_limit if gang else None
     most = "" if limit is None else f" of at most {limit}"
     return f"{status.backoff_count}{most}" if status.backoff_count else ""
 
 
 def _size(status: JobStatus) -> str:
-    """Say how large an elastic job is while it runs."""
+    """Format the current and expected size of an elastic job."""
     size = {} if status.phase.is_final else status.elastic
     return f"{size['currentReplicas']} run, {size['expectedReplicas']} are wanted" if size else ""
 
 
 def _board(status: JobStatus) -> str:
-    """Say which TensorBoard shows the job's curves, and how it is."""
-    found = status.tensorboard
-    return f"{(found.get('dependent') or {}).get('name', '')}: {found.get('note', '')}" if found else ""
+    """Format the name and state of the job's TensorBoard."""
+    board = status.tensorboard
+    return f"{(board.get('dependent') or {}).get('name', '')}: {board.get('note', '')}" if board else ""
 
 
 def _counted(status: JobStatus) -> str:
@@ -133,18 +133,18 @@ def _counted(status: JobStatus) -> str:
 
 
 def files_table(session: Session, job: Object) -> list[str]:
-    """Print where the job's claims are seen, by its processes and by people."""
+    """Return where the job's claims are mounted and which local folders they are."""
     rows = list(folders(session, job))
     return table(("CLAIM", "MOUNTED AT", "FOLDER HERE"), rows) if rows else []
 
 
 def moment(when: datetime | None, now: datetime) -> str:
-    """Say when something was, in full and as an age."""
+    """Format a time in full and as an age."""
     return f"{when:%Y-%m-%d %H:%M:%S} UTC ({age(when, now)} ago)" if when else ""
 
 
 def replicas_table(pods: Iterable[MemberPod], now: datetime) -> list[str]:
-    """Print every try of every member."""
+    """Return one row per attempt of every replica."""
     rows = [
         (
             str(pod.place) + (" *" if pod.is_leader else ""),
@@ -162,22 +162,22 @@ def replicas_table(pods: Iterable[MemberPod], now: datetime) -> list[str]:
 
 
 def conditions_table(job: Object, now: datetime) -> list[str]:
-    """Print the conditions of a job."""
+    """Return the conditions of a job as a table."""
     rows = [
         (
-            str(each.get("type", "")),
-            str(each.get("status", "")),
-            age(from_wire(each["lastTransitionTime"]) if each.get("lastTransitionTime") else None, now),
-            str(each.get("reason") or ""),
-            str(each.get("message") or ""),
+            str(condition.get("type", "")),
+            str(condition.get("status", "")),
+            age(from_wire(condition["lastTransitionTime"]) if condition.get("lastTransitionTime") else None, now),
+            str(condition.get("reason") or ""),
+            str(condition.get("message") or ""),
         )
-        for each in (job.get("status") or {}).get("conditions") or ()
+        for condition in (job.get("status") or {}).get("conditions") or ()
     ]
     return table(("TYPE", "STATUS", "SINCE", "REASON", "MESSAGE"), rows) if rows else []
 
 
 def events_table(events: Iterable[Object], now: datetime) -> list[str]:
-    """Print what was recorded, oldest first."""
+    """Return the events as a table, oldest first."""
     rows = []
     for event in events:
         about = event.get("involvedObject") or {}
@@ -196,10 +196,10 @@ def events_table(events: Iterable[Object], now: datetime) -> list[str]:
 
 
 def section(to: Output, title: str, lines: Iterable[str]) -> None:
-    """Print a titled block, indented; nothing when there are no lines."""
-    found = list(lines)
-    if not found:
+    """Print an indented block with a title, or nothing if there are no lines."""
+    shown = list(lines)
+    if not shown:
         return
     to.line()
     to.line(f"{title}:")
-    to.lines(f"  {line}" for line in found)
+    to.lines(f"  {line}" for line in shown)

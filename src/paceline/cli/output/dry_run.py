@@ -1,4 +1,4 @@
-"""What an application would become, as YAML: for `--dry-run` and `paceline template render`."""
+"""The rendered application as YAML, for `--dry-run` and `paceline template render`."""
 
 from paceline.apimachinery.meta import Object
 from paceline.cli.output.console import out
@@ -7,7 +7,7 @@ from paceline.sdk.apps.values import parts_of
 
 
 def print_plan(app: Object, *, namespace: str = "", is_full: bool = False) -> None:
-    """Print the application; if asked, also the job of its first revision and all that belongs to it."""
+    """Print the application; with `is_full`, also the job of its first revision and its resources."""
     to = out()
     to.document(dump(app))
     if not is_full:

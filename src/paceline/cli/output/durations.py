@@ -1,4 +1,4 @@
-"""Times and durations in the short words of kubectl."""
+"""Times and durations in kubectl's short format."""
 
 from datetime import datetime, timedelta
 
@@ -7,12 +7,12 @@ UNKNOWN = "<unknown>"
 
 
 def age(moment: datetime | None, now: datetime) -> str:
-    """Say how long ago something was."""
+    """Format how long ago something happened."""
     return UNKNOWN if moment is None else short(now - moment)
 
 
 def short(span: timedelta) -> str:
-    """Say a duration in one or two units, the finer the shorter it is: 45s, 3m20s, 2h5m, 4d."""
+    """Format a duration in one or two units, as kubectl does: 45s, 3m20s, 2h5m, 4d."""
     seconds = max(int(span.total_seconds()), 0)
     if seconds < 2 * MINUTE:
         return f"{seconds}s"
@@ -32,15 +32,15 @@ def short(span: timedelta) -> str:
 
 
 def stopwatch(seconds: float) -> str:
-    """Say a running time as a clock shows it: 0:07, 12:30, 1:02:03."""
-    whole = max(int(seconds), 0)
-    hours, rest = divmod(whole, HOUR)
-    minutes, last = divmod(rest, MINUTE)
+    """Format a running time as a stopwatch: 0:07, 12:30, 1:02:03."""
+    total = max(int(seconds), 0)
+    hours, remainder = divmod(total, HOUR)
+    minutes, last = divmod(remainder, MINUTE)
     return f"{hours}:{minutes:02}:{last:02}" if hours else f"{minutes}:{last:02}"
 
 
 def seconds_of(text: str) -> int:
-    """Read a duration such as 30s, 5m, 1h30m or 2d; ValueError when it is none."""
+    """Parse a duration such as 30s, 5m, 1h30m or 2d; raise ValueError if it is none."""
     units = {"s": 1, "m": MINUTE, "h": HOUR, "d": DAY}
     total, digits = 0, ""
     for char in text:
@@ -56,5 +56,5 @@ def seconds_of(text: str) -> int:
 
 
 def _two(seconds: int, big: int, big_name: str, small: int, small_name: str) -> str:
-    rest = seconds % big // small
-    return f"{seconds // big}{big_name}" + (f"{rest}{small_name}" if rest else "")
+    small_count = seconds % big // small
+    return f"{seconds // big}{big_name}" + (f"{small_count}{small_name}" if small_count else "")

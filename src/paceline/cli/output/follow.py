@@ -1,4 +1,4 @@
-"""Follow a job on a screen: why it waits, what it says, how far it is, and how it ended."""
+"""Show a followed job: pending reason, logs, progress and result."""
 
 from dataclasses import dataclass
 
@@ -17,13 +17,13 @@ from paceline.sdk.replica_pods import MemberPod, waiting_of
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 BAR_WIDTH = 24
-# A job waits for a moment on every start; only a longer wait is said.
+# Every job is pending for a moment; print only longer waits.
 LASTING_SECONDS = 1.0
 
 
 @dataclass(slots=True, kw_only=True)
-class Told:
-    """What was said last, so that nothing is said twice."""
+class LastPrinted:
+    """What was printed last, to avoid printing it twice."""
 
     state: str = ""
     progress: Progress | None = None
@@ -38,13 +38,13 @@ class FollowView:
         self._job: Object = {}
         self._pods: tuple[MemberPod, ...] = ()
         self._progress: Progress | None = None
-        self._told = Told()
+        self._printed = LastPrinted()
         self._state, self._state_since = "", 0.0
         self._began = clock.monotonic()
         self._turn = 0
 
     def show(self, event: Event) -> None:
-        """Show one thing that happened."""
+        """Show one event."""
         match event:
             case Logged():
                 self._log(event.place, event.text)
@@ -65,69 +65,69 @@ class FollowView:
         self._draw()
 
     def _log(self, place: ReplicaId, text: bytes) -> None:
-        self._say_found()
+        self._say_reconnected()
         self._progress = latest(text[-WINDOW:].decode(errors="replace"), self._progress)
         self._screen.log(prefixed(text, f"{place} │ ".encode()) if self._has_prefix else text)
-        found = self._progress
-        if self._screen.is_live or found is None or not is_worth_a_line(found, self._told.progress):
+        progress = self._progress
+        if self._screen.is_live or progress is None or not is_worth_a_line(progress, self._printed.progress):
             return
-        self._told.progress = found
-        self._screen.note(plain_bar(found))
+        self._printed.progress = progress
+        self._screen.note(plain_bar(progress))
 
     def _note_state(self) -> None:
-        """Note what there is to say about the job; it is said at once, or when it has lasted."""
-        self._say_found()
+        """Record the job's state and since when it lasts."""
+        self._say_reconnected()
         phase = phase_of(self._job)
-        why = reason_of(self._job) or (waiting_of(self._pods) if phase is Phase.PENDING else "")
-        state = f"{phase.value}: {why}" if why else phase.value
+        reason = reason_of(self._job) or (waiting_of(self._pods) if phase is Phase.PENDING else "")
+        state = f"{phase.value}: {reason}" if reason else phase.value
         if state != self._state:
             self._state, self._state_since = state, self._clock.monotonic()
 
     def _say_state(self) -> None:
-        """Say the state once; what a job only passes through on its way is not worth a line."""
+        """Print each state once; skip short pending states."""
         phase = phase_of(self._job)
         lasted = self._clock.monotonic() - self._state_since
-        if self._state == self._told.state or phase.is_final:
+        if self._state == self._printed.state or phase.is_final:
             return
         if phase is Phase.PENDING and lasted < LASTING_SECONDS:
             return
-        self._told.state = self._state
+        self._printed.state = self._state
         has_reason = ":" in self._state
-        ready, wanted = replicas_of(self._job)
-        counted = f" ({ready}/{wanted} replicas)" if phase is Phase.RUNNING and not has_reason else ""
+        ready, desired = replicas_of(self._job)
+        counted = f" ({ready}/{desired} replicas)" if phase is Phase.RUNNING and not has_reason else ""
         colour = "yellow" if has_reason else PHASES.get(phase.value, "")
         self._screen.note(f"• {self._name} is {self._state}{counted}", colour)
 
     def _say_lost(self) -> None:
-        if not self._told.is_lost:
-            self._told.is_lost = True
+        if not self._printed.is_lost:
+            self._printed.is_lost = True
             self._screen.note("• the cluster does not answer; trying again (the job runs on meanwhile)", "yellow")
 
-    def _say_found(self) -> None:
-        if self._told.is_lost:
-            self._told.is_lost = False
+    def _say_reconnected(self) -> None:
+        if self._printed.is_lost:
+            self._printed.is_lost = False
             self._screen.note("• the cluster answers again", "green")
 
     def _draw(self) -> None:
         if not self._screen.is_live:
             return
         phase = phase_of(self._job).value
-        ready, wanted = replicas_of(self._job)
+        ready, desired = replicas_of(self._job)
         parts = [
             (f"{SPINNER[self._turn % len(SPINNER)]} {self._name}  ", "bold"),
             (phase, PHASES.get(phase, "")),
-            (f" {ready}/{wanted}  {stopwatch(self._clock.monotonic() - self._began)}  ", ""),
+            (f" {ready}/{desired}  {stopwatch(self._clock.monotonic() - self._began)}  ", ""),
         ]
         if self._progress is not None:
-            done, rest = fine_bar(self._progress, BAR_WIDTH)
+            done, remainder = fine_bar(self._progress, BAR_WIDTH)
             percent = f" {self._progress.fraction:4.0%}  {self._progress}"
-            parts += [(done, "green"), (rest, "dim"), (percent, "")]
+            parts += [(done, "green"), (remainder, "dim"), (percent, "")]
         elif phase == "Pending":
             parts.append((reason_of(self._job) or waiting_of(self._pods), "dim"))
         self._screen.bottom(fit(parts, self._screen.err))
 
 
 def prefixed(text: bytes, prefix: bytes) -> bytes:
-    """Put a prefix before every line."""
+    """Return the text with a prefix before every line."""
     body, newline = (text[:-1], b"\n") if text.endswith(b"\n") else (text, b"\n")
     return prefix + body.replace(b"\n", b"\n" + prefix) + newline

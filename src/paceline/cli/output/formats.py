@@ -15,10 +15,10 @@ WIDE_JOB_HEADER = ("NAME", "KIND", "PHASE", "REPLICAS", "RESTARTS", "DURATION", 
 
 
 def job_row(job: Object, now: datetime, *, is_wide: bool = False) -> tuple[str, ...]:
-    """Give the cells of one job."""
-    ready, wanted = replicas_of(job)
+    """Return the table cells of one job."""
+    ready, desired = replicas_of(job)
     phase = "Deleting" if (job.get("metadata") or {}).get("deletionTimestamp") else phase_of(job).value
-    first = (name_of(job), str(job.get("kind", "")), phase, f"{ready}/{wanted}")
+    first = (name_of(job), str(job.get("kind", "")), phase, f"{ready}/{desired}")
     last = (age(created_of(job), now), reason_of(job))
     if not is_wide:
         return (*first, *last)
@@ -29,35 +29,35 @@ def job_row(job: Object, now: datetime, *, is_wide: bool = False) -> tuple[str, 
 
 
 def as_json(objects: Any) -> str:
-    """Write what a server would send, for programs."""
+    """Format objects as JSON."""
     import orjson
 
     return escaped(orjson.dumps(objects, option=orjson.OPT_INDENT_2).decode())
 
 
 def as_yaml(objects: Any) -> str:
-    """Write the same as YAML, in the order of the fields, long texts as blocks."""
+    """Format objects as YAML, in field order, with multi-line texts as blocks."""
     from paceline.cli.output.yaml_text import dump
 
     return dump(objects)
 
 
 def listed(objects: Sequence[Object], *, is_one: bool) -> Object:
-    """Give what `-o json` shows: the object itself, or a List of all of them."""
+    """Return what `-o json` prints: the object itself, or a List."""
     if is_one and len(objects) == 1:
         return objects[0]
     return {"apiVersion": "v1", "kind": "List", "metadata": {}, "items": list(objects)}
 
 
 def names(kinds: Iterable[tuple[Kind, Object]]) -> list[str]:
-    """Give `kind/name` of every object, as other commands take it."""
+    """Return KIND/NAME of every object, the form that other commands accept."""
     return [f"{kind.singular}/{name_of(obj)}" for kind, obj in kinds]
 
 
 def table_rows(
     answer: Object, now: datetime, *, is_wide: bool, has_namespace: bool
 ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Read the table a server printed; a server that sent the objects instead gets names and ages."""
+    """Return header and rows of a server-side table; from plain objects, names and ages."""
     if answer.get("kind") != "Table":
         items = answer.get("items", [answer])
         header: tuple[str, ...] = ("NAME", "AGE")

@@ -1,4 +1,4 @@
-"""Answers of `paceline get`: once as a table or as objects, or line by line as they change."""
+"""Output of `paceline get`: a table, objects, or one line per change."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Rows = tuple[tuple[str, ...], list[tuple[str, ...]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetOptions:
-    """What `paceline get` was asked."""
+    """The options of `paceline get`."""
 
     kind: str = "jobs"
     name: str = ""
@@ -29,7 +29,7 @@ class GetOptions:
 
 
 class Listing:
-    """One question to the cluster and the ways to print its answer."""
+    """Reads the requested objects and prints them."""
 
     def __init__(self, reader: Reader, kinds: tuple[Kind, ...], question: GetOptions) -> None:
         self._reader, self._kinds = reader, kinds
@@ -40,19 +40,19 @@ class Listing:
         self.question = question
 
     def once(self) -> int:
-        """Print what is there now."""
+        """Print the current objects."""
         if self._output in ("json", "yaml", "name"):
             return self._print_objects()
         header, rows = self._rows()
         if not rows:
-            what = "jobs" if self._are_jobs else self._kinds[0].where.plural
-            err().line(f"No {what} found" + ("." if self._everywhere else f" in namespace {self._reader.namespace}."))
+            noun = "jobs" if self._are_jobs else self._kinds[0].where.plural
+            err().line(f"No {noun} found" + ("." if self._everywhere else f" in namespace {self._reader.namespace}."))
             return exit_codes.OK
         self._print_rows(header, rows)
         return exit_codes.OK
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Give the cells of everything that is there now."""
+        """Return the rows of the current objects."""
         return self._rows()[1]
 
     def _rows(self) -> Rows:
@@ -63,16 +63,16 @@ class Listing:
         return all(kind.is_job for kind in self._kinds)
 
     def _objects(self) -> list[tuple[Kind, Object]]:
-        found = list(self._find())
-        if self._name and not found:
-            what = self._kinds[0].where.plural if len(self._kinds) == 1 else "jobs"
-            raise NotFound(f"{what} {self._name!r} not found in namespace {self._reader.namespace!r}")
-        return sorted(found, key=lambda pair: (namespace_of(pair[1]), name_of(pair[1])))
+        matches = list(self._find())
+        if self._name and not matches:
+            noun = self._kinds[0].where.plural if len(self._kinds) == 1 else "jobs"
+            raise NotFound(f"{noun} {self._name!r} not found in namespace {self._reader.namespace!r}")
+        return sorted(matches, key=lambda pair: (namespace_of(pair[1]), name_of(pair[1])))
 
     def _find(self) -> Iterator[tuple[Kind, Object]]:
         for kind in self._kinds:
             if not self._name:
-                yield from ((kind, each) for each in self._reader.list(kind, everywhere=self._everywhere).items)
+                yield from ((kind, obj) for obj in self._reader.list(kind, everywhere=self._everywhere).items)
                 continue
             namespace = self._reader.namespace if kind.where.namespaced else ""
             try:
@@ -81,21 +81,21 @@ class Listing:
                 continue
 
     def _print_objects(self) -> int:
-        found = self._objects()
+        objects = self._objects()
         if self._output == "name":
-            self._out.lines(formats.names(found))
+            self._out.lines(formats.names(objects))
             return exit_codes.OK
-        shown = formats.listed([each for _, each in found], is_one=bool(self._name))
+        shown = formats.listed([obj for _, obj in objects], is_one=bool(self._name))
         self._out.document(formats.as_json(shown) if self._output == "json" else formats.as_yaml(shown))
         return exit_codes.OK
 
-    def _job_rows(self, found: list[tuple[Kind, Object]]) -> Rows:
+    def _job_rows(self, jobs: list[tuple[Kind, Object]]) -> Rows:
         header = formats.WIDE_JOB_HEADER if self._is_wide else formats.JOB_HEADER
         now = self._clock.now()
-        rows = [formats.job_row(job, now, is_wide=self._is_wide) for _, job in found]
+        rows = [formats.job_row(job, now, is_wide=self._is_wide) for _, job in jobs]
         if not self._everywhere:
             return header, rows
-        return ("NAMESPACE", *header), [(namespace_of(job), *row) for (_, job), row in zip(found, rows, strict=True)]
+        return ("NAMESPACE", *header), [(namespace_of(job), *row) for (_, job), row in zip(jobs, rows, strict=True)]
 
     def _table(self, kind: Kind | None = None, name: str = "") -> Rows:
         chosen = kind or self._kinds[0]
@@ -104,7 +104,7 @@ class Listing:
         return formats.table_rows(answer, self._clock.now(), is_wide=self._is_wide, has_namespace=has_namespace)
 
     def row_of(self, kind: Kind, obj: Object, *, is_gone: bool) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-        """Give header and cells of one object that changed; None when it is gone before it could be printed."""
+        """Return header and row of an object that changed; None if it was deleted meanwhile."""
         if self._are_jobs:
             header, rows = self._job_rows([(kind, obj)])
             row = rows[0]

@@ -1,4 +1,4 @@
-"""What is said when a job is over: the outcome, the root cause with its last lines, and where to look next."""
+"""The result of a job: its outcome, the root cause with its last log lines, and the next commands."""
 
 import contextlib
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ LAST_LINES = 20
 
 
 def say_ending(session: Session, ref: JobRef, job: Object, *, to: Output, now: datetime) -> None:
-    """Say how the job ended."""
+    """Print how the job ended."""
     status = status_of(job)
     lasted = duration_of(status, now)
     if status.phase is Phase.SUCCEEDED:
@@ -41,7 +41,7 @@ def say_ending(session: Session, ref: JobRef, job: Object, *, to: Output, now: d
 
 
 def say_failure(ref: JobRef, job: Object, *, to: Output) -> MemberPod | None:
-    """Say why the job failed, which pod it was, and what that wrote last."""
+    """Print why the job failed, which pod failed, and its last log lines."""
     pod, reason = failed_pod(ref, job), reason_of(job)
     if reason and (pod is None or pod.name not in reason):
         to.line(f"  {reason}")
@@ -54,33 +54,35 @@ def say_failure(ref: JobRef, job: Object, *, to: Output) -> MemberPod | None:
     if mine is not None and mine.message and not pod.has_started:
         to.lines(stage_failure(mine))
         return pod
-    why = f" ({pod.reason})" if pod.reason not in PLAIN_REASONS else ""
-    to.line(f"  {pod.name} ended with {exit_words(pod.exit_code)}{why}{': ' + pod.message if pod.message else ''}")
+    reason_suffix = f" ({pod.reason})" if pod.reason not in PLAIN_REASONS else ""
+    to.line(
+        f"  {pod.name} ended with {exit_words(pod.exit_code)}{reason_suffix}{': ' + pod.message if pod.message else ''}"
+    )
     say_lines(str(pod.place), last_lines(ref, pod) or kept_lines(mine), to=to)
     return pod
 
 
 def stage_failure(failure: Failure) -> list[str]:
-    """Say at which stage a pod failed before its command began, in the words of the tool that failed."""
+    """Return the lines about a stage that failed before the command started, with the message of the failed tool."""
     stage = f"the stage {failure.container.removeprefix(OURS)}" if failure.container else "a stage before its command"
-    said = f"  {failure.pod} failed at {stage} with {exit_words(failure.exit_code)}:"
-    return [said, *(f"    {line}" for line in failure.message.splitlines())]
+    headline = f"  {failure.pod} failed at {stage} with {exit_words(failure.exit_code)}:"
+    return [headline, *(f"    {line}" for line in failure.message.splitlines())]
 
 
 def say_lines(whose: str, lines: list[bytes], *, to: Output) -> None:
-    """Print the last lines of a log, if there are any."""
+    """Print the last lines of a log, if any."""
     if lines:
         to.line(f"  the last lines of {whose}:")
         to.log(b"".join(b"    " + line + b"\n" for line in lines))
 
 
 def kept_lines(failure: Failure | None) -> list[bytes]:
-    """Give what the status kept of a failed pod's log; the pod itself may be gone."""
+    """Return the log lines that the status holds of a failed pod, which may be deleted."""
     return [line.encode() for line in (failure.last_lines or ())] if failure else []
 
 
 def failed_pod(ref: JobRef, job: Object) -> MemberPod | None:
-    """Find the pod that brought the job down: the one its status names, or the first that failed."""
+    """Return the pod that caused the failure: the one named in the status, or the first that failed."""
     pods = ref.pods()
     failure = status_of(job).failure
     named = next((pod for pod in pods if failure and pod.name == failure.pod), None)
@@ -88,7 +90,7 @@ def failed_pod(ref: JobRef, job: Object) -> MemberPod | None:
 
 
 def last_lines(ref: JobRef, pod: MemberPod) -> list[bytes]:
-    """Read the end of a pod's log; a log that cannot be read is an empty one."""
+    """Return the last lines of a pod's log, or an empty list if it cannot be read."""
     ask = LogOptions(is_followed=False, tail=LAST_LINES)
     with contextlib.suppress(PacelineError):
         text = b"".join(logged.text for logged in ref.pod_chunks(pod, ask))
@@ -97,7 +99,7 @@ def last_lines(ref: JobRef, pod: MemberPod) -> list[bytes]:
 
 
 def folders(session: Session, job: Object) -> Iterator[tuple[str, str, str]]:
-    """Give every claim of a job with where it is mounted and, as far as this machine has it, its folder."""
+    """Yield every claim of a job with its mount path and, if it is on this machine, its folder."""
     for claim, mounted in claims_of(job):
         with contextlib.suppress(PacelineError):
             yield claim, mounted, folder_of(session, claim)

@@ -1,4 +1,4 @@
-"""A terminal with a log that scrolls and one line that stays at the bottom; elsewhere, plain lines."""
+"""A terminal with scrolling logs and a status line at the bottom; plain lines elsewhere."""
 
 import shutil
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from paceline.cli.output.console import Output
 from paceline.cli.output.table import columns, cut
 
 CLEAR = "\r\x1b[2K"
-# Ticks and changes redraw a line that stands no more often than this.
+# The minimum time between two redraws of the status line.
 REDRAW_SECONDS = 0.1
 
 
@@ -21,26 +21,26 @@ class Screen:
 
     @property
     def is_live(self) -> bool:
-        """Tell whether there is a status line at all."""
+        """Return True if there is a status line."""
         return self._err.is_tty
 
     @property
     def err(self) -> Output:
-        """Give the stream that notes go to, for its colours."""
+        """Return the stream of the notes, for its colours."""
         return self._err
 
     def log(self, data: bytes) -> None:
-        """Print log lines where the status line was; it is drawn again below them."""
+        """Print log lines in place of the status line, which is redrawn below them."""
         self._wipe()
         self._out.log(data)
 
     def note(self, text: str, colour: str = "") -> None:
-        """Print a line about the job where the status line was."""
+        """Print a line about the job in place of the status line."""
         self._wipe()
         self._err.line(text, colour)
 
     def bottom(self, text: str) -> None:
-        """Draw the status line, whose parts are safe already; a line that stands is not redrawn all the time."""
+        """Draw the status line from sanitized parts, at most once per REDRAW_SECONDS."""
         if not self.is_live:
             return
         now = self._monotonic()
@@ -50,7 +50,7 @@ class Screen:
         self._is_drawn, self._drawn_at = True, now
 
     def close(self) -> None:
-        """Take the status line away."""
+        """Remove the status line."""
         self._wipe()
 
     def _wipe(self) -> None:
@@ -60,7 +60,7 @@ class Screen:
 
 
 def fit(parts: list[tuple[str, str]], out: Output) -> str:
-    """Join coloured parts into one line that does not wrap; the last part gives way first."""
+    """Join coloured parts into one line that does not wrap; the end is cut first."""
     room = shutil.get_terminal_size().columns - 1
     shown = []
     for text, colour in parts:

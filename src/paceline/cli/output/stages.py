@@ -1,4 +1,4 @@
-"""The stages of a job's replicas: what was done before the command, beside it and after it, and how it went."""
+"""The stages of a job's replicas: init containers, sidecars and uploads with their state."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,14 +7,14 @@ from paceline.cli.output.table import table
 from paceline.model.job_status import JobStatus
 
 OURS = "paceline-"
-# Of long messages the beginning tells most; all of it is in the status.
+# Cut long messages; the status has the full text.
 MOST_LETTERS = 100
 
 
 def stages_table(status: JobStatus) -> list[str]:
-    """Give every stage of every replica; nothing for a job that has none."""
+    """Return a table of all stages of all replicas; empty if the job has none."""
     rows = [
-        (str(row["name"]), str(stage["name"]).removeprefix(OURS), _state(stage), _said(stage))
+        (str(row["name"]), str(stage["name"]).removeprefix(OURS), _state(stage), _message(stage))
         for task in status.tasks
         for row in task.get("replicas") or ()
         for stage in row.get("stages") or ()
@@ -23,7 +23,7 @@ def stages_table(status: JobStatus) -> list[str]:
 
 
 def values_of(job: Mapping[str, Any]) -> str:
-    """Give a job's hyperparameters in one line."""
+    """Return a job's hyperparameters in one line."""
     values = ((job.get("spec") or {}).get("hyperparameters") or {}).get("values") or {}
     return ", ".join(f"{name}={value}" for name, value in sorted(values.items()))
 
@@ -34,6 +34,6 @@ def _state(stage: Mapping[str, Any]) -> str:
     return "Done" if stage.get("exitCode") == 0 else "Failed"
 
 
-def _said(stage: Mapping[str, Any]) -> str:
-    said = " ".join(str(stage.get("message") or "").split())
-    return said if len(said) <= MOST_LETTERS else f"{said[: MOST_LETTERS - 1]}…"
+def _message(stage: Mapping[str, Any]) -> str:
+    message = " ".join(str(stage.get("message") or "").split())
+    return message if len(message) <= MOST_LETTERS else f"{message[: MOST_LETTERS - 1]}…"

@@ -1,4 +1,4 @@
-"""A line for every change: `paceline get -w`."""
+"""Output of `paceline get -w`: one line per change."""
 
 from paceline.apimachinery.meta import Object, key_of
 from paceline.cli import exit_codes
@@ -11,7 +11,7 @@ from paceline.sdk.discovery import Kind
 
 
 def print_changes(session: Session, kinds: tuple[Kind, ...], listing: Listing) -> int:
-    """Print a line for everything that is there, and for every change, until Ctrl-C."""
+    """Print a line for every object and for every change, until Ctrl-C."""
     question, to = listing.question, out()
     lines = Lines(listing)
     for news in session.watch(kinds, name=question.name, everywhere=question.everywhere):
@@ -23,7 +23,7 @@ def print_changes(session: Session, kinds: tuple[Kind, ...], listing: Listing) -
 
 
 class Lines:
-    """Rows one after another in columns that only grow; a change that no cell shows is not printed again."""
+    """Rows in columns that only grow; changes that no cell shows are skipped."""
 
     def __init__(self, listing: Listing) -> None:
         self._listing = listing
@@ -31,11 +31,11 @@ class Lines:
         self._last: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def of(self, news: ObjectEvent, width: int | None) -> list[str]:
-        """Give the lines to print for one object: the header before the first, none when it looks as before."""
-        found = self._listing.row_of(news.kind, news.object, is_gone=news.is_gone)
-        if found is None:
+        """Return the lines for one object: with the header first, none if no cell changed."""
+        header_and_row = self._listing.row_of(news.kind, news.object, is_gone=news.is_gone)
+        if header_and_row is None:
             return []
-        header, row = found
+        header, row = header_and_row
         shown = tuple(cell for name, cell in zip(header, row, strict=True) if name not in ("AGE", "LAST SEEN"))
         key = (news.kind.where.plural, *key_of(news.object))
         if self._last.get(key) == shown:
@@ -49,7 +49,7 @@ class Lines:
 
 
 def as_text(kind: Kind, obj: Object, output: str) -> str:
-    """Write one object so that several of them one after another can be read by a program."""
+    """Format one object so that a program can read several in sequence."""
     if output == "name":
         return formats.names([(kind, obj)])[0]
     return formats.as_json(obj) if output == "json" else "---\n" + formats.as_yaml(obj)

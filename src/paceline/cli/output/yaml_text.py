@@ -1,4 +1,4 @@
-"""Objects as YAML that people read: fields in their order, texts of several lines as blocks."""
+"""Readable YAML: fields in order, multi-line texts as blocks."""
 
 from typing import Any
 
@@ -9,15 +9,15 @@ from paceline.cli.output.sanitize import ODD, escaped
 
 
 class Dumper(yaml.CSafeDumper):
-    """Writes without aliases: an object never refers to itself."""
+    """A dumper without aliases, because objects contain no references."""
 
     def ignore_aliases(self, data: Any) -> bool:
-        """Write everything out."""
+        """Return True: never write aliases."""
         return True
 
 
 def _text(dumper: Dumper, text: str) -> yaml.ScalarNode:
-    # Between double quotes everything can be escaped, and elsewhere nothing.
+    # Only double-quoted strings can contain escapes.
     style = '"' if ODD.search(text) else "|" if "\n" in text else None if is_word(text) else "'"
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
@@ -26,7 +26,7 @@ Dumper.add_representer(str, _text)
 
 
 def dump(objects: Any) -> str:
-    """Write an object."""
+    """Format an object as YAML."""
     text = str(yaml.dump(objects, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120))
-    # YAML takes some characters for printable that turn the direction of what stands around them.
+    # PyYAML treats some bidirectional control characters as printable.
     return escaped(text)

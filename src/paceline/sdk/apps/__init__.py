@@ -1,6 +1,6 @@
-"""Applications: values, revisions, what belongs to them.
+"""Applications: values, revisions and resources.
 
 In     values files and names of applications.
-Out    applications as values.
+Out    handles to applications and their revisions.
 Never  prints.
 """

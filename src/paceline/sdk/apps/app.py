@@ -1,4 +1,4 @@
-"""One application of a cluster, as a handle: read it, change it, stop it, run it once more, and read what was."""
+"""A handle to one application: read, change, stop, resume, rerun and delete it, and read its revisions."""
 
 from dataclasses import dataclass
 
@@ -13,13 +13,13 @@ OWN_GROUP, VERSION = "paceline.dev", "v1beta1"
 APPS = Collection(group=OWN_GROUP, version=VERSION, plural="trainingapps")
 RECORDS = Collection(group=OWN_GROUP, version=VERSION, plural="jobrecords")
 KIND = Kind(where=APPS, kind="TrainingApp", singular="trainingapp", short_names=("app", "apps"))
-# How often a change is written anew because the controller was quicker.
+# Number of tries when the controller updates the application at the same time.
 CHANGE_TRIES = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revision:
-    """One revision that was written down."""
+    """One recorded revision."""
 
     number: int
     record: Object
@@ -27,13 +27,13 @@ class Revision:
 
     @property
     def job(self) -> str:
-        """Name its job, which may be gone."""
+        """Return the name of its job, which may be deleted."""
         return str(self.record["spec"]["job"]["name"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppRef:
-    """One application of a cluster."""
+    """A handle to one application."""
 
     namespace: str
     name: str
@@ -44,40 +44,40 @@ class AppRef:
         return f"app/{self.name}"
 
     def read(self) -> Object:
-        """Read the application as it is now; NotFound when it is gone."""
+        """Return the current application; raise NotFound if it was deleted."""
         return self.cluster.get(APPS, self.namespace, self.name)
 
     def status(self) -> AppStatus:
-        """Give where it is."""
+        """Return its status."""
         return status_of(self.read())
 
     def revisions(self) -> tuple[Revision, ...]:
-        """Read all revisions that were written down, the oldest first."""
-        found = self.cluster.list(RECORDS, Select(namespace=self.namespace)).items
-        mine = [each for each in found if (controller_of(each) or {}).get("uid") == self.uid]
+        """Return all recorded revisions, oldest first."""
+        records = self.cluster.list(RECORDS, Select(namespace=self.namespace)).items
+        owned = [record for record in records if (controller_of(record) or {}).get("uid") == self.uid]
         read = (
             Revision(
-                number=int(each["spec"]["revision"]),
-                record=each,
-                status=RecordStatus.from_wire(each.get("status") or {}),
+                number=int(record["spec"]["revision"]),
+                record=record,
+                status=RecordStatus.from_wire(record.get("status") or {}),
             )
-            for each in mine
+            for record in owned
         )
-        return tuple(sorted(read, key=lambda each: each.number))
+        return tuple(sorted(read, key=lambda revision: revision.number))
 
     def revision(self, number: int) -> Revision:
-        """Find one revision; NotFound says which there are."""
-        there = self.revisions()
-        for each in there:
-            if each.number == number:
-                return each
-        known = ", ".join(str(each.number) for each in there) or "none"
-        raise NotFound(f"{self} has no revision {number}; there are: {known}")
+        """Return one revision; NotFound lists those that exist."""
+        revisions = self.revisions()
+        for revision in revisions:
+            if revision.number == number:
+                return revision
+        numbers = ", ".join(str(revision.number) for revision in revisions) or "none"
+        raise NotFound(f"{self} has no revision {number}; there are: {numbers}")
 
     def change(self, app: Object) -> Object:
-        """Write the spec of an application over the one it was read as; Conflict when somebody else changed that.
+        """Replace the spec of an application; raise Conflict if somebody else changed the spec meanwhile.
 
-        Its controller writes to it, too: where only the rest has moved on meanwhile, the spec is written again.
+        The controller updates the object, too: if only the status has changed meanwhile, retry with the same spec.
         """
         for _ in range(CHANGE_TRIES):
             try:
@@ -90,30 +90,30 @@ class AppRef:
         raise Conflict(f"{self} is written to again and again; try again in a moment")
 
     def stop(self) -> None:
-        """End the training and keep everything; it goes on after `resume`."""
+        """Suspend the training; `resume` continues it."""
         if (phase := self.status().phase).is_final:
             raise MethodNotAllowed(f"{self} has ended ({phase.value}); only a training that has not can be stopped")
         self._patch({"suspend": True})
 
     def resume(self) -> None:
-        """Let a stopped training go on."""
+        """Resume a suspended training."""
         self._patch({"suspend": False})
 
     def rerun(self) -> int:
-        """Run the same once more, as the next revision; give its number."""
+        """Run the same spec again as the next revision and return its number."""
         app = self.read()
         spec = {**app["spec"], "rerun": int(app["spec"].get("rerun") or 0) + 1, "suspend": False}
         self.change({**app, "spec": spec})
         return status_of(app).revision + 1
 
     def delete(self) -> None:
-        """Ask for the application to go, and with it all that is its own; files on volumes stay."""
+        """Delete the application and everything it owns; files on volumes are kept."""
         options = {"propagationPolicy": "Background", "preconditions": {"uid": self.uid}}
         self.cluster.delete(APPS, (self.namespace, self.name), options)
 
     @property
     def board(self) -> str:
-        """Name the TensorBoard over all revisions, by the path at which it is opened."""
+        """Return the name of the TensorBoard of all revisions, taken from its URL."""
         return self.status().url.rstrip("/").rpartition("/")[2]
 
     def _patch(self, spec: Object) -> None:
@@ -121,7 +121,7 @@ class AppRef:
 
 
 def find_app(cluster: DirectCluster, namespace: str, word: str) -> AppRef | None:
-    """Find an application by NAME, or by app/NAME; None when there is none or the word means something else."""
+    """Return the application of NAME or app/NAME; None if there is none or the kind is another."""
     kind, slash, name = word.rpartition("/")
     if slash and kind.lower() not in (*KIND.names, "trainingapp"):
         return None
@@ -132,12 +132,12 @@ def find_app(cluster: DirectCluster, namespace: str, word: str) -> AppRef | None
 
 
 def ref_of(cluster: DirectCluster, app: Object) -> AppRef:
-    """Give the handle of an application that was read."""
+    """Return the handle of an application object."""
     return AppRef(namespace=namespace_of(app), name=name_of(app), uid=uid_of(app), cluster=cluster)
 
 
 def status_of(app: Object) -> AppStatus:
-    """Give the application's status; of one that nobody can read, that it is so."""
+    """Return the application's status; a malformed one is reported in `waiting`."""
     try:
         return AppStatus.from_wire(app.get("status") or {})
     except BadRequest as error:

@@ -1,4 +1,4 @@
-"""What belongs to an application: the objects that it, its current job or its TensorBoard owns."""
+"""The resources of an application: objects owned by it, its current job or its TensorBoard."""
 
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ BOARDS = Collection(group=SERVICE_GROUP, version=VERSION, plural="tensorboards")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppResources:
-    """The objects of an application beside its job, and the pods of all of them."""
+    """The resources of an application except its job, with the pods of all of them."""
 
     config_maps: tuple[Object, ...]
     claims: tuple[Object, ...]
@@ -25,7 +25,7 @@ class AppResources:
 
 
 def belongings_of(cluster: DirectCluster, app: AppRef, job: JobRef | None) -> AppResources:
-    """Read everything that an application owns, directly or by way of its job and its TensorBoard."""
+    """Return all resources that an application owns, directly or through its job and TensorBoard."""
     here = Select(namespace=app.namespace)
 
     def read(where: Collection, owners: Container[str]) -> tuple[Object, ...]:
@@ -44,5 +44,5 @@ def belongings_of(cluster: DirectCluster, app: AppRef, job: JobRef | None) -> Ap
 
 
 def owned(objects: Iterable[Object], owners: Container[str]) -> Iterable[Object]:
-    """Give the objects that one of several others owns."""
-    return (each for each in objects if (controller_of(each) or {}).get("uid") in owners)
+    """Return the objects whose controller is one of the owners."""
+    return (obj for obj in objects if (controller_of(obj) or {}).get("uid") in owners)

@@ -1,4 +1,4 @@
-"""Values into an application: files and settings over a template's defaults, checked before anything is sent."""
+"""Builds an application from a template's defaults and value overrides, validated before it is sent."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -20,18 +20,18 @@ Tree = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueOverrides:
-    """What somebody wrote over the defaults: files of values, then single settings."""
+    """Overrides of the default values: files first, then single settings."""
 
     files: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
-    # Settings whose values are text, whatever they look like.
+    # Settings whose values are strings even if they look like numbers.
     texts: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.files or self.settings or self.texts)
 
     def over(self, below: Mapping[str, Any]) -> Tree:
-        """Put what is given over other values; BadRequest says what cannot be read, and in which line."""
+        """Return other values with these overrides applied; BadRequest names the file and line that cannot be read."""
         tree = dict(below)
         for path in self.files:
             tree = merged(tree, read_values_file(path))
@@ -47,13 +47,13 @@ class ValueOverrides:
 
 
 def read_values_file(path: str) -> Tree:
-    """Read one file of values: a mapping, without a key that stands twice."""
+    """Return the values in a file; raise BadRequest unless it is one mapping without duplicate keys."""
     text = read_bytes(path).decode("utf-8-sig", errors="replace")
     twice: list[str] = []
     try:
         trees = list(read_trees(text, path, twice=twice))
     except BadRequest:
-        # Once more, for the longer message.
+        # Parse again without `twice` to raise the more detailed error.
         trees = list(read_trees(text, path))
     if len(trees) > 1:
         raise BadRequest(f"{path}:{trees[1].line}: values are one document; this is the second")
@@ -66,17 +66,17 @@ def read_values_file(path: str) -> Tree:
 
 
 def _slips(path: str, tree: Tree, twice: list[str]) -> Iterable[str]:
-    """Say what a lost indentation leads to: keys that stand twice, and blocks with nothing in them."""
-    for told in twice:
-        where, _, what = told.partition(": ")
-        name = what.removeprefix('key "').partition('"')[0]
+    """Yield messages about likely indentation errors: duplicate keys and empty blocks."""
+    for duplicate in twice:
+        where, _, message = duplicate.partition(": ")
+        name = message.removeprefix('key "').partition('"')[0]
         yield f'{path}:{where.removeprefix("line ")}: duplicate key "{name}"; keep one of them'
     for name in (name for name, value in tree.items() if value is None):
         yield f"{path}: {name} is empty; look at the indentation below it"
 
 
 def render(name: str, template: Template, values: Tree) -> Object:
-    """Write the application that a chart would, too."""
+    """Return the application object, the same that the Helm chart renders."""
     return {
         "apiVersion": OWN_API_VERSION,
         "kind": "TrainingApp",
@@ -86,9 +86,9 @@ def render(name: str, template: Template, values: Tree) -> Object:
 
 
 def check(app: Object) -> None:
-    """Refuse an application with faults, in the words of its values."""
-    if wrong := registry.app_faults(app):
-        raise Invalid(tuple(_in_values(fault) for fault in wrong))
+    """Raise Invalid if the application has faults, with paths relative to its values."""
+    if faults := registry.app_faults(app):
+        raise Invalid(tuple(_in_values(fault) for fault in faults))
 
 
 def _in_values(fault: Fault) -> Fault:
@@ -96,36 +96,36 @@ def _in_values(fault: Fault) -> Fault:
 
 
 def parts_of(app: Object, revision: int = 1) -> tuple[Object, Rendered]:
-    """Give the job that an application becomes, and all that belongs to it."""
+    """Return the job of an application's revision, and its other resources."""
     parts = expand.expand_app(app, revision)
     return expand.job_manifest(app, parts, revision=revision), parts
 
 
 def is_same(app: Object, other: Object) -> bool:
-    """Tell whether two specs are one revision."""
+    """Return True if two applications have the same spec and need no new revision."""
     return expand.digest_of(app) == expand.digest_of(other)
 
 
-def refuse_unchanged(before: Object, after: Object, revision: int) -> None:
-    """Refuse a change that changes nothing."""
-    if is_same(before, after):
-        name = before["metadata"]["name"]
+def refuse_unchanged(current: Object, updated: Object, revision: int) -> None:
+    """Raise AlreadyExists if an update changes nothing."""
+    if is_same(current, updated):
+        name = current["metadata"]["name"]
         raise AlreadyExists(
             f"nothing changes: revision {revision} of {name} has these values already; "
             f"`paceline rerun {name}` runs the same once more"
         )
 
 
-def changed_values(before: Mapping[str, Any], after: Mapping[str, Any], path: str = "") -> dict[str, tuple[Any, Any]]:
-    """Give every value that differs: where, what it was and what it is; None where it is not there."""
-    found: dict[str, tuple[Any, Any]] = {}
-    for name in dict.fromkeys((*before, *after)):
-        old, new = before.get(name), after.get(name)
+def changed_values(older: Mapping[str, Any], newer: Mapping[str, Any], path: str = "") -> dict[str, tuple[Any, Any]]:
+    """Return the path of every value that differs, with the old and the new value; None if absent."""
+    differences: dict[str, tuple[Any, Any]] = {}
+    for name in dict.fromkeys((*older, *newer)):
+        old, new = older.get(name), newer.get(name)
         where = f"{path}{name}"
         if isinstance(old, Mapping) or isinstance(new, Mapping):
-            found |= changed_values(
+            differences |= changed_values(
                 old if isinstance(old, Mapping) else {}, new if isinstance(new, Mapping) else {}, f"{where}."
             )
         elif as_told(old) != as_told(new):
-            found[where] = (old, new)
-    return found
+            differences[where] = (old, new)
+    return differences

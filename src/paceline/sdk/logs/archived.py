@@ -1,4 +1,4 @@
-"""The logs of pods that are gone, as the nodes that ran them have kept them."""
+"""Logs of deleted pods, archived by the nodes that ran them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,73 +20,73 @@ from paceline.sdk.replica_pods import MemberPod, latest, leader_place, member_po
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastPod:
-    """One pod that is gone."""
+    """A deleted pod."""
 
     node: str
     namespace: str
     name: str
     uid: str
     job: str
-    # The uid of the job it belonged to; empty for a pod of its own.
+    # The uid of its job; empty for a pod without a job.
     owner: str
     gone_at: str
-    # When its logs were removed; empty while they are kept.
+    # When its logs were removed; empty if they still exist.
     pruned_at: str
     labels: Mapping[str, str]
-    # None when it does not say which member of a job it was.
+    # None if its labels do not name a replica.
     member: MemberPod | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """What is kept of one namespace's past."""
+    """The archived pods of one namespace."""
 
     cluster: DirectCluster
     namespace: str
 
     def pods(self, *, job: str = "", pod: str = "") -> tuple[PastPod, ...]:
-        """Find pods that are gone, of one job or of one name, the last one first; none where nodes may not be asked."""
+        """Return deleted pods of a job or of a name, the latest first; none if nodes cannot be accessed."""
         query = urlencode({name: value for name, value in (("job", job), ("pod", pod)) if value})
-        found = []
+        pods = []
         for node in self._nodes():
             path = f"{_path(name_of(node), self.namespace)}?{query}"
             try:
-                told = read_object(self.cluster.send(Request(method="GET", path=path)))
+                answer = read_object(self.cluster.send(Request(method="GET", path=path)))
             except (NotFound, Forbidden, MethodNotAllowed, BadRequest):
                 continue  # A kubelet, which keeps nothing.
-            found += [_read(name_of(node), each) for each in told.get("items") or ()]
-        return tuple(sorted(found, key=lambda each: each.gone_at, reverse=True))
+            pods += [_read(name_of(node), entry) for entry in answer.get("items") or ()]
+        return tuple(sorted(pods, key=lambda entry: entry.gone_at, reverse=True))
 
     def _nodes(self) -> tuple[Object, ...]:
-        """Read the nodes; whoever may look into one namespace only, as on most clusters of many, sees none."""
+        """Return the nodes; none for users whose access is limited to a namespace."""
         try:
             return self.cluster.list(NODES).items
         except Forbidden:
             return ()
 
     def job_logs(self, pods: Sequence[PastPod], choice: ReplicaSelector, ask: LogOptions) -> list[Iterator[Logged]]:
-        """Give one log per member of a job, of the last job of that name; NotFound says when there is none to give."""
-        # The last one gone first: another job may have had the name before.
-        mine = [each for each in pods if each.owner == pods[0].owner]
-        by_name = {each.name: each for each in reversed(mine)}
-        members = [each.member for each in by_name.values() if each.member is not None]
+        """Return the log of each replica of the latest job of that name; raise NotFound if there is none."""
+        # The latest pod comes first: an earlier job may have had the same name.
+        mine = [entry for entry in pods if entry.owner == pods[0].owner]
+        by_name = {entry.name: entry for entry in reversed(mine)}
+        members = [entry.member for entry in by_name.values() if entry.member is not None]
         places = choice.places(members, leader_place(members))
-        meant = [each for each in members if each.place in places]
+        selected = [entry for entry in members if entry.place in places]
         if ask.is_previous:
-            last = {each.place: each for each in latest(meant)}
-            meant = [each for each in meant if each.attempt < last[each.place].attempt]
-        if not meant:
-            known = ", ".join(sorted({str(each.place) for each in members}))
-            raise NotFound(f"nothing is kept of such a log of {pods[0].job}; there are logs of: {known}")
-        own = replace(ask, is_previous=False)
-        return [self._member_log(member, by_name[member.name], own) for member in latest(meant)]
+            last = {entry.place: entry for entry in latest(selected)}
+            selected = [entry for entry in selected if entry.attempt < last[entry.place].attempt]
+        if not selected:
+            places_with_logs = ", ".join(sorted({str(entry.place) for entry in members}))
+            raise NotFound(f"nothing is kept of such a log of {pods[0].job}; there are logs of: {places_with_logs}")
+        options = replace(ask, is_previous=False)
+        return [self._member_log(member, by_name[member.name], options) for member in latest(selected)]
 
     def _member_log(self, member: MemberPod, pod: PastPod, ask: LogOptions) -> Iterator[Logged]:
         for text in self.pod_log(pod, ask):
             yield Logged(place=member.place, pod=member.name, text=text)
 
     def pod_log(self, pod: PastPod, ask: LogOptions) -> Iterator[bytes]:
-        """Give the log of a pod in whole lines; NotFound says when it was removed."""
+        """Yield the log of a pod in complete lines; raise NotFound if it was removed."""
         path = f"{_path(pod.node, pod.namespace)}/{quote(pod.name, safe='')}/log"
         query = {**replace(ask, is_followed=False).query(), "uid": pod.uid}
         yield from within(whole_lines(self.cluster.stream(path, query)), ask)
@@ -96,19 +96,19 @@ def _path(node: str, namespace: str) -> str:
     return f"{NODES.path('', node, 'proxy')}/history/{quote(namespace, safe='')}"
 
 
-def _read(node: str, told: Mapping[str, Any]) -> PastPod:
-    owner: Mapping[str, Any] = told.get("owner") or {}
-    labels: Mapping[str, str] = told.get("labels") or {}
-    as_pod: Object = {"metadata": {"name": told["pod"], "labels": labels}}
+def _read(node: str, entry: Mapping[str, Any]) -> PastPod:
+    owner: Mapping[str, Any] = entry.get("owner") or {}
+    labels: Mapping[str, str] = entry.get("labels") or {}
+    as_pod: Object = {"metadata": {"name": entry["pod"], "labels": labels}}
     return PastPod(
         node=node,
-        namespace=str(told["namespace"]),
-        name=str(told["pod"]),
-        uid=str(told["uid"]),
-        job=str(told.get("job") or ""),
+        namespace=str(entry["namespace"]),
+        name=str(entry["pod"]),
+        uid=str(entry["uid"]),
+        job=str(entry.get("job") or ""),
         owner=str(owner.get("uid") or ""),
-        gone_at=str(told["goneAt"]),
-        pruned_at=str(told.get("prunedAt") or ""),
+        gone_at=str(entry["goneAt"]),
+        pruned_at=str(entry.get("prunedAt") or ""),
         labels=labels,
         member=member_pod(as_pod),
     )

@@ -1,4 +1,4 @@
-"""Several sources, each on a thread with a connection of its own, poured into one bounded queue."""
+"""Several sources, each on a thread with its own connection, that feed one bounded queue."""
 
 import contextlib
 import queue
@@ -9,7 +9,7 @@ from typing import Any, Self
 from paceline.client.sync import DirectCluster
 from paceline.sdk.connection import ClusterConnection
 
-# Chunks, not lines: bounded so that a slow reader slows the sources down instead of filling the memory.
+# Counted in chunks. The bound makes a slow reader slow down the sources instead of using more memory.
 SIZE = 256
 PUT_SECONDS = 0.1
 END_SECONDS = 1.0
@@ -18,11 +18,11 @@ Put = Callable[[Any], None]
 
 
 class Closed(Exception):
-    """Ends a source whose feed nobody reads any more."""
+    """Stops a source whose feed was closed."""
 
 
 class SourceContext:
-    """What a source has: a connection, the way into the feed, and a pause that ends with the feed."""
+    """The context of a source: its connection, the queue, and a pause that ends when the feed is closed."""
 
     def __init__(self, cluster: DirectCluster, put: Put, closed: threading.Event) -> None:
         self.cluster = cluster
@@ -30,7 +30,7 @@ class SourceContext:
         self._closed = closed
 
     def pause(self, seconds: float) -> None:
-        """Wait; Closed when the feed ends meanwhile."""
+        """Wait; raise Closed if the feed is closed meanwhile."""
         if self._closed.wait(seconds):
             raise Closed
 
@@ -39,7 +39,7 @@ Source = Callable[[SourceContext], None]
 
 
 class EventMux:
-    """Reads from many sources at once. Leaving it hangs up every connection it made."""
+    """Reads from many sources at once. Leaving the block closes all connections."""
 
     def __init__(self, dial: ClusterConnection) -> None:
         self._dial = dial
@@ -55,21 +55,21 @@ class EventMux:
         self.close()
 
     def start(self, source: Source, name: str) -> None:
-        """Run a source on a thread; a known error in it is raised by `take`."""
+        """Run a source on a thread; `take` raises its errors."""
         cluster = self._dial()
         self._clusters.append(cluster)
         line = SourceContext(cluster, self._put, self._closed)
-        # Daemon threads: a source that does not notice the end must not keep the process from ending.
+        # Daemon threads: a source that does not notice the end must not block the exit of the process.
         self._spawn(threading.Thread(target=self._run, args=(source, line), name=name, daemon=True))
 
     def after(self, seconds: float, item: Any) -> None:
-        """Put an item into the feed later: a deadline is an event like any other."""
+        """Put an item into the feed after a delay, so that a deadline is an ordinary event."""
         timer = threading.Timer(seconds, self._put_quietly, (item,))
         timer.daemon = True
         self._spawn(timer)
 
     def take(self, timeout: float | None = None) -> Any:
-        """Give the next item, or None when none came in time."""
+        """Return the next item, or None after `timeout`."""
         try:
             item = self._items.get(timeout=timeout)
         except queue.Empty:
@@ -79,7 +79,7 @@ class EventMux:
         return item
 
     def close(self) -> None:
-        """Hang up, and wait a moment for the sources to notice."""
+        """Close all connections and wait briefly for the sources to end."""
         self._closed.set()
         for cluster in self._clusters:
             cluster.hang_up()

@@ -1,51 +1,51 @@
-"""Log bytes as they come: whole lines only, each once, also when the stream breaks and is taken up again."""
+"""Splits a log stream into complete lines, each exactly once even if the stream is interrupted and resumed."""
 
 import re
 from collections.abc import Iterable, Iterator
 
-# What the log endpoint puts before every line when asked for timestamps.
+# The timestamp that the log endpoint puts before every line.
 STAMP = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d) ")
 STAMPS = re.compile(rb"(?m)^" + STAMP.pattern)
-# A line longer than this is passed on in pieces rather than kept.
+# A line longer than this is split instead of buffered.
 MAX_HELD = 1024 * 1024
 
 
 class LogLines:
-    """Turns stamped chunks into plain ones and remembers how far it came.
+    """Removes timestamps from chunks and remembers the position.
 
-    After `resume` it skips what was given before: older lines, and as many of the last moment as were given.
+    After `resume` it skips the lines returned before: older ones, and as many with the last timestamp as were returned.
     """
 
     def __init__(self, *, keeps_stamps: bool = False) -> None:
         self._keeps_stamps = keeps_stamps
-        self._held = b""
+        self._partial = b""
         self._last = b""
-        self._given_at_last = 0
-        # While resuming: lines of the last moment that are still to be skipped; None when nothing is skipped.
+        self._count_at_last = 0
+        # While resuming: how many lines with the last timestamp are still to be skipped; None if nothing is skipped.
         self._to_skip: int | None = None
 
     @property
     def since(self) -> str:
-        """Give the moment to ask for when the stream is taken up again; empty before the first line."""
+        """Return the time to resume the stream from; empty before the first line."""
         return self._last.decode().strip()
 
     def feed(self, chunk: bytes) -> bytes:
-        """Give the whole lines that `chunk` completes."""
-        whole, newline, rest = (self._held + chunk).rpartition(b"\n")
-        if not newline and len(rest) > MAX_HELD:
-            whole, rest = rest, b""
-        self._held = rest
-        return self._pass_on(whole + newline)
+        """Return the lines that `chunk` completes."""
+        complete, newline, partial = (self._partial + chunk).rpartition(b"\n")
+        if not newline and len(partial) > MAX_HELD:
+            complete, partial = partial, b""
+        self._partial = partial
+        return self._pass_on(complete + newline)
 
     def end(self) -> bytes:
-        """Give what came after the last line break; the stream is over."""
-        held, self._held = self._held, b""
-        return self._pass_on(held)
+        """Return the incomplete last line at the end of the stream."""
+        partial, self._partial = self._partial, b""
+        return self._pass_on(partial)
 
     def resume(self) -> None:
-        """Prepare for the same log from `since` on."""
-        self._held = b""
-        self._to_skip = self._given_at_last if self._last else None
+        """Prepare to read the same log again from `since`."""
+        self._partial = b""
+        self._to_skip = self._count_at_last if self._last else None
 
     def _pass_on(self, lines: bytes) -> bytes:
         if self._to_skip is not None:
@@ -78,25 +78,25 @@ class LogLines:
             return
         is_new = stamp[0] != self._last
         self._last = stamp[0]
-        given = lines.count(b"\n" + self._last) + lines.startswith(self._last)
-        self._given_at_last = given if is_new else self._given_at_last + given
+        count = lines.count(b"\n" + self._last) + lines.startswith(self._last)
+        self._count_at_last = count if is_new else self._count_at_last + count
 
 
 def whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Cut a log that is not followed so that no piece ends within a line, unless the log does."""
-    held = b""
+    """Yield chunks that end at a line break, except for the last one."""
+    partial = b""
     for chunk in chunks:
-        whole, newline, held = (held + chunk).rpartition(b"\n")
+        complete, newline, partial = (partial + chunk).rpartition(b"\n")
         if newline:
-            yield whole + newline
-        elif len(held) > MAX_HELD:
-            yield held
-            held = b""
-    if held:
-        yield held
+            yield complete + newline
+        elif len(partial) > MAX_HELD:
+            yield partial
+            partial = b""
+    if partial:
+        yield partial
 
 
 def _moment(stamp: bytes) -> tuple[bytes, bytes]:
-    """Give a stamp in a form that sorts: fractions of a second may be written with fewer digits, before a Z."""
+    """Return a timestamp in sortable form; the fraction may have fewer digits before the Z."""
     seconds, _, fraction = stamp.strip().rstrip(b"Z").partition(b".")
     return seconds, fraction

@@ -1,4 +1,4 @@
-"""Several logs as one: line by line in the order of time, each line with the member it is from."""
+"""Merges several logs line by line in time order, each line with its replica."""
 
 import heapq
 from collections import deque
@@ -13,49 +13,49 @@ from paceline.sdk.logs.sources import LogOptions
 Moment = tuple[str, bytes]
 Stamped = tuple[Moment, bytes, Logged]
 
-# So many logs are read side by side; of more, the cluster would hold too many lines open at once.
+# How many logs are read in parallel, to limit the number of open connections to the cluster.
 MOST = 200
-# Lines of one member that follow each other are given together, up to here.
+# Consecutive lines of one replica are combined up to this size.
 PIECE = 64 * 1024
 NEVER: Moment = ("", b"")
 
 
 def in_time_order(streams: Iterable[Iterator[Logged]], *, keeps_stamps: bool) -> Iterator[Logged]:
-    """Merge logs whose lines are stamped; of lines of one moment, those of the first log come first."""
-    held: list[bytes] = []
+    """Yield the lines of timestamped logs in time order; equal times keep the order of the logs."""
+    lines: list[bytes] = []
     last: Logged | None = None
     size = 0
     for _, line, source in heapq.merge(*map(_lines, streams), key=_moment_of):
         text = line if keeps_stamps else _bare(line)
         if last is not None and (source.pod != last.pod or size > PIECE):
-            yield Logged(place=last.place, pod=last.pod, text=b"".join(held))
-            held, size = [], 0
-        held.append(text if text.endswith(b"\n") else text + b"\n")
+            yield Logged(place=last.place, pod=last.pod, text=b"".join(lines))
+            lines, size = [], 0
+        lines.append(text if text.endswith(b"\n") else text + b"\n")
         last, size = source, size + len(text)
     if last is not None:
-        yield Logged(place=last.place, pod=last.pod, text=b"".join(held))
+        yield Logged(place=last.place, pod=last.pod, text=b"".join(lines))
 
 
 def within(chunks: Iterable[bytes], ask: LogOptions) -> Iterator[bytes]:
-    """Give of a log what is not newer than was asked for, and the last lines of that: no server knows such a bound."""
+    """Yield the lines up to `until`, limited to `tail`. Filtered here, because the log endpoint has no `until`."""
     if ask.until is None:
         yield from chunks
         return
     latest, last = _of(ask.until), NEVER
-    kept: deque[bytes] = deque(maxlen=ask.tail)
+    selected: deque[bytes] = deque(maxlen=ask.tail)
     for chunk in chunks:
         for line in filter(None, chunk.split(b"\n")):
-            # A piece of a line that was too long has no stamp: it goes where its beginning went.
+            # A part of a split line has no timestamp: it is treated like its beginning.
             last = max(last, _in_micros(_moment(line)))
             if last <= latest:
-                kept.append(line + b"\n")
-        while kept and ask.tail is None:
-            yield _shown(kept.popleft(), ask)
-    yield from (_shown(line, ask) for line in kept)
+                selected.append(line + b"\n")
+        while selected and ask.tail is None:
+            yield _shown(selected.popleft(), ask)
+    yield from (_shown(line, ask) for line in selected)
 
 
 def _in_micros(moment: Moment) -> Moment:
-    """Cut what people cannot say: a line's own time, copied from a screen, is not before the line."""
+    """Return the time in microseconds, so that a time copied from the output includes its own line."""
     return moment[0], moment[1][:6].rstrip(b"0")
 
 
@@ -78,7 +78,7 @@ def _moment_of(stamped: Stamped) -> Moment:
 
 
 def _moment(line: bytes) -> Moment:
-    """Give the time of a line in a form that sorts; nodes may write it with fewer digits, or in their own zone."""
+    """Return the time of a line in sortable form; nodes may use fewer digits or another time zone."""
     stamp = STAMP.match(line)
     if stamp is None:
         return NEVER
@@ -94,8 +94,8 @@ def _utc(second: bytes) -> str:
 
 
 def _of(moment: datetime) -> Moment:
-    there = moment.astimezone(UTC)
-    return there.replace(microsecond=0).isoformat(timespec="seconds"), f"{there.microsecond:06}".rstrip("0").encode()
+    utc = moment.astimezone(UTC)
+    return utc.replace(microsecond=0).isoformat(timespec="seconds"), f"{utc.microsecond:06}".rstrip("0").encode()
 
 
 def _bare(line: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""The log of one pod, whoever made it."""
+"""The log of one pod, with or without a job."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from paceline.sdk.logs.sources import LogOptions, LogTry, Read, Said, reading
 
 
 def pod_log(session: Session, name: str, ask: LogOptions) -> Iterator[bytes]:
-    """Give a pod's log in whole lines: followed until its process ends, or as it is now."""
+    """Yield a pod's log in complete lines: until its process ends if followed, else the current ones."""
     if not ask.is_followed:
         path = PODS.path(session.namespace, name, "log")
         yield from within(whole_lines(session.cluster.stream(path, ask.query())), ask)

@@ -1,4 +1,4 @@
-"""The sources of a feed: a kind that is watched, a log that is read. Both outlive a restart of the server."""
+"""Sources of a feed: watches and logs. Both survive a restart of the API server."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,7 +17,7 @@ DOUBLINGS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """Everything that was selected, as a list read it: what is not in it is gone."""
+    """A complete list: objects that are not in it do not exist."""
 
     where: Collection
     items: tuple[Object, ...]
@@ -25,7 +25,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:
-    """One object that changed after the list."""
+    """One change after the list."""
 
     where: Collection
     happened: WatchEvent
@@ -33,14 +33,14 @@ class Changed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:
-    """The server does not answer; the source tries again until it does."""
+    """The server does not respond; the source retries until it does."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogTry:
-    """One process whose log is read: a pod, its namespace, and which restart of the container."""
+    """A log to read: of one pod and one restart of its container."""
 
     namespace: str
     pod: str
@@ -49,42 +49,42 @@ class LogTry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogOptions:
-    """What of a log is wanted."""
+    """Options of a log request."""
 
     is_followed: bool = True
     tail: int | None = None
     since_seconds: int | None = None
     since: datetime | None = None
-    # Only for logs that are not followed.
+    # Not supported for followed logs.
     until: datetime | None = None
     has_timestamps: bool = False
     is_previous: bool = False
     container: str = ""
 
     def query(self) -> dict[str, str]:
-        """Spell it as the log endpoint reads it; followed lines are stamped, so that a broken stream can go on."""
-        words = {}
+        """Return the query parameters. Followed logs have timestamps so that an interrupted stream can be resumed."""
+        parameters = {}
         if self.is_followed:
-            words["follow"] = "true"
+            parameters["follow"] = "true"
         if self.is_followed or self.has_timestamps or self.until:
-            words["timestamps"] = "true"
+            parameters["timestamps"] = "true"
         if self.is_previous:
-            words["previous"] = "true"
+            parameters["previous"] = "true"
         if self.container:
-            words["container"] = self.container
-        # The last lines before a moment are not the last ones there are.
+            parameters["container"] = self.container
+        # With `until`, the last lines are counted by the client, before that time.
         if self.tail is not None and self.until is None:
-            words["tailLines"] = str(self.tail)
+            parameters["tailLines"] = str(self.tail)
         if self.since_seconds is not None:
-            words["sinceSeconds"] = str(self.since_seconds)
+            parameters["sinceSeconds"] = str(self.since_seconds)
         if self.since is not None:
-            words["sinceTime"] = to_wire(self.since)
-        return words
+            parameters["sinceTime"] = to_wire(self.since)
+        return parameters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """Whole lines of one log, as they were written."""
+    """Complete lines of one log."""
 
     read: LogTry
     text: bytes = field(repr=False)
@@ -92,13 +92,13 @@ class Said:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """A log came to its end."""
+    """The end of a log was reached."""
 
     read: LogTry
 
 
 def watching(where: Collection, select: Select) -> Source:
-    """Make a source that lists once, then tells every change, and lists again when it has missed some."""
+    """Return a source that lists once, then sends every change, and lists again after an expired watch."""
 
     def source(line: SourceContext) -> None:
         since, failures = "", 0
@@ -124,18 +124,18 @@ def watching(where: Collection, select: Select) -> Source:
     return source
 
 
-def apply_news(known: dict[str, Object], item: Listed | Changed) -> dict[str, Object]:
-    """Give what is there after a list or a change, by name."""
+def apply_news(objects: dict[str, Object], item: Listed | Changed) -> dict[str, Object]:
+    """Return the objects by name after a list or a change."""
     if isinstance(item, Listed):
         return {name_of(obj): obj for obj in item.items}
     obj = item.happened.object
     if item.happened.change is Change.DELETED:
-        return {name: each for name, each in known.items() if name != name_of(obj)}
-    return {**known, name_of(obj): obj}
+        return {name: other for name, other in objects.items() if name != name_of(obj)}
+    return {**objects, name_of(obj): obj}
 
 
 def reading(read: LogTry, ask: LogOptions) -> Source:
-    """Make a source that reads a log to its end, each line once."""
+    """Return a source that reads a log to its end, each line once."""
 
     def source(line: SourceContext) -> None:
         lines, query, failures = LogLines(keeps_stamps=ask.has_timestamps), ask.query(), 0
@@ -146,7 +146,7 @@ def reading(read: LogTry, ask: LogOptions) -> Source:
                 failures = 0
                 line.pause(FIRST_PAUSE)
             except (ServiceUnavailable, BadRequest) as error:
-                # BadRequest: the container is not there yet, says a kubelet that is a little behind its own status.
+                # BadRequest: the kubelet does not know the container yet, although the pod's status names it.
                 failures += 1
                 if failures == 1 and isinstance(error, ServiceUnavailable):
                     line.put(Lost(message=str(error)))
@@ -161,7 +161,7 @@ def reading(read: LogTry, ask: LogOptions) -> Source:
 
 
 def _read_once(line: SourceContext, read: LogTry, lines: LogLines, query: dict[str, str]) -> bool:
-    """Read until the stream ends; tell whether the log does, too."""
+    """Read until the stream ends; return True if the log has ended, too."""
     try:
         for chunk in line.cluster.stream(PODS.path(read.namespace, read.pod, "log"), query):
             if text := lines.feed(chunk):
@@ -172,23 +172,23 @@ def _read_once(line: SourceContext, read: LogTry, lines: LogLines, query: dict[s
 
 
 def pause_after(failures: int) -> float:
-    """Give the pause after so many failures in a row."""
+    """Return the pause after a number of consecutive failures."""
     return float(min(FIRST_PAUSE * 2 ** min(failures, DOUBLINGS), LONGEST_PAUSE))
 
 
 def resumed(ask: LogOptions, since: str) -> dict[str, str]:
-    """Spell how to go on after the line stamped `since`; before the first line, ask for the same again."""
-    words = ask.query()
+    """Return the query to continue after the line with timestamp `since`, or the original one before the first line."""
+    query = ask.query()
     if since:
-        words.pop("tailLines", None)
-        words.pop("sinceSeconds", None)
-        # Whole seconds are all that every server understands; what comes twice is skipped here.
-        words["sinceTime"] = f"{since[:19]}{since[-6:] if since[-6] in '+-' else 'Z'}"
-    return words
+        query.pop("tailLines", None)
+        query.pop("sinceSeconds", None)
+        # Not every server accepts fractions of a second; duplicate lines are skipped by LogLines.
+        query["sinceTime"] = f"{since[:19]}{since[-6:] if since[-6] in '+-' else 'Z'}"
+    return query
 
 
 def has_ended(pod: Object, restarts: int) -> bool:
-    """Tell whether the process behind a log is over, so that nothing more will come."""
+    """Return True if the process of a log has ended."""
     status = pod.get("status") or {}
     if status.get("phase") in ("Succeeded", "Failed"):
         return True

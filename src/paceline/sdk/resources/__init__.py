@@ -1,6 +1,6 @@
-"""Named things beside jobs: volumes, code repositories, TensorBoards and notebooks.
+"""Named resources other than jobs: volumes, code repositories, TensorBoards and notebooks.
 
-In     names that people use.
-Out    objects of the cluster behind these names.
+In     names chosen by users.
+Out    the objects of the cluster with these names.
 Never  prints.
 """

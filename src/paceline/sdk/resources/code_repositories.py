@@ -1,4 +1,4 @@
-"""Code by name: a repository, the revision and folder of it that are meant, and the secret that opens it."""
+"""Named code repositories: URL, revision, folder, and the secret with the credentials."""
 
 from dataclasses import dataclass, field, replace
 
@@ -12,7 +12,7 @@ from paceline.kinds.spec.source import Git, Source, check_source
 from paceline.model.well_known_labels import CODE
 from paceline.sdk.resources.name_lookup import check_name, check_new, pick
 
-# By which options a repository is described.
+# Field paths and the CLI options that set them.
 OPTIONS = {
     "-.git.url": "--git",
     "-.git.revision": "--revision",
@@ -23,53 +23,53 @@ OPTIONS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Code:
-    """One repository that people know by name; its password is in a secret, of which it knows the name."""
+    """A named repository; the credentials are in a secret that it refers to."""
 
     name: str
     url: str
     revision: str = ""
     directory: str = ""
     secret: str = ""
-    # Empty until it is made.
+    # Empty until it is created.
     object: Object = field(default_factory=dict)
 
     @property
     def values(self) -> dict[str, str]:
-        """Give what a template must know of it."""
+        """Return the values for a template."""
         return {"url": self.url, "revision": self.revision, "directory": self.directory, "secret": self.secret}
 
     def check(self) -> None:
-        """Refuse what cannot be fetched, in the words of the options that describe it."""
-        check_name(self.name, what="code")
-        told = Git(url=self.url, revision=self.revision, directory=self.directory)
-        wrong = [_in_options(fault) for fault in check_source(Source(git=told), "-")]
+        """Raise Invalid if the repository cannot be fetched, with the names of the CLI options as paths."""
+        check_name(self.name, noun="code")
+        git = Git(url=self.url, revision=self.revision, directory=self.directory)
+        faults = [_in_options(fault) for fault in check_source(Source(git=git), "-")]
         if self.secret and (problem := subdomain_problem(self.secret)):
-            wrong.append(invalid("--secret", self.secret, problem))
-        if wrong:
-            raise Invalid(tuple(wrong))
+            faults.append(invalid("--secret", self.secret, problem))
+        if faults:
+            raise Invalid(tuple(faults))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeRepositories:
-    """The named code of one namespace."""
+    """The named code repositories of one namespace."""
 
     cluster: DirectCluster
     namespace: str
 
     def all(self) -> tuple[Code, ...]:
-        """Read all code that has a name."""
+        """Return all named code repositories."""
         ours = Select(namespace=self.namespace, labels=CODE)
-        found = (_code(each) for each in self.cluster.list(CONFIG_MAPS, ours).items)
-        return tuple(sorted(found, key=lambda each: each.name))
+        codes = (_code(config_map) for config_map in self.cluster.list(CONFIG_MAPS, ours).items)
+        return tuple(sorted(codes, key=lambda code: code.name))
 
     def named(self, name: str) -> Code:
-        """Find code; Missing suggests a close one."""
-        return pick(name, self.all(), what="code", namespace=self.namespace)
+        """Return a named code repository; NotFound suggests a similar name."""
+        return pick(name, self.all(), noun="code", namespace=self.namespace)
 
     def create(self, code: Code) -> Code:
-        """Give a repository a name."""
+        """Create a named code repository."""
         code.check()
-        check_new(code.name, self.all(), what="code")
+        check_new(code.name, self.all(), noun="code")
         config_map = {
             "apiVersion": "v1",
             "kind": "ConfigMap",
@@ -82,14 +82,14 @@ class CodeRepositories:
             raise AlreadyExists(f"code {code.name}, or another config map of that name, exists already") from error
 
     def delete(self, code: Code) -> None:
-        """Forget code; its repository stays, and so does what was made of it."""
+        """Delete a named code repository; the Git repository and the applications that use it are kept."""
         self.cluster.delete(CONFIG_MAPS, (self.namespace, name_of(code.object)))
 
 
 def _code(config_map: Object) -> Code:
-    told = config_map.get("data") or {}
-    known = {key: str(told.get(key) or "") for key in ("url", "revision", "directory", "secret")}
-    return Code(name=labels_of(config_map)[CODE], object=config_map, **known)
+    data = config_map.get("data") or {}
+    fields = {key: str(data.get(key) or "") for key in ("url", "revision", "directory", "secret")}
+    return Code(name=labels_of(config_map)[CODE], object=config_map, **fields)
 
 
 def _in_options(fault: Fault) -> Fault:

@@ -1,4 +1,4 @@
-"""A handle to a TensorBoard or Notebook."""
+"""A handle to a TensorBoard or notebook."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,7 +15,7 @@ from paceline.sdk.discovery import Kind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceRef:
-    """One TensorBoard or Notebook of a cluster."""
+    """A handle to one TensorBoard or notebook."""
 
     kind: Kind
     namespace: str
@@ -26,26 +26,26 @@ class ServiceRef:
         return f"{self.kind.singular}/{self.name}"
 
     def pods(self) -> tuple[Object, ...]:
-        """Read its pods: one, or none."""
+        """Return its pods: one or none."""
         labels = f"{OWNER_NAME}={self.name},{OWNER_KIND}={self.kind.kind}"
         return self.cluster.list(PODS, Select(namespace=self.namespace, labels=labels)).items
 
     def pause(self) -> None:
-        """End its pod and keep the object; `resume` starts it again."""
+        """Stop its pod and keep the object; `resume` starts it again."""
         self.cluster.patch(self.kind.where, (self.namespace, self.name), {"spec": {"suspend": True}})
 
     def resume(self, now: datetime) -> None:
-        """Let it run on, whoever suspended it: its author, or nobody's use of it."""
-        found = self.cluster.get(self.kind.where, self.namespace, self.name)
-        rest = ServiceStatus.from_wire(found.get("status") or {}).condition(Trait.SUSPENDED)
-        # A moment of the cluster's clock, whatever ours says: any since it was suspended will do.
-        moment = rest.since if rest is not None and rest.status else now
+        """Resume it, whether it was suspended by a user or because it was idle."""
+        service = self.cluster.get(self.kind.where, self.namespace, self.name)
+        suspended = ServiceStatus.from_wire(service.get("status") or {}).condition(Trait.SUSPENDED)
+        # Use the cluster's clock, because ours may differ: any time since the suspension will do.
+        moment = suspended.since if suspended is not None and suspended.status else now
         patch = {"spec": {"suspend": False}, "metadata": {"annotations": {OPENED_AT: to_wire(moment)}}}
         self.cluster.patch(self.kind.where, (self.namespace, self.name), patch)
 
 
 def is_at_rest(service: Object) -> bool:
-    """Tell whether a TensorBoard or Notebook has no pod and gets none by itself; one nobody can read may have one."""
+    """Return True if a TensorBoard or notebook is paused and has no pod; False if its status is malformed."""
     try:
         return ServiceStatus.from_wire(service.get("status") or {}).phase is ServicePhase.PAUSED
     except BadRequest:

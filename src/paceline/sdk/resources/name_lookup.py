@@ -1,4 +1,4 @@
-"""What people know by a name: found by it, and named so that it can be found."""
+"""Lookup and validation of user-chosen names."""
 
 from collections.abc import Iterable
 from typing import Protocol, TypeVar
@@ -9,35 +9,35 @@ from paceline.errors import AlreadyExists, Invalid, NotFound
 
 
 class Named(Protocol):
-    """Anything that people know by a name."""
+    """An object with a user-chosen name."""
 
     @property
     def name(self) -> str:
-        """Give the name."""
+        """Return the name."""
 
 
 AnyNamed = TypeVar("AnyNamed", bound=Named)
 
 
-def pick(name: str, there: Iterable[AnyNamed], *, what: str, namespace: str) -> AnyNamed:
-    """Find what has a name; NotFound suggests a close one."""
-    known = {each.name: each for each in there}
-    if name in known:
-        return known[name]
-    hint = did_you_mean(name, known).removeprefix(", ") or f"there are: {', '.join(known) or 'none'}"
-    raise NotFound(f"there is no {what} named {name!r} in namespace {namespace!r}; {hint}")
+def pick(name: str, candidates: Iterable[AnyNamed], *, noun: str, namespace: str) -> AnyNamed:
+    """Return the candidate of this name; NotFound suggests a similar one."""
+    by_name = {candidate.name: candidate for candidate in candidates}
+    if name in by_name:
+        return by_name[name]
+    hint = did_you_mean(name, by_name).removeprefix(", ") or f"there are: {', '.join(by_name) or 'none'}"
+    raise NotFound(f"there is no {noun} named {name!r} in namespace {namespace!r}; {hint}")
 
 
-def check_name(name: str, *, what: str) -> None:
-    """Refuse what cannot be a name."""
+def check_name(name: str, *, noun: str) -> None:
+    """Raise Invalid for an invalid name."""
     if not name:
-        raise Invalid((required("name", f"give the {what} a name, such as mnist"),))
-    if wrong := label_problem(name):
-        raise Invalid((invalid("name", name, f"{wrong}{better_name(name)}"),))
+        raise Invalid((required("name", f"give the {noun} a name, such as mnist"),))
+    if problem := label_problem(name):
+        raise Invalid((invalid("name", name, f"{problem}{better_name(name)}"),))
 
 
-def check_new(name: str, there: Iterable[Named], *, what: str) -> None:
-    """Refuse what cannot be a name, and one that is taken."""
-    check_name(name, what=what)
-    if any(each.name == name for each in there):
-        raise AlreadyExists(f"{what} {name} exists already; `paceline {what} list` shows it")
+def check_new(name: str, existing: Iterable[Named], *, noun: str) -> None:
+    """Raise Invalid for an invalid name, AlreadyExists for one that is taken."""
+    check_name(name, noun=noun)
+    if any(entry.name == name for entry in existing):
+        raise AlreadyExists(f"{noun} {name} exists already; `paceline {noun} list` shows it")

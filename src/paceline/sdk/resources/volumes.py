@@ -1,4 +1,4 @@
-"""Volumes by name: a folder of this machine, a new claim, or a bucket whose keys never come back out."""
+"""Named volumes: a folder of this machine, a new claim, or a bucket whose keys are never shown again."""
 
 import hashlib
 from collections.abc import Iterator
@@ -14,15 +14,15 @@ from paceline.kinds.spec import data
 from paceline.model.well_known_labels import LOCATION, VOLUME
 from paceline.sdk.resources.name_lookup import check_new, pick
 
-# A folder has no size of its own; a claim must ask for one.
+# A folder has no fixed size, but a claim must request one.
 FOLDER_SIZE = "1Ti"
-# By which options a bucket is described.
+# Field paths and the CLI options that set them.
 OPTIONS = {"-.url": "--bucket", "-.endpoint": "--endpoint"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bucket:
-    """A bucket, and the keys that open it."""
+    """A bucket and its access keys."""
 
     url: str
     endpoint: str = ""
@@ -33,7 +33,7 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Volume:
-    """One volume that people know by name."""
+    """A named volume."""
 
     name: str
     # folder, claim or bucket.
@@ -44,7 +44,7 @@ class Volume:
 
     @property
     def values(self) -> dict[str, str]:
-        """Give what a template must know of it."""
+        """Return the values for a template."""
         if self.type == "bucket":
             return {"secret": name_of(self.object), "bucket": self.location}
         return {"claim": name_of(self.object)}
@@ -58,20 +58,20 @@ class Volumes:
     namespace: str
 
     def all(self) -> tuple[Volume, ...]:
-        """Read every volume that has a name; keys are not among what is given."""
-        return tuple(sorted(self._found(), key=lambda each: each.name))
+        """Return all named volumes, without access keys."""
+        return tuple(sorted(self._found(), key=lambda volume: volume.name))
 
     def named(self, name: str) -> Volume:
-        """Find a volume; Missing suggests a close one."""
-        return pick(name, self.all(), what="volume", namespace=self.namespace)
+        """Return a named volume; NotFound suggests a similar name."""
+        return pick(name, self.all(), noun="volume", namespace=self.namespace)
 
     def create_folder(self, name: str, path: str) -> Volume:
-        """Give a folder of the machine a name."""
+        """Create a named volume for a folder of this machine."""
         self._check(name)
-        if wrong := _folder_problem(path):
-            raise Invalid((invalid("--dir", path, wrong),))
+        if problem := _folder_problem(path):
+            raise Invalid((invalid("--dir", path, problem),))
         mode = {"accessModes": ["ReadWriteMany"]}
-        held = {"namespace": self.namespace, "name": name, "kind": "PersistentVolumeClaim", "apiVersion": "v1"}
+        claim_ref = {"namespace": self.namespace, "name": name, "kind": "PersistentVolumeClaim", "apiVersion": "v1"}
         volume = {
             "apiVersion": "v1",
             "kind": "PersistentVolume",
@@ -82,42 +82,42 @@ class Volumes:
                 "persistentVolumeReclaimPolicy": "Retain",
                 "storageClassName": "",
                 "hostPath": {"path": path, "type": "Directory"},
-                "claimRef": held,
+                "claimRef": claim_ref,
             },
         }
-        wish = {**mode, "resources": {"requests": {"storage": FOLDER_SIZE}}, "storageClassName": ""}
+        claim_spec = {**mode, "resources": {"requests": {"storage": FOLDER_SIZE}}, "storageClassName": ""}
         try:
             self.cluster.create(VOLUMES, volume)
         except AlreadyExists as error:
             raise AlreadyExists(f"volume {name} exists already") from error
         try:
-            return self._claim(name, {**wish, "volumeName": self._volume_name(name)}, path)
+            return self._claim(name, {**claim_spec, "volumeName": self._volume_name(name)}, path)
         except PacelineError:
-            # Without a claim nobody would ever find it again.
+            # Without its claim the volume could not be found again.
             self.cluster.delete(VOLUMES, ("", self._volume_name(name)))
             raise
 
     def create_claim(self, name: str, size: str) -> Volume:
-        """Make a new, empty volume."""
+        """Create a new, empty volume."""
         self._check(name)
         if not _is_size(size):
             raise Invalid((invalid("--size", size, "write a size, such as 10Gi"),))
-        wish = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": size}}}
-        return self._claim(name, wish, size)
+        claim_spec = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": size}}}
+        return self._claim(name, claim_spec, size)
 
     def create_bucket(self, name: str, bucket: Bucket) -> Volume:
-        """Give a bucket a name; its keys go into a secret and are not shown again."""
+        """Create a named volume for a bucket; its keys are stored in a secret and not shown again."""
         self._check(name)
         described = data.Bucket(url=bucket.url, endpoint=bucket.endpoint)
-        if wrong := tuple(data.check_bucket(described, "-")):
-            raise Invalid(tuple(replace(fault, path=OPTIONS[fault.path]) for fault in wrong))
-        held = {
+        if faults := tuple(data.check_bucket(described, "-")):
+            raise Invalid(tuple(replace(fault, path=OPTIONS[fault.path]) for fault in faults))
+        entries = {
             "url": bucket.url,
             "endpoint": bucket.endpoint,
             "region": bucket.region,
             "accessKeyId": bucket.key_id,
             "accessKeySecret": bucket.key_secret,
-            # By these names TensorBoard finds them.
+            # The variables that TensorBoard reads.
             "AWS_ACCESS_KEY_ID": bucket.key_id,
             "AWS_SECRET_ACCESS_KEY": bucket.key_secret,
             "AWS_REGION": bucket.region,
@@ -127,16 +127,16 @@ class Volumes:
             "apiVersion": "v1",
             "kind": "Secret",
             "metadata": self._metadata(name, bucket.url),
-            "stringData": {key: value for key, value in held.items() if value},
+            "stringData": {key: value for key, value in entries.items() if value},
         }
         try:
-            made = self.cluster.create(SECRETS, secret)
+            created = self.cluster.create(SECRETS, secret)
         except AlreadyExists as error:
             raise AlreadyExists(f"volume {name}, or another secret of that name, exists already") from error
-        return _bucket(made)
+        return _bucket(created)
 
     def delete(self, volume: Volume) -> None:
-        """Forget a volume; files stay, in a folder and in a bucket."""
+        """Delete a named volume; files in a folder or bucket are kept."""
         if volume.type == "bucket":
             self.cluster.delete(SECRETS, (self.namespace, name_of(volume.object)))
             return
@@ -145,10 +145,10 @@ class Volumes:
             self.cluster.delete(VOLUMES, ("", str(volume.object["spec"]["volumeName"])))
 
     def for_folder(self, path: str) -> Volume:
-        """Give the volume of a folder, made if there is none yet."""
-        for each in self.all():
-            if each.type == "folder" and each.location == path:
-                return each
+        """Return the volume of a folder, created if there is none yet."""
+        for volume in self.all():
+            if volume.type == "folder" and volume.location == path:
+                return volume
         return self.create_folder(f"dir-{hashlib.sha256(path.encode()).hexdigest()[:8]}", path)
 
     def _claim(self, name: str, spec: Object, location: str) -> Volume:
@@ -160,12 +160,12 @@ class Volumes:
             raise AlreadyExists(f"volume {name}, or another claim of that name, exists already") from error
 
     def _check(self, name: str) -> None:
-        check_new(name, self.all(), what="volume")
+        check_new(name, self.all(), noun="volume")
 
     def _found(self) -> Iterator[Volume]:
         ours = Select(namespace=self.namespace, labels=VOLUME)
-        yield from (_claimed(each) for each in self.cluster.list(CLAIMS, ours).items)
-        yield from (_bucket(each) for each in self.cluster.list(SECRETS, ours).items)
+        yield from (_claimed(obj) for obj in self.cluster.list(CLAIMS, ours).items)
+        yield from (_bucket(obj) for obj in self.cluster.list(SECRETS, ours).items)
 
     def _metadata(self, name: str, location: str) -> Object:
         return {
@@ -188,9 +188,9 @@ def _claimed(claim: Object) -> Volume:
 
 
 def _bucket(secret: Object) -> Volume:
-    kept = {key: value for key, value in secret.items() if key not in ("data", "stringData")}
+    public = {key: value for key, value in secret.items() if key not in ("data", "stringData")}
     location = annotations_of(secret).get(LOCATION, "")
-    return Volume(name=labels_of(secret)[VOLUME], type="bucket", location=location, phase="Ready", object=kept)
+    return Volume(name=labels_of(secret)[VOLUME], type="bucket", location=location, phase="Ready", object=public)
 
 
 def _is_size(size: str) -> bool:

@@ -1,6 +1,6 @@
-"""Files that a job left in its output.
+"""Output files of jobs.
 
 In     a job, its upload log, its mounted volumes.
-Out    names, sizes and places of files.
+Out    names, sizes and locations of files.
 Never  downloads without being asked.
 """

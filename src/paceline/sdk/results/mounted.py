@@ -1,4 +1,4 @@
-"""Results that lie where they were written: on a claim, or in a folder of the machine."""
+"""Results that stay where they were written: on a claim or in a folder of the machine."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -18,14 +18,14 @@ from paceline.sdk.submission.job_volumes import folder_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MountedResults:
-    """Where the results of a job lie, in words and, if it is a folder here, as its path."""
+    """The location of a job's results, as a text and, if it is on this machine, as a path."""
 
     where: str
     folder: Path | None = None
 
 
 def locate_results(session: Session, job: str, output: Mapping[str, Any], *, is_here: bool) -> MountedResults:
-    """Find where a job's output lies; `is_here` tells whether folders of the cluster are those of this machine."""
+    """Return where a job's output is; `is_here` is True if folders of the cluster are on this machine."""
     if directory := output.get("directory"):
         folder = f"{directory.rstrip('/')}/{job}"
         return MountedResults(where=f"{folder} of the machine that ran it", folder=Path(folder) if is_here else None)
@@ -38,27 +38,27 @@ def locate_results(session: Session, job: str, output: Mapping[str, Any], *, is_
 
 
 def files_below(folder: Path) -> Iterator[ResultFile]:
-    """List the files of every member's folder, in the order of their names; links are not followed."""
-    for member in sorted(each.name for each in _entries(folder) if each.is_dir(follow_symlinks=False)):
-        found: dict[str, os.stat_result] = {}
+    """Yield the files of every replica's folder, sorted by name; links are not followed."""
+    for member in sorted(entry.name for entry in _entries(folder) if entry.is_dir(follow_symlinks=False)):
+        stats: dict[str, os.stat_result] = {}
         with suppress(OSError), closed(os.open(folder / member, FOLDER)) as root:
             folders = [""]
             while folders:
-                folders += _look(root, folders.pop(), found)
-        for name in sorted(found):
-            yield _file(member, name, found[name])
+                folders += _look(root, folders.pop(), stats)
+        for name in sorted(stats):
+            yield _file(member, name, stats[name])
 
 
 def _entries(folder: Path) -> list["os.DirEntry[str]"]:
-    """List a folder; nothing of one that has gone or is closed to us."""
+    """Return the entries of a folder; none if it does not exist or is not readable."""
     try:
         return list(os.scandir(folder))
     except OSError:
         return []
 
 
-def _look(root: int, inner: str, found: dict[str, os.stat_result]) -> list[str]:
-    """Add the files of one folder to those that were found, by handle, and return the folders in it."""
+def _look(root: int, inner: str, stats: dict[str, os.stat_result]) -> list[str]:
+    """Add the files of one folder to `stats`, using directory handles, and return its subfolders."""
     folders = []
     with (
         suppress(OSError),
@@ -71,13 +71,13 @@ def _look(root: int, inner: str, found: dict[str, os.stat_result]) -> list[str]:
             if entry.is_dir(follow_symlinks=False):
                 folders.append(name)
             elif entry.is_file(follow_symlinks=False):
-                # One may go while others are looked at.
+                # A file may be deleted while the others are read.
                 with suppress(FileNotFoundError):
-                    found[name] = entry.stat(follow_symlinks=False)
+                    stats[name] = entry.stat(follow_symlinks=False)
     return folders
 
 
-def _file(member: str, name: str, known: os.stat_result) -> ResultFile:
+def _file(member: str, name: str, stat: os.stat_result) -> ResultFile:
     shown = name.encode(errors="surrogateescape").decode(errors="replace")
-    when = to_wire(datetime.fromtimestamp(int(known.st_mtime), UTC))
-    return ResultFile(member=member, name=shown, size=known.st_size, time=when)
+    when = to_wire(datetime.fromtimestamp(int(stat.st_mtime), UTC))
+    return ResultFile(member=member, name=shown, size=stat.st_size, time=when)

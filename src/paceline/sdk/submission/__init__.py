@@ -2,5 +2,5 @@
 
 In     YAML, files, folders with code.
 Out    created objects, or every fault before anything is sent.
-Never  creates half of it.
+Never  leaves a manifest half created.
 """

@@ -1,4 +1,4 @@
-"""Where the files of a job lie: its claims, and the folders behind them."""
+"""The claims of a job and the folders behind them."""
 
 from collections.abc import Iterable
 
@@ -9,8 +9,8 @@ from paceline.sdk.job_summary import replica_specs
 
 
 def claims_of(job: Object) -> tuple[tuple[str, str], ...]:
-    """Give every claim a job mounts, with the path its processes see it at; each once."""
-    found = []
+    """Return every claim that a job mounts with its mount path, without duplicates."""
+    mounts = []
     for replica in replica_specs(job):
         spec = (replica.get("template") or {}).get("spec") or {}
         claims = {
@@ -18,12 +18,12 @@ def claims_of(job: Object) -> tuple[tuple[str, str], ...]:
             for volume in spec.get("volumes") or ()
             if volume.get("persistentVolumeClaim")
         }
-        found += [(claims[name], path) for name, path in _mounts(spec.get("containers") or ()) if name in claims]
-    return tuple(dict.fromkeys(found))
+        mounts += [(claims[name], path) for name, path in _mounts(spec.get("containers") or ()) if name in claims]
+    return tuple(dict.fromkeys(mounts))
 
 
 def folder_of(session: Session, claim: str) -> str:
-    """Give the folder behind a claim; empty when it is not a folder of this machine."""
+    """Return the folder behind a claim; empty if it is not a folder of this machine."""
     volume = (session.cluster.get(CLAIMS, session.namespace, claim).get("spec") or {}).get("volumeName")
     if not volume:
         return ""

@@ -1,4 +1,4 @@
-"""Read objects from YAML: small, flat and JSON-shaped, or refused with the line that is wrong."""
+"""Reads objects from YAML with limits on size and structure; errors name the line."""
 
 import sys
 from collections.abc import Iterator
@@ -14,12 +14,12 @@ STDIN = "-"
 
 
 def read_file(path: str) -> tuple[Document, ...]:
-    """Read all objects of a file (`-` is standard input); BadRequest or TooLarge say what to change, and where."""
+    """Return all objects of a file (`-` is standard input); BadRequest or TooLarge say what to change, and where."""
     return read_text(read_bytes(path), "stdin" if path == STDIN else path)
 
 
 def read_bytes(path: str) -> bytes:
-    """Read a file of YAML, or standard input; BadRequest or TooLarge say why it is not read."""
+    """Return the content of a YAML file or of standard input; raise BadRequest or TooLarge if it cannot be read."""
     if path == STDIN:
         return _limited(sys.stdin.buffer.read(MAX_BYTES + 1), "stdin")
     try:
@@ -35,7 +35,7 @@ def read_bytes(path: str) -> bytes:
 
 
 def read_text(data: bytes, source: str) -> tuple[Document, ...]:
-    """Read all objects of a YAML text; `source` is how messages call it."""
+    """Return all objects of a YAML text; `source` is its name in messages."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -43,7 +43,7 @@ def read_text(data: bytes, source: str) -> tuple[Document, ...]:
         raise BadRequest(
             f"{source}:{line}: byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8"
         ) from error
-    documents = [each for tree in read_trees(text, source) for each in _objects(tree, source)]
+    documents = [document for tree in read_trees(text, source) for document in _objects(tree, source)]
     if not documents:
         raise BadRequest(f"{source}: holds no object; it should begin with apiVersion, kind and metadata")
     return tuple(documents)
@@ -60,7 +60,7 @@ def _limited(data: bytes, source: str) -> bytes:
 
 def _similar_file(path: str) -> str:
     try:
-        names = [each.name for each in Path(path).parent.iterdir()]
+        names = [entry.name for entry in Path(path).parent.iterdir()]
     except OSError:
         return ""
     near = nearest(Path(path).name, names)
@@ -68,7 +68,7 @@ def _similar_file(path: str) -> str:
 
 
 def _objects(tree: Tree, source: str) -> Iterator[Document]:
-    """Give the objects of one document: itself, or the items of a List."""
+    """Yield the objects of one YAML document: the document itself, or the items of a List."""
     value = tree.value
     if not isinstance(value, dict):
         raise BadRequest(f"{source}:{tree.line}: {called(value)} is not an object; {_instead(value)}")

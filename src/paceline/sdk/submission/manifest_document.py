@@ -1,4 +1,4 @@
-"""One object as a file or a program describes it, and the place that messages about it name."""
+"""An object of a manifest, and its location for messages."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +12,7 @@ TOP_LEVEL = ("apiVersion", "kind", "metadata", "spec", "data", "status")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """One object and the place it was written at."""
+    """An object and its location."""
 
     object: Object
     # `job.yaml:12`, for messages.
@@ -20,7 +20,7 @@ class Document:
 
 
 def with_namespace(document: Document, namespace: str, *, is_chosen: bool) -> Document:
-    """Put an object that names no namespace into `namespace`; BadRequest when a chosen one contradicts the file."""
+    """Return the object with a namespace; raise BadRequest if a chosen one contradicts the file."""
     metadata = document.object["metadata"]
     written = metadata.get("namespace")
     if written and is_chosen and written != namespace:
@@ -32,7 +32,7 @@ def with_namespace(document: Document, namespace: str, *, is_chosen: bool) -> Do
 
 
 def checked(value: dict[str, Any], place: str) -> Object:
-    """Give the object when it says what it is and how it is called; BadRequest names all that is missing."""
+    """Return the object if it has apiVersion, kind and a name; BadRequest lists everything that is missing."""
     faults = []
     for field, example in (
         ("apiVersion", "batch.tensorstack.dev/v1beta1"),
@@ -55,9 +55,9 @@ def checked(value: dict[str, Any], place: str) -> Object:
 def _fault(value: dict[str, Any], field: str, example: str, *, prefix: str = "") -> str:
     if value.get(field) is not None:
         return f"{prefix}{field}: {called(value[field])} is not allowed; write {_wanted(field)}, {example}"
-    meant = nearest(field, (key for key in value if key not in TOP_LEVEL))
-    if meant:
-        return f"{prefix}{field} is missing; did you mean {field} where you wrote {meant}?"
+    suggestion = nearest(field, (key for key in value if key not in TOP_LEVEL))
+    if suggestion:
+        return f"{prefix}{field} is missing; did you mean {field} where you wrote {suggestion}?"
     return f"{prefix}{field} is missing; add it, {example}"
 
 
@@ -66,7 +66,7 @@ def _wanted(field: str) -> str:
 
 
 def called(value: object) -> str:
-    """Say what a YAML value is, as a person would."""
+    """Describe a YAML value in words."""
     match value:
         case None:
             return "nothing"

@@ -1,4 +1,4 @@
-"""Pack a script or a folder up, so that every replica gets the very same code, on whichever cluster."""
+"""Packs a script or folder into an archive, so that every replica gets the same code on any cluster."""
 
 import base64
 import gzip
@@ -12,31 +12,31 @@ from pathlib import Path
 from paceline.apimachinery.meta import Object
 from paceline.errors import BadRequest, TooLarge
 
-# A config map has room for 1 MiB, and what is packed grows by a third on its way.
+# A config map holds 1 MiB, and base64 adds a third.
 MAX_BYTES = 700 * 1024
 MAX_FILES = 2000
-# Code packs to a tenth at best; more than this is data, which nobody should have to read to be told so.
+# Code compresses to a tenth at best. More than this is data: reject it without reading it.
 MAX_PLAIN_BYTES = 50 * 1024 * 1024
 KEY = "source.tar.gz"
-# What nobody means to send along.
+# Folders that are never packed.
 LEFT_OUT = frozenset({".git", "__pycache__", ".venv", "venv", "node_modules", ".mypy_cache", ".pytest_cache"})
 BESIDE = ("requirements.txt",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packed:
-    """Code, packed up; the same files have the same digest, wherever and whenever they are packed."""
+    """Packed code; the same files always have the same digest."""
 
     data: bytes
     files: tuple[str, ...]
 
     @property
     def digest(self) -> str:
-        """Give what the code is found by."""
+        """Return the digest that identifies the code."""
         return f"sha256:{sha256(self.data).hexdigest()}"
 
     def config_map(self, name: str, labels: dict[str, str]) -> Object:
-        """Write the config map that carries the code."""
+        """Return the config map with the code."""
         return {
             "apiVersion": "v1",
             "kind": "ConfigMap",
@@ -47,54 +47,54 @@ class Packed:
 
 
 def pack(path: str) -> Packed:
-    """Pack a folder, or a script with the Python files and requirements.txt beside it."""
+    """Return a packed folder, or a script packed with the Python files and requirements.txt next to it."""
     place = Path(path)
     if not place.exists():
         raise BadRequest(f"{path}: no such file or folder")
     root = place if place.is_dir() else place.parent
-    found = sorted(_all(root) if place.is_dir() else _beside(place))
-    if not found:
+    files = sorted(_all(root) if place.is_dir() else _beside(place))
+    if not files:
         raise BadRequest(f"{path}: there is nothing in it to send")
-    if len(found) > MAX_FILES:
-        raise TooLarge(f"{path}: {len(found)} files are too many to send along (at most {MAX_FILES}); use --git")
-    if (plain := sum(file.stat().st_size for file in found)) > MAX_PLAIN_BYTES:
-        what = f"{plain // 1024**2} MiB"
-        raise TooLarge(f"{path}: {what} is too much to send along (at most {MAX_BYTES // 1024} KiB packed); use --git")
+    if len(files) > MAX_FILES:
+        raise TooLarge(f"{path}: {len(files)} files are too many to upload (at most {MAX_FILES}); use --git")
+    if (plain := sum(file.stat().st_size for file in files)) > MAX_PLAIN_BYTES:
+        size = f"{plain // 1024**2} MiB"
+        raise TooLarge(f"{path}: {size} is too much to send along (at most {MAX_BYTES // 1024} KiB packed); use --git")
     raw = io.BytesIO()
-    # A script may itself be a link; a copy goes along then.
+    # The script itself may be a link: pack its target.
     with tarfile.open(fileobj=raw, mode="w", format=tarfile.PAX_FORMAT, dereference=True) as archive:
-        for file in found:
+        for file in files:
             archive.add(file, arcname=str(file.relative_to(root)), recursive=False, filter=_plain)
     data = gzip.compress(raw.getvalue(), mtime=0)
     if len(data) > MAX_BYTES:
         size = f"{len(data) // 1024} KiB packed"
         raise TooLarge(f"{path}: {size} is too much to send along (at most {MAX_BYTES // 1024} KiB); use --git")
-    return Packed(data=data, files=tuple(str(file.relative_to(root)) for file in found))
+    return Packed(data=data, files=tuple(str(file.relative_to(root)) for file in files))
 
 
 def _beside(script: Path) -> Iterator[Path]:
-    for each in script.parent.iterdir():
-        if each == script or ((each.suffix == ".py" or each.name in BESIDE) and _is_sent(each)):
-            yield each
+    for entry in script.parent.iterdir():
+        if entry == script or ((entry.suffix == ".py" or entry.name in BESIDE) and _is_sent(entry)):
+            yield entry
 
 
 def _all(folder: Path) -> Iterator[Path]:
-    for each in folder.iterdir():
-        if each.name in LEFT_OUT or each.is_symlink():
+    for entry in folder.iterdir():
+        if entry.name in LEFT_OUT or entry.is_symlink():
             continue
-        if each.is_dir():
-            yield from _all(each)
-        elif _is_sent(each):
-            yield each
+        if entry.is_dir():
+            yield from _all(entry)
+        elif _is_sent(entry):
+            yield entry
 
 
 def _is_sent(file: Path) -> bool:
-    """Tell whether a file goes along: a link might lead to what nobody means to send."""
+    """Return True if a file is packed. Links are not: they may point to files that should not be sent."""
     return file.is_file() and not file.is_symlink()
 
 
 def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Leave out who packed it and when, so that the same files are the same archive."""
+    """Remove owner and times, so that the same files result in the same archive."""
     entry.uid = entry.gid = entry.mtime = 0
     entry.uname = entry.gname = ""
     entry.mode = 0o755 if entry.mode & 0o100 else 0o644

@@ -1,4 +1,4 @@
-"""Create what a file describes: all of it, or nothing."""
+"""Creates the objects of a manifest: all of them, or none."""
 
 import contextlib
 from collections.abc import Callable
@@ -11,17 +11,17 @@ from paceline.sdk.discovery import Kind, Kinds
 from paceline.sdk.job import JobRef
 from paceline.sdk.submission.manifest_document import Document
 
-# Kinds that a file may bring along again: a second run uses what the first one made.
+# Kinds that may exist already: a second run reuses those of the first.
 MAY_EXIST = frozenset({"persistentvolumeclaims", "namespaces"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Created:
-    """One object of a file that is now in the cluster."""
+    """An object of a manifest that was created, or existed already."""
 
     kind: Kind
     object: Object
-    # It was there before and is used as it is.
+    # It existed before and is used unchanged.
     was_there: bool = False
     job: JobRef | None = None
 
@@ -34,24 +34,24 @@ Refer = Callable[[Kind, Object], JobRef]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Maker:
-    """What creating needs: the cluster, its kinds, and how a job becomes a handle."""
+    """Creates objects in a cluster."""
 
     cluster: DirectCluster
     kinds: Kinds
     refer: Refer
 
     def create_all(self, documents: tuple[Document, ...]) -> tuple[Created, ...]:
-        """Create every object, those that jobs may need first; when one is refused, take back the others."""
+        """Create all objects, jobs last; if one is rejected, delete those created before."""
         kinds = [self._kind_of(document) for document in documents]
         pairs = sorted(zip(kinds, documents, strict=True), key=lambda pair: pair[0].is_job)
-        made: list[Created] = []
+        created: list[Created] = []
         try:
             for kind, document in pairs:
-                made.append(self._create(kind, document))
+                created.append(self._create(kind, document))
         except PacelineError:
-            self._take_back(made)
+            self._roll_back(created)
             raise
-        return tuple(made)
+        return tuple(created)
 
     def _kind_of(self, document: Document) -> Kind:
         obj = document.object
@@ -65,25 +65,25 @@ class Maker:
         if not kind.where.namespaced:
             metadata = {key: value for key, value in obj["metadata"].items() if key != "namespace"}
             obj = {**obj, "metadata": metadata}
-        what = f"{kind.singular}/{name_of(obj)}"
+        label = f"{kind.singular}/{name_of(obj)}"
         try:
             stored = self.cluster.create(kind.where, obj)
         except AlreadyExists as error:
             if kind.where.plural not in MAY_EXIST:
-                raise AlreadyExists(f"{document.place}: {what} exists already") from error
-            there = self.cluster.get(kind.where, *key_of(obj))
-            return Created(kind=kind, object=there, was_there=True)
+                raise AlreadyExists(f"{document.place}: {label} exists already") from error
+            existing = self.cluster.get(kind.where, *key_of(obj))
+            return Created(kind=kind, object=existing, was_there=True)
         except Invalid as error:
-            raise Invalid(error.faults, what=f"{document.place}: {what}") from error
+            raise Invalid(error.faults, what=f"{document.place}: {label}") from error
         except PacelineError as error:
-            raise type(error)(f"{document.place}: {what}: {error}") from error
+            raise type(error)(f"{document.place}: {label}: {error}") from error
         return Created(kind=kind, object=stored, job=self.refer(kind, stored) if kind.is_job else None)
 
-    def _take_back(self, made: list[Created]) -> None:
-        for each in reversed(made):
-            if each.was_there:
+    def _roll_back(self, created: list[Created]) -> None:
+        for entry in reversed(created):
+            if entry.was_there:
                 continue
-            options = {"preconditions": {"uid": uid_of(each.object)}}
-            # Gone already is what is wanted; an error here must not hide the one that matters.
+            options = {"preconditions": {"uid": uid_of(entry.object)}}
+            # It may be deleted already, and an error here must not hide the original one.
             with contextlib.suppress(PacelineError):
-                self.cluster.delete(each.kind.where, key_of(each.object), options)
+                self.cluster.delete(entry.kind.where, key_of(entry.object), options)

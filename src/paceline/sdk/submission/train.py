@@ -1,4 +1,4 @@
-"""Train with code of one's own: the values of the model-training template, and what must be made before."""
+"""Training with your own code: the values of the model-training template and the objects it needs."""
 
 import contextlib
 import re
@@ -22,15 +22,15 @@ from paceline.sdk.submission.source_archive import Packed, pack
 
 IMPORTS = re.compile(r"^\s*(?:import|from)\s+(torch|tensorflow|keras)\b", re.MULTILINE)
 BY_IMPORT = {"torch": "pytorch", "tensorflow": "tensorflow", "keras": "keras"}
-# Stands for a digest while nothing is packed yet.
+# Placeholder for the digest before the code is packed.
 NO_DIGEST = f"sha256:{'0' * 64}"
-# Stands for the address of code while its name is not looked up yet.
+# Placeholder for the URL before the named code repository is looked up.
 NO_URL = "https://example.org/looked-up-later.git"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """An object that an application needs, and whether it was there before."""
+    """An object that an application needs, and whether it was created for it."""
 
     where: Collection
     object: Object
@@ -39,41 +39,41 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """One training that somebody asks for."""
+    """A training to run."""
 
     name: str
     values: Mapping[str, Any]
-    # The script or folder on this machine, if the code is not in a repository.
+    # The local script or folder, if the code is not in a repository.
     path: str = ""
-    # The name of the code, if it is known by one: what it stands for is looked up in the cluster.
+    # The name of a code repository, which is looked up in the cluster.
     code: str = ""
     git_user: str = ""
     password: str = field(default="", repr=False)
     data: Mapping[str, str] = field(default_factory=dict)
-    # What was made for it before, or found made: it belongs to the application once that is there.
-    made: tuple[Piece, ...] = ()
+    # Objects that the application needs. It becomes their owner once it exists.
+    pieces: tuple[Piece, ...] = ()
 
     def but(self, **changes: Any) -> Self:
-        """Give the same with some of it changed."""
+        """Return a copy with changes."""
         return replace(self, **changes)
 
     @property
     def stem(self) -> str:
-        """Give what the names of its objects begin with."""
+        """Return the prefix of the names of its objects."""
         return stem_of_app(self.name)
 
     def app(self) -> Object:
-        """Write the application."""
-        told = {**self.values, **({"data": dict(self.data)} if self.data else {})}
-        return render(self.name, TEMPLATE, merged(TEMPLATE.defaults(), told))
+        """Return the application object."""
+        values = {**self.values, **({"data": dict(self.data)} if self.data else {})}
+        return render(self.name, TEMPLATE, merged(TEMPLATE.defaults(), values))
 
     def with_code(self, saved: Mapping[str, str]) -> Self:
-        """Give the same with the code that its name stands for; what was told beside the name comes first."""
-        told = {name: text for name, text in self.values["git"].items() if text}
-        return self.but(values={**self.values, "git": {**saved, **told}})
+        """Return the plan with a named code repository; options given explicitly take precedence."""
+        explicit = {name: text for name, text in self.values["git"].items() if text}
+        return self.but(values={**self.values, "git": {**saved, **explicit}})
 
     def check(self) -> None:
-        """Refuse what cannot be run before anything is sent or started."""
+        """Raise Invalid for a plan that cannot run, before anything is sent or started."""
         plan = self
         if self.path:
             archive = {"digest": NO_DIGEST, "configMap": "checked-later"}
@@ -84,21 +84,21 @@ class Plan:
 
 
 def name_from(path: str) -> str:
-    """Give the name of an application after its script or folder."""
+    """Return a name for an application from its script or folder."""
     stem = Path(path).resolve().stem if not Path(path).is_dir() else Path(path).resolve().name
     return re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")[:30].rstrip("-") or "training"
 
 
 def framework_of(script: str) -> tuple[str, str]:
-    """Guess the framework of a script from what it imports, and say why."""
-    found = IMPORTS.search(script)
-    if found is None:
+    """Return the framework that a script imports, and why it was chosen."""
+    match = IMPORTS.search(script)
+    if match is None:
         return "python", "it imports none of torch, tensorflow and keras"
-    return BY_IMPORT[found[1]], f"it imports {found[1]}"
+    return BY_IMPORT[match[1]], f"it imports {match[1]}"
 
 
 def give_source(session: Session, plan: Plan) -> Plan:
-    """Send the code along, or the password of its repository; both as objects of the cluster."""
+    """Return the plan with its code uploaded, or with the secret for its repository created."""
     if plan.path:
         return _with_archive(session, plan, pack(plan.path))
     if not plan.git_user:
@@ -109,74 +109,74 @@ def give_source(session: Session, plan: Plan) -> Plan:
         "metadata": {"name": f"{plan.stem}-git", "namespace": session.namespace, "labels": {APP: plan.stem}},
         "stringData": {"username": plan.git_user, "password": plan.password},
     }
-    made = _create(session, SECRETS, secret)
-    git = {**plan.values["git"], "secret": name_of(made.object)}
-    return plan.but(values={**plan.values, "git": git}, made=(made,))
+    piece = _create(session, SECRETS, secret)
+    git = {**plan.values["git"], "secret": name_of(piece.object)}
+    return plan.but(values={**plan.values, "git": git}, pieces=(piece,))
 
 
 def _with_archive(session: Session, plan: Plan, packed: Packed) -> Plan:
     name = f"{plan.stem}-source-{packed.digest.removeprefix('sha256:')[:10]}"
     manifest = packed.config_map(name, {APP: plan.stem})
     manifest["metadata"]["namespace"] = session.namespace
-    made = _create(session, CONFIG_MAPS, manifest)
+    piece = _create(session, CONFIG_MAPS, manifest)
     archive = {"digest": packed.digest, "configMap": name}
-    return plan.but(values={**plan.values, "archive": archive}, made=(made,))
+    return plan.but(values={**plan.values, "archive": archive}, pieces=(piece,))
 
 
 def _create(session: Session, where: Collection, manifest: Object) -> Piece:
-    """Make an object, or bring the one of its name up to date; AlreadyExists when it is not ours by its label."""
+    """Create an object, or update it if it belongs to the same application; else raise AlreadyExists."""
     try:
         return Piece(where=where, object=session.cluster.create(where, manifest), is_new=True)
     except AlreadyExists:
-        there = session.cluster.get(where, *key_of(manifest))
-    if labels_of(there).get(APP) != labels_of(manifest)[APP]:
-        what = f"{str(manifest['kind']).lower()} {name_of(manifest)}"
-        raise AlreadyExists(f"{what} is there and belongs to somebody else; choose another name for the application")
+        existing = session.cluster.get(where, *key_of(manifest))
+    if labels_of(existing).get(APP) != labels_of(manifest)[APP]:
+        label = f"{str(manifest['kind']).lower()} {name_of(manifest)}"
+        raise AlreadyExists(f"{label} is there and belongs to somebody else; choose another name for the application")
     if "stringData" in manifest:
-        there = session.cluster.patch(where, key_of(manifest), {"stringData": manifest["stringData"]})
-    return Piece(where=where, object=there, is_new=False)
+        existing = session.cluster.patch(where, key_of(manifest), {"stringData": manifest["stringData"]})
+    return Piece(where=where, object=existing, is_new=False)
 
 
 def submit(session: Session, plan: Plan) -> Object:
-    """Make the application; what was made for it goes with it, and is taken back when it is refused."""
+    """Create the application, which then owns its pieces; if it is rejected, delete the new ones."""
     app = plan.app()
     app["metadata"]["namespace"] = session.namespace
     try:
-        made = session.cluster.create(APPS, app)
+        created = session.cluster.create(APPS, app)
     except AlreadyExists:
         raise
     except PacelineError:
-        for piece in plan.made:
+        for piece in plan.pieces:
             if piece.is_new:
-                # The error that matters is the first one.
+                # Report the first error, not one of the cleanup.
                 with contextlib.suppress(PacelineError):
                     session.cluster.delete(piece.where, key_of(piece.object))
         raise
-    _adopt(session, plan, made)
-    return made
+    _adopt(session, plan, created)
+    return created
 
 
 def revise(session: Session, plan: Plan) -> int:
-    """Change the application; give the number of its next revision. AlreadyExists when nothing changes."""
+    """Update the application and return the number of its next revision; raise AlreadyExists if nothing changes."""
     ref = session.app(plan.name)
     if ref is None:
         raise NotFound(f"there is no application named {plan.name!r}")
-    before = ref.read()
-    after = {**before, "spec": {**before["spec"], **plan.app()["spec"]}}
-    number = status_of(before).revision
-    refuse_unchanged(before, after, number)
-    _adopt(session, plan, ref.change(after))
+    current = ref.read()
+    updated = {**current, "spec": {**current["spec"], **plan.app()["spec"]}}
+    number = status_of(current).revision
+    refuse_unchanged(current, updated, number)
+    _adopt(session, plan, ref.change(updated))
     return number + 1
 
 
 def _adopt(session: Session, plan: Plan, app: Object) -> None:
-    for piece in plan.made:
+    for piece in plan.pieces:
         change = {"metadata": {"ownerReferences": [owned_by(app)]}}
         session.cluster.patch(piece.where, key_of(piece.object), change)
 
 
 def wait_job(session: Session, name: str) -> JobRef:
-    """Wait until the current revision of an application has its job; MethodNotAllowed says why none can be made."""
+    """Wait until the current revision has its job and return it; MethodNotAllowed says why there is none."""
     for news in session.watch((KIND,), name=name):
         if news.is_gone:
             break

@@ -1,6 +1,6 @@
 """Commands on applications, templates, volumes and code repositories.
 
-In     options and arguments that click has read.
-Out    calls of the SDK, and their answers through `cli/output`.
-Never  imported before its command is typed.
+In     options and arguments parsed by click.
+Out    calls to the SDK; results are printed through `cli/output`.
+Never  imports a command that is not used.
 """

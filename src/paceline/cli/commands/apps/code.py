@@ -1,4 +1,4 @@
-"""`paceline code`: repositories by name, with the revision and folder that are meant."""
+"""`paceline code`: named Git repositories, each with a revision and a folder."""
 
 from typing import Any
 
@@ -19,29 +19,34 @@ from paceline.sdk.resources.code_repositories import Code, CodeRepositories
 
 @click.group()
 def command() -> None:
-    r"""Create, list and delete code by name: repositories and revisions.
+    r"""Manage named code repositories.
 
     \b
-    paceline code create mnist --git https://example.org/team/mnist.git --revision v1.2
-    paceline code create closed --git https://example.org/team/closed.git --secret team-git
-    paceline train --code mnist --command 'python3 train.py' NAME
+    Examples:
+      paceline code create mnist --git https://example.org/team/mnist.git --revision v1.2
+      paceline code create closed --git https://example.org/team/closed.git --secret team-git
+      paceline train --code mnist --command 'python3 train.py' NAME
     """
 
 
 @command.command("create")
 @click.argument("name")
-@click.option("--git", "url", required=True, metavar="URL", help="Repository with the code, http or https.")
-@click.option("--revision", default="", help="Branch, tag or commit of it.")
-@click.option("--directory", default="", help="Folder of it in which the command runs.")
-@click.option("--secret", default="", help="Secret with username and password, if it is private.")
+@click.option("--git", "url", required=True, metavar="URL", help="URL of the Git repository, http or https.")
+@click.option("--revision", default="", help="Branch, tag or commit.")
+@click.option("--directory", default="", help="Folder of the repository in which the command runs.")
+@click.option("--secret", default="", help="Secret with the username and password of a private repository.")
 @reaches_cluster
-def create(*, reach: ClusterOptions, **told: Any) -> int:
-    """Give a repository a name.
+def create(*, reach: ClusterOptions, **options: Any) -> int:
+    r"""Create a named code repository.
 
-    A password is not part of it: put user and password into a secret, with the keys username and password, and name
-    that secret.
+    For a private repository, store the credentials in a secret with the keys username and password, and pass its name
+    with --secret.
+
+    \b
+    Example:
+      paceline code create mnist --git https://example.org/team/mnist.git --revision v1.2
     """
-    code = Code(**told)
+    code = Code(**options)
     code.check()
     with session_started(reach) as session:
         CodeRepositories(cluster=session.cluster, namespace=session.namespace).create(code)
@@ -53,17 +58,22 @@ def create(*, reach: ClusterOptions, **told: Any) -> int:
 @command.command("list")
 @reaches_cluster
 def list_codes(*, reach: ClusterOptions) -> int:
-    """List the code that has a name."""
+    r"""List the named code repositories.
+
+    \b
+    Example:
+      paceline code list
+    """
     with session_with(reach) as session:
-        found = CodeRepositories(cluster=session.cluster, namespace=session.namespace).all()
+        codes = CodeRepositories(cluster=session.cluster, namespace=session.namespace).all()
         namespace = session.namespace
-    if not found:
+    if not codes:
         err().line(f"No code found in namespace {namespace}.")
         return exit_codes.OK
     now = RealClock().now()
     rows = [
-        (each.name, *(text or "<none>" for text in each.values.values()), age(created_of(each.object), now))
-        for each in found
+        (code.name, *(text or "<none>" for text in code.values.values()), age(created_of(code.object), now))
+        for code in codes
     ]
     out().lines(table(("NAME", "URL", "REVISION", "DIRECTORY", "SECRET", "AGE"), rows))
     return exit_codes.OK
@@ -71,16 +81,23 @@ def list_codes(*, reach: ClusterOptions) -> int:
 
 @command.command("delete")
 @click.argument("name")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @reaches_cluster
 def delete(*, reach: ClusterOptions, name: str, yes: bool) -> int:
-    """Forget code; the repository stays, and so do applications that were made with it."""
+    r"""Delete a named code repository.
+
+    The Git repository and the applications that use it are kept.
+
+    \b
+    Example:
+      paceline code delete mnist
+    """
     with session_with(reach) as session:
         codes = CodeRepositories(cluster=session.cluster, namespace=session.namespace)
-        found = codes.named(name)
-        if not yes and can_ask() and not confirm(f"Delete code {found.name} ({found.url})?"):
+        code = codes.named(name)
+        if not yes and can_ask() and not confirm(f"Delete code {code.name} ({code.url})?"):
             return exit_codes.FAILED
-        codes.delete(found)
+        codes.delete(code)
     out().line(f"code/{name} deleted")
-    say_hint(f"the repository {found.url} stays")
+    say_hint(f"the repository {code.url} stays")
     return exit_codes.OK

@@ -19,21 +19,24 @@ from paceline.host.clock import RealClock
 @click.argument("second", type=click.IntRange(min=1), required=False)
 @reaches_cluster
 def command(*, reach: ClusterOptions, name: str, first: int | None, second: int | None) -> int:
-    r"""Put two revisions of an application side by side.
+    r"""Compare two revisions of an application.
 
-    Values that differ, all hyperparameters, and what came of both. Without numbers: the last two. With one: that one
-    and the last.
+    Shows the values that differ, all hyperparameters and the results. Without numbers, compares the last two revisions;
+    with one number, compares that revision with the last one.
 
     \b
-    paceline diff mnist 1 2
+    Example:
+      paceline diff mnist 1 2
     """
     with session_with(reach) as session:
         ref = app_named(session, name)
-        known = ref.revisions()
-        if first is None and len(known) < 2:
-            raise NotFound(f"{ref} has {len(known)} revision so far; `paceline upgrade {name}` makes the next")
-        before = ref.revision(first or known[-2].number)
-        after = ref.revision(second or known[-1].number)
-    header = ("", f"REVISION {before.number}", f"REVISION {after.number}")
-    out().lines(table(header, diff_rows(before, after, RealClock().now())))
+        revisions = ref.revisions()
+        if first is None and len(revisions) < 2:
+            raise NotFound(
+                f"{ref} has {len(revisions)} revision so far; `paceline upgrade {name}` creates the next one"
+            )
+        older = ref.revision(first or revisions[-2].number)
+        newer = ref.revision(second or revisions[-1].number)
+    header = ("", f"REVISION {older.number}", f"REVISION {newer.number}")
+    out().lines(table(header, diff_rows(older, newer, RealClock().now())))
     return exit_codes.OK

@@ -1,4 +1,4 @@
-"""`paceline history`: the revisions of an application, with what was changed and what came of it."""
+"""`paceline history`: the revisions of an application with their changes and results."""
 
 import click
 
@@ -20,25 +20,26 @@ HEADER = ("REVISION", "STARTED", "STATUS", "DURATION", "CHANGES", "METRICS")
 @prints_objects
 @reaches_cluster
 def command(*, reach: ClusterOptions, name: str, output: str | None) -> int:
-    r"""List the revisions of an application, with what came of each.
+    r"""List the revisions of an application with their results.
 
-    Records stay when the jobs are gone.
+    The records are kept after the jobs are deleted.
 
     \b
-    paceline history mnist
-    paceline diff mnist 1 2
+    Examples:
+      paceline history mnist
+      paceline diff mnist 1 2
     """
     with session_with(reach) as session:
         revisions = app_named(session, name).revisions()
     if output in ("json", "yaml"):
-        listed = formats.listed([each.record for each in revisions], is_one=False)
+        listed = formats.listed([revision.record for revision in revisions], is_one=False)
         out().document(formats.as_json(listed) if output == "json" else formats.as_yaml(listed))
         return exit_codes.OK
     if output == "name":
-        out().lines(f"jobrecord/{each.record['metadata']['name']}" for each in revisions)
+        out().lines(f"jobrecord/{revision.record['metadata']['name']}" for revision in revisions)
         return exit_codes.OK
     width = None if output == "wide" else out().width
     out().lines(table(HEADER, history_rows(revisions, RealClock().now()), width=width))
     if len(revisions) > 1:
-        say_hint(f"paceline diff {name} {revisions[-2].number} {revisions[-1].number} puts two side by side")
+        say_hint(f"paceline diff {name} {revisions[-2].number} {revisions[-1].number} compares two revisions")
     return exit_codes.OK

@@ -1,4 +1,4 @@
-"""`paceline install`: a template and values become an application, and its first revision runs."""
+"""`paceline install`: create an application from a template and values."""
 
 import click
 
@@ -18,22 +18,23 @@ from paceline.sdk.apps.values import ValueOverrides, check, render
 @click.argument("name", metavar="NAME")
 @click.argument("template", metavar="TEMPLATE")
 @takes_values
-@click.option("--dry-run", is_flag=True, help="Print what would be made, and make nothing.")
-@click.option("--debug", is_flag=True, help="With --dry-run: print the job and all that belongs to it, too.")
+@click.option("--dry-run", is_flag=True, help="Print the application without creating it.")
+@click.option("--debug", is_flag=True, help="With --dry-run, also print the job and its resources.")
 @reaches_cluster
-def command(*, reach: ClusterOptions, name: str, template: str, given: ValueOverrides, **manner: bool) -> int:
-    r"""Make an application of a template and values, and run it.
+def command(*, reach: ClusterOptions, name: str, template: str, overrides: ValueOverrides, **manner: bool) -> int:
+    r"""Install an application from a template and values.
 
-    Starts the embedded cluster when none is running. What you do not set is as the template has it. A value that you
-    change later makes the next revision: paceline upgrade.
+    Starts the embedded cluster if it is not running. Values that you do not set keep the template's defaults. To change
+    values later, use `paceline upgrade`, which runs the next revision.
 
     \b
-    paceline template show tensorflow-training
-    paceline install mnist tensorflow-training -f values.yaml
-    paceline install mnist tensorflow-training --set worker.gpuCount=0 --dry-run --debug
+    Examples:
+      paceline template show tensorflow-training
+      paceline install mnist tensorflow-training -f values.yaml
+      paceline install mnist tensorflow-training --set worker.gpuCount=0 --dry-run --debug
     """
     chosen = find(template)
-    app = render(name, chosen, given.over(chosen.defaults()))
+    app = render(name, chosen, overrides.over(chosen.defaults()))
     check(app)
     if manner["dry_run"]:
         from paceline.cli.output.dry_run import print_plan
@@ -43,11 +44,11 @@ def command(*, reach: ClusterOptions, name: str, template: str, given: ValueOver
     with session_started(reach) as session:
         placed: Object = {**app, "metadata": {**app["metadata"], "namespace": session.namespace}}
         try:
-            made = session.cluster.create(APPS, placed)
+            created = session.cluster.create(APPS, placed)
         except AlreadyExists as error:
             raise AlreadyExists(
                 f"application {name} exists already; `paceline upgrade {name}` changes it, or choose another name"
             ) from error
-        out().line(f"{ref_of(session.cluster, made)} installed")
+        out().line(f"{ref_of(session.cluster, created)} installed")
     say_hint(f"paceline status {name} says how it is; paceline logs -f {name} follows its training")
     return exit_codes.OK

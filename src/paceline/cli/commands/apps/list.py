@@ -15,41 +15,43 @@ HEADER = ("NAME", "REVISION", "UPDATED", "STATUS", "CHART", "NAMESPACE")
 
 
 @click.command()
-@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="In all namespaces.")
+@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="List applications in all namespaces.")
 @prints_objects
 @reaches_cluster
 def command(*, reach: ClusterOptions, everywhere: bool, output: str | None) -> int:
     r"""List applications.
 
-    Each with its revision, when that was made, where it is, and the template it is made of.
+    Shows the revision, update time, status and template of each application.
 
     \b
-    paceline list
+    Examples:
+      paceline list
+      paceline list --all-namespaces
     """
     with session_with(reach) as session:
-        found = sorted(session.apps(everywhere=everywhere), key=lambda app: (namespace_of(app), name_of(app)))
+        apps = sorted(session.apps(everywhere=everywhere), key=lambda app: (namespace_of(app), name_of(app)))
         namespace = session.namespace
     if output == "name":
-        out().lines(formats.names((KIND, app) for app in found))
+        out().lines(formats.names((KIND, app) for app in apps))
     elif output in ("json", "yaml"):
-        listed = formats.listed(found, is_one=False)
+        listed = formats.listed(apps, is_one=False)
         out().document(formats.as_json(listed) if output == "json" else formats.as_yaml(listed))
-    elif not found:
+    elif not apps:
         err().line("No applications found" + ("." if everywhere else f" in namespace {namespace}."))
     else:
-        out().lines(table(HEADER, [row(app) for app in found]))
+        out().lines(table(HEADER, [row(app) for app in apps]))
     return exit_codes.OK
 
 
 def row(app: Object) -> tuple[str, ...]:
-    """Give the cells of one application."""
+    """Return the table cells of one application."""
     status = status_of(app)
     updated = status.updated.astimezone().strftime("%a %b %e %H:%M:%S %Y") if status.updated else ""
     return (name_of(app), str(status.revision), updated, status.phase.value, chart(app), namespace_of(app))
 
 
 def chart(app: Object) -> str:
-    """Name the template and its version, or the kind of the job."""
+    """Return the template and its version, or the kind of the job."""
     spec = app["spec"]
     template = spec.get("template") or {}
     if template:

@@ -1,4 +1,4 @@
-"""`paceline status`: one application in full, in the order of `helm status`."""
+"""`paceline status`: details of one application, in the order of `helm status`."""
 
 import click
 
@@ -15,10 +15,11 @@ from paceline.host.clock import RealClock
 @click.argument("name", metavar="NAME")
 @reaches_cluster
 def command(*, reach: ClusterOptions, name: str) -> int:
-    r"""Show an application and everything that belongs to it.
+    r"""Show an application and its resources.
 
     \b
-    paceline status mnist
+    Example:
+      paceline status mnist
     """
     with session_with(reach) as session:
         print_status(session, app_named(session, name), to=out(), now=RealClock().now())

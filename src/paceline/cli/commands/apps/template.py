@@ -1,4 +1,4 @@
-"""`paceline template`: the templates that there are, what they take, and what comes of them."""
+"""`paceline template`: list, explain and render templates."""
 
 import click
 
@@ -13,20 +13,29 @@ from paceline.sdk.apps.values import ValueOverrides, check, render
 
 @click.group()
 def command() -> None:
-    r"""Show templates, their values, and what comes of them.
+    r"""List, explain and render application templates.
 
     \b
-    paceline template list
-    paceline template show tensorflow-training
-    paceline template render mnist tensorflow-training -f values.yaml
+    Examples:
+      paceline template list
+      paceline template show tensorflow-training
+      paceline template render mnist tensorflow-training -f values.yaml
     """
 
 
 @command.command("list")
 def list_templates() -> int:
-    """List the templates."""
+    r"""List the templates.
+
+    \b
+    Example:
+      paceline template list
+    """
     out().lines(
-        table(("NAME", "VERSION", "DESCRIPTION"), [(each.name, each.version, each.description) for each in TEMPLATES])
+        table(
+            ("NAME", "VERSION", "DESCRIPTION"),
+            [(template.name, template.version, template.description) for template in TEMPLATES],
+        )
     )
     say_hint(f"paceline template show {TEMPLATES[0].name} explains one")
     return exit_codes.OK
@@ -34,21 +43,27 @@ def list_templates() -> int:
 
 @command.command("show")
 @click.argument("template", metavar="TEMPLATE")
-@click.option("--values", "is_values", is_flag=True, help="Print the values alone, as a file to change.")
+@click.option("--values", "is_values", is_flag=True, help="Print only the default values, as a YAML file to edit.")
 def show_template(*, template: str, is_values: bool) -> int:
-    """Explain a template: what it does, and every value with its default."""
-    found = find(template)
+    r"""Show a template: what it does, and its values with their defaults.
+
+    \b
+    Examples:
+      paceline template show tensorflow-training
+      paceline template show tensorflow-training --values > values.yaml
+    """
+    chosen = find(template)
     if is_values:
         from paceline.cli.output.yaml_text import dump
 
-        out().document(dump(found.defaults()))
+        out().document(dump(chosen.defaults()))
         return exit_codes.OK
-    out().line(f"{found.name} {found.version}: {found.description}")
+    out().line(f"{chosen.name} {chosen.version}: {chosen.description}")
     out().line()
-    out().document(found.readme)
+    out().document(chosen.readme)
     out().line()
-    out().lines(table(("VALUE", "DEFAULT", "MEANING"), rows_of(found), width=out().width))
-    say_hint(f"paceline template show {found.name} --values > values.yaml gives a file to change")
+    out().lines(table(("VALUE", "DEFAULT", "MEANING"), rows_of(chosen), width=out().width))
+    say_hint(f"paceline template show {chosen.name} --values > values.yaml writes a file to edit")
     return exit_codes.OK
 
 
@@ -56,13 +71,20 @@ def show_template(*, template: str, is_values: bool) -> int:
 @click.argument("name", metavar="NAME")
 @click.argument("template", metavar="TEMPLATE")
 @takes_values
-@click.option("--debug", is_flag=True, help="Print the job and all that belongs to it, too.")
-def render_template(*, name: str, template: str, given: ValueOverrides, debug: bool) -> int:
-    """Print the application that a template makes of values; the same that its Helm chart renders."""
+@click.option("--debug", is_flag=True, help="Also print the job and its resources.")
+def render_template(*, name: str, template: str, overrides: ValueOverrides, debug: bool) -> int:
+    r"""Print the application that a template renders with the given values.
+
+    The output is the same as that of the Helm chart.
+
+    \b
+    Example:
+      paceline template render mnist tensorflow-training -f values.yaml
+    """
     from paceline.cli.output.dry_run import print_plan
 
     chosen = find(template)
-    app = render(name, chosen, given.over(chosen.defaults()))
+    app = render(name, chosen, overrides.over(chosen.defaults()))
     check(app)
     print_plan(app, is_full=debug)
     return exit_codes.OK

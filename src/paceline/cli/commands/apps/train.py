@@ -1,4 +1,4 @@
-"""`paceline train`: code from git or from here, one command, data in, results out."""
+"""`paceline train`: run your own code, from Git or from this machine."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,14 +15,14 @@ from paceline.sdk.client import Session
 from paceline.sdk.submission.train import Plan, framework_of, give_source, name_from, revise, submit, wait_job
 
 TAKEN = "application {name} exists already; --update makes its next revision, or choose another name"
-# What says something of a repository, and nothing of code that is sent from here.
+# Options that only make sense for code in a repository.
 OF_REPOSITORIES = ("revision", "directory", "git_user", "git_password_file")
 GIT_PASSWORD = "PACELINE_GIT_PASSWORD"  # noqa: S105 - the name of a variable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What was typed, sorted out: the name, and the code's place on this machine if it is not in a repository."""
+class TrainTarget:
+    """The name of the application, and the path of local code if it is not in a repository."""
 
     name: str
     path: str = ""
@@ -30,130 +30,147 @@ class Asked:
 
 @click.command()
 @click.argument("words", nargs=-1, metavar="[SCRIPT|FOLDER] [NAME]")
-@click.option("--git", default="", metavar="URL", help="Repository with the code, http or https.")
-@click.option("--code", default="", metavar="CODE", help="The same by name: see `paceline code`.")
-@click.option("--revision", default="", help="Branch, tag or commit of it.")
-@click.option("--directory", default="", help="Folder of it in which the command runs.")
-@click.option("--git-user", default="", help="User of a private repository.")
-@click.option("--git-password-file", default="", help="File with the password; else it is asked for.")
-@click.option("--command", default="", metavar="TEXT", help="What runs; a shell reads it.")
-@click.option("--framework", default="", help="tensorflow, keras, pytorch, python, or an image.")
-@click.option("--distributed", is_flag=True, help="Several replicas that are told of each other.")
-@click.option("--ps", default=0, type=click.IntRange(min=0), help="Parameter servers.")
-@click.option("--workers", default=1, type=click.IntRange(min=1), help="Workers.")
-@click.option("--gpus", default=0, type=click.IntRange(min=0), help="GPUs per worker; 0 trains on the CPU.")
+@click.option("--git", default="", metavar="URL", help="URL of the Git repository, http or https.")
+@click.option("--code", default="", metavar="CODE", help="Named code repository; see `paceline code`.")
+@click.option("--revision", default="", help="Branch, tag or commit.")
+@click.option("--directory", default="", help="Folder of the repository in which the command runs.")
+@click.option("--git-user", default="", help="User name for a private repository.")
+@click.option("--git-password-file", default="", help="File with the Git password; prompted for if omitted.")
+@click.option("--command", default="", metavar="TEXT", help="Shell command to run.")
+@click.option("--framework", default="", help="tensorflow, keras, pytorch, python, or an image name.")
+@click.option("--distributed", is_flag=True, help="Configure the replicas for distributed training.")
+@click.option("--ps", default=0, type=click.IntRange(min=0), help="Number of parameter servers.")
+@click.option("--workers", default=1, type=click.IntRange(min=1), help="Number of workers.")
+@click.option("--gpus", default=0, type=click.IntRange(min=0), help="GPUs per worker; 0 trains on CPUs.")
 @click.option("--cpu", default="", help="CPUs per replica.")
 @click.option("--memory", default="", help="Memory per replica.")
-@click.option("--data", default="none", metavar="VOLUME|/DIR|none", help="What is read at /input and takes /output.")
-@click.option("--log-dir", default="", help="Folder of event files below /output; starts TensorBoard.")
-@click.option("--param", "params", multiple=True, metavar="NAME=VALUE", help="A hyperparameter: --NAME=VALUE.")
-@click.option("--update", is_flag=True, help="Change the application of this name; its next revision runs.")
-@click.option("-d", "--detach", is_flag=True, help="Return as soon as it is created.")
+@click.option(
+    "--data",
+    default="none",
+    metavar="VOLUME|/DIR|none",
+    help="Volume or folder mounted at /input; /output is saved to it.",
+)
+@click.option("--log-dir", default="", help="Folder of event files below /output; starts a TensorBoard.")
+@click.option(
+    "--param",
+    "params",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Hyperparameter, passed to the command as --NAME=VALUE.",
+)
+@click.option("--update", is_flag=True, help="Update the existing application and run its next revision.")
+@click.option("-d", "--detach", is_flag=True, help="Return as soon as the application is created.")
 @reaches_cluster
-def command(*, reach: ClusterOptions, **told: Any) -> int:
-    r"""Train with your own code, from a repository or from here.
+def command(*, reach: ClusterOptions, **options: Any) -> int:
+    r"""Train with your own code, from a Git repository or from this machine.
 
-    The code is fetched, its requirements.txt is installed, and the command runs in its folder, in every replica. Data
-    lie at /input, and what is written to /output is kept. Without --git and --code, the script and the Python files
-    beside it are sent along, or a whole folder.
+    Every replica fetches the code, installs its requirements.txt and runs the command in its folder. Input data is
+    mounted at /input; files written to /output are saved. Without --git and --code, the script and the Python files
+    next to it are uploaded, or the complete folder.
 
     \b
-    paceline train train.py --workers 2
-    paceline train --git https://example.org/team/code.git --command 'python3 train.py' --data none mnist
+    Examples:
+      paceline train train.py --workers 2
+      paceline train --git https://example.org/team/code.git --command 'python3 train.py' --data none mnist
     """
-    refuse_idle(told)
-    asked = sort_out(told["words"], has_git=bool(told["git"] or told["code"]))
-    plan = plan_of(asked, told)
+    refuse_idle(options)
+    target = sort_out(options["words"], has_git=bool(options["git"] or options["code"]))
+    plan = plan_of(target, options)
     plan.check()
     with session_started(reach) as session:
-        if not told["update"] and session.app(asked.name) is not None:
-            raise AlreadyExists(TAKEN.format(name=asked.name))
-        # Code first: a folder gets a volume of its own, which nobody wants if there is no such code.
-        told_plan = with_data(session, with_code(session, plan), told["data"], is_local=reach.is_embedded)
-        app = create(session, give_source(session, told_plan), is_update=told["update"])
-        out().line(f"app/{asked.name} {app}")
-        if told["detach"]:
-            say_hint(f"paceline logs -f {asked.name} follows it; paceline status {asked.name} says how it is")
+        if not options["update"] and session.app(target.name) is not None:
+            raise AlreadyExists(TAKEN.format(name=target.name))
+        # Resolve the code first: with_data may create a volume, which is not needed if the code does not exist.
+        complete_plan = with_data(session, with_code(session, plan), options["data"], is_local=reach.is_embedded)
+        app = create(session, give_source(session, complete_plan), is_update=options["update"])
+        out().line(f"app/{target.name} {app}")
+        if options["detach"]:
+            say_hint(f"paceline logs -f {target.name} follows it; paceline status {target.name} says how it is")
             return exit_codes.OK
         from paceline.cli.commands.jobs.run import RunOptions, follow
 
-        return follow(session, wait_job(session, asked.name), RunOptions())
+        return follow(session, wait_job(session, target.name), RunOptions())
 
 
-def refuse_idle(told: dict[str, Any]) -> None:
-    """Refuse options that would change nothing beside the others: whoever typed them expects that they do."""
-    if told["git"] and told["code"]:
-        raise BadRequest(f"--code {told['code']} says already where the code is; leave --git out, or --code")
-    idle = next((name for name in OF_REPOSITORIES if told[name]), "")
-    if idle and not (told["git"] or told["code"]):
+def refuse_idle(options: dict[str, Any]) -> None:
+    """Raise BadRequest for options that would have no effect in combination with the others."""
+    if options["git"] and options["code"]:
+        raise BadRequest(f"--code {options['code']} says already where the code is; leave --git out, or --code")
+    idle = next((name for name in OF_REPOSITORIES if options[name]), "")
+    if idle and not (options["git"] or options["code"]):
         option = f"--{idle.replace('_', '-')}"
         raise BadRequest(
-            f"{option} {told[idle]} is about a repository; say which with --git URL or --code CODE, "
-            f"or leave {option} out to train with the code as it is here"
+            f"{option} {options[idle]} is about a repository; specify one with --git URL or --code CODE, "
+            f"or leave {option} out to train with local code"
         )
-    if told["git_password_file"] and not told["git_user"]:
+    if options["git_password_file"] and not options["git_user"]:
         raise BadRequest(
-            f"--git-password-file {told['git_password_file']}: say whose password it is with --git-user NAME"
+            f"--git-password-file {options['git_password_file']}: say whose password it is with --git-user NAME"
         )
 
 
-def sort_out(words: tuple[str, ...], *, has_git: bool) -> Asked:
-    """Tell the script from the name."""
+def sort_out(arguments: tuple[str, ...], *, has_git: bool) -> TrainTarget:
+    """Split the arguments into the script or folder and the name."""
     if has_git:
-        if len(words) != 1:
-            raise BadRequest("with --git or --code, say one thing more: the NAME of the application, such as mnist")
-        return Asked(name=lowered(words[0]))
-    if not words or len(words) > 2:
-        raise BadRequest("say which script or folder to train with, --git or --code; such as: paceline train train.py")
-    name = words[1] if len(words) > 1 else name_from(words[0])
-    return Asked(name=lowered(name), path=words[0])
+        if len(arguments) != 1:
+            raise BadRequest("with --git or --code, the only argument is the NAME of the application, such as mnist")
+        return TrainTarget(name=lowered(arguments[0]))
+    if not arguments or len(arguments) > 2:
+        raise BadRequest("specify a script, a folder, --git or --code, for example: paceline train train.py")
+    name = arguments[1] if len(arguments) > 1 else name_from(arguments[0])
+    return TrainTarget(name=lowered(name), path=arguments[0])
 
 
 def lowered(name: str) -> str:
-    """Give a name as clusters know it."""
+    """Return the name in lower case, as Kubernetes requires."""
     if name != name.lower():
-        err().line(f"Names are in lower case here: it is called {name.lower()}.", "dim")
+        err().line(f"Names must be in lower case; using {name.lower()}.", "dim")
     return name.lower()
 
 
-def plan_of(asked: Asked, told: dict[str, Any]) -> Plan:
-    """Put what was typed into the values of the template."""
-    command, framework = told["command"], told["framework"]
-    if asked.path and not Path(asked.path).exists():
-        raise BadRequest(f"{asked.path}: no such file or folder; to train with a repository, add --git URL")
-    if asked.path and not Path(asked.path).is_dir():
-        command = command or f"python3 {Path(asked.path).name}"
+def plan_of(target: TrainTarget, options: dict[str, Any]) -> Plan:
+    """Return the plan with the options as values of the template."""
+    command, framework = options["command"], options["framework"]
+    if target.path and not Path(target.path).exists():
+        raise BadRequest(f"{target.path}: no such file or folder; to train with a repository, add --git URL")
+    if target.path and not Path(target.path).is_dir():
+        command = command or f"python3 {Path(target.path).name}"
         if not framework:
-            framework, why = framework_of(Path(asked.path).read_text(errors="replace"))
-            err().line(f"The framework is {framework}: {why}; --framework chooses another.", "dim")
+            framework, reason = framework_of(Path(target.path).read_text(errors="replace"))
+            err().line(f"The framework is {framework}: {reason}; use --framework to override it.", "dim")
     values: dict[str, Any] = {
         "command": command,
         "framework": framework or "python",
-        "distributed": told["distributed"] or told["workers"] > 1 or told["ps"] > 0,
-        "ps": told["ps"],
-        "workers": told["workers"],
-        "gpus": told["gpus"],
-        "logDir": told["log_dir"],
-        "hyperparameters": dict(param(each) for each in told["params"]),
-        **{name: told[name] for name in ("cpu", "memory") if told[name]},
+        "distributed": options["distributed"] or options["workers"] > 1 or options["ps"] > 0,
+        "ps": options["ps"],
+        "workers": options["workers"],
+        "gpus": options["gpus"],
+        "logDir": options["log_dir"],
+        "hyperparameters": dict(param(text) for text in options["params"]),
+        **{name: options[name] for name in ("cpu", "memory") if options[name]},
     }
-    if not asked.path:
-        values["git"] = {"url": told["git"], "revision": told["revision"], "directory": told["directory"]}
-    source = {"path": asked.path, "code": told["code"], "git_user": told["git_user"], "password": password(told)}
-    return Plan(name=asked.name, values=values, **source)
+    if not target.path:
+        values["git"] = {"url": options["git"], "revision": options["revision"], "directory": options["directory"]}
+    source = {
+        "path": target.path,
+        "code": options["code"],
+        "git_user": options["git_user"],
+        "password": password(options),
+    }
+    return Plan(name=target.name, values=values, **source)
 
 
-def password(told: dict[str, Any]) -> str:
-    """Read the password of a private repository, from wherever others cannot."""
-    if not told["git_user"]:
+def password(options: dict[str, Any]) -> str:
+    """Return the password of a private repository, read from a file, the environment or a prompt."""
+    if not options["git_user"]:
         return ""
     from paceline.cli.commands.apps.volume import secret_from
 
-    return secret_from(told["git_password_file"], GIT_PASSWORD, "Git password")
+    return secret_from(options["git_password_file"], GIT_PASSWORD, "Git password")
 
 
 def param(text: str) -> tuple[str, str]:
-    """Read NAME=VALUE."""
+    """Parse NAME=VALUE."""
     name, sign, value = text.partition("=")
     if not sign or not name:
         raise BadRequest(f"--param {text!r}: write NAME=VALUE, such as lr=0.001")
@@ -161,7 +178,7 @@ def param(text: str) -> tuple[str, str]:
 
 
 def with_code(session: Session, plan: Plan) -> Plan:
-    """Find the code that is meant by its name."""
+    """Return the plan with the named code repository filled in."""
     from paceline.sdk.resources.code_repositories import CodeRepositories
 
     if not plan.code:
@@ -172,7 +189,7 @@ def with_code(session: Session, plan: Plan) -> Plan:
 
 
 def with_data(session: Session, plan: Plan, data: str, *, is_local: bool) -> Plan:
-    """Find the volume that is meant, or make one of a folder."""
+    """Return the plan with the named volume, or with a volume created for a folder."""
     from paceline.sdk.resources.volumes import Volumes
 
     if data in ("", "none"):
@@ -188,7 +205,7 @@ def with_data(session: Session, plan: Plan, data: str, *, is_local: bool) -> Pla
 
 
 def create(session: Session, plan: Plan, *, is_update: bool) -> str:
-    """Make the application, or change it; say which."""
+    """Create or update the application and return which of the two happened."""
     if is_update and session.app(plan.name) is not None:
         return f"updated to revision {revise(session, plan)}"
     try:

@@ -1,4 +1,4 @@
-"""`paceline uninstall`: remove an application and all that is its own."""
+"""`paceline uninstall`: delete an application and the resources it owns."""
 
 import click
 
@@ -12,24 +12,25 @@ from paceline.sdk.apps.app import KIND
 
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-@click.option("--no-wait", is_flag=True, help="Do not wait until it is gone.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--no-wait", is_flag=True, help="Do not wait for the deletion to finish.")
 @reaches_cluster
 def command(*, reach: ClusterOptions, names: tuple[str, ...], yes: bool, no_wait: bool) -> int:
-    r"""Remove applications and everything that is their own.
+    r"""Uninstall applications and delete their resources.
 
-    Revisions, records, claims and TensorBoards go with it; files on volumes stay. An application that is gone already
-    is no error.
+    Deletes revisions, records, claims and TensorBoards; files on volumes are kept. An application that does not exist
+    is not an error.
 
     \b
-    paceline uninstall mnist
+    Example:
+      paceline uninstall mnist
     """
     with session_with(reach) as session:
-        found = [(name, session.app(name)) for name in names]
-        there = [ref for _, ref in found if ref is not None]
-        if there and not yes and can_ask() and not confirm(f"Remove {', '.join(map(str, there))} and all of it?"):
+        refs = [(name, session.app(name)) for name in names]
+        existing = [ref for _, ref in refs if ref is not None]
+        if existing and not yes and can_ask() and not confirm(f"Remove {', '.join(map(str, existing))} and all of it?"):
             return exit_codes.FAILED
-        for name, ref in found:
+        for name, ref in refs:
             if ref is None:
                 err().line(f"app/{name} is not there")
                 continue
@@ -38,6 +39,6 @@ def command(*, reach: ClusterOptions, names: tuple[str, ...], yes: bool, no_wait
             if not no_wait:
                 session.wait_gone(KIND, app)
             out().line(f"{ref} uninstalled")
-    if there:
+    if existing:
         say_hint("files on volumes stay; `paceline get pv` shows the volumes")
     return exit_codes.OK

@@ -1,4 +1,4 @@
-"""`paceline volume`: data and results by name: a folder, a new claim, or a bucket."""
+"""`paceline volume`: named volumes for data and results: a folder, a new claim or a bucket."""
 
 import os
 from pathlib import Path
@@ -24,46 +24,57 @@ KEY_ID, KEY_SECRET = "PACELINE_ACCESS_KEY_ID", "PACELINE_ACCESS_KEY_SECRET"
 
 @click.group()
 def command() -> None:
-    r"""Create, list and delete volumes by name: folders, claims, buckets.
+    r"""Manage named volumes: folders, claims and buckets.
 
     \b
-    paceline volume create photos --dir /srv/photos
-    paceline volume create results --size 10Gi
-    paceline volume create tfoss --bucket oss://team/data --endpoint https://oss.example.org --access-key-id ID
-    paceline train --git URL --command 'python3 train.py' --data tfoss NAME
+    Examples:
+      paceline volume create photos --dir /srv/photos
+      paceline volume create results --size 10Gi
+      paceline volume create tfoss --bucket oss://team/data --endpoint https://oss.example.org --access-key-id ID
+      paceline train --git URL --command 'python3 train.py' --data tfoss NAME
     """
 
 
 @command.command("create")
 @click.argument("name")
-@click.option("--dir", "folder", help="Folder of this machine, as an absolute path.")
-@click.option("--size", help="Make a new, empty volume of this size.")
-@click.option("--bucket", help="s3://BUCKET/FOLDER or oss://BUCKET/FOLDER.")
-@click.option("--endpoint", default="", help="Address of the bucket's store.")
+@click.option("--dir", "folder", help="Absolute path of a folder on this machine.")
+@click.option("--size", help="Create an empty volume of this size.")
+@click.option("--bucket", help="Bucket URL: s3://BUCKET/FOLDER or oss://BUCKET/FOLDER.")
+@click.option("--endpoint", default="", help="Endpoint URL of the object store.")
 @click.option("--region", default="", help="Region of the bucket.")
-@click.option("--access-key-id", default="", envvar=KEY_ID, help="Who opens the bucket.")
-@click.option("--access-key-secret-file", default="", help="File with the key; else it is asked for.")
+@click.option("--access-key-id", default="", envvar=KEY_ID, help="Access key ID for the bucket.")
+@click.option("--access-key-secret-file", default="", help="File with the access key secret; prompted for if omitted.")
 @reaches_cluster
-def create(*, reach: ClusterOptions, name: str, **told: Any) -> int:
-    """Give a folder, a new claim or a bucket a name.
+def create(*, reach: ClusterOptions, name: str, **options: Any) -> int:
+    r"""Create a named volume from a folder, a new claim or a bucket.
 
-    The secret of a bucket is read from a file, from PACELINE_ACCESS_KEY_SECRET, or asked for: what stands in a command
-    line, others can read. It is never shown again.
+    The access key secret of a bucket is read from a file, from PACELINE_ACCESS_KEY_SECRET, or from a prompt, because
+    other users can read command lines. It is never shown again.
+
+    \b
+    Examples:
+      paceline volume create photos --dir /srv/photos
+      paceline volume create results --size 10Gi
     """
-    chosen = [option for option in ("folder", "size", "bucket") if told[option]]
+    chosen = [option for option in ("folder", "size", "bucket") if options[option]]
     if len(chosen) != 1:
-        raise BadRequest("say what the volume is, by one of --dir, --size and --bucket")
-    if told["folder"] and reach.is_embedded and told["folder"].startswith("/") and not Path(told["folder"]).is_dir():
-        raise BadRequest(f"--dir {told['folder']}: there is no such folder on this machine")
+        raise BadRequest("specify exactly one of --dir, --size and --bucket")
+    if (
+        options["folder"]
+        and reach.is_embedded
+        and options["folder"].startswith("/")
+        and not Path(options["folder"]).is_dir()
+    ):
+        raise BadRequest(f"--dir {options['folder']}: there is no such folder on this machine")
     with session_started(reach) as session:
         volumes = Volumes(cluster=session.cluster, namespace=session.namespace)
-        if told["folder"]:
-            made = volumes.create_folder(name, told["folder"])
-        elif told["size"]:
-            made = volumes.create_claim(name, told["size"])
+        if options["folder"]:
+            volume = volumes.create_folder(name, options["folder"])
+        elif options["size"]:
+            volume = volumes.create_claim(name, options["size"])
         else:
-            made = volumes.create_bucket(name, _bucket(told))
-    out().line(f"volume/{made.name} created")
+            volume = volumes.create_bucket(name, _bucket(options))
+    out().line(f"volume/{volume.name} created")
     say_hint(f"paceline train --data {name} … reads it at /input and keeps /output in it")
     return exit_codes.OK
 
@@ -71,34 +82,49 @@ def create(*, reach: ClusterOptions, name: str, **told: Any) -> int:
 @command.command("list")
 @reaches_cluster
 def list_volumes(*, reach: ClusterOptions) -> int:
-    """List the volumes that have a name."""
+    r"""List the named volumes.
+
+    \b
+    Example:
+      paceline volume list
+    """
     with session_with(reach) as session:
-        found = Volumes(cluster=session.cluster, namespace=session.namespace).all()
+        volumes = Volumes(cluster=session.cluster, namespace=session.namespace).all()
         namespace = session.namespace
-    if not found:
+    if not volumes:
         err().line(f"No volumes found in namespace {namespace}.")
         return exit_codes.OK
     now = RealClock().now()
-    rows = [(each.name, each.type, each.location, each.phase, age(created_of(each.object), now)) for each in found]
+    rows = [
+        (volume.name, volume.type, volume.location, volume.phase, age(created_of(volume.object), now))
+        for volume in volumes
+    ]
     out().lines(table(("NAME", "TYPE", "LOCATION", "STATUS", "AGE"), rows))
     return exit_codes.OK
 
 
 @command.command("delete")
 @click.argument("name")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @reaches_cluster
 def delete(*, reach: ClusterOptions, name: str, yes: bool) -> int:
-    """Forget a volume; the files in a folder or bucket stay."""
+    r"""Delete a named volume.
+
+    The files in a folder or bucket are kept.
+
+    \b
+    Example:
+      paceline volume delete photos
+    """
     with session_with(reach) as session:
         volumes = Volumes(cluster=session.cluster, namespace=session.namespace)
-        found = volumes.named(name)
-        if not yes and can_ask() and not confirm(_question(found)):
+        volume = volumes.named(name)
+        if not yes and can_ask() and not confirm(_question(volume)):
             return exit_codes.FAILED
-        volumes.delete(found)
+        volumes.delete(volume)
     out().line(f"volume/{name} deleted")
-    if found.type != "claim":
-        say_hint(f"the files in {found.location} stay")
+    if volume.type != "claim":
+        say_hint(f"the files in {volume.location} stay")
     return exit_codes.OK
 
 
@@ -106,28 +132,28 @@ def _question(volume: Volume) -> str:
     return f"Delete volume {volume.name} ({volume.location})?"
 
 
-def _bucket(told: dict[str, Any]) -> Bucket:
+def _bucket(options: dict[str, Any]) -> Bucket:
     key = ""
-    if told["access_key_id"]:
-        key = secret_from(told["access_key_secret_file"], KEY_SECRET, "Access key secret")
+    if options["access_key_id"]:
+        key = secret_from(options["access_key_secret_file"], KEY_SECRET, "Access key secret")
     return Bucket(
-        url=told["bucket"],
-        endpoint=told["endpoint"],
-        region=told["region"],
-        key_id=told["access_key_id"],
+        url=options["bucket"],
+        endpoint=options["endpoint"],
+        region=options["region"],
+        key_id=options["access_key_id"],
         key_secret=key,
     )
 
 
 def secret_from(file: str, variable: str, question: str) -> str:
-    """Read a secret from a file, from the environment, or from a person; BadRequest when there is none."""
+    """Return a secret from a file, the environment or a prompt; raise BadRequest if there is none."""
     if file:
         try:
             return Path(file).read_text().strip()
         except OSError as error:
             raise BadRequest(f"{file}: cannot be read: {error.strerror}") from error
-    if told := os.environ.get(variable):
-        return told
+    if value := os.environ.get(variable):
+        return value
     if not can_ask():
-        raise BadRequest(f"{question.lower()}: give it in a file, or in {variable}")
+        raise BadRequest(f"{question.lower()}: provide it in a file, or in {variable}")
     return str(click.prompt(question, hide_input=True))

@@ -1,4 +1,4 @@
-"""`paceline backup`: copy the objects of the embedded cluster into one file."""
+"""`paceline backup`: copy the objects of the embedded cluster to one file."""
 
 from pathlib import Path
 
@@ -12,15 +12,16 @@ from paceline.errors import HostError
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--force", is_flag=True, help="Replace FILE if it is there.")
+@click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
 def command(*, file: Path, force: bool) -> int:
-    r"""Copy the objects of the embedded cluster into one file.
+    r"""Back up the objects of the embedded cluster to a file.
 
-    The cluster may run meanwhile. The file is whole or not there at all, can be read by its owner only, and has been
-    checked. Volumes, logs and keys are not in it.
+    The cluster may be running. The file is written atomically, verified, and readable by its owner only. It does not
+    contain volumes, logs or keys.
 
     \b
-    paceline backup monday.paceline
+    Example:
+      paceline backup monday.paceline
     """
     from paceline.cluster.backup import back_up
 
@@ -28,5 +29,5 @@ def command(*, file: Path, force: bool) -> int:
         raise HostError(f"{file} is there already; choose another name, or say --force to replace it")
     contents = back_up(settings(), file)
     out().line(f"Backed up {contents.objects} objects at revision {contents.revision} to {file}.")
-    err().line(f"  to go back to it: paceline down  ·  paceline restore {file}", "dim")
+    err().line(f"  to restore it: paceline down  ·  paceline restore {file}", "dim")
     return exit_codes.OK

@@ -1,4 +1,4 @@
-"""`paceline check`: read every byte of the store, or of a backup, and say whether it is whole."""
+"""`paceline check`: read the complete store or backup and verify its integrity."""
 
 from pathlib import Path
 
@@ -12,17 +12,18 @@ from paceline.cli.output.console import out
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False), required=False)
 def command(*, file: Path | None) -> int:
-    r"""Check that the stored objects, or those of a backup, are whole.
+    r"""Verify the integrity of the object store or of a backup.
 
-    The cluster may run meanwhile.
+    The cluster may be running.
 
     \b
-    paceline check
-    paceline check monday.paceline
+    Examples:
+      paceline check
+      paceline check monday.paceline
     """
     from paceline.cluster.backup import check_store
 
     path = file or settings().store
     contents = check_store(path)
-    out().line(f"{path} is whole: {contents.objects} objects at revision {contents.revision}.")
+    out().line(f"{path} is intact: {contents.objects} objects at revision {contents.revision}.")
     return exit_codes.OK

@@ -1,4 +1,4 @@
-"""`paceline controller`: look after the jobs of a Kubernetes cluster, in the foreground."""
+"""`paceline controller`: run the controllers against a Kubernetes cluster, in the foreground."""
 
 from typing import TypedDict, Unpack
 
@@ -8,8 +8,8 @@ from paceline.cli import exit_codes
 from paceline.cli.output.console import err, say_error
 
 
-class Typed(TypedDict):
-    """What may be typed."""
+class ControllerArguments(TypedDict):
+    """The options of the command."""
 
     kubeconfig: str
     context: str
@@ -23,25 +23,26 @@ class Typed(TypedDict):
     "--kubeconfig",
     default="",
     type=click.Path(dir_okay=False),
-    help="The cluster to look after; without it as kubectl finds one, or the cluster of the pod this runs in.",
+    help="Kubeconfig file (default: kubectl's kubeconfig, or the cluster of the pod this runs in).",
 )
-@click.option("--context", default="", help="Context of the kubeconfig; else its current one.")
-@click.option("-n", "--namespace", default="", help="Look after this namespace alone; else after all.")
+@click.option("--context", default="", help="Kubeconfig context (default: the current one).")
+@click.option("-n", "--namespace", default="", help="Namespace to watch (default: all namespaces).")
 @click.option(
-    "--lease-namespace", default="", help="Where the lease lies: paceline-system, or the namespace of --namespace."
+    "--lease-namespace", default="", help="Namespace of the lease (default: --namespace, or paceline-system)."
 )
-@click.option("--install-crds", is_flag=True, help="Define the kinds first, or bring them up to date.")
-def command(**typed: Unpack[Typed]) -> int:
-    r"""Look after the jobs of a Kubernetes cluster.
+@click.option("--install-crds", is_flag=True, help="Create or update the CustomResourceDefinitions first.")
+def command(**typed: Unpack[ControllerArguments]) -> int:
+    r"""Run the job controller against a Kubernetes cluster.
 
-    It runs until Ctrl-C.
+    Runs until Ctrl-C.
 
-    Of several only one acts, the one that holds a lease; when it ends, another takes over. Jobs run on meanwhile.
-    `paceline crds --with-controller IMAGE` prints what runs this in the cluster itself.
+    Of several controllers only the one that holds the lease is active; another takes over when it exits. Jobs keep
+    running meanwhile. To run the controller in the cluster, use `paceline crds --with-controller IMAGE`.
 
     \b
-    paceline controller --kubeconfig ~/.kube/config --install-crds
-    paceline controller --kubeconfig ~/.kube/config --context lab --namespace team-a
+    Examples:
+      paceline controller --kubeconfig ~/.kube/config --install-crds
+      paceline controller --kubeconfig ~/.kube/config --context lab --namespace team-a
     """
     import os
 

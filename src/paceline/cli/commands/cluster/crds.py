@@ -1,4 +1,4 @@
-"""`paceline crds`: print what a Kubernetes cluster must know of our kinds, ready for `kubectl apply`."""
+"""`paceline crds`: print the CustomResourceDefinitions for `kubectl apply`."""
 
 import click
 
@@ -11,17 +11,20 @@ from paceline.cli.output.console import out
     "--with-controller",
     "image",
     metavar="IMAGE",
-    help="Also print what runs `paceline controller` of this image there, with exactly the rights that it uses.",
+    help="Also print a Deployment that runs `paceline controller` from IMAGE, with the RBAC rules it needs.",
 )
-@click.option("-n", "--namespace", default="", help="With --with-controller: look after this namespace alone.")
+@click.option(
+    "-n", "--namespace", default="", help="With --with-controller, restrict the controller to this namespace."
+)
 def command(*, image: str | None, namespace: str) -> int:
-    r"""Print what a Kubernetes cluster must know of our kinds.
+    r"""Print the CustomResourceDefinitions.
 
-    That is their definitions, as YAML.
+    The output is YAML for `kubectl apply`.
 
     \b
-    paceline crds | kubectl apply --server-side -f -
-    paceline crds --with-controller registry.example/paceline:0.1 | kubectl apply --server-side -f -
+    Examples:
+      paceline crds | kubectl apply --server-side -f -
+      paceline crds --with-controller registry.example/paceline:0.1 | kubectl apply --server-side -f -
     """
     from paceline.cli.output.yaml_text import dump
     from paceline.cluster.install_manifests import controller_manifests, definitions
@@ -31,6 +34,6 @@ def command(*, image: str | None, namespace: str) -> int:
     if image is not None and not image.strip():
         raise click.UsageError("--with-controller needs the name of an image that has the `paceline` command")
     objects = [*definitions(), *(controller_manifests(image, namespace) if image else ())]
-    for each in objects:
-        out().document(f"---\n{dump(each)}")
+    for manifest in objects:
+        out().document(f"---\n{dump(manifest)}")
     return exit_codes.OK

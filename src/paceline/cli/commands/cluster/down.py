@@ -1,4 +1,4 @@
-"""`paceline down`: stop the embedded cluster, and ask what becomes of running jobs."""
+"""`paceline down`: stop the embedded cluster, and ask what to do with running jobs."""
 
 import click
 
@@ -21,14 +21,18 @@ KEEP, STOP, CANCEL = "keep", "stop", "cancel"
 
 
 @click.command()
-@click.option("--keep-jobs", "answer", flag_value=KEEP, help="Let running jobs run on without the cluster.")
-@click.option(
-    "--stop-jobs", "answer", flag_value=STOP, help="Stop running jobs first; they are paused, and can be resumed."
-)
+@click.option("--keep-jobs", "answer", flag_value=KEEP, help="Keep running jobs running without the cluster.")
+@click.option("--stop-jobs", "answer", flag_value=STOP, help="Pause running jobs first; they can be resumed.")
 def command(*, answer: str | None) -> int:
-    """Stop the embedded cluster.
+    r"""Stop the embedded cluster.
 
-    Jobs, TensorBoards and Notebooks that still run are asked about; the flags answer beforehand.
+    If jobs, TensorBoards or notebooks are still running, asks whether to keep or stop them. Use --keep-jobs or
+    --stop-jobs to skip the question.
+
+    \b
+    Examples:
+      paceline down
+      paceline down --stop-jobs
     """
     chosen = settings()
     if not is_running(chosen):
@@ -43,7 +47,7 @@ def command(*, answer: str | None) -> int:
 
 
 def settle_jobs(answer: str | None) -> int | None:
-    """Do with the running jobs what the person wants; None means that the cluster may stop."""
+    """Keep or stop the running jobs as requested. Return None if the cluster may stop, else an exit code."""
     if answer == KEEP:
         return None
     try:
@@ -57,8 +61,8 @@ def settle_jobs(answer: str | None) -> int | None:
     except PacelineError as error:
         if answer == STOP:
             raise
-        # A control plane that does not answer can still be stopped; its jobs are then left as they are.
-        err().line(f"The cluster does not say which jobs run: {error}")
+        # A control plane that does not respond can still be stopped; its jobs are left unchanged.
+        err().line(f"The running jobs cannot be listed: {error}")
         return None
     if answer is None:
         return exit_codes.BAD_INPUT
@@ -66,7 +70,7 @@ def settle_jobs(answer: str | None) -> int | None:
 
 
 def running_jobs(session: Session) -> list[JobRef]:
-    """Find the jobs of all namespaces that have processes, or will have."""
+    """Return the jobs of all namespaces that have processes, or will have."""
     return [
         session.ref(kind, job)
         for kind in session.kinds.jobs()
@@ -76,7 +80,7 @@ def running_jobs(session: Session) -> list[JobRef]:
 
 
 def running_services(session: Session) -> list[ServiceRef]:
-    """Find the TensorBoards and Notebooks of all namespaces that have processes, or will have."""
+    """Return the TensorBoards and notebooks of all namespaces that have processes, or will have."""
     return [
         session.service_ref(kind, service)
         for kind in session.kinds.services()
@@ -86,27 +90,27 @@ def running_services(session: Session) -> list[ServiceRef]:
 
 
 def ask(running: list[Ref]) -> str | None:
-    """Ask what becomes of what runs; None when nobody is there to answer."""
+    """Ask what to do with the running objects; return None if there is no terminal to ask on."""
     shown = [str(ref) if isinstance(ref, ServiceRef) else ref.name for ref in running]
     names = ", ".join(shown[:5]) + (f" and {len(shown) - 5} more" if len(shown) > 5 else "")
     one = len(running) == 1
     are_jobs = not any(isinstance(ref, ServiceRef) for ref in running)
-    told = f"{len(running)} job{' is' if one else 's are'} " if are_jobs else ""
-    told += f"still running: {names}"
+    summary = f"{len(running)} job{' is' if one else 's are'} " if are_jobs else ""
+    summary += f"still running: {names}"
     it, them = ("it runs", "it") if one else ("they run", "them")
     if not can_ask():
-        say_error(f"{told}; say --keep-jobs ({it} on without the cluster) or --stop-jobs (pauses {them} first)")
+        say_error(f"{summary}; say --keep-jobs ({it} on without the cluster) or --stop-jobs (pauses {them} first)")
         return None
     choices = {
         KEEP: f"keep {them} running; `paceline up` finds {them} again",
         STOP: f"stop {them} first; what is stopped is paused and can be resumed",
         CANCEL: "cancel: leave everything as it is",
     }
-    return choose(f"{told}.", choices, CANCEL)
+    return choose(f"{summary}.", choices, CANCEL)
 
 
 def stop_all(session: Session, running: list[Ref], margin: float = MARGIN_SECONDS) -> None:
-    """Stop everything, then wait until nothing of it has a process; HostError names all that does not stop."""
+    """Pause everything and wait until all processes have exited; HostError lists those that did not."""
     for ref in running:
         ref.pause()
     unstopped = []

@@ -1,4 +1,4 @@
-"""`paceline image`: which environment an image becomes, and the environments that are built."""
+"""`paceline image`: the mapping from images to environments, and the environments that are built."""
 
 import os
 from datetime import UTC, datetime
@@ -20,49 +20,59 @@ from paceline.environments.specs import Recipes
 from paceline.errors import Invalid
 from paceline.host.clock import RealClock
 
-# An environment that was not used for so long is one that nobody will miss.
+# An environment that was not used for this long is unlikely to be needed again.
 UNUSED = "30d"
 UNITS = ("B", "KB", "MB", "GB", "TB")
 
 
 @click.group()
 def command() -> None:
-    r"""Show which environment an image becomes; build and remove environments.
+    r"""Manage the Python environments that images are mapped to.
 
-    Without a container runtime, an image's name selects an environment through a table of patterns. An environment is
-    built by uv when the first pod asks for it, or ahead by `paceline image build`.
+    The embedded cluster has no container runtime: a table of patterns maps each image name to a Python environment. uv
+    builds an environment when the first pod needs it, or in advance with `paceline image build`.
 
     \b
-    paceline image list
-    paceline image build pytorch
-    paceline up -d --image 'pytorch/pytorch:2.5*=pytorch==2.5.1'
+    Examples:
+      paceline image list
+      paceline image build pytorch
+      paceline up -d --image 'pytorch/pytorch:2.5*=pytorch==2.5.1'
     """
 
 
 @command.command("list")
 def list_images() -> int:
-    """List the table of images, and the environments that are built."""
+    r"""List the image table and the environments that are built.
+
+    \b
+    Example:
+      paceline image list
+    """
     chosen, place, recipes = settings(), environments(os.environ), chosen_recipes(settings())
-    there = {each.folder: each for each in built(place)}
-    # One line for neighbours that lead to the same.
+    environments_by_folder = {environment.folder: environment for environment in built(place)}
+    # Merge adjacent rows that have the same environment.
     groups = groupby(all_rows(chosen), key=lambda row: (row[1], state_of(row[1], place, recipes), row[2]))
     shown = [(*same, ", ".join(pattern for pattern, _, _ in rows)) for same, rows in groups]
     out().lines(table(("ENVIRONMENT", "BUILT", "FROM", "IMAGES"), shown))
     out().line()
-    if there:
-        kept = [
-            (each.folder.name, size(each.bytes), last_use(each.used_at, is_in_use=each.is_in_use))
-            for each in there.values()
+    if environments_by_folder:
+        built_rows = [
+            (
+                environment.folder.name,
+                size(environment.bytes),
+                last_use(environment.used_at, is_in_use=environment.is_in_use),
+            )
+            for environment in environments_by_folder.values()
         ]
-        out().lines(table(("BUILT", "SIZE", "LAST USED"), kept))
-        say_hint(f"they lie in {place.root}; `paceline image prune` removes those not used for {UNUSED}")
+        out().lines(table(("BUILT", "SIZE", "LAST USED"), built_rows))
+        say_hint(f"they are in {place.root}; `paceline image prune` removes those not used for {UNUSED}")
     else:
-        say_hint(f"nothing is built in {place.root} yet; `paceline image build pytorch` builds one ahead")
+        say_hint(f"nothing is built in {place.root} yet; `paceline image build pytorch` builds one in advance")
     return exit_codes.OK
 
 
 def state_of(environment: str, place: Environments, recipes: Recipes) -> str:
-    """Say whether an environment is there."""
+    """Return whether an environment is built, for the table."""
     if environment == "host" or (environment.startswith("/") and Path(environment).is_dir()):
         return "-"
     try:
@@ -72,52 +82,65 @@ def state_of(environment: str, place: Environments, recipes: Recipes) -> str:
 
 
 def size(count: int) -> str:
-    """Say a number of bytes as people do."""
+    """Format a number of bytes in decimal units."""
     power = min((len(str(count)) - 1) // 3, len(UNITS) - 1)
     amount = count / 1000**power
     return f"{amount:.{1 if power and amount < 10 else 0}f} {UNITS[power]}"
 
 
 def last_use(moment: float, *, is_in_use: bool) -> str:
-    """Say when something was last used."""
+    """Format the time of the last use."""
     return "in use" if is_in_use else f"{age(datetime.fromtimestamp(moment, UTC), RealClock().now())} ago"
 
 
 @command.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME…")
-@click.option("--newer", "is_renewal", is_flag=True, help="Build what is there anew if there are newer packages.")
+@click.option(
+    "--newer", "is_renewal", is_flag=True, help="Rebuild existing environments if newer packages are available."
+)
 def build(*, names: tuple[str, ...], is_renewal: bool) -> int:
-    r"""Build environments ahead; print their folders.
+    r"""Build environments in advance and print their folders.
 
-    NAME is one of `paceline image list`, with another version if you like, or a requirements file.
+    NAME is an environment of `paceline image list`, optionally with another version, or a requirements file.
 
     \b
-    paceline image build pytorch
-    paceline image build tensorflow==2.20.0 ./requirements.txt
-    paceline image build --newer ./requirements.txt
+    Examples:
+      paceline image build pytorch
+      paceline image build tensorflow==2.20.0 ./requirements.txt
+      paceline image build --newer ./requirements.txt
     """
     place, recipes = environments(os.environ), chosen_recipes(settings())
-    wanted = [recipes.read(str(Path(name).absolute()) if Path(name).is_file() else name) for name in names]
-    for recipe in wanted:
+    specs = [recipes.read(str(Path(name).absolute()) if Path(name).is_file() else name) for name in names]
+    for recipe in specs:
         if not place.folder(recipe).exists():
             err().line(f"Building environment {recipe.title}; this is done once.")
-        told = Build(place=place, recipe=recipe, is_renewal=is_renewal, say=lambda line: err().line(f"  {line}", "dim"))
-        out().line(str(told.run()))
+        pending = Build(
+            place=place, recipe=recipe, is_renewal=is_renewal, say=lambda line: err().line(f"  {line}", "dim")
+        )
+        out().line(str(pending.run()))
     return exit_codes.OK
 
 
 @command.command()
-@click.option("--unused-for", default=UNUSED, show_default=True, help="Remove what was not used for so long.")
-@click.option("--all", "is_all", is_flag=True, help="Remove all that no container uses right now.")
+@click.option("--unused-for", default=UNUSED, show_default=True, help="Remove environments not used for this long.")
+@click.option("--all", "is_all", is_flag=True, help="Remove all environments that no container is using.")
 def prune(*, unused_for: str, is_all: bool) -> int:
-    """Remove environments that were not used for long; what a running container uses stays."""
+    r"""Remove environments that have not been used for a while.
+
+    Environments in use by a running container are kept.
+
+    \b
+    Examples:
+      paceline image prune
+      paceline image prune --unused-for 12h
+    """
     try:
         seconds = 0 if is_all else seconds_of(unused_for)
     except ValueError as error:
         raise click.BadParameter(f"{unused_for!r} is not a duration; write 12h or {UNUSED}") from error
     gone = prune_stock(environments(os.environ), unused_seconds=seconds)
-    for each in gone:
-        out().line(f"removed {each.folder.name} ({size(each.bytes)})")
+    for environment in gone:
+        out().line(f"removed {environment.folder.name} ({size(environment.bytes)})")
     if not gone:
         err().line("Nothing to remove.")
     return exit_codes.OK

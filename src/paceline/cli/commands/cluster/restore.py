@@ -1,4 +1,4 @@
-"""`paceline restore`: put a backup in place of the objects of the embedded cluster."""
+"""`paceline restore`: replace the objects of the embedded cluster with a backup."""
 
 from pathlib import Path
 
@@ -12,15 +12,16 @@ from paceline.cli.output.console import err, out
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 def command(*, file: Path) -> int:
-    r"""Put a backup in place of the objects of the embedded cluster.
+    r"""Restore the objects of the embedded cluster from a backup.
 
-    The cluster must not run. What was there is kept aside. Processes of pods that are not in the backup are ended when
-    the cluster is started again.
+    The cluster must be stopped. The current objects are moved aside. Processes of pods that are not in the backup are
+    stopped at the next start of the cluster.
 
     \b
-    paceline down
-    paceline restore monday.paceline
-    paceline up -d
+    Examples:
+      paceline down
+      paceline restore monday.paceline
+      paceline up -d
     """
     from paceline.cluster.backup import restore
     from paceline.host.clock import RealClock

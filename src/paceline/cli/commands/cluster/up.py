@@ -14,8 +14,8 @@ from paceline.errors import HostError
 from paceline.settings import HOST_NETWORK, OWN_NETWORK, Settings
 
 
-class Typed(TypedDict):
-    """What may be typed."""
+class UpArguments(TypedDict):
+    """The options of the command."""
 
     detach: bool
     images: tuple[str, ...]
@@ -33,67 +33,68 @@ class Typed(TypedDict):
     "images",
     multiple=True,
     metavar="PATTERN=ENVIRONMENT",
-    help="Run images that match PATTERN in ENVIRONMENT: `host`, a name of `paceline image list`, a requirements file "
-    "or a virtual environment. Repeatable.",
+    help="Run images that match PATTERN in ENVIRONMENT: `host`, a name from `paceline image list`, a requirements file "
+    "or a virtual environment. Can be repeated.",
 )
 @click.option(
     "--device",
     "devices",
     multiple=True,
     metavar="RESOURCE=DEVICES",
-    help="Have devices that pods may ask for: RESOURCE=COUNT, or RESOURCE=NODE,NODE with device nodes. Repeatable.",
+    help="Devices that pods can request: RESOURCE=COUNT, or RESOURCE=NODE,NODE with device nodes. Can be repeated.",
 )
 @click.option(
     "--sandbox/--no-sandbox",
     default=None,
-    help="Run containers in bubblewrap's sandbox, as is usual, or without one, with all that you may do.",
+    help="Run containers in a bubblewrap sandbox (default), or without one and with your own permissions.",
 )
 @click.option(
     "--network",
     type=click.Choice([HOST_NETWORK, OWN_NETWORK]),
-    help="Put pods on the machine's network, or give each one of its own (needs root).",
+    help="Run pods in the network of this machine, or give each pod its own network (requires root).",
 )
 @click.option(
     "--external-address",
     metavar="ADDRESS",
-    help="Where services of type NodePort and LoadBalancer are reached: an address of this machine. Whoever reaches it "
-    "reaches them, TensorBoards too, without a password. Default: 127.0.0.1, from this machine only.",
+    help="Address of this machine for services of type NodePort and LoadBalancer. Everyone who can reach it can open "
+    "them, including TensorBoards, without a password. Default: 127.0.0.1, reachable from this machine only.",
 )
 @click.option(
     "--accept-loss",
     is_flag=True,
-    help="Go on although the stored objects are damaged, older than they should be, or gone.",
+    help="Start even if the stored objects are damaged, outdated or missing.",
 )
-def command(**typed: Unpack[Typed]) -> int:
+def command(**typed: Unpack[UpArguments]) -> int:
     r"""Start the embedded cluster.
 
-    Everything it keeps is in PACELINE_HOME. Without -d it runs until Ctrl-C; jobs run on when it stops.
-    Images can also be mapped once and for all, in PACELINE_HOME/settings.yaml: `images: {'pytorch/*': ~/venvs/torch}`.
+    All state is stored in PACELINE_HOME. Without -d the cluster runs until Ctrl-C; jobs keep running when it stops.
+    Images can also be mapped permanently in PACELINE_HOME/settings.yaml: `images: {'pytorch/*': ~/venvs/torch}`.
 
     \b
-    paceline up -d
-    paceline up -d --image 'pytorch/*=~/venvs/torch'
-    paceline up -d --device nvidia.com/gpu=4
+    Examples:
+      paceline up -d
+      paceline up -d --image 'pytorch/*=~/venvs/torch'
+      paceline up -d --device nvidia.com/gpu=4
     """
     from paceline.cluster.config.devices import chosen_devices
     from paceline.cluster.config.image_map import chosen_images
     from paceline.cluster.config.log_retention import chosen_policy
 
-    before, detach = last_settings(), typed["detach"]
-    chosen = chosen_settings(before, typed["images"], sandbox=typed["sandbox"])
+    previous, detach = last_settings(), typed["detach"]
+    chosen = chosen_settings(previous, typed["images"], sandbox=typed["sandbox"])
     chosen = with_network(with_devices(chosen, typed["devices"]), typed["network"], typed["external_address"])
-    # Read by the node agent later; what is wrong with the file is said to whoever starts it.
+    # The node agent reads these files later; validate them now so that the user sees the errors.
     chosen_images(chosen)
     chosen_devices(chosen)
     chosen_policy(chosen)
-    if pid := running_pid(before):
-        there = f"a cluster runs already in {before.home} (pid {pid})"
-        if chosen != before:
-            raise HostError(f"{there}, with other settings; `paceline down` stops it, then try again")
+    if pid := running_pid(previous):
+        running = f"a cluster runs already in {previous.home} (pid {pid})"
+        if chosen != previous:
+            raise HostError(f"{running}, with other settings; `paceline down` stops it, then try again")
         if not detach:
-            raise HostError(f"{there}; `paceline down` stops it")
+            raise HostError(f"{running}; `paceline down` stops it")
         ensure_running(chosen)
-        say_ready(chosen, f"A cluster runs already in {before.home}.")
+        say_ready(chosen, f"A cluster runs already in {previous.home}.")
         return exit_codes.OK
     if typed["accept_loss"]:
         say_loss(chosen)
@@ -104,35 +105,35 @@ def command(**typed: Unpack[Typed]) -> int:
     return run_here(chosen)
 
 
-def chosen_settings(before: Settings, images: tuple[str, ...], *, sandbox: bool | None = None) -> Settings:
-    """Put the rows that were typed before the remembered ones; a pattern that is typed again replaces its row."""
+def chosen_settings(previous: Settings, images: tuple[str, ...], *, sandbox: bool | None = None) -> Settings:
+    """Return the settings with new image rows before the remembered ones; a row with the same pattern is replaced."""
     from paceline.cluster.config.image_map import chosen_recipes, image_row
 
-    typed = tuple(image_row(text, chosen_recipes(before)) for text in images)
+    typed = tuple(image_row(text, chosen_recipes(previous)) for text in images)
     patterns = {pattern for pattern, _ in typed}
-    kept = tuple(row for row in before.images if row[0] not in patterns)
-    has_sandbox = before.has_sandbox if sandbox is None else sandbox
-    return replace(before, images=(*typed, *kept), has_sandbox=has_sandbox)
+    remembered = tuple(row for row in previous.images if row[0] not in patterns)
+    has_sandbox = previous.has_sandbox if sandbox is None else sandbox
+    return replace(previous, images=(*typed, *remembered), has_sandbox=has_sandbox)
 
 
-def with_devices(before: Settings, devices: tuple[str, ...]) -> Settings:
-    """Add the devices that were typed to the remembered ones; a resource that is typed again is declared anew."""
+def with_devices(previous: Settings, devices: tuple[str, ...]) -> Settings:
+    """Return the settings with new devices added; a resource given again replaces the remembered one."""
     from paceline.cluster.config.devices import device_row
 
     typed = dict(device_row(text) for text in devices)
-    return replace(before, devices=tuple((dict(before.devices) | typed).items()))
+    return replace(previous, devices=tuple((dict(previous.devices) | typed).items()))
 
 
-def with_network(before: Settings, network: str | None, address: str | None) -> Settings:
-    """Choose how pods are connected, and where they are reached from outside, if that was typed."""
+def with_network(previous: Settings, network: str | None, address: str | None) -> Settings:
+    """Return the settings with the pod network and external address, if they were given."""
     from paceline.cluster.config.external_address import own_address
 
-    external = before.external_address if address is None else own_address(address)
-    return replace(before, network=network or before.network, external_address=external)
+    external = previous.external_address if address is None else own_address(address)
+    return replace(previous, network=network or previous.network, external_address=external)
 
 
 def run_here(settings: Settings) -> int:
-    """Run the cluster until Ctrl-C; this process starts it again when it dies."""
+    """Run the cluster until Ctrl-C and restart it when it dies."""
     import logging
 
     from paceline.cluster.logs import configure_logging
@@ -156,7 +157,7 @@ def run_here(settings: Settings) -> int:
 
 
 def say_loss(settings: Settings) -> None:
-    """Do without what the store has lost, and say what that was."""
+    """Accept the loss of damaged or missing objects, and print what was lost."""
     from paceline.cluster.backup import accept_loss
     from paceline.host.clock import RealClock
 
@@ -168,11 +169,11 @@ def say_loss(settings: Settings) -> None:
     for key in accepted.lost:
         err().line(f"  lost: {key}")
     if accepted.aside:
-        err().line(f"  the damaged files lie in {accepted.aside}")
+        err().line(f"  the damaged files were moved to {accepted.aside}")
 
 
 def say_ready(settings: Settings, first: str) -> None:
-    """Say that it runs, and the first things to type."""
+    """Print that the cluster is running, and the next commands to try."""
     from paceline.cluster.config.external_address import is_from_here_only
 
     out().line(first)

@@ -17,17 +17,18 @@ from paceline.sdk.submission.job_volumes import claims_of
 
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME|KIND/NAME...")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @reaches_cluster
 def command(*, reach: ClusterOptions, names: tuple[str, ...], yes: bool) -> int:
-    r"""Delete jobs or other objects.
+    r"""Delete jobs or other resources.
 
-    A job's pods and logs go with it. Files on its claims stay.
+    Deleting a job also deletes its pods and logs. Files on its claims are kept.
 
     \b
-    paceline delete digits
-    paceline delete pvc/digits
-    paceline delete pods web-0 web-1
+    Examples:
+      paceline delete digits
+      paceline delete pvc/digits
+      paceline delete pods web-0 web-1
     """
     with session_with(reach) as session:
         targets = find(session, names)
@@ -40,14 +41,14 @@ def command(*, reach: ClusterOptions, names: tuple[str, ...], yes: bool) -> int:
                 say_error(f"{called(target)} is gone already")
                 continue
             out().line(f"{called(target)} deleted")
-    kept = {claim for target in targets if target.kind.is_job for claim, _ in claims_of(target.object)}
-    if kept:
-        say_hint(f"the files on {', '.join(f'pvc/{claim}' for claim in sorted(kept))} stay")
+    claims = {claim for target in targets if target.kind.is_job for claim, _ in claims_of(target.object)}
+    if claims:
+        say_hint(f"the files on {', '.join(f'pvc/{claim}' for claim in sorted(claims))} stay")
     return exit_codes.OK
 
 
 def is_meant(targets: list[Target]) -> bool:
-    """Ask a person; a script has said what it wants."""
+    """Ask for confirmation on a terminal; return True without asking in scripts."""
     if not can_ask():
         return True
     names = ", ".join(called(target) for target in targets)
@@ -57,5 +58,5 @@ def is_meant(targets: list[Target]) -> bool:
 
 
 def called(target: Target) -> str:
-    """Name an object as other commands take it."""
+    """Return KIND/NAME, the form that other commands accept."""
     return f"{target.kind.singular}/{name_of(target.object)}"

@@ -1,4 +1,4 @@
-"""`paceline describe`: one job in full, or any other object with its events."""
+"""`paceline describe`: details of a job, or of any other object with its events."""
 
 import click
 
@@ -17,11 +17,12 @@ from paceline.sdk.apps.app import ref_of
 @click.argument("names", nargs=-1, required=True, metavar="NAME|KIND/NAME...")
 @reaches_cluster
 def command(*, reach: ClusterOptions, names: tuple[str, ...]) -> int:
-    r"""Show one job in full: replicas, conditions, events, failure.
+    r"""Show the details of a job: replicas, conditions, events and failure.
 
     \b
-    paceline describe digits
-    paceline describe pod/digits-1a2b3-worker-0
+    Examples:
+      paceline describe digits
+      paceline describe pod/digits-1a2b3-worker-0
     """
     now = RealClock().now()
     with session_with(reach) as session:

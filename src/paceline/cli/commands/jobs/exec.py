@@ -1,4 +1,4 @@
-"""`paceline exec`: a command in the container of a job's member, or of a pod."""
+"""`paceline exec`: run a command in a container of a job or pod."""
 
 import contextlib
 import os
@@ -23,26 +23,28 @@ CHUNK = 64 * 1024
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
-@click.option("--role", default="", help="A member of this role, such as worker.")
-@click.option("--index", type=click.IntRange(min=0), help="The member with this number.")
-@click.option("-c", "--container", default="", help="This container of the pod.")
-@click.option("-i", "--stdin", "has_input", is_flag=True, help="Pass on what is typed or piped in.")
-@click.option("-t", "--tty", "has_terminal", is_flag=True, help="Give the command a terminal.")
+@click.option("--role", default="", help="Role of the replica, such as worker.")
+@click.option("--index", type=click.IntRange(min=0), help="Index of the replica within its role.")
+@click.option("-c", "--container", default="", help="Container name.")
+@click.option("-i", "--stdin", "has_input", is_flag=True, help="Pass standard input to the command.")
+@click.option("-t", "--tty", "has_terminal", is_flag=True, help="Allocate a terminal for the command.")
 @click.argument("name")
-@click.argument("words", nargs=-1, required=True)
+@click.argument("words", nargs=-1, required=True, metavar="COMMAND...")
 @reaches_cluster
 def command(*, reach: ClusterOptions, name: str, role: str, index: int | None, **options: object) -> int:
-    r"""Run a command in a job's container, and end as it ends.
+    r"""Run a command in a container of a job or pod.
 
-    NAME is a job (its leader is entered unless you choose another member) or a pod.
+    NAME is a job or a pod. For a job, the command runs in the leader unless you choose another replica. The exit code
+    is that of the command.
 
     \b
-    paceline exec digits nvidia-smi
-    paceline exec -it --role worker --index 1 digits bash
+    Examples:
+      paceline exec digits nvidia-smi
+      paceline exec -it --role worker --index 1 digits bash
     """
     ask = read_ask(options)
     if ask.has_terminal and not sys.stdin.isatty():
-        raise BadRequest("-t needs a terminal, and the input of this command is none; leave it out")
+        raise BadRequest("-t needs a terminal, but standard input is not a terminal; omit -t")
     with session_with(reach) as session:
         pod = find_pod(session, name, ReplicaSelector(role=role, index=index))
         with run_in_pod(session, pod, ask) as line:
@@ -50,10 +52,10 @@ def command(*, reach: ClusterOptions, name: str, role: str, index: int | None, *
 
 
 def read_ask(options: dict[str, object]) -> Ask:
-    """Read what is to be run; people are used to a `--` before it."""
-    words = tuple(str(each) for each in options["words"])  # type: ignore[attr-defined]
+    """Return the exec request; a leading `--` before the command is dropped, as kubectl does."""
+    arguments = tuple(str(argument) for argument in options["words"])  # type: ignore[attr-defined]
     return Ask(
-        words=words[1:] if words[:1] == ("--",) and len(words) > 1 else words,
+        arguments=arguments[1:] if arguments[:1] == ("--",) and len(arguments) > 1 else arguments,
         container=str(options["container"]),
         has_input=bool(options["has_input"]),
         has_terminal=bool(options["has_terminal"]),
@@ -61,10 +63,10 @@ def read_ask(options: dict[str, object]) -> Ask:
 
 
 def find_pod(session: Session, name: str, choice: ReplicaSelector) -> str:
-    """Find the pod that a name means: of a job its member, or a pod itself."""
-    kind, slash, rest = name.partition("/")
+    """Return the pod to run in: the selected replica of a job, or the pod of that name."""
+    kind, slash, pod_name = name.partition("/")
     if slash and kind in PODS:
-        return rest
+        return pod_name
     try:
         job = session.job(name)
     except NotFound:
@@ -75,10 +77,10 @@ def find_pod(session: Session, name: str, choice: ReplicaSelector) -> str:
 
 
 def talk(line: ExecStream, ask: Ask) -> int:
-    """Connect this process's input and outputs with the command's; give its exit code."""
+    """Connect standard input and output with the command and return its exit code."""
     with at_terminal(line) if ask.has_terminal else contextlib.nullcontext():
         if ask.has_input:
-            # A daemon: it may wait for a key that nobody presses any more.
+            # A daemon thread, because it may block on a read that never returns.
             threading.Thread(target=feed, args=(line,), daemon=True).start()
         for channel, data in line.pieces():
             to = sys.stderr if channel == STDERR else sys.stdout
@@ -88,7 +90,7 @@ def talk(line: ExecStream, ask: Ask) -> int:
 
 
 def feed(line: ExecStream) -> None:
-    """Pass on the input to its end."""
+    """Copy standard input to the command until end of file."""
     while data := os.read(sys.stdin.fileno(), CHUNK):
         line.write(data)
     line.end_input()
@@ -96,11 +98,11 @@ def feed(line: ExecStream) -> None:
 
 @contextlib.contextmanager
 def at_terminal(line: ExecStream) -> Iterator[None]:
-    """Let every key go to the command, and tell it how large the terminal is, for the length of a block."""
-    before = termios.tcgetattr(sys.stdin)
+    """Put the terminal into raw mode for the block and send its size to the command."""
+    attributes = termios.tcgetattr(sys.stdin)
 
     def tell_size(*_: object) -> None:
-        # Not what COLUMNS and LINES say: they keep the size of the terminal they were set in.
+        # Ignore COLUMNS and LINES: they do not change when the terminal is resized.
         size = os.get_terminal_size(sys.stdin.fileno())
         line.resize(size.columns, size.lines)
 
@@ -110,5 +112,5 @@ def at_terminal(line: ExecStream) -> Iterator[None]:
     try:
         yield
     finally:
-        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, attributes)
         signal.signal(signal.SIGWINCH, handler)

@@ -19,20 +19,21 @@ JOBS = ("jobs", "job", "all")
 @click.command()
 @click.argument("kind", default="jobs")
 @click.argument("name", default="")
-@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="In all namespaces.")
-@click.option("-w", "--watch", is_flag=True, help="Print a line for every change, until Ctrl-C.")
-@click.option("--kinds", is_flag=True, help="List the kinds this cluster has.")
+@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="List resources in all namespaces.")
+@click.option("-w", "--watch", is_flag=True, help="Watch for changes until Ctrl-C.")
+@click.option("--kinds", is_flag=True, help="List the kinds that the cluster supports.")
 @prints_objects
 @reaches_cluster
 def command(*, reach: ClusterOptions, **options: Any) -> int:
-    r"""List jobs, or objects of any kind.
+    r"""List jobs, or resources of any kind.
 
-    KIND is a plural, singular or short name (pods, nodes, pvc, events, pj …); without it, all jobs are listed.
+    KIND is a plural, singular or short name (pods, nodes, pvc, events, pj …). Without it, all jobs are listed.
 
     \b
-    paceline get                     all jobs
-    paceline get pods -o wide        pods, with where they run
-    paceline get pj/digits -o yaml   one job as YAML
+    Examples:
+      paceline get                     # list all jobs
+      paceline get pods -o wide        # list pods with their nodes
+      paceline get pj/digits -o yaml   # print one job as YAML
     """
     question = GetOptions(**options)
     kind, _, name = question.kind.partition("/")
@@ -51,12 +52,12 @@ def command(*, reach: ClusterOptions, **options: Any) -> int:
 
 
 def kinds_of(reader: Reader, word: str) -> tuple[Kind, ...]:
-    """Give all job kinds, or the kind that a word means."""
+    """Return all job kinds, or the kind of this name."""
     return reader.kinds.jobs() if word.lower() in JOBS else (reader.kinds.named(word),)
 
 
 def list_kinds(reader: Reader) -> int:
-    """Print every kind the cluster has, with the names it is called by."""
+    """Print the kinds of the cluster with their names."""
     rows = [(kind.where.plural, ",".join(kind.short_names), kind.api_version, kind.kind) for kind in reader.kinds.all()]
     out().lines(table(("NAME", "SHORTNAMES", "APIVERSION", "KIND"), rows))
     return exit_codes.OK

@@ -1,4 +1,4 @@
-"""`paceline logs`: what a job's members wrote, or write now."""
+"""`paceline logs`: print or follow the logs of a job's replicas."""
 
 import contextlib
 import itertools
@@ -31,7 +31,7 @@ PODS = ("pod", "pods", "po")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What `paceline logs` was asked."""
+    """The options of `paceline logs`."""
 
     follow: bool = False
     all: bool = False
@@ -45,7 +45,7 @@ class Wanted:
     previous: bool = False
 
     def ask(self) -> LogOptions:
-        """Give the part that the server answers."""
+        """Return the options that the server handles."""
         return LogOptions(
             is_followed=self.follow,
             tail=self.tail,
@@ -57,33 +57,33 @@ class Wanted:
         )
 
     def stamped(self) -> LogOptions:
-        """Give it for logs that are merged: they are stamped, whether stamps are shown or not."""
+        """Return the options for merging: timestamps are requested even if they are not shown."""
         return replace(self.ask(), has_timestamps=True) if self.is_merged else self.ask()
 
     @property
     def is_shared(self) -> bool:
-        """Tell whether several members may be shown, so that each line says whose it is."""
+        """Return True if several replicas may be shown, so that lines need a prefix."""
         return self.all or bool(self.role and self.index is None)
 
     @property
     def is_merged(self) -> bool:
-        """Tell whether the lines of several members are put in the order of time; followed ones come in it."""
+        """Return True if the logs of several replicas are sorted by time; followed logs already arrive in order."""
         return self.is_shared and not self.follow
 
     def choice(self) -> ReplicaSelector:
-        """Give whose log is meant."""
+        """Return the selected replicas."""
         return ReplicaSelector(is_all=self.all, role=self.role, index=self.index)
 
 
 def read_moment(_ctx: click.Context, param: click.Parameter, value: str | None) -> datetime | None:
-    """Read --since and --until: so long ago, or a moment."""
+    """Parse --since and --until: a duration or a time."""
     if value is None:
         return None
     now = RealClock().now()
     with contextlib.suppress(ValueError):
         return now - timedelta(seconds=seconds_of(value))
     try:
-        # Without a zone, the time of the person who types is meant.
+        # A time without a zone is local time.
         return datetime.fromisoformat(value).astimezone()
     except ValueError as error:
         hint = "write how long ago, such as 30s, 5m or 1h30m, or a moment, such as 2030-01-31T12:00:00"
@@ -92,36 +92,39 @@ def read_moment(_ctx: click.Context, param: click.Parameter, value: str | None) 
 
 @click.command()
 @click.argument("name")
-@click.option("-f", "--follow", is_flag=True, help="Go on until the job ends, also across restarts.")
-@click.option("--all", is_flag=True, help="All members by time, each line with its member before it.")
-@click.option("--role", default="", help="The members of one role, such as worker.")
-@click.option("--index", type=click.IntRange(min=0), help="The member with this number.")
-@click.option("-c", "--container", default="", help="This container of the pod.")
-@click.option("--tail", type=click.IntRange(min=0), help="Only the last so many lines, of each member.")
-@click.option("--since", callback=read_moment, metavar="WHEN", help="Only what is newer: 30s, 5m, 1h30m, or a time.")
-@click.option("--until", callback=read_moment, metavar="WHEN", help="Only what is older: so long ago, or a time.")
-@click.option("--timestamps", is_flag=True, help="Put the time before every line.")
-@click.option("-p", "--previous", is_flag=True, help="The try before the last one.")
-@click.option("-o", "--output", default="", metavar="FILE", help="Write it to a file.")
+@click.option("-f", "--follow", is_flag=True, help="Follow the logs until the job ends, across restarts.")
+@click.option("--all", is_flag=True, help="Logs of all replicas, ordered by time, each line prefixed with its replica.")
+@click.option("--role", default="", help="Logs of the replicas of this role, such as worker.")
+@click.option("--index", type=click.IntRange(min=0), help="Index of the replica within its role.")
+@click.option("-c", "--container", default="", help="Container name.")
+@click.option("--tail", type=click.IntRange(min=0), help="Number of recent lines to show per replica.")
+@click.option(
+    "--since", callback=read_moment, metavar="WHEN", help="Only lines newer than a duration (30s, 5m, 1h30m) or a time."
+)
+@click.option("--until", callback=read_moment, metavar="WHEN", help="Only lines older than a duration or a time.")
+@click.option("--timestamps", is_flag=True, help="Prefix each line with its timestamp.")
+@click.option("-p", "--previous", is_flag=True, help="Logs of the previous attempt.")
+@click.option("-o", "--output", default="", metavar="FILE", help="Write the logs to FILE.")
 @reaches_cluster
 def command(*, reach: ClusterOptions, name: str, output: str, **options: Any) -> int:
-    r"""Print or follow the log of a job.
+    r"""Print or follow the logs of a job or pod.
 
-    NAME is a job (its leader is shown unless you choose others) or a pod. What deleted jobs and pods wrote is kept for
-    a while, too.
+    NAME is a job or a pod. For a job, the logs of the leader are shown unless you choose other replicas. Logs of
+    deleted jobs and pods remain available for a while.
 
     \b
-    paceline logs -f digits
-    paceline logs digits --all --tail 20
-    paceline logs digits --role worker --index 1
-    paceline logs digits --all --since 2030-01-31T12:00 --until 2030-01-31T12:05 -o digits.log
+    Examples:
+      paceline logs -f digits
+      paceline logs digits --all --tail 20
+      paceline logs digits --role worker --index 1
+      paceline logs digits --all --since 2030-01-31T12:00 --until 2030-01-31T12:05 -o digits.log
     """
-    wanted = Wanted(**options)
-    if wanted.follow and wanted.until:
-        raise BadRequest("--until ends a log, and -f goes on; drop one of them")
+    selected = Wanted(**options)
+    if selected.follow and selected.until:
+        raise BadRequest("--until and --follow cannot be combined")
     with session_with(reach) as session:
-        pieces = chunks(session, name, wanted)
-        # A file is touched only when there is something to put into it.
+        pieces = chunks(session, name, selected)
+        # Do not create or truncate the file before there is something to write.
         first = list(itertools.islice(pieces, 1))
         with written(output) as write:
             for member, text in itertools.chain(first, pieces):
@@ -133,7 +136,7 @@ def command(*, reach: ClusterOptions, name: str, output: str, **options: Any) ->
 
 @contextlib.contextmanager
 def written(file: str) -> Iterator[Callable[[bytes], object]]:
-    """Give what takes the log: a file byte for byte, or else the screen."""
+    """Yield the function that writes the logs: to a file unchanged, or to the terminal."""
     if not file:
         yield out().log
         return
@@ -144,22 +147,22 @@ def written(file: str) -> Iterator[Callable[[bytes], object]]:
         raise BadRequest(f"--output {file}: cannot be written: {error.strerror}") from error
 
 
-def chunks(session: Session, name: str, wanted: Wanted) -> Iterator[tuple[str, bytes]]:
-    """Give the pieces of the log, each with the member it is from where several are shown; of what is gone, if so."""
+def chunks(session: Session, name: str, options: Wanted) -> Iterator[tuple[str, bytes]]:
+    """Yield pieces of the log with their replica if several are shown; fall back to archived logs of deleted pods."""
     has_begun = False
     try:
-        for piece in present(session, name, wanted):
+        for piece in present(session, name, options):
             has_begun = True
             yield piece
     except NotFound as error:
         if has_begun:
             raise
-        yield from gone(session, name, wanted, error)
+        yield from gone(session, name, options, error)
 
 
-def present(session: Session, name: str, wanted: Wanted) -> Iterator[tuple[str, bytes]]:
-    """Give the log of a job or a pod that is there."""
-    kind, slash, rest = name.partition("/")
+def present(session: Session, name: str, options: Wanted) -> Iterator[tuple[str, bytes]]:
+    """Yield the log of an existing job or pod."""
+    kind, slash, bare_name = name.partition("/")
     try:
         ref = None if slash and kind in PODS else session.job(name)
     except NotFound:
@@ -167,79 +170,79 @@ def present(session: Session, name: str, wanted: Wanted) -> Iterator[tuple[str, 
             raise
         ref = None
     if ref is None:
-        yield from (("", text) for text in pod_log(session, rest or name, wanted.ask()))
+        yield from (("", text) for text in pod_log(session, bare_name or name, options.ask()))
         return
     count = 0
-    for logged in logs_of(session, ref, wanted):
+    for logged in logs_of(session, ref, options):
         count += 1
-        yield (str(logged.place) if wanted.is_shared else ""), logged.text
+        yield (str(logged.place) if options.is_shared else ""), logged.text
     if not count:
-        say_hint(f"{ref} has written nothing{' then' if wanted.since or wanted.until else ''}")
+        say_hint(f"{ref} has no log lines{' in this period' if options.since or options.until else ''}")
 
 
-def logs_of(session: Session, ref: JobRef, wanted: Wanted) -> Iterator[Logged]:
-    """Give what the chosen members of a job wrote; several by time."""
-    if not wanted.is_merged:
-        return ref.chunks(wanted.choice(), wanted.ask())
-    kept = cleaned_up(session, ref, wanted) if not wanted.previous else []
+def logs_of(session: Session, ref: JobRef, options: Wanted) -> Iterator[Logged]:
+    """Return the logs of the selected replicas; several are merged by time."""
+    if not options.is_merged:
+        return ref.chunks(options.choice(), options.ask())
+    archived = cleaned_up(session, ref, options) if not options.previous else []
     try:
-        there = ref.streams(wanted.choice(), wanted.stamped())
+        live = ref.streams(options.choice(), options.stamped())
     except NotFound:
-        if not kept:
+        if not archived:
             raise
-        there = []
-    return together([*there, *kept], wanted)
+        live = []
+    return together([*live, *archived], options)
 
 
-def together(streams: list[Iterator[Logged]], wanted: Wanted) -> Iterator[Logged]:
-    """Merge logs by time; too many of them one after the other."""
+def together(streams: list[Iterator[Logged]], options: Wanted) -> Iterator[Logged]:
+    """Merge logs by time, or concatenate them if there are too many to read at once."""
     if len(streams) > MOST:
-        say_hint(f"more than {MOST} members: their logs follow one after the other, with times")
+        say_hint(f"more than {MOST} members: their logs are printed one after the other, with timestamps")
         return itertools.chain.from_iterable(streams)
-    return in_time_order(streams, keeps_stamps=wanted.timestamps)
+    return in_time_order(streams, keeps_stamps=options.timestamps)
 
 
-def cleaned_up(session: Session, ref: JobRef, wanted: Wanted) -> list[Iterator[Logged]]:
-    """Give what was kept of those members whose pods are gone although the job is there."""
-    there = {pod.name for pod in ref.pods()}
-    tasks = [task for task in ref.status().tasks if wanted.all or task.get("type") == wanted.role]
-    missing = {row["name"] for task in tasks for row in task.get("replicas") or ()} - there
+def cleaned_up(session: Session, ref: JobRef, options: Wanted) -> list[Iterator[Logged]]:
+    """Return the archived logs of replicas whose pods were deleted while the job still exists."""
+    live = {pod.name for pod in ref.pods()}
+    tasks = [task for task in ref.status().tasks if options.all or task.get("type") == options.role]
+    missing = {row["name"] for task in tasks for row in task.get("replicas") or ()} - live
     history = History(cluster=session.cluster, namespace=session.namespace)
-    found = history.pods(job=ref.name) if missing else ()
-    mine = [each for each in found if each.owner == ref.uid and each.name in missing and not each.pruned_at]
-    if not mine:
+    archived = history.pods(job=ref.name) if missing else ()
+    deleted = [pod for pod in archived if pod.owner == ref.uid and pod.name in missing and not pod.pruned_at]
+    if not deleted:
         return []
-    names = ", ".join(sorted(each.name for each in mine))
+    names = ", ".join(sorted(pod.name for pod in deleted))
     say_hint(f"gone, with what was kept of their log: {names}")
-    return history.job_logs(mine, wanted.choice(), wanted.stamped())
+    return history.job_logs(deleted, options.choice(), options.stamped())
 
 
-def gone(session: Session, name: str, wanted: Wanted, error: NotFound) -> Iterator[tuple[str, bytes]]:
-    """Give what was kept of the log of a job or a pod that is gone; where nothing was, raise what was raised before."""
-    kind, slash, rest = name.partition("/")
-    history, plain = History(cluster=session.cluster, namespace=session.namespace), rest or name
+def gone(session: Session, name: str, options: Wanted, error: NotFound) -> Iterator[tuple[str, bytes]]:
+    """Yield the archived log of a deleted job or pod; raise the original error if there is none."""
+    kind, slash, bare_name = name.partition("/")
+    history, plain = History(cluster=session.cluster, namespace=session.namespace), bare_name or name
     is_pod = bool(slash) and kind in PODS
-    there = None if is_pod else job_named(session, name)
-    # The name of an application means its current job.
-    owner, plain = (there.uid, there.name) if there is not None else ("", plain)
-    # Of a job that is there, not what another one of its name has left.
-    pods = [] if is_pod else [each for each in history.pods(job=plain) if owner in ("", each.owner)]
+    job = None if is_pod else job_named(session, name)
+    # The name of an application stands for its current job.
+    owner, plain = (job.uid, job.name) if job is not None else ("", plain)
+    # If the job exists, skip logs of an earlier job with the same name.
+    pods = [] if is_pod else [pod for pod in history.pods(job=plain) if owner in ("", pod.owner)]
     if pods:
         say_hint(f"the pods of {plain} are gone (since {pods[0].gone_at[:19]}Z); this is what was kept of their log")
-        streams = history.job_logs(pods, wanted.choice(), wanted.stamped())
-        found = together(streams, wanted) if wanted.is_merged else itertools.chain.from_iterable(streams)
-        for logged in found:
-            yield (str(logged.place) if wanted.is_shared else ""), logged.text
+        streams = history.job_logs(pods, options.choice(), options.stamped())
+        entries = together(streams, options) if options.is_merged else itertools.chain.from_iterable(streams)
+        for logged in entries:
+            yield (str(logged.place) if options.is_shared else ""), logged.text
         return
     pods = [] if owner or (slash and not is_pod) else list(history.pods(pod=plain))
     if not pods:
         raise error
     say_hint(f"pod {plain} is gone (since {pods[0].gone_at[:19]}Z); this is what was kept of its log")
-    yield from (("", text) for text in history.pod_log(pods[0], wanted.ask()))
+    yield from (("", text) for text in history.pod_log(pods[0], options.ask()))
 
 
 def job_named(session: Session, name: str) -> JobRef | None:
-    """Give the job that a name means now; None when there is none."""
+    """Return the job of this name, or None."""
     try:
         return session.job(name)
     except NotFound:

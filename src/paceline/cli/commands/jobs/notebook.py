@@ -1,4 +1,4 @@
-"""`paceline notebook`: JupyterLab, in a browser of this machine."""
+"""`paceline notebook`: open JupyterLab in a local browser."""
 
 from base64 import b64decode
 from contextlib import closing
@@ -19,17 +19,18 @@ USUAL_PORT = 8888
 
 @click.command()
 @click.argument("name", metavar="NAME")
-@click.option("--port", default=USUAL_PORT, type=click.IntRange(0, 65535), help="Port of this machine; 0: any.")
+@click.option("--port", default=USUAL_PORT, type=click.IntRange(0, 65535), help="Local port; 0 chooses a free one.")
 @reaches_cluster
 def command(*, reach: ClusterOptions, name: str, port: int) -> int:
-    r"""Open a Notebook in your browser.
+    r"""Open a notebook in your browser.
 
-    Its address is printed; it holds a key, so that no other user of this machine gets in. JupyterLab's own token is
-    added on the way. It is open until Ctrl-C; one that was suspended is resumed.
+    Prints a local URL and serves the notebook there until Ctrl-C. The URL contains a key, so other users of this
+    machine cannot open it; JupyterLab's token is added automatically. A suspended notebook is resumed.
 
     \b
-    paceline notebook desk
-    paceline notebook desk --port 8889
+    Examples:
+      paceline notebook desk
+      paceline notebook desk --port 8889
     """
     from paceline.host.effects import RealIds
     from paceline.sdk.local_proxy import LocalProxy, Site
@@ -41,19 +42,19 @@ def command(*, reach: ClusterOptions, name: str, port: int) -> int:
         status = notebook.get("status") or {}
         page, secret = (str(status.get(field) or "") for field in ("url", "tokenSecret"))
         if not page or not secret:
-            raise NotFound(f"{ref} is not ready to be opened yet; try again in a moment")
+            raise NotFound(f"{ref} is not ready yet; try again in a moment")
         if is_at_rest(notebook):
             ref.resume(RealClock().now())
         site = Site(page=page, token=token_in(session, ref.namespace, secret), key=RealIds().secret())
         with closing(LocalProxy(session.dial, site, port)) as front:
             out().line(front.url)
-            err().line("Ctrl-C ends it; the Notebook itself goes on.", "dim")
+            err().line("Press Ctrl-C to stop; the notebook keeps running.", "dim")
             front.serve()
     return exit_codes.OK
 
 
 def token_in(session: Session, namespace: str, secret: str) -> str:
-    """Read the token of JupyterLab, which its controller has made."""
+    """Return JupyterLab's token, which the notebook controller created."""
     where = session.kinds.named("secrets").where
     data = session.cluster.get(where, namespace, secret).get("data") or {}
     return b64decode(str(data.get("token") or "")).decode()

@@ -1,4 +1,4 @@
-"""`paceline pause`: stop a job's processes and keep the job."""
+"""`paceline pause`: stop the processes of a job and keep the job."""
 
 import click
 
@@ -14,22 +14,23 @@ from paceline.sdk.resources.interactive import ServiceRef
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @reaches_cluster
 def command(*, reach: ClusterOptions, names: tuple[str, ...]) -> int:
-    r"""Stop a job's processes and keep the job.
+    r"""Pause a job: stop its processes but keep the job.
 
-    The job can be resumed. Training goes on from its last checkpoint, if the script keeps one.
-    TensorBoards and Notebooks are paused too, by KIND/NAME.
+    Use `paceline resume` to continue: training starts from its last checkpoint if the script saves one. TensorBoards
+    and notebooks can be paused with KIND/NAME.
 
     \b
-    paceline pause digits
-    paceline pause tensorboard/curves
+    Examples:
+      paceline pause digits
+      paceline pause tensorboard/curves
     """
     with session_with(reach) as session:
-        for found in [session.service(name) or meant(session, name) for name in names]:
-            if isinstance(found, ServiceRef):
-                found.pause()
-            elif found.app is not None:
-                found.app.stop()
-            elif found.job is not None:
-                found.job.pause()
-            out().line(f"{found} paused")
+        for target in [session.service(name) or meant(session, name) for name in names]:
+            if isinstance(target, ServiceRef):
+                target.pause()
+            elif target.app is not None:
+                target.app.stop()
+            elif target.job is not None:
+                target.job.pause()
+            out().line(f"{target} paused")
     return exit_codes.OK

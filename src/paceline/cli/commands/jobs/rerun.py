@@ -1,4 +1,4 @@
-"""`paceline rerun`: run a job once more, as a new job."""
+"""`paceline rerun`: run a job again, as a new job."""
 
 import click
 
@@ -11,17 +11,18 @@ from paceline.errors import AlreadyExists
 
 @click.command()
 @click.argument("name", metavar="NAME")
-@click.option("--name", "new", metavar="NEW", help="Name of the new job. Default: NAME-2, or the next that is free.")
+@click.option("--name", "new", metavar="NEW", help="Name of the new job (default: NAME-2, or the next free number).")
 @reaches_cluster
 def command(*, reach: ClusterOptions, name: str, new: str | None) -> int:
-    r"""Run a job once more, as a new job with the same spec.
+    r"""Run a job again, as a new job with the same spec.
 
-    The first job stays as it is, with its logs; it may have ended, or still run. The new one is neither paused nor
+    The original job and its logs are kept; it may have ended or still be running. The new job starts neither paused nor
     suspended. An application runs again as its next revision.
 
     \b
-    paceline rerun digits
-    paceline rerun digits --name digits-again
+    Examples:
+      paceline rerun digits
+      paceline rerun digits --name digits-again
     """
     with session_with(reach) as session:
         app = session.app(name)

@@ -1,4 +1,4 @@
-"""`paceline restart`: start a job's processes anew."""
+"""`paceline restart`: restart the processes of a job."""
 
 import click
 
@@ -13,25 +13,26 @@ from paceline.cli.sessions import session as session_with
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @reaches_cluster
 def command(*, reach: ClusterOptions, names: tuple[str, ...]) -> int:
-    r"""Start the processes of a running or stopped job anew.
+    r"""Restart the processes of a running or stopped job.
 
-    All replicas end and are tried again, as after a pause; it does not count as a restart after a failure. A job that
-    has ended is run again by paceline rerun; an application that has ended runs once more as its next revision.
+    All replicas are stopped and started again. This does not count towards the backoff limit. To run a job that has
+    ended, use `paceline rerun`; an application that has ended runs again as its next revision.
 
     \b
-    paceline restart digits
+    Example:
+      paceline restart digits
     """
     with session_with(reach) as session:
         for name in names:
-            found = meant(session, name)
-            out().line(f"{found} {again(found)}")
+            target = meant(session, name)
+            out().line(f"{target} {again(target)}")
     say_hint(f"paceline logs -f {names[0]} follows it")
     return exit_codes.OK
 
 
-def again(found: JobOrApp) -> str:
-    """Start a job or application anew in the way that fits, and say how."""
-    app, job = found.app, found.job
+def again(target: JobOrApp) -> str:
+    """Restart a job, or resume or rerun an application, and return the text to print."""
+    app, job = target.app, target.job
     if app is not None and app.status().phase.is_final:
         return f"restarting as revision {app.rerun()}"
     if app is not None and app.read()["spec"].get("suspend"):

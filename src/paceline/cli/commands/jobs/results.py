@@ -1,4 +1,4 @@
-"""`paceline results`: the files that a job has left, while it runs and after its pods are gone."""
+"""`paceline results`: list the output files of a job, also after its pods are deleted."""
 
 from dataclasses import asdict
 
@@ -21,34 +21,35 @@ HEADER = ("MEMBER", "SIZE", "TIME", "NAME")
 @prints_objects
 @reaches_cluster
 def command(*, reach: ClusterOptions, name: str, output: str | None) -> int:
-    r"""List the files that a job has left in its output.
+    r"""List the output files of a job.
 
-    Also while it runs, and after it is gone. What a job prints is another thing: `paceline logs` shows that.
+    Works while the job is running and after it was deleted. To read what a job prints, use `paceline logs`.
 
     \b
-    paceline results digits
-    paceline results digits -o json
+    Examples:
+      paceline results digits
+      paceline results digits -o json
     """
     with session_with(reach) as session:
-        found = results_of(session, name, is_here=reach.is_embedded)
+        results = results_of(session, name, is_here=reach.is_embedded)
     if output in ("json", "yaml"):
-        shown = document(found)
+        shown = document(results)
         out().document(formats.as_json(shown) if output == "json" else formats.as_yaml(shown))
         return exit_codes.OK
     if output == "name":
-        out().lines(f"{each.member}/{each.name}" for each in found.files)
+        out().lines(f"{file.member}/{file.name}" for file in results.files)
         return exit_codes.OK
-    if found.files:
-        rows = [(each.member, size(each.size), each.time, each.name) for each in found.files]
+    if results.files:
+        rows = [(file.member, size(file.size), file.time, file.name) for file in results.files]
         out().lines(table(HEADER, rows, width=None if output == "wide" else out().width))
     else:
-        err().line(f"No results of {name} are kept yet.")
-    for member, said in found.said:
-        err().line(f"{member}: {said}" if member else said, "dim")
+        err().line(f"No results of {name} yet.")
+    for member, message in results.said:
+        err().line(f"{member}: {message}" if member else message, "dim")
     return exit_codes.OK
 
 
-def document(found: Results) -> dict[str, object]:
-    """Give it for programs."""
-    members = [{"member": member, "message": said} for member, said in found.said]
-    return {"kind": "ResultList", "items": [asdict(each) for each in found.files], "members": members}
+def document(results: Results) -> dict[str, object]:
+    """Return the results as an object for JSON and YAML."""
+    members = [{"member": member, "message": message} for member, message in results.said]
+    return {"kind": "ResultList", "items": [asdict(file) for file in results.files], "members": members}

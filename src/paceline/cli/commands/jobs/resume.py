@@ -1,4 +1,4 @@
-"""`paceline resume`: let a paused job run on."""
+"""`paceline resume`: resume a paused job."""
 
 import click
 
@@ -15,21 +15,22 @@ from paceline.sdk.resources.interactive import ServiceRef
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @reaches_cluster
 def command(*, reach: ClusterOptions, names: tuple[str, ...]) -> int:
-    r"""Let a paused job run on.
+    r"""Resume a paused job.
 
-    Its processes are started anew. TensorBoards and Notebooks go on too, by KIND/NAME.
+    The processes of the job are started again. TensorBoards and notebooks can be resumed with KIND/NAME.
 
     \b
-    paceline resume digits
-    paceline resume notebook/desk
+    Examples:
+      paceline resume digits
+      paceline resume notebook/desk
     """
     with session_with(reach) as session:
-        for found in [session.service(name) or meant(session, name) for name in names]:
-            if isinstance(found, ServiceRef):
-                found.resume(RealClock().now())
-            elif found.app is not None:
-                found.app.resume()
-            elif found.job is not None:
-                found.job.resume()
-            out().line(f"{found} resumed")
+        for target in [session.service(name) or meant(session, name) for name in names]:
+            if isinstance(target, ServiceRef):
+                target.resume(RealClock().now())
+            elif target.app is not None:
+                target.app.resume()
+            elif target.job is not None:
+                target.job.resume()
+            out().line(f"{target} resumed")
     return exit_codes.OK

@@ -1,4 +1,4 @@
-"""`paceline run`: create what files describe, and follow the job to its end."""
+"""`paceline run`: create the objects in files and follow the job until it ends."""
 
 from contextlib import closing
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ TICK_SECONDS = 0.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """How `paceline run` was asked to do it."""
+    """The options of `paceline run`."""
 
     detach: bool = False
     all: bool = False
@@ -39,26 +39,31 @@ class RunOptions:
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("-d", "--detach", is_flag=True, help="Return as soon as everything is created.")
-@click.option("--all", is_flag=True, help="Follow the logs of all members, not of the leader alone.")
-@click.option("--replace", is_flag=True, help="Delete a job of the same name first.")
+@click.option("-d", "--detach", is_flag=True, help="Return as soon as the objects are created.")
+@click.option("--all", is_flag=True, help="Follow the logs of all replicas instead of the leader only.")
+@click.option("--replace", is_flag=True, help="Delete an existing job of the same name first.")
 @reaches_cluster
 def command(*, reach: ClusterOptions, files: tuple[str, ...], **options: bool) -> int:
-    r"""Create what YAML files describe, and follow the job to its end.
+    r"""Create the objects in YAML files and follow the job until it ends.
 
-    Starts the embedded cluster when none is running. The job goes on when this command is interrupted.
-    A file may hold several objects, such as a job and its claims; - reads standard input.
+    Starts the embedded cluster if it is not running. The job continues when this command is interrupted.
+    A file may contain several objects, such as a job and its claims; - reads standard input.
 
-    Exit code: 0 when the job succeeded, 1 when it failed.
+    Exit code: 0 if the job succeeded, 1 if it failed.
+
+    \b
+    Examples:
+      paceline run job.yaml
+      paceline run job.yaml --all --replace
     """
     return run(reach, files, RunOptions(**options))
 
 
 def run(reach: ClusterOptions, files: tuple[str, ...], manner: RunOptions) -> int:
-    """Create everything, then follow the jobs one after another unless asked not to."""
+    """Create all objects, then follow the jobs one after another unless detached."""
     documents = tuple(document for path in files for document in read_file(path))
     if reach.namespace:
-        documents = tuple(with_namespace(each, reach.namespace, is_chosen=True) for each in documents)
+        documents = tuple(with_namespace(document, reach.namespace, is_chosen=True) for document in documents)
     with session_started(reach) as session:
         if manner.replace:
             remove_old(session, documents)
@@ -72,17 +77,17 @@ def run(reach: ClusterOptions, files: tuple[str, ...], manner: RunOptions) -> in
 
 
 def create(session: Session, documents: tuple[Document, ...]) -> tuple[JobRef, ...]:
-    """Create everything and say what was created; the jobs among it are given back."""
+    """Create all objects, print them, and return the jobs."""
     try:
-        made = session.create(documents)
+        created = session.create(documents)
     except AlreadyExists as error:
         raise AlreadyExists(f"{error}; choose another name, or replace it with --replace") from error
-    err().lines(str(each) for each in made)
-    return tuple(each.job for each in made if each.job is not None)
+    err().lines(str(entry) for entry in created)
+    return tuple(entry.job for entry in created if entry.job is not None)
 
 
 def remove_old(session: Session, documents: tuple[Document, ...]) -> None:
-    """Delete the jobs whose names are about to be used again, and wait until they are gone."""
+    """Delete existing jobs with the same names and wait until they are gone."""
     from paceline.cli.deletion import remove_and_wait
 
     for document in documents:
@@ -92,13 +97,13 @@ def remove_old(session: Session, documents: tuple[Document, ...]) -> None:
 
 
 def follow(session: Session, ref: JobRef, manner: RunOptions) -> int:
-    """Follow one job to its end; Ctrl-C asks what to do with it."""
+    """Follow one job until it ends and return the exit code; Ctrl-C asks what to do."""
     clock = RealClock()
     screen = Screen(out(), err(), clock.monotonic)
     watcher = FollowView(ref.name, screen, clock, has_prefix=manner.all)
-    # Ticks also where nothing is drawn: they are when Ctrl-C is noticed.
-    wish = FollowOptions(choice=ReplicaSelector(is_all=manner.all), has_earlier_tries=True, tick=TICK_SECONDS)
-    with Interrupts() as interrupts, closing(ref.follow(wish)) as events:
+    # Request ticks even without a status line: Ctrl-C is checked on each event.
+    options = FollowOptions(choice=ReplicaSelector(is_all=manner.all), has_earlier_tries=True, tick=TICK_SECONDS)
+    with Interrupts() as interrupts, closing(ref.follow(options)) as events:
         for event in events:
             watcher.show(event)
             if isinstance(event, Ended):
@@ -112,7 +117,7 @@ def follow(session: Session, ref: JobRef, manner: RunOptions) -> int:
 
 
 def ended(session: Session, ref: JobRef, job: Object | None) -> int:
-    """Say how the job ended."""
+    """Print how the job ended."""
     if job is None:
         err().line(f"✗ {ref.name} was deleted", "red")
         return exit_codes.FAILED
@@ -121,13 +126,15 @@ def ended(session: Session, ref: JobRef, job: Object | None) -> int:
 
 
 def interrupted(ref: JobRef) -> int | None:
-    """Ask what to do with the job; None goes on following."""
+    """Ask what to do with the job after Ctrl-C. Return None to keep following, else an exit code."""
     if not can_ask():
-        say_hint(f"{ref.name} runs on; paceline logs -f {ref.name} follows it, paceline delete {ref.name} ends it")
+        say_hint(
+            f"{ref.name} keeps running; paceline logs -f {ref.name} follows it, paceline delete {ref.name} ends it"
+        )
         return exit_codes.INTERRUPTED
     choices = {
-        "detach": "detach: the job runs on, this command ends",
-        "stop": "stop the job: its processes end, it can be resumed",
+        "detach": "detach: the job keeps running, this command exits",
+        "stop": "stop the job: its processes exit, it can be resumed",
         "keep": "keep following",
     }
     match choose(f"{ref.name} is still running. What now?", choices, "detach"):
@@ -144,5 +151,5 @@ def interrupted(ref: JobRef) -> int | None:
 
 
 def say_next(ref: JobRef) -> None:
-    """Say what to type next about a job that runs."""
+    """Print the commands to try next for a running job."""
     say_hint(f"paceline logs -f {ref.name} follows it; paceline describe {ref.name} says how it is")

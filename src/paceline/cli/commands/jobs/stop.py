@@ -1,4 +1,4 @@
-"""`paceline stop`: end a job's processes, free what they used, and keep the job."""
+"""`paceline stop`: stop the processes of a job, wait for them, and keep the job."""
 
 import click
 
@@ -13,38 +13,39 @@ from paceline.sdk.stop_signals import signal_named
 
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@click.option("--no-wait", is_flag=True, help="Do not wait until the processes have ended.")
-@click.option("--signal", "word", metavar="SIGNAL", default="", help="Ask by this signal, such as INT. Default: TERM.")
+@click.option("--no-wait", is_flag=True, help="Do not wait for the processes to exit.")
+@click.option("--signal", "word", metavar="SIGNAL", default="", help="Signal to send, such as INT (default: TERM).")
 @reaches_cluster
 def command(*, reach: ClusterOptions, names: tuple[str, ...], no_wait: bool, word: str) -> int:
-    r"""End the processes of a job or application, and keep it.
+    r"""Stop a job or application and wait until its processes have exited.
 
-    Processes are asked to end, workers before the servers that they talk to, and killed after their grace period. Logs
-    and files stay. The same as paceline pause, but it waits until everything has ended.
+    Workers are stopped before the servers they use. Processes that do not exit within the grace period are killed. The
+    job, its logs and its files are kept. Like `paceline pause`, but waits until all processes have exited.
 
-    A signal can be chosen on the embedded cluster; elsewhere it is lifecycle.stopSignal of the container alone.
+    --signal works on the embedded cluster only; on Kubernetes, set lifecycle.stopSignal of the container.
 
     \b
-    paceline stop digits
-    paceline stop digits --signal INT
-    paceline restart digits
+    Examples:
+      paceline stop digits
+      paceline stop digits --signal INT
+      paceline restart digits
     """
     name = signal_named(word) if word else ""
     with session_with(reach) as session:
         stopped = [meant(session, name) for name in names]
-        for each in stopped:
-            if each.job is not None and name:
-                each.job.choose_signal(name)
-            if each.app is not None:
-                each.app.stop()
-            elif each.job is not None:
-                each.job.pause()
+        for target in stopped:
+            if target.job is not None and name:
+                target.job.choose_signal(name)
+            if target.app is not None:
+                target.app.stop()
+            elif target.job is not None:
+                target.job.pause()
         unstopped = []
-        for each in stopped:
+        for target in stopped:
             try:
-                if each.job is not None and not no_wait:
-                    each.job.wait_stopped()
-                out().line(f"{each} {'stopping' if no_wait else 'stopped'}")
+                if target.job is not None and not no_wait:
+                    target.job.wait_stopped()
+                out().line(f"{target} {'stopping' if no_wait else 'stopped'}")
             except HostError as error:
                 unstopped.append(str(error))
         if unstopped:

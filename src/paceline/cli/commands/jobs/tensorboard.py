@@ -1,4 +1,4 @@
-"""`paceline tensorboard`: the curves of a job or application, in a browser of this machine."""
+"""`paceline tensorboard`: open the TensorBoard of a job or application in a local browser."""
 
 from contextlib import closing
 
@@ -18,17 +18,18 @@ USUAL_PORT = 6006
 
 @click.command()
 @click.argument("name", metavar="NAME")
-@click.option("--port", default=USUAL_PORT, type=click.IntRange(0, 65535), help="Port of this machine; 0: any.")
+@click.option("--port", default=USUAL_PORT, type=click.IntRange(0, 65535), help="Local port; 0 chooses a free one.")
 @reaches_cluster
 def command(*, reach: ClusterOptions, name: str, port: int) -> int:
-    r"""Show the curves of a job or application in your browser.
+    r"""Open the TensorBoard of a job or application in your browser.
 
-    NAME is an application, a job that has a TensorBoard, or a TensorBoard. It is opened at / of a port of this machine,
-    by nobody else, until Ctrl-C; one that was suspended is woken up.
+    NAME is an application, a job that has a TensorBoard, or a TensorBoard. Prints a local URL and serves the
+    TensorBoard there, to this machine only, until Ctrl-C. A suspended TensorBoard is resumed.
 
     \b
-    paceline tensorboard mnist
-    paceline tensorboard mnist-tensorboard0 --port 6007
+    Examples:
+      paceline tensorboard mnist
+      paceline tensorboard mnist-tensorboard0 --port 6007
     """
     from paceline.sdk.local_proxy import LocalProxy, Site
 
@@ -38,32 +39,32 @@ def command(*, reach: ClusterOptions, name: str, port: int) -> int:
         status = board.get("status") or {}
         page, address = (str(status.get(name) or "") for name in ("url", "address"))
         if not page:
-            raise NotFound(f"{ref} is not ready to be opened yet; try again in a moment")
+            raise NotFound(f"{ref} is not ready yet; try again in a moment")
         if is_at_rest(board):
             ref.resume(RealClock().now())
         with closing(LocalProxy(session.dial, Site(page=page), port)) as front:
             out().line(front.url)
-            err().line("Ctrl-C ends it; the TensorBoard itself goes on.", "dim")
+            err().line("Press Ctrl-C to stop; the TensorBoard keeps running.", "dim")
             if address:
-                err().line(f"It is opened without Paceline at {address}", "dim")
+                err().line(f"It can also be opened without Paceline at {address}", "dim")
             front.serve()
     return exit_codes.OK
 
 
 def board_of(session: Session, name: str) -> ServiceRef:
-    """Find the TensorBoard that a name means: its own, an application's, or a job's."""
+    """Return the TensorBoard of this name, or that of the application or job of this name."""
     kind = session.kinds.named("tensorboards")
     bare = name.rpartition("/")[2]
     app = session.app(name)
-    wanted = [bare, *([app.board] if app is not None else [])]
+    candidates = [bare, *([app.board] if app is not None else [])]
     try:
-        told = session.job(name).status().tensorboard
-        wanted.append(str((told.get("dependent") or {}).get("name") or bare))
+        tensorboard = session.job(name).status().tensorboard
+        candidates.append(str((tensorboard.get("dependent") or {}).get("name") or bare))
     except NotFound:
         pass
-    for each in dict.fromkeys(wanted):
+    for candidate in dict.fromkeys(candidates):
         try:
-            return session.service_ref(kind, session.cluster.get(kind.where, session.namespace, each))
+            return session.service_ref(kind, session.cluster.get(kind.where, session.namespace, candidate))
         except NotFound:
             continue
     raise NotFound(

@@ -1,4 +1,4 @@
-"""`paceline top`: what jobs, pods or nodes use right now, and how full claims are."""
+"""`paceline top`: resource usage of jobs, pods and nodes, and how full claims are."""
 
 import click
 
@@ -11,35 +11,36 @@ from paceline.sdk.reader import Reader
 from paceline.sdk.usage import Used, filled_claims, used_by_jobs, used_by_nodes, used_by_pods
 
 MIB = 2**20
-ORDERS = {"cpu": lambda each: -each.cpu_milli, "memory": lambda each: -each.memory_bytes}
+ORDERS = {"cpu": lambda usage: -usage.cpu_milli, "memory": lambda usage: -usage.memory_bytes}
 
 
 @click.command()
-@click.argument("what", type=click.Choice(["jobs", "pods", "nodes", "claims"]), default="jobs")
-@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="In all namespaces.")
-@click.option("--sort-by", type=click.Choice(list(ORDERS)), help="The one that uses most first.")
+@click.argument("resource", type=click.Choice(["jobs", "pods", "nodes", "claims"]), default="jobs")
+@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Show all namespaces.")
+@click.option("--sort-by", type=click.Choice(list(ORDERS)), help="Sort by usage, highest first.")
 @reaches_cluster
-def command(*, reach: ClusterOptions, what: str, everywhere: bool, sort_by: str | None) -> int:
-    r"""Show what jobs, pods or nodes use right now.
+def command(*, reach: ClusterOptions, resource: str, everywhere: bool, sort_by: str | None) -> int:
+    r"""Show the resource usage of jobs, pods, nodes or claims.
 
     \b
-    paceline top                    jobs, each with all of its pods
-    paceline top pods --sort-by cpu
-    paceline top nodes
-    paceline top claims             how full they are
+    Examples:
+      paceline top                      # jobs, with all of their pods
+      paceline top pods --sort-by cpu
+      paceline top nodes
+      paceline top claims               # used and total capacity
     """
-    if what == "claims":
+    if resource == "claims":
         return show_claims(reach, everywhere=everywhere)
     with reach.reader() as reader:
-        found = read(reader, what, everywhere=everywhere)
+        usages = read(reader, resource, everywhere=everywhere)
     if sort_by:
-        found = tuple(sorted(found, key=ORDERS[sort_by]))
-    if not found:
-        err().line(f"No {what} are measured now.")
+        usages = tuple(sorted(usages, key=ORDERS[sort_by]))
+    if not usages:
+        err().line(f"No {resource} have metrics yet.")
         return exit_codes.OK
-    has_namespace = everywhere and what != "nodes"
-    header = ("NAME", *(("PODS",) if what == "jobs" else ()), "CPU(CORES)", "MEMORY")
-    rows = [row(each, is_job=what == "jobs", has_namespace=has_namespace) for each in found]
+    has_namespace = everywhere and resource != "nodes"
+    header = ("NAME", *(("PODS",) if resource == "jobs" else ()), "CPU(CORES)", "MEMORY")
+    rows = [row(usage, is_job=resource == "jobs", has_namespace=has_namespace) for usage in usages]
     out().lines(table(("NAMESPACE", *header) if has_namespace else header, rows))
     return exit_codes.OK
 
@@ -47,30 +48,30 @@ def command(*, reach: ClusterOptions, what: str, everywhere: bool, sort_by: str 
 def show_claims(reach: ClusterOptions, *, everywhere: bool) -> int:
     """Print how full claims are."""
     with reach.reader() as reader:
-        found = filled_claims(reader.cluster, "" if everywhere else reader.namespace)
-    if not found:
-        err().line("No claims are measured now.")
+        claims = filled_claims(reader.cluster, "" if everywhere else reader.namespace)
+    if not claims:
+        err().line("No claims have metrics yet.")
         return exit_codes.OK
     rows = []
-    for each in found:
-        used, capacity = each.used_bytes, each.capacity_bytes
-        cells = (each.name, size(used), size(capacity), share(used, capacity))
-        rows.append((each.namespace, *cells) if everywhere else cells)
+    for claim in claims:
+        used, capacity = claim.used_bytes, claim.capacity_bytes
+        cells = (claim.name, size(used), size(capacity), share(used, capacity))
+        rows.append((claim.namespace, *cells) if everywhere else cells)
     header = ("NAME", "USED", "CAPACITY", "USE%")
     out().lines(table(("NAMESPACE", *header) if everywhere else header, rows))
     return exit_codes.OK
 
 
-def read(reader: Reader, what: str, *, everywhere: bool) -> tuple[Used, ...]:
-    """Read what is asked for."""
+def read(reader: Reader, resource: str, *, everywhere: bool) -> tuple[Used, ...]:
+    """Return the usage of the requested resource."""
     namespace = "" if everywhere else reader.namespace
-    if what == "nodes":
+    if resource == "nodes":
         return used_by_nodes(reader.cluster)
-    return (used_by_jobs if what == "jobs" else used_by_pods)(reader.cluster, namespace)
+    return (used_by_jobs if resource == "jobs" else used_by_pods)(reader.cluster, namespace)
 
 
 def row(used: Used, *, is_job: bool, has_namespace: bool) -> tuple[str, ...]:
-    """Give the cells of one line."""
+    """Return the table cells of one row."""
     count = (str(used.pods),) if is_job else ()
     cells = (used.name, *count, f"{used.cpu_milli}m", f"{used.memory_bytes // MIB}Mi")
     return (used.namespace, *cells) if has_namespace else cells
