@@ -11,7 +11,7 @@ from paceline.client.sync import DirectCluster, ignore_warning
 from paceline.errors import HostError
 from paceline.sdk.home import home_from
 
-__all__ = ["ConnectAddress", "ClusterConnection", "Unreachable", "embedded_number", "kubeconfig_in"]
+__all__ = ["ClusterConnection", "ConnectAddress", "Unreachable", "embedded_number", "kubeconfig_in"]
 
 ClusterConnection = Callable[[], DirectCluster]
 OnWarning = Callable[[str], None]
