@@ -38,8 +38,8 @@ def decide(obj: Object, standings: Sequence[Standing], *, has_dependents: bool, 
     if is_deleting(obj) or not owners or Standing.UNKNOWN in standings:
         return KEEP
     if Standing.SOLID in standings:
-        kept = tuple(owner for owner, each in zip(owners, standings, strict=True) if each is Standing.SOLID)
-        return KEEP if len(kept) == len(owners) else Step(owners=kept)
+        solid = tuple(owner for owner, standing in zip(owners, standings, strict=True) if standing is Standing.SOLID)
+        return KEEP if len(solid) == len(owners) else Step(owners=solid)
     if Standing.WAITING in standings and has_dependents:
         # In a circle each would wait for the next: whoever notices stops holding its owners.
         return Step(owners=unblocked(owners) if is_in_circle else None, policy="Foreground")
@@ -68,22 +68,24 @@ def owners_of(obj: Object | None) -> tuple[Object, ...]:
 
 def blocks(owned: Object, owner: Object) -> bool:
     """Tell whether an owner that goes in the foreground has to wait for what it owns."""
-    return any(each.get("uid") == uid_of(owner) and each.get("blockOwnerDeletion") for each in owners_of(owned))
+    return any(
+        reference.get("uid") == uid_of(owner) and reference.get("blockOwnerDeletion") for reference in owners_of(owned)
+    )
 
 
 def freed(owned: Object, owner: Object) -> tuple[Object, ...]:
     """Give the owners of an object without one of them."""
-    return tuple(each for each in owners_of(owned) if each.get("uid") != uid_of(owner))
+    return tuple(reference for reference in owners_of(owned) if reference.get("uid") != uid_of(owner))
 
 
 def unblocked(owners: Sequence[Object]) -> tuple[Object, ...]:
     """Give owners that need not wait."""
-    return tuple({**each, "blockOwnerDeletion": False} for each in owners)
+    return tuple({**reference, "blockOwnerDeletion": False} for reference in owners)
 
 
 def let_go(obj: Object) -> tuple[str, ...]:
     """Give the finalizers of an object that need not wait for what it owns any more."""
-    return tuple(each for each in _finalizers_of(obj) if each not in (FOREGROUND, ORPHAN))
+    return tuple(finalizer for finalizer in _finalizers_of(obj) if finalizer not in (FOREGROUND, ORPHAN))
 
 
 def _finalizers_of(obj: Object) -> tuple[str, ...]:

@@ -21,10 +21,10 @@ def address_of(service: Object, node: str) -> str:
     Nothing while nobody has given it an address, and for a service that is reached from inside only.
     """
     port: dict[str, Any] = next(iter((service.get("spec") or {}).get("ports") or ()), {})
-    ways = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
+    ingresses = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
     kind, high = type_of(service), int(port.get("nodePort") or 0)
-    for way in ways if kind == BALANCED else ():
-        return _written(str(way.get("ip") or way.get("hostname")), int(port.get("port") or USUAL_PORT))
+    for ingress in ingresses if kind == BALANCED else ():
+        return _written(str(ingress.get("ip") or ingress.get("hostname")), int(port.get("port") or USUAL_PORT))
     return _written(node, high) if kind in (BALANCED, HIGH) and node and high else ""
 
 

@@ -25,14 +25,14 @@ def is_enough(gang: PodGroup, fit: Fit) -> bool:
 def fit_of(gang: PodGroup, rooms: tuple[NodeResources, ...], shared: frozenset[str]) -> Fit:
     """Find nodes for the pods of a gang, one after the other; of what is shared there is always enough."""
     nodes: dict[Key, str] = {}
-    left = {room.node: room for room in rooms}
+    free = {room.node: room for room in rooms}
     for ask in gang.asks:
-        room = next((each for each in left.values() if _has_room(each, ask, shared)), None)
+        room = next((candidate for candidate in free.values() if _has_room(candidate, ask, shared)), None)
         if room is None:
-            return Fit(nodes=nodes, rooms=tuple(left.values()), stuck=ask)
+            return Fit(nodes=nodes, rooms=tuple(free.values()), stuck=ask)
         nodes[ask.key] = room.node
-        left[room.node] = replace(room, used=add(room.used, ask.requests))
-    return Fit(nodes=nodes, rooms=tuple(left.values()))
+        free[room.node] = replace(room, used=add(room.used, ask.requests))
+    return Fit(nodes=nodes, rooms=tuple(free.values()))
 
 
 def refusal(room: NodeResources, ask: PodRequest) -> str:

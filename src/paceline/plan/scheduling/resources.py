@@ -115,11 +115,11 @@ def requests_of(spec: Mapping[str, Any]) -> dict[str, Decimal]:
     beside: dict[str, Decimal] = {}
     first: dict[str, Decimal] = {}
     for container in spec.get("initContainers") or ():
-        own = _container_requests(container)
+        requests = _container_requests(container)
         if container.get("restartPolicy") == "Always":
-            beside = add(beside, own)
-            own = {}
-        now = add(beside, own)
+            beside = add(beside, requests)
+            requests = {}
+        now = add(beside, requests)
         first = {name: max(first.get(name, Decimal(0)), now.get(name, Decimal(0))) for name in {**first, **now}}
     together = beside
     for container in spec.get("containers") or ():
@@ -175,8 +175,8 @@ def _priority(pod: Object) -> int:
 
 def rank_of(pod: Object) -> int:
     """Tell how important a pod is by Kubernetes' own number: that of its priority class."""
-    said = pod["spec"].get("priority")
-    return said if isinstance(said, int) else 0
+    priority = pod["spec"].get("priority")
+    return priority if isinstance(priority, int) else 0
 
 
 def family_of(pod: Object) -> str:
@@ -191,8 +191,8 @@ def _gang_name(pod: Object) -> str:
 
 
 def _place(pod: Object) -> tuple[str, str]:
-    told = labels_of(pod)
-    return told.get(labels.REPLICA_TYPE, ""), told.get(labels.REPLICA_INDEX, "")
+    pod_labels = labels_of(pod)
+    return pod_labels.get(labels.REPLICA_TYPE, ""), pod_labels.get(labels.REPLICA_INDEX, "")
 
 
 def _attempt(pod: Object) -> int:
@@ -225,7 +225,9 @@ def is_final(pod: Object) -> bool:
 
 
 def _takes_pods(node: Object) -> bool:
-    conditions = {each["type"]: each["status"] for each in (node.get("status") or {}).get("conditions") or ()}
+    conditions = {
+        condition["type"]: condition["status"] for condition in (node.get("status") or {}).get("conditions") or ()
+    }
     return conditions.get("Ready") == "True" and not (node.get("spec") or {}).get("unschedulable")
 
 

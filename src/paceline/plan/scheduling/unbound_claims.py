@@ -24,8 +24,8 @@ def lack_of(pod: Object, claims: Mapping[Key, Object]) -> str:
             volume = claim["spec"].get("volumeName") or ""
             return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{volume}"'
         if phase != "Bound":
-            why = annotations_of(claim).get(WAITING, "")
-            return f"{UNBOUND} ({name}: {why})" if why else UNBOUND
+            reason = annotations_of(claim).get(WAITING, "")
+            return f"{UNBOUND} ({name}: {reason})" if reason else UNBOUND
     return ""
 
 
