@@ -30,7 +30,7 @@ async def ask_kinds(cluster: Cluster) -> DiscoveredKinds:
     paths = ["/api/v1"]
     for group in (await _ask(cluster, "/apis"))["groups"]:
         versions = (group["preferredVersion"], *group["versions"])
-        paths += dict.fromkeys(f"/apis/{each['groupVersion']}" for each in versions)
+        paths += dict.fromkeys(f"/apis/{version['groupVersion']}" for version in versions)
     parts = []
     for path in paths:
         try:

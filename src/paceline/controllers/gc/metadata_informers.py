@@ -98,15 +98,15 @@ class MetadataInformers:
         except PacelineError as error:
             log.warning("cannot ask which kinds there are", extra={"reason": error.reason, "error": str(error)})
             return False
-        wanted = {(where.group, where.plural): where for where in self.served.able(*NEEDED)}
+        collections = {(where.group, where.plural): where for where in self.served.able(*NEEDED)}
         for name in LEFT_OUT:
-            wanted.pop(name, None)
+            collections.pop(name, None)
         versions = set(self.served.by_kind.values())
         for name, kind in tuple(self._kinds.items()):
             # A version that is still served is as good as the one that is preferred by now.
-            if name not in wanted or kind.where not in versions:
+            if name not in collections or kind.where not in versions:
                 self._stop(name)
-        for name, where in wanted.items():
+        for name, where in collections.items():
             if name not in self._kinds:
                 self._start(where, group)
         self.on_kinds()
@@ -115,8 +115,8 @@ class MetadataInformers:
     def _is_behind(self) -> bool:
         """Tell whether there is a definition whose kind is not served yet."""
         definitions = self._kinds.get(_DEFINITIONS)
-        known = {(where.group, where.plural) for where in self.served.verbs}
-        return definitions is not None and any(_defined(name) not in known for _, name in definitions.informer.cache)
+        served = {(where.group, where.plural) for where in self.served.verbs}
+        return definitions is not None and any(_defined(name) not in served for _, name in definitions.informer.cache)
 
     def _start(self, where: Collection, group: asyncio.TaskGroup) -> None:
         informer = Informer(self.cluster, where, select=_TIES, chance=self.chance, on_change=self._teller(where))

@@ -126,12 +126,12 @@ class Jobs:
             return
         where = collection_of(kind)
         hands = Actuator(cluster=self.cluster, recorder=self.recorder, program=self.program)
-        seen = await self._look(key, kind, job)
-        if seen is None:
+        view = await self._look(key, kind, job)
+        if view is None:
             return
-        plan = self._decide(key, seen)
+        plan = self._decide(key, view)
         try:
-            done = await apply_plan(hands, where, job, seen=seen, plan=plan)
+            applied = await apply_plan(hands, where, job, view=view, plan=plan)
         except NotFound:
             # The job went while the plan was made; its pods go with it.
             return
@@ -141,17 +141,17 @@ class Jobs:
             await self._hinder(key, job, str(error))
             return
         self._hindrances.pop(key, None)
-        self._jobs[plural].observe(done.job)
-        for pod in done.made:
+        self._jobs[plural].observe(applied.job)
+        for pod in applied.made:
             self.pods.observe(pod)
-        self._ask_logs(key, seen, plan)
+        self._ask_logs(key, view, plan)
         if plan.wake_at is not None:
             pause = (plan.wake_at - self.clock.now()).total_seconds()
             self.queue.add_after(key, max(pause, 0.0))
 
-    def _ask_logs(self, key: JobKey, seen: JobView, plan: Plan) -> None:
+    def _ask_logs(self, key: JobKey, view: JobView, plan: Plan) -> None:
         """Have logs read that the next decision wants to know of, and forget what this one knew."""
-        self._last_lines.forget(key, seen.last_lines)
+        self._last_lines.forget(key, view.last_lines)
         if plan.read is not None:
             self._last_lines.ask(key, plan.read)
         self._listening.ask(key, plan.listen)
@@ -175,34 +175,34 @@ class Jobs:
         """Say on the job what nobody can read; whoever wrote it must mend it, and what runs goes on."""
         await self.recorder.record(job, "Unreadable", message=str(error), is_warning=True)
 
-    def _decide(self, key: JobKey, seen: JobView) -> Plan:
+    def _decide(self, key: JobKey, view: JobView) -> Plan:
         """Decide, and say in the status what the cluster has refused of the last plan."""
         now = self.clock.now()
-        plan = decide(seen, now)
+        plan = decide(view, now)
         if not plan.create or key not in self._hindrances:
             return plan
         return replace(plan, status=hindered(plan.status, self._hindrances[key], now))
 
-    async def _hinder(self, key: JobKey, job: Object, why: str) -> None:
+    async def _hinder(self, key: JobKey, job: Object, message: str) -> None:
         """Remember what the cluster refused: the next pass says it on the job, and every one tries again."""
-        if self._hindrances.get(key) == why:
+        if self._hindrances.get(key) == message:
             self.queue.add_after(key, AGAIN_SECONDS)
             return
-        self._hindrances[key] = why
-        log.warning("a cluster refuses what a job needs", extra={"key": key, "error": why})
-        await self.recorder.record(job, "Refused", message=why, is_warning=True)
+        self._hindrances[key] = message
+        log.warning("a cluster refuses what a job needs", extra={"key": key, "error": message})
+        await self.recorder.record(job, "Refused", message=message, is_warning=True)
         self.queue.add(key)
 
     def _with_ports(self, key: JobKey, kind: JobKind, job: Object, *, reading: Reading) -> Object:
         """Give a job as if its ports were written down, which happens with its next status, before a member is made."""
-        known = _written(job)
+        ports = _written(job)
         usual = {} if kind.ports is no_ports else reading.usual_ports()
-        missing = tuple(name for name in usual if name not in known)
+        missing = tuple(name for name in usual if name not in ports)
         if not missing:
             self._promised.pop(key, None)
             return job
         # Once chosen, ports stay, and only an elastic job may come to need more of them.
-        if known and "elastic" not in job["spec"]:
+        if ports and "elastic" not in job["spec"]:
             raise BadRequest(f"somebody wrote what cannot be read: status.ports lacks {', '.join(missing)}")
         # What was promised stays so when the write has failed: it may have happened all the same.
         if not self._promised.get(key, {}).keys() >= set(missing):
@@ -213,7 +213,7 @@ class Jobs:
                 chosen = {name: usual[name] for name in missing}
             self._promised[key] = chosen
         chosen = {name: self._promised[key][name] for name in missing}
-        return {**job, "status": {**(job.get("status") or {}), "ports": {**known, **chosen}}}
+        return {**job, "status": {**(job.get("status") or {}), "ports": {**ports, **chosen}}}
 
     def _taken(self) -> frozenset[int]:
         """Collect the ports of all jobs that may still have processes."""
@@ -240,11 +240,11 @@ class Jobs:
         except BadRequest as unread:
             await self._say_unreadable(job, unread)
             return
-        seen = int(job["metadata"].get("generation", 1))
-        after = refused(status, str(error), self.clock.now()).but(observed_generation=seen)
-        if after == status:
+        generation = int(job["metadata"].get("generation", 1))
+        new_status = refused(status, str(error), self.clock.now()).but(observed_generation=generation)
+        if new_status == status:
             return
-        written = await self.cluster.replace(where, {**job, "status": after.to_wire()}, subresource="status")
+        written = await self.cluster.replace(where, {**job, "status": new_status.to_wire()}, subresource="status")
         self._jobs[where.plural].observe(written)
         await self.recorder.record(written, "Invalid", message=str(error), is_warning=True)
 
@@ -288,8 +288,8 @@ def _ports(status: Object) -> Iterable[int]:
 
 def _is_progress(old: Object, new: Object) -> bool:
     """Tell whether of a job only its status has changed, and not its phase: most often by our own hand."""
-    before, after = old["metadata"], new["metadata"]
-    asked = ("uid", "generation", "annotations", "deletionTimestamp")
-    if "generation" not in after or any(before.get(name) != after.get(name) for name in asked):
+    old_metadata, new_metadata = old["metadata"], new["metadata"]
+    names = ("uid", "generation", "annotations", "deletionTimestamp")
+    if "generation" not in new_metadata or any(old_metadata.get(name) != new_metadata.get(name) for name in names):
         return False
     return bool((old.get("status") or {}).get("phase") == (new.get("status") or {}).get("phase"))

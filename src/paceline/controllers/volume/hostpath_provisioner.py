@@ -71,13 +71,13 @@ def claims_used(pod: Object) -> tuple[str, ...]:
     """Name the claims of a pod that has not ended."""
     if (pod.get("status") or {}).get("phase") in ENDED:
         return ()
-    found = []
+    names = []
     for volume in (pod.get("spec") or {}).get("volumes") or ():
         if claim := (volume.get("persistentVolumeClaim") or {}).get("claimName"):
-            found.append(str(claim))
+            names.append(str(claim))
         elif "ephemeral" in volume:
-            found.append(f"{name_of(pod)}-{volume['name']}")
-    return tuple(found)
+            names.append(f"{name_of(pod)}-{volume['name']}")
+    return tuple(names)
 
 
 def is_used(claim: Object, pod: Object) -> bool:
