@@ -179,8 +179,8 @@ def _object_path(where: Collection, namespace: str, name: str, subresource: str 
 
 def _need_namespace(where: Collection, namespace: str, name: str) -> None:
     if where.namespaced and not namespace:
-        said = f"{where.plural} {name!r}: metadata.namespace is empty; these live in a namespace"
-        raise BadRequest(said)
+        message = f"{where.plural} {name!r}: metadata.namespace is empty; these live in a namespace"
+        raise BadRequest(message)
 
 
 def _quoted(part: str) -> str:

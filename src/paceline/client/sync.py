@@ -65,10 +65,10 @@ class DirectCluster:
     def hang_up(self) -> None:
         """Cut every connection, from any thread and for good: whoever waits for an answer gets Unreachable."""
         self._is_cut = True
-        for each in tuple(self._sockets):
+        for connection in tuple(self._sockets):
             with suppress(OSError):
                 # Not the method of a TLS socket, which would take its keys from whoever reads just now.
-                socket.socket.shutdown(each, socket.SHUT_RDWR)
+                socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
     def get(self, where: Collection, namespace: str, name: str) -> Object:
         """Read one object; Missing when it is not there."""
@@ -163,11 +163,11 @@ class DirectCluster:
             try:
                 connection.connect()
                 connection.sock.sendall(self._upgrade_head(request))
-                head, rest = _head_and_rest(connection.sock)
+                head, tail = _head_and_rest(connection.sock)
             except BaseException:
                 connection.close()
                 raise
-        return head, rest, connection.sock
+        return head, tail, connection.sock
 
     def _upgrade_head(self, request: Request) -> bytes:
         where = urlsplit(self._access.server)
@@ -248,13 +248,13 @@ def _head_and_rest(sock: socket.socket) -> tuple[bytes, bytes]:
         if not piece:
             raise http.client.RemoteDisconnected("the server hung up before it had answered")
         data += piece
-    head, end, rest = data.partition(b"\r\n\r\n")
-    return head + end, rest
+    head, end, tail = data.partition(b"\r\n\r\n")
+    return head + end, tail
 
 
-def _is_over(kept: socket.socket) -> bool:
+def _is_over(connection: socket.socket) -> bool:
     """Tell whether an idle connection has something to say: then it is the server's goodbye."""
-    return bool(select.select([kept], [], [], 0)[0])
+    return bool(select.select([connection], [], [], 0)[0])
 
 
 def _whole(answer: http.client.HTTPResponse) -> Response:

@@ -122,8 +122,8 @@ async def _work(queue: WorkQueue[K], reconcile: Callable[[K], Awaitable[None]]) 
             log.debug("reconcile met a conflict", extra={"key": key, "error": str(error)})
             queue.failed(key, error)
         except PacelineError as error:
-            said = {"key": key, "reason": error.reason, "error": str(error)}
-            log.warning("reconcile failed", extra=said)
+            details = {"key": key, "reason": error.reason, "error": str(error)}
+            log.warning("reconcile failed", extra=details)
             queue.failed(key, error)
         else:
             queue.succeeded(key)

@@ -39,12 +39,12 @@ class LoopThread:
         self._thread = threading.Thread(target=self._loop.run_forever, name="line", daemon=True)
         self._thread.start()
 
-    def do(self, what: Coroutine[Any, Any, T]) -> T:
+    def do(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Have something done, and give what came of it; CancelledError when it was not done any more."""
         try:
-            return asyncio.run_coroutine_threadsafe(what, self._loop).result()
+            return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
         except RuntimeError as error:
-            what.close()
+            coroutine.close()
             raise CancelledError from error
 
     def stop(self) -> None:
@@ -98,7 +98,7 @@ class ExecStream:
         if status.get("status") == "Success":
             return 0
         causes = (status.get("details") or {}).get("causes") or ()
-        codes = [each.get("message", "") for each in causes if each.get("reason") == "ExitCode"]
+        codes = [cause.get("message", "") for cause in causes if cause.get("reason") == "ExitCode"]
         if codes and codes[0].isdigit():
             return int(codes[0])
         raise error_of_status(status, 500)

@@ -71,12 +71,14 @@ async def dial(place: Address, tls: ssl.SSLContext | None = None, name: str = ""
     named = (name or place.address or "localhost") if tls else None
     async with asyncio.timeout(CONNECT_SECONDS):
         if place.socket:
-            _, made = await loop.create_unix_connection(Connection, str(place.socket), ssl=tls, server_hostname=named)
+            _, connection = await loop.create_unix_connection(
+                Connection, str(place.socket), ssl=tls, server_hostname=named
+            )
         else:
-            _, made = await loop.create_connection(
+            _, connection = await loop.create_connection(
                 Connection, place.address, place.port, ssl=tls, server_hostname=named
             )
-    return made
+    return connection
 
 
 class Connection(asyncio.Protocol):
@@ -88,7 +90,7 @@ class Connection(asyncio.Protocol):
     _headers: list[tuple[bytes, bytes]]
     _head: Head | None
     _pieces: deque[bytes]
-    _held: int
+    _buffered: int
     # How much has come since something of it was of use.
     _idle: int
     _error: Broken | None
@@ -145,7 +147,7 @@ class Connection(asyncio.Protocol):
             await self._news()
         data = b"".join(self._pieces) if len(self._pieces) > 1 else self._pieces[0]
         self._pieces.clear()
-        self._held = 0
+        self._buffered = 0
         if self._is_paused:
             self._is_paused = False
             if not self._transport.is_closing():
@@ -182,7 +184,7 @@ class Connection(asyncio.Protocol):
             return
         if self._idle > MAX_HEAD_BYTES:
             self._break(f"a head, or what stands between two chunks, is longer than {MAX_HEAD_BYTES} bytes")
-        elif self._held > MAX_HELD_BYTES and not self._is_paused and not self._transport.is_closing():
+        elif self._buffered > MAX_HELD_BYTES and not self._is_paused and not self._transport.is_closing():
             self._is_paused = True
             self._transport.pause_reading()
 
@@ -236,7 +238,7 @@ class Connection(asyncio.Protocol):
             self._is_kept = False
             return
         self._idle = 0
-        self._held += len(body)
+        self._buffered += len(body)
         self._pieces.append(body)
         self._tell()
 
@@ -255,7 +257,7 @@ class Connection(asyncio.Protocol):
         self._headers = []
         self._head = None
         self._pieces = deque()
-        self._held = 0
+        self._buffered = 0
         self._idle = 0
         self._error = None
         self._ends_with_connection = False
@@ -266,11 +268,11 @@ class Connection(asyncio.Protocol):
         self._ends_with_connection = False
         self._tell()
 
-    def _break(self, why: str) -> None:
+    def _break(self, reason: str) -> None:
         if self._is_whole:
             self._is_kept = False
         else:
-            self._error = Broken(why)
+            self._error = Broken(reason)
         self._tell()
         self.abort()
 
