@@ -18,7 +18,7 @@ Port = tuple[str, int, str]
 
 
 def selects(service: Object, pod: Object) -> bool:
-    """Tell whether a service leads to a pod, as far as labels say."""
+    """Return whether a service leads to a pod, as far as labels say."""
     spec = service.get("spec") or {}
     selector, labels = spec.get("selector") or {}, labels_of(pod)
     is_here = namespace_of(service) == namespace_of(pod)
@@ -26,13 +26,13 @@ def selects(service: Object, pod: Object) -> bool:
 
 
 def has_selector(service: Object) -> bool:
-    """Tell whether the addresses of a service are worked out here; others are written by whoever made it."""
+    """Return whether the addresses of a service are worked out here; others are written by whoever made it."""
     spec = service.get("spec") or {}
     return bool(spec.get("selector")) and spec.get("type") != "ExternalName"
 
 
 def endpoints_of(service: Object, pods: Iterable[Object]) -> Object:
-    """Spell the addresses behind a service in the old form: one object, by sets of ports."""
+    """Return the Endpoints of a service."""
     spec = service["spec"]
     subsets: dict[tuple[Port, ...], tuple[list[Object], list[Object]]] = {}
     for pod in _reachable(service, pods):
@@ -57,7 +57,7 @@ def _subset(ports: tuple[Port, ...], ready: list[Object], other: list[Object]) -
 
 
 def slices_of(service: Object, pods: Iterable[Object]) -> tuple[Object, ...]:
-    """Spell the addresses behind a service in the new form: slices, each with one set of ports."""
+    """Return the EndpointSlices of a service, each with one set of ports."""
     by_ports: dict[tuple[Port, ...], list[Object]] = {}
     for pod in _reachable(service, pods):
         by_ports.setdefault(_ports(service["spec"], pod), []).append(_endpoint(service, pod))
@@ -112,7 +112,7 @@ def _about(service: Object, pod: Object) -> Object:
 
 
 def _reachable(service: Object, pods: Iterable[Object]) -> list[Object]:
-    """Give the pods that have an address and may answer, in one order."""
+    """Return the pods that have an address and may answer, in one order."""
     shown = bool(service["spec"].get("publishNotReadyAddresses"))
     candidates = [
         pod
@@ -131,7 +131,7 @@ def _is_ready(pod: Object) -> bool:
 
 
 def _ports(spec: Mapping[str, Any], pod: Object) -> tuple[Port, ...]:
-    """Give the ports of a service as a pod has them; one that the pod does not have is left out."""
+    """Return the ports of a service as a pod has them; one that the pod does not have is left out."""
     ports = []
     for port in spec.get("ports") or ():
         target, sort = port.get("targetPort") or port["port"], port.get("protocol") or "TCP"

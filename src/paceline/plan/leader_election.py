@@ -58,7 +58,7 @@ def decide(view: LeaseSeen, now: float) -> LeasePlan:
 
 
 def acts_until(asked_at: float) -> float:
-    """Tell until when a holder may act whose last renewal, asked for at this moment, was granted.
+    """Return until when a holder may act whose last renewal, asked for at this moment, was granted.
 
     Counted from the question, not the answer: others begin to count when the lease changes, which is later.
     """

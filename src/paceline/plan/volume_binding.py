@@ -113,7 +113,7 @@ def match(claim: Object, stock: Stock, *, has_consumer: bool) -> Object | None:
 
 
 def objection(claim: Object, volume: Object) -> str:
-    """Say why a volume cannot be this claim's; nothing when it can."""
+    """Return why a volume cannot be bound to this claim; empty when it can."""
     reference = volume["spec"].get("claimRef")
     if reference and not is_for(volume, claim):
         return f"is kept for claim {reference.get('namespace')}/{reference.get('name')}"
@@ -132,7 +132,7 @@ def objection(claim: Object, volume: Object) -> str:
 
 
 def mismatch(claim: Object, volume: Object) -> str:
-    """Say what of a claim's wishes a volume does not have, in Kubernetes' words."""
+    """Return what a volume lacks for a claim, in Kubernetes' words."""
     request, has = claim["spec"], volume["spec"]
     if parse(has["capacity"]["storage"]) < parse(request["resources"]["requests"]["storage"]):
         return "requested PV is too small"
@@ -146,7 +146,7 @@ def mismatch(claim: Object, volume: Object) -> str:
 
 
 def is_for(volume: Object, claim: Object) -> bool:
-    """Tell whether a volume names this claim; one that names no uid is kept for whoever has the name."""
+    """Return whether a volume names this claim; one that names no uid is kept for whoever has the name."""
     reference = volume["spec"].get("claimRef") or {}
     if (reference.get("namespace"), reference.get("name")) != key_of(claim):
         return False
@@ -154,7 +154,7 @@ def is_for(volume: Object, claim: Object) -> bool:
 
 
 def is_late(claim: Object, stock: Stock) -> bool:
-    """Tell whether a claim's class waits with the volume until a pod wants it."""
+    """Return whether a claim's class waits with the volume until a pod wants it."""
     return (_class_of(claim, stock) or {}).get("volumeBindingMode") == LATE_BINDING
 
 
@@ -234,7 +234,7 @@ def _waits(event: EventDraft, found_wrong: str = "") -> ClaimPlan:
 
 
 def _all_objections(claim: Object, stock: Stock) -> str:
-    """Say of the volumes there are why none of them will do; those that others have tell nobody anything."""
+    """Describe why none of the free volumes fits."""
     free = [volume for volume in stock.volumes.values() if not volume["spec"].get("claimRef")]
     objections = [f"{name_of(volume)}: {objection(claim, volume)}" for volume in sorted(free, key=name_of)]
     suffix = f" and {len(objections) - MOST_NAMED} more" if len(objections) > MOST_NAMED else ""

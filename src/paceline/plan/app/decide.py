@@ -35,7 +35,7 @@ class RevisionJob:
 
     @property
     def is_quiet(self) -> bool:
-        """Tell whether no replica of it is in the way of another revision."""
+        """Return whether no replica of it is in the way of another revision."""
         if self.status.phase.is_final:
             return True
         return self.is_paused and self.status.phase is Phase.PAUSED and not self._alive
@@ -77,7 +77,7 @@ class AppSeen:
     metrics: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
 
     def but(self, **changes: Any) -> Self:
-        """Give the same with some of it changed."""
+        """Return the same with some of it changed."""
         return replace(self, **changes)
 
 
@@ -144,13 +144,13 @@ def _revision(view: AppSeen) -> int:
 
 
 def _may_begin(view: AppSeen, record: Recorded, others: tuple[RevisionJob, ...]) -> bool:
-    """Tell whether the current job is made now: never twice, and never beside another revision."""
+    """Return whether the current job is made now: never twice, and never beside another revision."""
     is_wanted = not record.status.is_made and not view.is_suspended
     return is_wanted and all(job.is_quiet or job.is_deleting for job in others)
 
 
 def _to_pause(others: tuple[RevisionJob, ...], given_up: tuple[RevisionJob, ...]) -> tuple[RevisionJob, ...]:
-    """Give the jobs of earlier revisions that still run."""
+    """Return the jobs of earlier revisions that still run."""
     running = (job for job in others if not job.status.phase.is_final and not job.is_paused)
     return tuple(job for job in running if job not in given_up and not job.is_deleting)
 
@@ -162,12 +162,12 @@ def _to_stop(view: AppSeen, job: RevisionJob | None) -> tuple[RevisionJob, ...]:
 
 
 def _is_let_go(view: AppSeen, job: RevisionJob) -> bool:
-    """Tell whether a job goes on: only one that the application itself has stopped."""
+    """Return whether a job goes on: only one that the application itself has stopped."""
     return view.status.is_stopped and not view.is_suspended and job.is_paused and not job.status.phase.is_final
 
 
 def _given_up(view: AppSeen, others: tuple[RevisionJob, ...]) -> tuple[RevisionJob, ...]:
-    """Give the oldest jobs beyond those that are kept; only such as have been written down."""
+    """Return the oldest jobs beyond those that are kept; only such as have been written down."""
     written = {record.revision: record.status for record in view.records}
     quiet = [job for job in others if job.is_quiet and not job.is_deleting and job.revision in written]
     noted = [job for job in quiet if _noted(view, job, written[job.revision]) == written[job.revision]]
@@ -201,7 +201,7 @@ def _noted(view: AppSeen, job: RevisionJob, previous: RecordStatus) -> RecordSta
 
 
 def _why_failed(status: JobStatus) -> str:
-    """Say in a line why a job failed; nothing of one that has not."""
+    """Describe in one line why a job failed; empty when it has not."""
     if status.phase is not Phase.FAILED:
         return ""
     condition = status.condition(ConditionType.FAILED)
@@ -213,7 +213,7 @@ def _why_failed(status: JobStatus) -> str:
 
 
 def _gone(previous: RecordStatus) -> RecordStatus:
-    """Say of a revision without a job that it was deleted, unless it never began or had ended."""
+    """Return the status of a revision without a job: deleted, unless it never began or had ended."""
     if not previous.is_made or previous.phase.is_final:
         return previous
     return previous.but(phase=AppPhase.DELETED, message="its job was deleted")
@@ -233,7 +233,7 @@ def _phase_of(job: RevisionJob) -> AppPhase:
 
 
 def _is_unread(view: AppSeen, job: RevisionJob) -> bool:
-    """Tell whether the last words of an ended job are still to be read."""
+    """Return whether the last words of an ended job are still to be read."""
     record = next((candidate for candidate in view.records if candidate.revision == job.revision), None)
     is_known = record is None or record.status.metrics is not None or job.revision in view.metrics
     return job.status.phase.is_final and not is_known
@@ -296,7 +296,7 @@ def _line(record: Recorded, status: RecordStatus) -> dict[str, Any]:
 
 
 def _news(view: AppSeen, status: AppStatus) -> tuple[EventDraft, ...]:
-    """Tell what has changed since the last pass, each thing once."""
+    """Return events for what changed since the last reconcile, each once."""
     previous = view.status
     if status.revision != previous.revision:
         return (EventDraft(reason="Revision", message=f"revision {status.revision} is made of the changed spec"),)
@@ -318,5 +318,5 @@ def _news(view: AppSeen, status: AppStatus) -> tuple[EventDraft, ...]:
 
 
 def refused(status: AppStatus, reason: str) -> AppStatus:
-    """Say that nothing is made of the spec until its author changes it; what runs goes on."""
+    """Return the status of an invalid spec; the running revision is not touched."""
     return status.but(waiting=reason)

@@ -16,7 +16,7 @@ MAX_NAME = 40
 
 
 def metrics_in(lines: Iterable[str]) -> Mapping[str, str]:
-    """Give the last value of everything that lines count, as it was written; closing lines alone, if there are any."""
+    """Return the last value of every metric, as it was written; of closing lines alone, if there are any."""
     log_lines = tuple(lines)
     closing = tuple(line for line in log_lines if CLOSING.fullmatch(line))
     metrics: dict[str, str] = {}

@@ -60,7 +60,7 @@ def claim_manifest(owner: Owner, name: str, spec: Mapping[str, Any]) -> Object:
 
 
 def claim_change(claim: Object, spec: Mapping[str, Any]) -> str:
-    """Say what of a claim that is there would have to change, which claims cannot; nothing when it is as wanted."""
+    """Return which immutable part of a claim differs from the spec; empty when none does."""
     current = claim["spec"]
     if current.get("selector") != spec.get("selector"):
         return "the labels of its volume"

@@ -113,12 +113,12 @@ def _decide(view: ServiceSeen, now: datetime) -> ServicePlan:
 
 
 def _is_wanted(view: ServiceSeen, since: datetime) -> bool:
-    """Tell whether somebody has opened it since it was suspended."""
+    """Return whether somebody has opened it since it was suspended."""
     return view.use.opened is not None and view.use.opened >= since
 
 
 def _may_idle(view: ServiceSeen) -> bool:
-    """Tell whether it is known when nobody uses it: who comes from outside is not counted."""
+    """Return whether it is known when nobody uses it: who comes from outside is not counted."""
     is_counted = view.use.is_counted and view.window.service_type == INSIDE
     return is_counted and view.window.idle_seconds > 0 and not view.window.ends_by_itself
 
@@ -130,7 +130,7 @@ def _last_use(view: ServiceSeen, now: datetime) -> datetime | None:
 
 
 def _suspend(view: ServiceSeen, now: datetime, *, reason: str, message: str) -> ServicePlan:
-    """Give the pod back; the object, the service and the token stay."""
+    """Return the pod back; the object, the service and the token stay."""
     idle = reason != ASKED
     status = _named(view).but(phase=ServicePhase.PAUSED, waiting="", start_after=None, last_activity=None, pod=None)
     for trait, holds in ((Trait.READY, False), (Trait.IDLE, idle), (Trait.SUSPENDED, True)):
@@ -177,7 +177,7 @@ def _named(view: ServiceSeen) -> ServiceStatus:
 
 
 def _written(view: ServiceSeen, last: datetime) -> datetime | None:
-    """Give what is written of the last use: every request would be too often."""
+    """Return what is written of the last use: every request would be too often."""
     recorded = view.status.last_activity
     if not _may_idle(view):
         return recorded
@@ -197,7 +197,7 @@ def _with_readiness(
 
 
 def _why(status: ServiceStatus, pod: ServicePod | None, old: tuple[ServicePod, ...]) -> tuple[str, str]:
-    """Say in a word and in a sentence why it does not answer, if there is more to say than that it starts."""
+    """Return reason and message why it is not ready; empty while it just starts."""
     if status.start_after is not None:
         failed = next((f": pod {pod.name} failed: {pod.reason} {pod.message}".rstrip() for pod in old), "")
         return "Restarting", f"the next pod comes at {to_wire(status.start_after)}{failed}"
@@ -223,7 +223,7 @@ def _next_look(view: ServiceSeen, not_before: datetime | None, last: datetime, *
 
 
 def _news(previous: ServiceStatus, current: ServiceStatus) -> tuple[EventDraft, ...]:
-    """Tell what has changed since the last pass, each thing once."""
+    """Return events for what changed since the last reconcile, each once."""
     if current.phase is not previous.phase and current.phase is ServicePhase.RUNNING:
         return (EventDraft(reason="Running", message=f"it answers at {current.url}"),)
     suspension, previous_suspension = current.condition(Trait.SUSPENDED), previous.condition(Trait.SUSPENDED)
@@ -243,6 +243,6 @@ def _news(previous: ServiceStatus, current: ServiceStatus) -> tuple[EventDraft, 
 
 
 def refused(status: ServiceStatus, message: str, now: datetime) -> ServiceStatus:
-    """Say that nothing is done for it until its author changes it."""
+    """Return the status of an invalid spec: nothing happens until its author changes it."""
     condition = ServiceCondition(type=Trait.READY, status=False, reason="Invalid", message=message, since=now)
     return status.put(condition).but(waiting=message)

@@ -11,12 +11,12 @@ USUAL_PORT = 80
 
 
 def type_of(service: Object) -> str:
-    """Give the type of a service."""
+    """Return the type of a service."""
     return str((service.get("spec") or {}).get("type") or "ClusterIP")
 
 
 def address_of(service: Object, node: str) -> str:
-    """Give where the first port of a service is reached; `node` is an address at which its high port listens, if any.
+    """Return where the first port of a service is reached; `node` is an address at which its high port listens, if any.
 
     Nothing while nobody has given it an address, and for a service that is reached from inside only.
     """

@@ -49,7 +49,7 @@ def decide(view: BoardSeen) -> BoardPlan:
 
 
 def refused(view: BoardSeen, message: str) -> Mapping[str, Any]:
-    """Say that the cluster does not take the TensorBoard; the job goes on without."""
+    """Return the status of a rejected TensorBoard; the job runs without it."""
     return {**_said(view, "Create", "DependentRefused", message), "type": "Warning"}
 
 

@@ -38,40 +38,40 @@ class Try:
 
     @property
     def has_failed(self) -> bool:
-        """Tell whether this try is over without success; a pod that somebody deleted is."""
+        """Return whether this try is over without success; a pod that somebody deleted is."""
         return self.phase in (ReplicaPhase.FAILED, ReplicaPhase.DELETED)
 
     @property
     def is_over(self) -> bool:
-        """Tell whether this try has ended, one way or the other."""
+        """Return whether this try has ended, one way or the other."""
         return self.has_failed or self.phase is ReplicaPhase.SUCCEEDED
 
     @property
     def has_started(self) -> bool:
-        """Tell whether this try is past waiting."""
+        """Return whether this try is past waiting."""
         return self.phase not in (ReplicaPhase.CREATING, ReplicaPhase.PENDING)
 
     @property
     def exit_code(self) -> int | None:
-        """Give the exit code of the container that decided over the pod, if one is known."""
+        """Return the exit code of the container that decided over the pod, if one is known."""
         ended = self._decisive()
         return ended.exit_code if ended else None
 
     @property
     def container(self) -> str:
-        """Name the container that decided over the pod, if one did."""
+        """Return the container that decided over the pod, if one did."""
         ended = self._decisive()
         return ended.name if ended else ""
 
     @property
     def killed_container(self) -> str | None:
-        """Name the container that was killed for using too much memory, if one was and the try failed by it."""
+        """Return the container that was killed for using too much memory, if one was and the try failed by it."""
         killed = (container.name for container in self.containers if container.reason == MEMORY_KILL)
         return next(killed, None) if self.has_failed else None
 
     @property
     def why(self) -> tuple[str, str]:
-        """Give reason and message, the pod's own first, then those of the container that decided over it."""
+        """Return reason and message, the pod's own first, then those of the container that decided over it."""
         if self.reason:
             return self.reason, self.message
         ended = self._decisive()
@@ -115,13 +115,13 @@ def gang_size(gang: Gang, replicas: tuple[Try, ...]) -> int:
 
 
 def comes_alone(gang: Gang, replicas: tuple[Try, ...]) -> bool:
-    """Tell whether who only watches a gang has had other tries than the others, so that it gets room by itself."""
+    """Return whether an observer (e.g. an evaluator) is on another attempt and is scheduled alone."""
     is_watched = bool(gang.observer_roles) and gang.scope is RestartScope.GANG
     return is_watched and len({replica.attempt for replica in replicas}) > 1
 
 
 def tries_of(view: JobView, status: JobStatus | None = None) -> tuple[Try, ...]:
-    """Give the current try of every member, in their order; `status` is the one to go by, if not the last."""
+    """Return the current try of every member, in their order; `status` is the one to go by, if not the last."""
     status = view.status if status is None else status
     pods = {pod.name: pod for pod in view.pods}
     rows = {row["name"]: row for task in view.status.tasks for row in task.get("replicas") or ()}
@@ -139,20 +139,20 @@ def tries_of(view: JobView, status: JobStatus | None = None) -> tuple[Try, ...]:
 
 
 def older_pods(view: JobView, replicas: tuple[Try, ...]) -> tuple[PodSeen, ...]:
-    """Give the pods that are no current try."""
+    """Return the pods that are no current try."""
     current = {replica.name for replica in replicas}
     return tuple(pod for pod in view.pods if pod.name not in current)
 
 
 def _numbered(status: JobStatus, places: tuple[ReplicaId, ...], number: int) -> JobStatus:
-    """Give the next tries of places the same number, whatever each of them had: who shares it is one gang."""
+    """Return the status with one attempt number for all places: pods that share it form a gang."""
     spent = {str(place): status.attempt + status.member_attempts.get(str(place), 0) for place in places}
     releases = {**status.releases, **{name: number - spent_attempts for name, spent_attempts in spent.items()}}
     return status.but(releases={name: count for name, count in releases.items() if count})
 
 
 def _flushed(view: JobView, member: Member, replica: Try) -> Try:
-    """Say of a try whose output was copied by another pod that it is: what its own sidecar came to is past."""
+    """Return the replica with its sidecar completed if another pod has copied its output."""
     flushes = (
         auxiliary
         for auxiliary in view.errands
@@ -183,7 +183,7 @@ def _from_pod(pod: PodSeen, member: Member, attempt: int) -> Try:
 
 
 def _cleaned(replica: Try, row: Mapping[str, Any]) -> Try:
-    """Say of a try that was ended because the job was over that it is gone: it has not failed."""
+    """Return a replica that was stopped because the job ended as deleted, not failed."""
     if replica.phase is not ReplicaPhase.FAILED or row.get("phase") == ReplicaPhase.FAILED.value:
         return replica
     return replace(replica, phase=ReplicaPhase.DELETED, reason=DELETED_REASON, message="")

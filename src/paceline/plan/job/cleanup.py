@@ -16,7 +16,7 @@ LET_FINISH = timedelta(seconds=10)
 
 
 def clean_up(view: JobView, replicas: tuple[Try, ...], status: JobStatus, now: datetime) -> Plan:
-    """Name the pods of an ended job that go now, and when to look for the others."""
+    """Return the pods of an ended job that go now, and when to look for the others."""
     overdue = (*unfinished(older_pods(view, replicas)), *_looking(view))
     due = _due(view, status)
     moment = status.completion_time
@@ -31,12 +31,12 @@ def clean_up(view: JobView, replicas: tuple[Try, ...], status: JobStatus, now: d
 
 
 def unfinished(pods: tuple[PodSeen, ...]) -> tuple[str, ...]:
-    """Name the pods that may still run and were not told to end yet."""
+    """Return the pods that may still run and were not told to end yet."""
     return tuple(pod.name for pod in pods if not pod.phase.is_final and not pod.is_deleting)
 
 
 def _looking(view: JobView) -> tuple[str, ...]:
-    """Name the pods that still look for the code of a job that will not need it any more."""
+    """Return the pods that still look for the code of a job that will not need it any more."""
     return tuple(
         auxiliary.pod for auxiliary in view.errands if auxiliary.name == RESOLVE and not auxiliary.phase.is_final
     )
@@ -47,7 +47,7 @@ def _named(view: JobView) -> tuple[str, ...]:
 
 
 def _unread(view: JobView, status: JobStatus, now: datetime) -> str:
-    """Name the pod whose last lines are being read; it is kept for them, but not for ever."""
+    """Return the pod whose last lines are being read; it is kept for them, but not for ever."""
     log = wish_of(view, status)
     if log is None or status.completion_time is None or now >= status.completion_time + LET_FINISH:
         return ""

@@ -19,14 +19,14 @@ OVER = frozenset({EXCEEDED, NOT_STARTED, STALLED})
 
 
 def deadline_of(gang: Gang, status: JobStatus) -> datetime | None:
-    """Give the moment when the job fails, done or not; waiting before the start and pauses do not count."""
+    """Return the moment when the job fails, done or not; waiting before the start and pauses do not count."""
     if gang.active_deadline_seconds is None or status.start_time is None:
         return None
     return status.start_time + timedelta(seconds=gang.active_deadline_seconds + status.paused_seconds)
 
 
 def start_by(view: JobView, status: JobStatus) -> datetime | None:
-    """Give the moment when a job fails whose members have not all run; counted from its making, or its coming back."""
+    """Return when a job fails that has not started all pods; counted from its creation or its last resume."""
     if view.gang.starting_deadline_seconds is None or status.running_time is not None:
         return None
     conditions = [status.condition(kind) for kind in (PAUSED, SUSPENDED)]
@@ -46,7 +46,7 @@ def with_deadlines(view: JobView, plan: Plan) -> Plan:
 
 
 def say_not_started(gang: Gang, replicas: tuple[Try, ...]) -> str:
-    """Say how many members ran, and what the others lacked."""
+    """Describe how many replicas ran, and why the others did not."""
     missing = [replica for replica in replicas if not replica.has_started]
     summary = (
         f"{len(replicas) - len(missing)} of {len(replicas)} pods ran within {gang.starting_deadline_seconds} seconds"

@@ -155,7 +155,8 @@ def _late(view: JobView, status: JobStatus, replicas: tuple[Try, ...], now: date
     if deadline is not None and now >= deadline:
         message = f"the job was not done {view.gang.active_deadline_seconds} seconds after its start"
         return _FailureCause(reason=EXCEEDED, message=message)
-    # Who runs at the last moment has run in time, though nobody has written it down yet; who is put on hold has time.
+    # A job that runs when the deadline passes met it, even if `runningTime` is not recorded yet. Paused and suspended
+    # jobs are exempt.
     is_waiting = not view.is_paused and not view.is_suspended and not is_up(view.gang, replicas)
     if beginning is not None and now >= beginning and is_waiting:
         return _FailureCause(reason=NOT_STARTED, message=say_not_started(view.gang, replicas))
@@ -288,7 +289,7 @@ def _started(status: JobStatus, replicas: tuple[Try, ...], now: datetime) -> Job
 def _with_failures(
     view: JobView, status: JobStatus, replicas: tuple[Try, ...], now: datetime, *, cause: Try | None
 ) -> JobStatus:
-    """Say which try failed: the one to blame, or the one named before, or the first. It stays until all are well."""
+    """Record the failed replica: the cause, else the recorded one, else the first; cleared once all run."""
     failed = failed_first(replicas)
     if not failed:
         is_well = all(replica.has_started for replica in replicas)
@@ -343,7 +344,7 @@ def _why(status: JobStatus, replicas: tuple[Try, ...], old: tuple[PodSeen, ...])
 
 
 def _after(status: JobStatus, waiting: Waiting | None) -> Waiting | None:
-    """Say first of a job that gave its room away that it did."""
+    """Put the preemption message of a preempted job first."""
     if not status.preempted:
         return waiting
     explanation = f"; {waiting.text}" if waiting else ""

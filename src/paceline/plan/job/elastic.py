@@ -22,30 +22,30 @@ def with_releases(view: JobView) -> JobView:
 
 
 def is_resized(view: JobView) -> bool:
-    """Tell whether a gang whose members start together has another size than the one it was made with."""
+    """Return whether a gang whose members start together has another size than the one it was made with."""
     if not view.gang.is_elastic or view.gang.scope is RestartScope.REPLICA:
         return False
     return bool(view.status.tasks) and set(_recorded(view.status)) != {member.place for member in view.gang.members}
 
 
 def is_too_small(gang: Gang, lost: frozenset[ReplicaId]) -> bool:
-    """Tell whether so many members are lost that fewer are left than the job may run with."""
+    """Return whether so many members are lost that fewer are left than the job may run with."""
     return gang.least is not None and len(gang.members) - len(lost) < gang.least
 
 
 def is_up(gang: Gang, replicas: tuple[Try, ...]) -> bool:
-    """Tell whether as many members have started as the job needs."""
+    """Return whether as many members have started as the job needs."""
     return sum(replica.has_started for replica in replicas) >= gang.needed
 
 
 def is_new_meeting(gang: Gang, replicas: tuple[Try, ...]) -> bool:
-    """Tell whether members that are made now meet anew: those of a gang always, elastic ones when their leader is."""
+    """Return whether members that are made now meet anew: those of a gang always, elastic ones when their leader is."""
     is_led = any(replica.place == gang.leader and replica.phase is ReplicaPhase.CREATING for replica in replicas)
     return gang.scope is RestartScope.GANG or (gang.is_elastic and is_led)
 
 
 def with_size(view: JobView, plan: Plan) -> Plan:
-    """Say on an elastic job how many replicas run and how many are wanted, and tell when that has changed."""
+    """Set current and expected replicas of an elastic job, and add an event when it is resized."""
     if not view.gang.is_elastic:
         return plan
     previous, expected = view.status.elastic.get("expectedReplicas"), len(view.gang.members)
@@ -60,7 +60,7 @@ def with_size(view: JobView, plan: Plan) -> Plan:
 
 
 def _given_up(view: JobView) -> Iterator[tuple[ReplicaId, int]]:
-    """Give every place that is no member's any more, with how many tries of it are not to be repeated."""
+    """Yield every replica that is no longer a member, and how many of its attempt numbers to skip."""
     members = {member.place for member in view.gang.members}
     last: dict[ReplicaId, int] = {}
     for place, was_seen in _recorded(view.status).items():
@@ -76,7 +76,7 @@ def _given_up(view: JobView) -> Iterator[tuple[ReplicaId, int]]:
 
 
 def _recorded(status: JobStatus) -> dict[ReplicaId, bool]:
-    """Give the places in the table of replicas, and of each whether its pod was seen."""
+    """Return the places in the table of replicas, and of each whether its pod was seen."""
     return {
         ReplicaId(str(task["type"]), index): bool(row.get("uid"))
         for task in status.tasks

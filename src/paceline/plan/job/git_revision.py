@@ -22,7 +22,7 @@ class RevisionNotFound:
 
 
 def resolve(view: JobView, status: JobStatus, now: datetime) -> Plan | RevisionNotFound | None:
-    """Find out the commit that all members are to have; None when it is known, or nobody needs one."""
+    """Resolve the commit for all replicas; None when it is known, or none is needed."""
     if view.gang.resolve is None:
         return None
     step = step_of(view, status, RESOLVE, now)

@@ -43,7 +43,7 @@ def with_new_attempts(view: JobView, deleted: tuple[Try, ...]) -> JobView:
 
 
 def say_remade(deleted: tuple[Try, ...]) -> tuple[EventDraft, ...]:
-    """Tell of every pod that is made again, and that it costs nothing."""
+    """Return an event for every recreated pod."""
     return tuple(
         EventDraft(
             reason=REMADE,

@@ -45,7 +45,7 @@ def evaluate(view: JobView, replicas: tuple[Try, ...]) -> RestartVerdict:
 
 
 def restarts_whole_gang(gang: Gang, again: tuple[Try, ...]) -> bool:
-    """Tell whether all members begin anew, not those alone that ended.
+    """Return whether all members begin anew, not those alone that ended.
 
     Elastic members come and go alone, but they meet at their leader: when it is lost, so is what they agreed on. Who
     only watches met nobody.
@@ -56,7 +56,7 @@ def restarts_whole_gang(gang: Gang, again: tuple[Try, ...]) -> bool:
 
 
 def why_lost(view: JobView, replica: Try) -> str:
-    """Say why a member that failed is not tried again."""
+    """Return why a failed replica is not restarted."""
     policy = view.gang.member(replica.place).restart
     if not _wants_restart(policy, replica):
         return f"restartPolicy is {policy}"
@@ -70,7 +70,7 @@ def _all_used(view: JobView) -> str:
 
 
 def failed_first(replicas: tuple[Try, ...]) -> tuple[Try, ...]:
-    """Give the failed tries in the order in which they failed, as far as that is known."""
+    """Return the failed tries in the order in which they failed, as far as that is known."""
     return tuple(sorted((replica for replica in replicas if replica.has_failed), key=_order))
 
 
@@ -94,7 +94,7 @@ def restarted(status: JobStatus, gang: Gang, again: tuple[Try, ...], now: dateti
 
 
 def why_not_again(view: JobView) -> str:
-    """Say why all members are not tried again although none has failed; empty when they are, in the leader's name."""
+    """Return why a stalled job is not restarted; empty when it is. The leader's policy counts."""
     leader = view.gang.leader
     policy = view.gang.member(leader).restart
     if policy is RestartPolicy.NEVER:
@@ -113,13 +113,13 @@ def restart_all(status: JobStatus, gang: Gang, now: datetime) -> JobStatus:
 
 
 def pause_after(count: int) -> timedelta:
-    """Give the wait before the restart of this number: it doubles each time, up to a bound."""
+    """Return the wait before the restart of this number: it doubles each time, up to a bound."""
     doublings = min(count - 1, 20)
     return min(PAUSE * (1 << doublings), LONGEST_PAUSE)
 
 
 def backoff_until(status: JobStatus, now: datetime) -> datetime | None:
-    """Say until when nothing is made, if anything is held back at all.
+    """Return when the back-off ends, or None when there is none.
 
     A clock that was set back must not make a short pause long: no pause lasts longer than it was meant to.
     """
@@ -129,7 +129,7 @@ def backoff_until(status: JobStatus, now: datetime) -> datetime | None:
 
 
 def _again(view: JobView, over: list[Try]) -> tuple[Try, ...]:
-    """Give the tries that are repeated: in a gang the one that all are for, or else those of whoever only watches."""
+    """Return the tries that are repeated: in a gang the one that all are for, or else those of whoever only watches."""
     if view.gang.scope is RestartScope.REPLICA:
         return tuple(_single_again(view, over))
     peers = [replica for replica in over if not view.gang.watches(replica.place)]
@@ -138,7 +138,7 @@ def _again(view: JobView, over: list[Try]) -> tuple[Try, ...]:
 
 
 def _gang_again(view: JobView, over: list[Try]) -> Iterator[Try]:
-    """Give the failed try that restarts the gang, if its policy and the limits let it.
+    """Yield the failed try that restarts the gang, if its policy and the limits let it.
 
     Only the first failure is judged: a peer that fails because of it must not decide. One that the job can bear says
     nothing of those after it. Always means OnFailure here, since a member that is done early is no reason to throw the
@@ -174,7 +174,7 @@ def _single_again(view: JobView, over: list[Try]) -> Iterator[Try]:
 
 
 def _is_worth(view: JobView, policy: RestartPolicy, replica: Try) -> bool:
-    """Tell whether another try is wanted, and has a chance: what lacks memory twice will lack it again."""
+    """Return whether another try is wanted, and has a chance: what lacks memory twice will lack it again."""
     return _wants_restart(policy, replica) and not is_killed_again(view.gang, view.status, replica)
 
 

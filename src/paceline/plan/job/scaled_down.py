@@ -24,7 +24,7 @@ def record_scaled_down(view: JobView) -> JobView:
 
 
 def _wrote(view: JobView) -> Iterator[ReplicaId]:
-    """Give the places at which something may have been written, as status and pods tell."""
+    """Yield the places at which something may have been written, as status and pods tell."""
     for task in view.status.tasks:
         for index, row in enumerate(task.get("replicas") or ()):
             place = ReplicaId(str(task["type"]), index)
@@ -35,7 +35,7 @@ def _wrote(view: JobView) -> Iterator[ReplicaId]:
 
 
 def _is_safe(view: JobView, place: ReplicaId, sidecars: set[str]) -> bool:
-    """Tell whether everything was copied that was written at a place: by its last pod, or by one that came after."""
+    """Return whether everything was copied that was written at a place: by its last pod, or by one that came after."""
     done = (auxiliary.phase is PodPhase.SUCCEEDED for auxiliary in view.errands if auxiliary.name == f"{FLUSH}{place}")
     if any(done):
         return True

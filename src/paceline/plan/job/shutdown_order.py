@@ -10,7 +10,7 @@ PATIENCE = timedelta(seconds=30)
 
 
 def pods_to_stop(view: JobView, now: datetime) -> tuple[tuple[str, ...], datetime | None]:
-    """Name the pods that are told to end now, and when to look again if nothing is heard of those before them."""
+    """Return the pods to delete now, and when to check again for those that must end first."""
     served = tuple(pod for pod in view.pods if pod.place.role not in view.gang.servers)
     busy = [pod for pod in served if not pod.phase.is_final and not _is_overdue(pod, now)]
     if not busy:

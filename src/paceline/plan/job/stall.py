@@ -28,7 +28,7 @@ class StallCheck:
 
 
 def silence(view: JobView, replicas: tuple[Try, ...], now: datetime) -> StallCheck:
-    """Find out whether all containers of a job that runs have been silent for as long as they may be."""
+    """Return whether all containers of a running job have been silent for too long."""
     begun = _begun(replicas) if view.gang.stall_seconds is not None and is_up(view.gang, replicas) else {}
     if view.gang.stall_seconds is None or not begun:
         return StallCheck()
@@ -49,12 +49,12 @@ def silence(view: JobView, replicas: tuple[Try, ...], now: datetime) -> StallChe
 
 
 def say_stalled(gang: Gang, since: datetime) -> str:
-    """Say how long nobody has written anything."""
+    """Describe since when no replica has written a line."""
     return f"no replica has written a line since {to_wire(since)}, for more than {gang.stall_seconds} seconds"
 
 
 def _begun(replicas: tuple[Try, ...]) -> Mapping[LogRef, datetime]:
-    """Give the containers that run, each with when it began."""
+    """Return the containers that run, each with when it began."""
     return {
         LogRef(pod=replica.name, container=container.name): container.started_at
         for replica in replicas
@@ -65,7 +65,7 @@ def _begun(replicas: tuple[Try, ...]) -> Mapping[LogRef, datetime]:
 
 
 def _ask_at(activity: LogActivity | None, due: datetime, pause: timedelta) -> datetime | None:
-    """Say when a container has to be asked; None when it is sure that it is silent."""
+    """Return when to read a container's log again; None when it is certainly silent."""
     if activity is None or activity.asked_at < due:
         return due
     is_sure = activity.is_known and activity.asked_at - activity.since >= pause

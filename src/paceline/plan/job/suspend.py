@@ -15,7 +15,7 @@ ON_HOLD = "the job is suspended; set spec.suspend to false to let it run"
 
 
 def pause(view: JobView, status: JobStatus, replicas: tuple[Try, ...], now: datetime) -> Plan:
-    """Give every pod back that may still run."""
+    """Stop every pod that may still run."""
     message = "the job is paused; set spec.runMode.pause.enabled to false to go on"
     status = put(status, Condition(type=PAUSED, status=True, reason=NONE, message=message, since=now))
     status = put(status, Condition(type=RUNNING, status=False, reason=Phase.PAUSED.value, message=message, since=now))
@@ -45,7 +45,7 @@ def resume(view: JobView, status: JobStatus, now: datetime) -> Plan:
 
 
 def suspend(view: JobView, status: JobStatus, replicas: tuple[Try, ...], now: datetime) -> Plan:
-    """Give every pod back that may still run, and forget when the job began: it will begin anew."""
+    """Stop every pod that may still run, and clear the start time: the job will start anew."""
     status = put(status, Condition(type=SUSPENDED, status=True, reason="JobSuspended", message=ON_HOLD, since=now))
     condition = Condition(type=RUNNING, status=False, reason=SUSPENDED.value, message=ON_HOLD, since=now)
     status = with_tasks(put(status, condition), replicas).but(
@@ -81,12 +81,12 @@ def begin_again(view: JobView, status: JobStatus, message: str) -> Plan:
 
 
 def is_restart_wanted(view: JobView) -> bool:
-    """Tell whether somebody has asked for a restart that was not granted yet, of pods that were made."""
+    """Return whether somebody has asked for a restart that was not granted yet, of pods that were made."""
     return is_wished(view) and _was_made(view)
 
 
 def is_wished(view: JobView) -> bool:
-    """Tell whether somebody has asked for a restart that was not granted yet."""
+    """Return whether somebody has asked for a restart that was not granted yet."""
     return bool(view.restart_wish) and view.restart_wish != view.status.restart_granted
 
 

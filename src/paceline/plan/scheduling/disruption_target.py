@@ -41,12 +41,12 @@ def disruption_condition(pod: Object) -> Object | None:
 
 
 def is_marked(pod: Object) -> bool:
-    """Tell whether a pod gives way."""
+    """Return whether a pod gives way."""
     return disruption_condition(pod) is not None
 
 
 def needs_delete(pod: Object) -> bool:
-    """Tell whether a pod gives way that was not told to end yet."""
+    """Return whether a pod gives way that was not told to end yet."""
     return is_marked(pod) and not is_deleting(pod) and not is_final(pod)
 
 
@@ -82,7 +82,7 @@ def rest_of(placed: Iterable[Object], now: datetime) -> DisruptionWork:
 
 
 def _due(pod: Object, mark: Object, now: datetime) -> datetime:
-    """Tell when a marked pod is ended if nobody else has done so; a clock that was set back makes it no later."""
+    """Return when a marked pod is ended if nobody else has done so; a clock that was set back makes it no later."""
     labels = labels_of(pod)
     if (
         well_known_labels.REPLICA_TYPE not in labels

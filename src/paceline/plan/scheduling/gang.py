@@ -104,7 +104,7 @@ def _not_yet(gang: PodGroup, reserved: Mapping[str, str]) -> str:
 
 
 def _lack(gang: PodGroup, rooms: tuple[NodeResources, ...], shared: frozenset[str]) -> tuple[str, frozenset[str]]:
-    """Say what a gang lacks, and which resources it may keep from others."""
+    """Return a message about what a gang lacks, and the resources it may reserve."""
     if not rooms:
         return "no node is ready", frozenset()
     homeless = [ask for ask in gang.asks if all(refusal(room, ask) for room in rooms)]
@@ -123,7 +123,7 @@ def _lack(gang: PodGroup, rooms: tuple[NodeResources, ...], shared: frozenset[st
 
 
 def _short_for_one(gang: PodGroup, rooms: tuple[NodeResources, ...], shared: frozenset[str]) -> list[str]:
-    """Name what single nodes lack for the pod that finds none, when all nodes together would have enough."""
+    """Return what single nodes lack for a pod although all nodes together have enough."""
     fit = fit_of(gang, rooms, shared)
     requests = fit.stuck.requests if fit.stuck else {}
     return sorted({name for room in fit.rooms for name in short_of(room, requests, shared)})

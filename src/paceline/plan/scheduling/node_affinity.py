@@ -57,7 +57,7 @@ def taints_of(spec: Mapping[str, Any]) -> tuple[Taint, ...]:
 def why_not_schedulable(
     wishes: NodeRequirements, *, node: str, labels: Mapping[str, str], taints: Iterable[Taint]
 ) -> str:
-    """Say why a pod would not go to a node; nothing when it would."""
+    """Return why a pod does not fit a node's labels or taints; empty when it does."""
     if missing := dict(wishes.selector.items() - labels.items()):
         return f"no node has the labels {_pairs({name: wishes.selector[name] for name in sorted(missing)})}"
     if wishes.terms and not any(_holds(term, node, labels) for term in wishes.terms):

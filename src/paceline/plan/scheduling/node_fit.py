@@ -18,7 +18,7 @@ class Fit:
 
 
 def is_enough(gang: PodGroup, fit: Fit) -> bool:
-    """Tell whether a gang may start or grow with those of its pods that find a node."""
+    """Return whether a gang may start or grow with those of its pods that find a node."""
     return fit.stuck is None or (bool(fit.nodes) and gang.placed + len(fit.nodes) >= gang.size)
 
 
@@ -36,12 +36,12 @@ def fit_of(gang: PodGroup, rooms: tuple[NodeResources, ...], shared: frozenset[s
 
 
 def refusal(room: NodeResources, ask: PodRequest) -> str:
-    """Say why a node is none for a pod, however empty it is; nothing when it is one."""
+    """Return why a pod can never run on a node, even an empty one; empty when it can."""
     return why_not_schedulable(ask.wishes, node=room.node, labels=room.labels, taints=room.taints)
 
 
 def short_of(room: NodeResources, needs: Amounts, shared: frozenset[str]) -> list[str]:
-    """Name what a node has too little of."""
+    """Return the resources of which a node has too little."""
     return [name for name, amount in needs.items() if name not in shared and amount > room.free(name)]
 
 

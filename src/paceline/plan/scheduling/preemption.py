@@ -84,7 +84,7 @@ def find_preemption(
 
 
 def why_no_preemption(gang: PodGroup) -> str:
-    """Say why nobody gives way to a gang that is more important than most; nothing for one that is not."""
+    """Return why a gang with a priority preempts nobody; empty for one without."""
     if gang.rank <= 0:
         return ""
     return NO_VICTIMS if gang.preempts else NEVER

@@ -10,7 +10,7 @@ UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
 
 
 def lack_of(pod: Object, claims: Mapping[Key, Object]) -> str:
-    """Say which claim of a pod has no volume, and why; nothing when all of them have one."""
+    """Return which claim of a pod has no volume, and why; empty when all are bound."""
     for name, is_own in _names(pod):
         claim = claims.get((namespace_of(pod), name))
         if claim is None and is_own:
@@ -30,7 +30,7 @@ def lack_of(pod: Object, claims: Mapping[Key, Object]) -> str:
 
 
 def _names(pod: Object) -> Iterator[tuple[str, bool]]:
-    """Name the claims of a pod, and whether it brings each along itself."""
+    """Yield the claims of a pod, and whether each is ephemeral."""
     for volume in pod["spec"].get("volumes") or ():
         if claim := (volume.get("persistentVolumeClaim") or {}).get("claimName"):
             yield str(claim), False

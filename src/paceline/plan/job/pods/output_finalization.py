@@ -35,7 +35,7 @@ class _PendingUploads:
 
     @property
     def is_over(self) -> bool:
-        """Tell whether nothing is left to be waited for."""
+        """Return whether nothing is left to be waited for."""
         return not self.waits and not self.make and not self.count
 
 
@@ -109,7 +109,7 @@ def _rest(view: JobView, status: JobStatus, now: datetime) -> _PendingUploads:
 
 
 def _rest_at(view: JobView, status: JobStatus, place: ReplicaId, now: datetime) -> _PendingUploads:
-    """Tell what is left to be done for a place that was left when the job shrank."""
+    """Return the pending uploads of a replica that was scaled down."""
     if leaving := next((pod for pod in view.pods if pod.place == place and not pod.phase.is_final), None):
         return _PendingUploads(waits=(f"pod {leaving.name} copies its output",))
     member = next((member for member in view.gang.left if member.place == place), None)
@@ -151,13 +151,13 @@ def _copy(view: JobView, status: JobStatus, member: Member, now: datetime) -> _P
 
 
 def _is_kept(member: Member, replica: Try) -> bool:
-    """Tell whether a member's own sidecar has copied everything."""
+    """Return whether a member's own sidecar has copied everything."""
     name = member.keeping.container if member.keeping is not None else ""
     return any(stage.name == name and stage.exit_code == 0 for stage in replica.stages)
 
 
 def _has_begun(member: Member, replica: Try) -> bool:
-    """Tell whether there may be output: not when a pod ended before its command, or never was."""
+    """Return whether there may be output: not when a pod ended before its command, or never was."""
     if replica.phase is ReplicaPhase.CREATING:
         return False
     name = member.keeping.container if member.keeping is not None else ""
@@ -166,7 +166,7 @@ def _has_begun(member: Member, replica: Try) -> bool:
 
 
 def _goes(view: JobView, status: JobStatus) -> bool:
-    """Tell whether pods that still run are ended with the job, so that their last copy is to be waited for."""
+    """Return whether pods that still run are ended with the job, so that their last copy is to be waited for."""
     reason = status.ending.get("reason", "")
     return view.gang.clean_up is not CleanUp.NONE or reason in OVER
 

@@ -13,7 +13,7 @@ RESTARTING = "Restarting"
 
 
 def created_events(view: JobView, replicas: tuple[Try, ...]) -> tuple[EventDraft, ...]:
-    """Tell of the job when it is new, and of every pod that was not seen before."""
+    """Return an event for a new job, and one for each pod that the status does not list yet."""
     uids = {row.get("uid") for task in view.status.tasks for row in task.get("replicas") or ()}
     messages = [f"pod {replica.name} was created" for replica in replicas if replica.uid and replica.uid not in uids]
     created = EventDraft(reason="Created", message=f"job {view.site.job} has {len(replicas)} members")
@@ -22,7 +22,7 @@ def created_events(view: JobView, replicas: tuple[Try, ...]) -> tuple[EventDraft
 
 
 def transition_events(previous: JobStatus, status: JobStatus) -> tuple[EventDraft, ...]:
-    """Tell what has changed since the last pass, each thing once."""
+    """Return events for what changed since the last reconcile, each once."""
     events = []
     if is_true(status, INITIALIZED) and not is_true(previous, INITIALIZED):
         events.append(EventDraft(reason="Start", message="all pods exist"))
@@ -42,7 +42,7 @@ def transition_events(previous: JobStatus, status: JobStatus) -> tuple[EventDraf
 
 
 def lost_replica_events(view: JobView, verdict: RestartVerdict) -> tuple[EventDraft, ...]:
-    """Tell of every member that is lost while the others go on, and why it is not tried again."""
+    """Return an event for every lost replica, with the reason why it is not restarted."""
     ended = (ReplicaPhase.FAILED, ReplicaPhase.DELETED)
     rows = (row for task in view.status.tasks for row in task.get("replicas") or ())
     names = {row["name"] for row in rows if row.get("phase") in ended}
@@ -59,7 +59,7 @@ def lost_replica_events(view: JobView, verdict: RestartVerdict) -> tuple[EventDr
 
 
 def _how_many(status: JobStatus) -> str:
-    """Say how many pods run: an elastic job may begin with fewer than it wants."""
+    """Describe how many pods run: an elastic job may start with fewer than it wants."""
     waiting = status.aggregate.get("creating", 0) + status.aggregate.get("pending", 0)
     total = sum(status.aggregate.values())
     return f"{total - waiting} of {total} pods run" if waiting else "all pods run"

@@ -20,7 +20,7 @@ def with_last_lines(view: JobView, plan: Plan) -> Plan:
 
 
 def wish_of(view: JobView, status: JobStatus) -> LogRef | None:
-    """Give the log that somebody should read before its pod goes, if there is one."""
+    """Return the log that somebody should read before its pod goes, if there is one."""
     failure = status.failure
     if failure is None or failure.last_lines is not None or failure.pod in view.last_lines or not failure.container:
         return None

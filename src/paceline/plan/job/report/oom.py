@@ -10,7 +10,7 @@ REASON = "OutOfMemory"
 
 
 def memory_limit(gang: Gang, replica: Try) -> str:
-    """Give the limit a try was killed for; empty when it was not, or when it had none: the machine was full then."""
+    """Return the limit a try was killed for; empty when it was not, or when it had none: the machine was full then."""
     if replica.killed_container is None:
         return ""
     for container in gang.member(replica.place).template["spec"]["containers"]:
@@ -21,7 +21,7 @@ def memory_limit(gang: Gang, replica: Try) -> str:
 
 
 def is_killed_again(gang: Gang, status: JobStatus, replica: Try) -> bool:
-    """Tell whether a try was killed for the limit for which the one before it was killed too."""
+    """Return whether a try was killed for the limit for which the one before it was killed too."""
     return status.memory_kills.get(str(replica.place)) == memory_limit(gang, replica)
 
 
@@ -36,7 +36,7 @@ def counted(gang: Gang, status: JobStatus, again: tuple[Try, ...]) -> Mapping[st
 
 
 def advice(gang: Gang, status: JobStatus, replica: Try) -> str:
-    """Say what to raise when a member was killed again; empty when it was not."""
+    """Return which limit to raise after a second OOM kill; empty when there was none."""
     if not is_killed_again(gang, status, replica):
         return ""
     limit = memory_limit(gang, replica)

@@ -42,7 +42,7 @@ def failure_of(replica: Try, advice: str = "") -> Failure:
 
 
 def say_failure(failure: Failure) -> str:
-    """Say a failure in one sentence."""
+    """Describe a failure in one sentence."""
     if failure.reason == DELETED_REASON:
         return f"pod {failure.pod} was deleted before it ended"
     how = "" if failure.exit_code is None else f" with exit code {failure.exit_code}"

@@ -11,7 +11,7 @@ MAX_MESSAGE = 200
 
 
 def with_tasks(status: JobStatus, replicas: tuple[Try, ...]) -> JobStatus:
-    """Give the status with its table of replicas as they are now."""
+    """Return the status with its table of replicas as they are now."""
     roles = dict.fromkeys(replica.place.role for replica in replicas)
     tasks = tuple(
         {

@@ -9,7 +9,7 @@ SHM = "/dev/shm"  # noqa: S108 - where programs share memory, not where we keep 
 
 
 def shared_memory_advice(gang: Gang, replica: Try) -> str:
-    """Say what to set when a member died of signal 7; empty when it did not."""
+    """Return which setting to raise after SIGBUS; empty for any other end."""
     if replica.exit_code != BUS_ERROR:
         return ""
     return f"died of signal 7 (SIGBUS), as programs do when {SHM} is full; {_what_to_set(gang, replica)}"
