@@ -88,7 +88,7 @@ class Endpoints:
         return {key_of(piece): piece for piece in self._slices.cache.having(SERVICE, key)}
 
     def _pods_like(self, service: Object) -> tuple[Object, ...]:
-        """Give the pods that have the rarest of the labels by which a service selects, in the order of their names."""
+        """Return the pods with the rarest label of a service's selector, sorted by name."""
         cache, labels = self.pods.cache, label_words(service, selector_of(service))
         rarest = min(labels, key=lambda word: cache.count(LABEL, word))
         return tuple(sorted(cache.having(LABEL, rarest), key=key_of))
@@ -145,12 +145,12 @@ class Endpoints:
 
 
 def label_words(obj: Object, labels: Mapping[str, str]) -> tuple[tuple[str, str, str], ...]:
-    """Spell labels as words of an index: they mean something within their namespace."""
+    """Return labels as index keys, each with its namespace."""
     return tuple((namespace_of(obj), name, value) for name, value in labels.items())
 
 
 def selector_of(service: Object) -> Mapping[str, str]:
-    """Give the labels by which a service selects pods."""
+    """Return the labels by which a service selects pods."""
     selector: Mapping[str, str] = (service.get("spec") or {}).get("selector") or {}
     return selector
 
@@ -160,7 +160,7 @@ def _service_of(piece: Object) -> Key:
 
 
 def _says(current: Object, desired: Object) -> bool:
-    """Tell whether an object says what is wanted; it may say more."""
+    """Return whether an object says what is wanted; it may say more."""
     if labels_of(current) != labels_of(desired):
         return False
     return all((current.get(part) or []) == (desired.get(part) or []) for part in ("subsets", "endpoints", "ports"))

@@ -47,7 +47,7 @@ class Leader:
     _has_changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def may_act(self) -> bool:
-        """Tell whether this one leads; asked before every write."""
+        """Return whether this one leads; asked before every write."""
         return self.clock.monotonic() < self._until
 
     async def lead(self, act: Callable[[], Awaitable[None]]) -> None:

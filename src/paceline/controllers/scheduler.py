@@ -128,7 +128,7 @@ class Scheduler:
             return
 
     def _lacks(self, gangs: Iterable[PodGroup], nodes: int) -> dict[Key, str]:
-        """Say of all pods of gangs of which one claims what has no volume what that is."""
+        """Return, for every pod of a gang with an unbound claim, which claim that is."""
         lacks: dict[Key, str] = {}
         for gang in gangs:
             keys = [ask.key for ask in gang.asks]
@@ -174,7 +174,7 @@ class Scheduler:
         return True
 
     async def _say_why(self, pod: Object, message: str, node: str) -> None:
-        """Say on a pod why it waits, and on which node it will be if others give way to it."""
+        """Set PodScheduled=False with the reason, and nominatedNodeName if preemption makes room."""
         key, nominated = key_of(pod), str((pod.get("status") or {}).get("nominatedNodeName") or "")
         is_told = _reason_of(pod) == message
         # While others end, what is free changes with each of them; it has been said that they do.

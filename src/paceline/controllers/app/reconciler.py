@@ -268,7 +268,7 @@ class Apps:
         self._records.observe(written)
 
     async def _refuse(self, app: Object, message: str) -> None:
-        """Say on the application what is wrong with it; what runs goes on."""
+        """Write into the status why the application is rejected; the running revision goes on."""
         status = AppStatus.from_wire(app.get("status") or {})
         generation = int(app["metadata"].get("generation", 1))
         new_status = refused(status, message).but(observed_generation=generation)

@@ -56,7 +56,7 @@ def record_spec(app: Object, revision: int, *, digest: str) -> dict[str, Any]:
 
 
 def leader_log(job: RevisionJob) -> LogRef | None:
-    """Say whose last words tell how a job went; None when it never had a replica."""
+    """Return the log of the job's leader; None when the job never had a replica."""
     tasks = {str(task.get("type")): task.get("replicas") or () for task in job.status.tasks}
     order = [*(role for role in LEADERS if role in tasks), *tasks]
     replicas = tasks[order[0]] if order else ()

@@ -21,7 +21,7 @@ class DiscoveredKinds:
     verbs: Mapping[Collection, frozenset[str]]
 
     def able(self, *verbs: str) -> Iterator[Collection]:
-        """Give the kinds with which all of this can be done, each in one version."""
+        """Return the kinds with which all of this can be done, each in one version."""
         return (where for where, offered in self.verbs.items() if offered.issuperset(verbs))
 
 

@@ -81,7 +81,7 @@ class Owners:
             await self._delete(item, obj, step.policy)
 
     async def _standing(self, item: ObjectRef, owner: Object) -> Standing:
-        """Say how an owner stands; what was never seen is asked for, for it may be new."""
+        """Return the state of an owner; an unknown one is read from the API, since it may be new."""
         uid, where = str(owner.get("uid")), self._where(owner)
         if where is None:
             return Standing.GONE if self._ties.has_ended(uid) else Standing.UNKNOWN
@@ -202,6 +202,6 @@ class Owners:
 
 
 def _is_same(known_reference: ObjectRef, reference: ObjectRef) -> bool:
-    """Tell whether two are one object; its kind may be read in another version."""
+    """Return whether two are one object; its kind may be read in another version."""
     group = (reference.where.group, reference.where.plural)
     return known_reference.key == reference.key and (known_reference.where.group, known_reference.where.plural) == group

@@ -69,13 +69,13 @@ class MetadataInformers:
                 await self._wait(failures)
 
     def get(self, where: Collection, key: tuple[str, str]) -> Object | None:
-        """Give the metadata of an object as it was last seen."""
+        """Return the metadata of an object as it was last seen."""
         kind = self._kinds.get((where.group, where.plural))
         return kind.informer.cache.get(key) if kind is not None else None
 
     @property
     def has_seen_all(self) -> bool:
-        """Tell whether every kind that is followed has been read."""
+        """Return whether every kind that is followed has been read."""
         return all(kind.informer.has_synced.is_set() for kind in self._kinds.values())
 
     async def _sync(self, synced: asyncio.Event) -> None:
@@ -113,7 +113,7 @@ class MetadataInformers:
         return True
 
     def _is_behind(self) -> bool:
-        """Tell whether there is a definition whose kind is not served yet."""
+        """Return whether there is a definition whose kind is not served yet."""
         definitions = self._kinds.get(_DEFINITIONS)
         served = {(where.group, where.plural) for where in self.served.verbs}
         return definitions is not None and any(_defined(name) not in served for _, name in definitions.informer.cache)
@@ -155,6 +155,6 @@ class MetadataInformers:
 
 
 def _defined(name: str) -> tuple[str, str]:
-    """Give group and plural of the kind that a definition of this name defines."""
+    """Return group and plural of the kind that a definition of this name defines."""
     plural, _, group = name.partition(".")
     return group, plural

@@ -138,7 +138,7 @@ class Boards:
 
 
 def _asked(job: Object) -> Object | None:
-    """Give the TensorBoard that a job asks for; none for a job that is refused."""
+    """Return the TensorBoard that a job asks for; none for a job that is refused."""
     # Most ask for none, and looking for faults takes longer than that.
     spec = registry.tensorboard_of(job)
     return None if spec is None or registry.faults(job) else spec

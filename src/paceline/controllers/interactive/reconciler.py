@@ -52,20 +52,20 @@ class Visits(Protocol):
     """Counts the requests that are passed on to services."""
 
     def used(self, namespace: str, service: str) -> datetime | None:
-        """Tell when the last one was, or that one is under way."""
+        """Return the time of the last request; now while one is open."""
         ...
 
     def opened(self, namespace: str, service: str) -> datetime | None:
-        """Tell when a page was last opened."""
+        """Return when a page was last opened."""
         ...
 
     def listen(self, hear: Callable[[str, str], None]) -> None:
-        """Tell of visits, not of every one when they are many."""
+        """Call a function on requests; frequent ones are merged."""
         ...
 
 
 def collection_of(kind: ServiceKind) -> Collection:
-    """Say where the services of a kind lie."""
+    """Return the collection of an interactive kind."""
     return Collection(group=kind.group, version=VERSION, plural=kind.plural)
 
 
@@ -183,7 +183,7 @@ class Services:
         )
 
     def _node(self, door: Object, pods: Iterable[Object]) -> str:
-        """Give the address of a node that a high port is asked at; who waits for a balancer is not sent to a node."""
+        """Return the address of a node that a high port is asked at; who waits for a balancer is not sent to a node."""
         if self.node_address or type_of(door) != HIGH:
             return self.node_address
         return next((str(ip) for pod in pods if (ip := (pod.get("status") or {}).get("hostIP"))), "")
@@ -257,7 +257,7 @@ class Services:
             return
 
     async def _refuse(self, service: Object, message: str) -> None:
-        """Say on the object itself what is wrong with it; its author must change it."""
+        """Write into the status why the object is invalid; its author must change it."""
         status = ServiceStatus.from_wire(service.get("status") or {})
         generation = int(service["metadata"].get("generation", 1))
         new_status = refused(status, message, self.clock.now()).but(observed_generation=generation)
@@ -299,7 +299,7 @@ class Services:
 
 
 def ready_pod_uids(endpoint_slice: Object) -> Iterator[str]:
-    """Give the uids of the pods that a service leads to."""
+    """Yield the uids of the pods that a service leads to."""
     for endpoint in endpoint_slice.get("endpoints") or ():
         if (endpoint.get("conditions") or {}).get("ready"):
             yield str((endpoint.get("targetRef") or {}).get("uid"))

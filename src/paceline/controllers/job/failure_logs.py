@@ -49,7 +49,7 @@ class LastLines:
         await run(self._queue, self._read, workers=READERS)
 
     def of(self, job: JobKey) -> Mapping[str, tuple[str, ...]]:
-        """Give what was found for a job and is not written down yet, by pod."""
+        """Return what was found for a job and is not written down yet, by pod."""
         return self._lines.get(job, {})
 
     def ask(self, job: JobKey, log_ref: LogRef) -> None:
@@ -101,7 +101,7 @@ async def log_end(cluster: Cluster, namespace: str, log_ref: LogRef, query: Mapp
 
 
 def last_lines(tail: bytes) -> tuple[str, ...]:
-    """Give the last lines of a log as a terminal would show them, short enough to be kept in a status."""
+    """Return the last lines of a log as a terminal would show them, short enough to be kept in a status."""
     lines = tail.decode(errors="replace").removesuffix("\n").split("\n") if tail else []
     # Of a progress bar that redraws itself, only the last state is seen.
     shown = [line.rstrip("\r").rpartition("\r")[2] for line in lines[-LINES:]]

@@ -47,7 +47,7 @@ class Listening:
         await run(self._queue, self._listen, workers=READERS)
 
     def of(self, job: JobKey) -> Mapping[LogRef, LogActivity]:
-        """Give what was heard of a job's containers."""
+        """Return what was heard of a job's containers."""
         return self._heard.get(job, {})
 
     def ask(self, job: JobKey, log_refs: Iterable[LogRef]) -> None:

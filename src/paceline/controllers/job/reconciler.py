@@ -42,7 +42,7 @@ FINAL = tuple(phase.value for phase in Phase if phase.is_final)
 
 
 def collection_of(kind: JobKind) -> Collection:
-    """Say where the jobs of a kind lie."""
+    """Return the collection of a job kind."""
     return Collection(group=GROUP, version=VERSION, plural=kind.plural)
 
 
@@ -95,7 +95,7 @@ class Jobs:
 
     @property
     def informers(self) -> Mapping[str, Informer]:
-        """Give what follows the jobs, by the plural of their kind, for whoever looks at jobs too."""
+        """Return what follows the jobs, by the plural of their kind, for whoever looks at jobs too."""
         return self._jobs
 
     async def run(self, synced: asyncio.Event) -> None:
@@ -172,7 +172,7 @@ class Jobs:
         return None
 
     async def _say_unreadable(self, job: Object, error: BadRequest) -> None:
-        """Say on the job what nobody can read; whoever wrote it must mend it, and what runs goes on."""
+        """Record an event about a malformed field; its author must fix it, and running pods go on."""
         await self.recorder.record(job, "Unreadable", message=str(error), is_warning=True)
 
     def _decide(self, key: JobKey, view: JobView) -> Plan:
@@ -194,7 +194,7 @@ class Jobs:
         self.queue.add(key)
 
     def _with_ports(self, key: JobKey, kind: JobKind, job: Object, *, reading: Reading) -> Object:
-        """Give a job as if its ports were written down, which happens with its next status, before a member is made."""
+        """Return the job with its ports set; the next status records them before a pod is created."""
         ports = _written(job)
         usual = {} if kind.ports is no_ports else reading.usual_ports()
         missing = tuple(name for name in usual if name not in ports)
@@ -234,7 +234,7 @@ class Jobs:
         return any((pod.get("status") or {}).get("phase") in UNDER_WAY for pod in pods)
 
     async def _refuse(self, where: Collection, job: Object, error: Invalid) -> None:
-        """Say on the job itself what is wrong with it; its author must change it."""
+        """Write into the status why the job is invalid; its author must change it."""
         try:
             status = JobStatus.from_wire(job.get("status") or {})
         except BadRequest as unread:
@@ -281,13 +281,13 @@ def _written(job: Object) -> Mapping[str, int]:
 
 
 def _ports(status: Object) -> Iterable[int]:
-    """Give the ports that a job has; what is no port was written by somebody else."""
+    """Return the ports that a job has; what is no port was written by somebody else."""
     ports = status.get("ports")
     return (port for port in ports.values() if isinstance(port, int)) if isinstance(ports, dict) else ()
 
 
 def _is_progress(old: Object, new: Object) -> bool:
-    """Tell whether of a job only its status has changed, and not its phase: most often by our own hand."""
+    """Return whether of a job only its status has changed, and not its phase: most often by our own hand."""
     old_metadata, new_metadata = old["metadata"], new["metadata"]
     names = ("uid", "generation", "annotations", "deletionTimestamp")
     if "generation" not in new_metadata or any(old_metadata.get(name) != new_metadata.get(name) for name in names):

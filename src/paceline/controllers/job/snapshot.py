@@ -39,19 +39,19 @@ class Reading:
     _expanded: tuple[JobNaming, Gang] | None = field(init=False, default=None)
 
     def is_of(self, job: Object) -> bool:
-        """Tell whether a job still says what was read."""
+        """Return whether a job still says what was read."""
         mine, other = self.job["metadata"], job["metadata"]
         return bool(mine["uid"] == other["uid"] and mine.get("generation") == other.get("generation") is not None)
 
     def usual_ports(self) -> Mapping[str, int]:
-        """Give the ports that the members must agree on, each with its usual number; Invalid when it has faults."""
+        """Return the ports that the members must agree on, each with its usual number; Invalid when it has faults."""
         if self._usual is None:
             self._usual = registry.ports_of(self.job)
             self._is_checked = True
         return self._usual
 
     def is_paused(self) -> bool:
-        """Tell whether the job's author wants it paused."""
+        """Return whether the job's author wants it paused."""
         if self._is_paused is None:
             self._is_paused = registry.is_paused(self.job)
         return self._is_paused
@@ -81,7 +81,7 @@ class Readings:
         self._known: dict[Hashable, Reading] = {}
 
     def of(self, key: Hashable, job: Object) -> Reading:
-        """Give what a job says."""
+        """Return what a job says."""
         reading = self._known.pop(key, None)
         if reading is None or not reading.is_of(job):
             reading = Reading(job=job)

@@ -188,7 +188,7 @@ class Claims:
             await self._tell(claim, plan.told)
 
     async def _wait(self, claim: Object, plan: ClaimPlan) -> None:
-        """Say on a claim why it waits; once, until the reason changes."""
+        """Annotate a claim with why it waits; once, until the reason changes."""
         if annotations_of(claim).get(WAITING) == plan.waiting:
             return
         patch = {"metadata": {"resourceVersion": revision_of(claim), "annotations": {WAITING: plan.waiting}}}
