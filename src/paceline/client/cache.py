@@ -33,7 +33,7 @@ class Cache(Mapping[Key, Object]):
         return len(self._objects)
 
     def owned(self, uid: str) -> tuple[Object, ...]:
-        """Give the objects whose controller has this uid."""
+        """Return the objects whose controller has this uid."""
         return self.having(OWNER, uid)
 
     def index(self, name: str, key_function: Words) -> None:
@@ -41,7 +41,7 @@ class Cache(Mapping[Key, Object]):
         self._words[name] = key_function
 
     def having(self, name: str, word: Hashable) -> tuple[Object, ...]:
-        """Give the objects that an index has under a word."""
+        """Return the objects that an index has under a word."""
         return tuple(self._found.get((name, word), {}).values())
 
     def count(self, name: str, word: Hashable) -> int:
@@ -105,7 +105,7 @@ def _owner_uid(obj: Object) -> tuple[str, ...]:
 
 
 def is_later(revision: str, than: str) -> bool:
-    """Tell whether a revision is known to come after another; revisions that are no numbers cannot be told."""
+    """Return whether a revision is known to come after another; revisions that are no numbers cannot be told."""
     return revision.isdigit() and than.isdigit() and int(revision) > int(than)
 
 
@@ -118,6 +118,6 @@ def _lean(obj: Object) -> Object:
 
 
 def is_known_order(one: Object, other: Object) -> bool:
-    """Tell whether it can be said which of two forms of an object is newer."""
+    """Return whether it can be said which of two forms of an object is newer."""
     first, second = revision_of(one), revision_of(other)
     return first == second or (first.isdigit() and second.isdigit())

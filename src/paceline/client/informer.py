@@ -51,7 +51,7 @@ class Informer:
             self.cache.listen(on_change)
 
     def owned(self, uid: str) -> tuple[Object, ...]:
-        """Give the objects whose controller has this uid."""
+        """Return the objects whose controller has this uid."""
         return self.cache.owned(uid)
 
     def observe(self, obj: Object) -> None:
@@ -142,7 +142,7 @@ class Informer:
         return self._revision != "" and (revision == self._revision or is_later(self._revision, revision))
 
     def _selects(self, obj: Object) -> bool:
-        """Tell whether an object is in the selection, as the server would."""
+        """Return whether an object is in the selection, as the server would."""
         if self._select.namespace and namespace_of(obj) != self._select.namespace:
             return False
         fields = parse_fields(self._select.fields, group=self._collection.group, kind=str(obj.get("kind")))

@@ -39,12 +39,12 @@ class Request:
 
     @property
     def target(self) -> str:
-        """Give path and query as they stand in the request line."""
+        """Return path and query as they stand in the request line."""
         return f"{self.path}?{_query(self.query)}" if self.query else self.path
 
     @property
     def is_safe(self) -> bool:
-        """Tell whether sending it twice does the same as sending it once."""
+        """Return whether sending it twice does the same as sending it once."""
         return self.method == "GET"
 
 

@@ -63,14 +63,14 @@ _CAUSE = re.compile(r"(?P<problem>[A-Z][a-z]+(?: [a-z]+)*)(?:: (?P<rest>.*))?", 
 
 
 def read_object(response: Response) -> Object:
-    """Give the object of an answer, or raise the error it carries."""
+    """Return the object of an answer, or raise the error it carries."""
     if response.status >= 400:
         raise error_of(response)
     return _mapping(response.body)
 
 
 def read_page(response: Response) -> Page:
-    """Give one page of a list, or raise the error it carries."""
+    """Return one page of a list, or raise the error it carries."""
     obj = read_object(response)
     meta = obj.get("metadata") or {}
     # Lists of built-in kinds leave out what each object is; the whole says it once.
@@ -84,7 +84,7 @@ def read_page(response: Response) -> Page:
 
 
 def read_event(line: bytes) -> WatchEvent:
-    """Give one event of a watch; an ERROR event is raised as the error it carries."""
+    """Return one event of a watch; an ERROR event is raised as the error it carries."""
     event = _mapping(line)
     kind, obj = event.get("type"), event.get("object")
     if kind == "ERROR":
@@ -109,7 +109,7 @@ class Lines:
         self._pieces: list[bytes] = []
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """Give the lines that `chunk` completes; empty ones are left out."""
+        """Yield the lines that `chunk` completes; empty ones are left out."""
         *lines, tail = chunk.split(b"\n")
         for line in lines:
             self._pieces.append(line)
@@ -122,7 +122,7 @@ class Lines:
 
 
 def warnings_of(response: Response) -> tuple[str, ...]:
-    """Give the texts of all Warning headers."""
+    """Return the texts of all Warning headers."""
     return tuple(
         re.sub(r"\\(.)", r"\1", text)
         for name, value in response.headers

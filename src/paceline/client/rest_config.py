@@ -51,7 +51,7 @@ def from_json(path: Path, read: Read, *, context: str = "") -> Access | None:
 
 
 def parse_json(data: bytes) -> dict[str, Any] | None:
-    """Give the mapping a text holds as JSON; None when it holds something else."""
+    """Return the mapping a text holds as JSON; None when it holds something else."""
     try:
         config = orjson.loads(data)
     except orjson.JSONDecodeError:
@@ -68,12 +68,12 @@ def read_file(path: Path, read: Read) -> bytes:
 
 
 def unreadable(path: Path, error: OSError) -> HostError:
-    """Say that a file cannot be read, and why."""
+    """Return the error for a file that cannot be read."""
     return HostError(f"cannot read {path}: {error.strerror or error}; is the path right?")
 
 
 def located(config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Give the config with its file names made absolute, as they stand relative to its own folder."""
+    """Return the config with its file names made absolute, as they stand relative to its own folder."""
     moved = dict(config)
     for part, inner in (("clusters", "cluster"), ("users", "user")):
         moved[part] = [{**entry, inner: _absolute(entry.get(inner), folder)} for entry in _entries(config, part)]
@@ -81,7 +81,7 @@ def located(config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def choose(config: Mapping[str, Any], read: Read, *, context: str = "") -> Access:
-    """Give the access that a context names; without a name, the current one."""
+    """Return the access that a context names; without a name, the current one."""
     name = context or str(config.get("current-context") or "")
     if not name:
         names = _names(config, "contexts")
@@ -119,7 +119,7 @@ def _access(cluster: Mapping[str, Any], user: Mapping[str, Any], read: Read, *, 
 
 
 def _data(entry: Mapping[str, Any], name: str, read: Read) -> bytes:
-    """Give what stands in the entry itself as base64, or else in the file that it names."""
+    """Return what stands in the entry itself as base64, or else in the file that it names."""
     inline = entry.get(f"{name}-data")
     if inline:
         try:

@@ -26,7 +26,7 @@ MOST_HEAD_BYTES = 65536
 
 
 def ignore_warning(_text: str) -> None:
-    """Say nothing of a server's warning."""
+    """Ignore a server's warning."""
 
 
 class DirectCluster:
@@ -53,7 +53,7 @@ class DirectCluster:
 
     @property
     def access(self) -> Access:
-        """Give how the cluster is reached, for a connection of another sort."""
+        """Return how the cluster is reached, for a connection of another sort."""
         return self._access
 
     def close(self) -> None:
@@ -139,7 +139,7 @@ class DirectCluster:
         yield from self._chunks(requests.stream(path, query))
 
     def send(self, request: Request) -> Response:
-        """Give the whole answer to any request, whatever its status."""
+        """Return the whole answer to any request, whatever its status."""
         connection, is_fresh = self._connection()
         try:
             response = self._exchange(connection, request)
@@ -253,7 +253,7 @@ def _head_and_rest(sock: socket.socket) -> tuple[bytes, bytes]:
 
 
 def _is_over(connection: socket.socket) -> bool:
-    """Tell whether an idle connection has something to say: then it is the server's goodbye."""
+    """Return whether an idle connection has something to say: then it is the server's goodbye."""
     return bool(select.select([connection], [], [], 0)[0])
 
 

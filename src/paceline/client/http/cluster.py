@@ -47,7 +47,7 @@ class HttpTransport:
         self._host = ""
 
     async def send(self, request: Request) -> Response:
-        """Give the whole answer; only reading is tried again when nothing answers."""
+        """Return the whole answer; only reading is tried again when nothing answers."""
         tries = 1
         while True:
             try:
@@ -60,7 +60,7 @@ class HttpTransport:
             tries += 1
 
     async def stream(self, request: Request) -> AsyncGenerator[bytes, None]:
-        """Give the body as it comes; a status that says failure is raised."""
+        """Yield the body as it comes; a status that says failure is raised."""
         pool, silence = self._pool or self._open(), request.silence_seconds
         exchange = pool.exchange(request.method, self._bytes_of(request), silence_seconds=silence)
         with translate_errors(self._base):
@@ -137,7 +137,7 @@ class HttpCluster(Verbs):
 
 
 def _host(name: str | None) -> str:
-    """Give a host as names are resolved; ValueError when it cannot be one."""
+    """Return a host as names are resolved; ValueError when it cannot be one."""
     if not name:
         raise ValueError("it names no host")
     return name.encode("idna").decode("ascii")

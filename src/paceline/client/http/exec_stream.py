@@ -76,7 +76,7 @@ class ExecStream:
         self._hand.stop()
 
     def pieces(self) -> Iterator[tuple[int, bytes]]:
-        """Give what the command writes, each piece with its channel, to its end."""
+        """Yield what the command writes, each piece with its channel, to its end."""
         try:
             while True:
                 message = self._hand.do(self._socket.recv())
@@ -91,7 +91,7 @@ class ExecStream:
             raise Unreachable(f"the line to the command was cut: {error}") from error
 
     def code(self) -> int:
-        """Give the command's exit code, once all pieces were read; what kept it from running is raised."""
+        """Return the command's exit code, once all pieces were read; what kept it from running is raised."""
         status = self._status
         if status is None:
             raise Unreachable("the line ended before the command did")
@@ -104,7 +104,7 @@ class ExecStream:
         raise error_of_status(status, 500)
 
     def write(self, data: bytes) -> None:
-        """Give the command something to read; one that has ended reads nothing."""
+        """Return the command something to read; one that has ended reads nothing."""
         self._send(bytes((STDIN,)) + data)
 
     def end_input(self) -> None:
@@ -112,7 +112,7 @@ class ExecStream:
         self._send(bytes((CLOSE, STDIN)))
 
     def resize(self, width: int, height: int) -> None:
-        """Tell how large the terminal is."""
+        """Send the size of the terminal."""
         self._send(bytes((RESIZE,)) + json.dumps({"Width": width, "Height": height}).encode())
 
     def _send(self, data: bytes) -> None:

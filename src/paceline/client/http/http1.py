@@ -52,7 +52,7 @@ class Head:
 
 
 def head_of(method: str, target: str, headers: Iterable[tuple[str, str]]) -> bytes:
-    """Give the first bytes of a request; BadRequest when a part of it would be read as something else."""
+    """Return the first bytes of a request; BadRequest when a part of it would be read as something else."""
     if not _NAME.fullmatch(method) or not target or _NOT_IN_TARGET.search(target):
         raise BadRequest(f"{method} {target!r} cannot stand in a request: encode what is not part of a URL")
     lines = [f"{method} {target} HTTP/1.1\r\n"]
@@ -113,7 +113,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_reusable(self) -> bool:
-        """Tell whether the last answer was read to its end, and another may follow on this connection."""
+        """Return whether the last answer was read to its end, and another may follow on this connection."""
         return self._is_whole and self._is_kept and not self._pieces and not self._transport.is_closing()
 
     def ask(self, data: bytes, *, method: str = "GET") -> None:
@@ -140,7 +140,7 @@ class Connection(asyncio.Protocol):
         return self._head
 
     async def piece(self) -> bytes:
-        """Give what has come of the body, waiting for something; nothing at its end."""
+        """Return what has come of the body, waiting for something; nothing at its end."""
         while not self._pieces:
             if self._is_whole:
                 return b""
@@ -155,7 +155,7 @@ class Connection(asyncio.Protocol):
         return data
 
     async def body(self) -> bytes:
-        """Give the whole body."""
+        """Return the whole body."""
         pieces = []
         while piece := await self.piece():
             pieces.append(piece)
@@ -291,7 +291,7 @@ class Connection(asyncio.Protocol):
 
 
 def _ends_with_connection(headers: Iterable[tuple[bytes, bytes]]) -> bool:
-    """Tell whether only the end of the connection ends a body (RFC 9112, 6.3)."""
+    """Return whether only the end of the connection ends a body (RFC 9112, 6.3)."""
     encodings = [value.lower() for name, value in headers if name.lower() == b"transfer-encoding"]
     if encodings:
         return not encodings[-1].rstrip().endswith(b"chunked")

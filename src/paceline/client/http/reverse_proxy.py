@@ -62,7 +62,7 @@ class ProxyRequest:
 
     @property
     def host(self) -> str:
-        """Give the Host that the server is called by."""
+        """Return the Host that the server is called by."""
         return next((value for name, value in self.headers if name.lower() == "host"), "localhost")
 
 
