@@ -15,7 +15,7 @@ class Backoff:
     most_seconds: float
 
     def pause(self, failures: int, chance: Random) -> float:
-        """Give the pause after the so-many-th failure in a row, counted from 1."""
+        """Return the pause after the so-many-th failure in a row, counted from 1."""
         doublings = min(failures - 1, _MAX_DOUBLINGS)
         ceiling = min(self.first_seconds * (1 << doublings), self.most_seconds)
         return ceiling * (1 + chance.fraction()) / 2

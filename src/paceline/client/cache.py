@@ -33,15 +33,15 @@ class Cache(Mapping[Key, Object]):
         return len(self._objects)
 
     def owned(self, uid: str) -> tuple[Object, ...]:
-        """Give the objects whose controller has this uid."""
+        """Return the objects whose controller has this uid."""
         return self.having(OWNER, uid)
 
-    def index(self, name: str, words: Words) -> None:
+    def index(self, name: str, key_function: Words) -> None:
         """Have objects found by words of theirs, in no order; asked for before the first object comes in."""
-        self._words[name] = words
+        self._words[name] = key_function
 
     def having(self, name: str, word: Hashable) -> tuple[Object, ...]:
-        """Give the objects that an index has under a word."""
+        """Return the objects that an index has under a word."""
         return tuple(self._found.get((name, word), {}).values())
 
     def count(self, name: str, word: Hashable) -> int:
@@ -73,8 +73,8 @@ class Cache(Mapping[Key, Object]):
         if old is not None:
             self._unindex(key, old)
         self._objects[key] = obj
-        for name, words in self._words.items():
-            for word in words(obj):
+        for name, key_function in self._words.items():
+            for word in key_function(obj):
                 self._found.setdefault((name, word), {})[key] = obj
         self._tell(Change.MODIFIED if old is not None else Change.ADDED, old, obj)
 
@@ -87,8 +87,8 @@ class Cache(Mapping[Key, Object]):
         self._tell(Change.DELETED, last or old, None)
 
     def _unindex(self, key: Key, old: Object) -> None:
-        for name, words in self._words.items():
-            for word in words(old):
+        for name, key_function in self._words.items():
+            for word in key_function(old):
                 mates = self._found[name, word]
                 del mates[key]
                 if not mates:
@@ -105,7 +105,7 @@ def _owner_uid(obj: Object) -> tuple[str, ...]:
 
 
 def is_later(revision: str, than: str) -> bool:
-    """Tell whether a revision is known to come after another; revisions that are no numbers cannot be told."""
+    """Return whether a revision is known to come after another; revisions that are no numbers cannot be told."""
     return revision.isdigit() and than.isdigit() and int(revision) > int(than)
 
 
@@ -118,6 +118,6 @@ def _lean(obj: Object) -> Object:
 
 
 def is_known_order(one: Object, other: Object) -> bool:
-    """Tell whether it can be said which of two forms of an object is newer."""
+    """Return whether it can be said which of two forms of an object is newer."""
     first, second = revision_of(one), revision_of(other)
     return first == second or (first.isdigit() and second.isdigit())

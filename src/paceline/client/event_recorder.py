@@ -40,8 +40,8 @@ class Recorder:
                 await self._store(event)
         except PacelineError as error:
             # The object matters more than the story about it: its namespace may be going just now.
-            said = {"about": name_of(about), "event": reason, "error": str(error)}
-            log.warning("event not recorded", extra=said)
+            details = {"about": name_of(about), "event": reason, "error": str(error)}
+            log.warning("event not recorded", extra=details)
 
     async def _store(self, event: Object) -> None:
         key = (namespace_of(event), name_of(event))
@@ -58,10 +58,10 @@ class Recorder:
     async def _count(self, key: Key, event: Object) -> bool:
         """Count a repetition; False when the event went or changed meanwhile."""
         try:
-            known = await self._cluster.get(EVENTS, *key)
+            current = await self._cluster.get(EVENTS, *key)
             again = {
-                "metadata": {"resourceVersion": revision_of(known)},
-                "count": int(known.get("count") or 1) + 1,
+                "metadata": {"resourceVersion": revision_of(current)},
+                "count": int(current.get("count") or 1) + 1,
                 "lastTimestamp": event["lastTimestamp"],
             }
             await self._cluster.patch(EVENTS, key, again)

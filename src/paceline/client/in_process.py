@@ -33,13 +33,13 @@ class LocalTransport:
         self._streams: set[asyncio.Task[None]] = set()
 
     async def send(self, request: Request) -> Response:
-        """Give the whole answer; it is worked out in the caller's own task."""
+        """Return the whole answer; it is worked out in the caller's own task."""
         call = _Call(request)
         await self._app(_scope(request, self._token), call.receive, call.collect)
         return Response(status=call.status, headers=call.headers, body=b"".join(call.body))
 
     async def stream(self, request: Request) -> AsyncGenerator[bytes, None]:
-        """Give the body as it comes; closing the generator disconnects."""
+        """Yield the body as it comes; closing the generator disconnects."""
         call = _Call(request)
         task = self._group.create_task(self._run(request, call), name=f"stream {request.target}")
         self._streams.add(task)

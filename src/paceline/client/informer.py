@@ -51,7 +51,7 @@ class Informer:
             self.cache.listen(on_change)
 
     def owned(self, uid: str) -> tuple[Object, ...]:
-        """Give the objects whose controller has this uid."""
+        """Return the objects whose controller has this uid."""
         return self.cache.owned(uid)
 
     def observe(self, obj: Object) -> None:
@@ -131,23 +131,25 @@ class Informer:
         self._revision = revision_of(obj) or self._revision
 
     def _lose(self, obj: Object) -> None:
-        known = self.cache.get(key_of(obj))
+        cached = self.cache.get(key_of(obj))
         # An older end of another object by that name: ours was made after it.
-        if known is not None and (uid_of(known) == uid_of(obj) or not is_later(revision_of(known), revision_of(obj))):
+        if cached is not None and (
+            uid_of(cached) == uid_of(obj) or not is_later(revision_of(cached), revision_of(obj))
+        ):
             self.cache.drop(key_of(obj), obj)
 
     def _has_passed(self, revision: str) -> bool:
         return self._revision != "" and (revision == self._revision or is_later(self._revision, revision))
 
     def _selects(self, obj: Object) -> bool:
-        """Tell whether an object is in the selection, as the server would."""
+        """Return whether an object is in the selection, as the server would."""
         if self._select.namespace and namespace_of(obj) != self._select.namespace:
             return False
         fields = parse_fields(self._select.fields, group=self._collection.group, kind=str(obj.get("kind")))
         return matches(self._labels, labels_of(obj)) and all(rule.holds(obj) for rule in fields)
 
     def _say(self, error: PacelineError, troubles: int) -> None:
-        said = {"collection": self._collection.plural, "reason": error.reason, "error": str(error)}
+        details = {"collection": self._collection.plural, "reason": error.reason, "error": str(error)}
         # Once per spell of trouble; the rest would only repeat it.
         level = logging.WARNING if troubles == 1 else logging.DEBUG
-        log.log(level, "cannot follow a collection", extra=said)
+        log.log(level, "cannot follow a collection", extra=details)

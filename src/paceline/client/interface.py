@@ -18,7 +18,7 @@ class Collection:
     namespaced: bool = True
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """Spell the URL path of the collection, of one object in it, or of a subresource."""
+        """Return the URL path of the collection, of one object in it, or of a subresource."""
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         middle = f"/namespaces/{namespace}" if self.namespaced and namespace else ""
         tail = "".join(f"/{part}" for part in (name, subresource) if part)

@@ -39,8 +39,8 @@ def merge(configs: list[dict[str, Any]]) -> dict[str, Any]:
     merged: dict[str, Any] = {}
     for config in configs:
         for part in _LISTS:
-            known = {entry.get("name") for entry in merged.get(part, [])}
-            new = [entry for entry in config.get(part) or [] if entry.get("name") not in known]
+            names = {entry.get("name") for entry in merged.get(part, [])}
+            new = [entry for entry in config.get(part) or [] if entry.get("name") not in names]
             merged[part] = [*merged.get(part, []), *new]
         for name, value in config.items():
             if name not in _LISTS and not merged.get(name):

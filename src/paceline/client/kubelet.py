@@ -29,8 +29,8 @@ class AgentSocket:
         """Read the log of one container of a pod, as it grows if `query` says follow."""
         container = query.get("container") or _only_container(pod)
         parts = (quote(part, safe="") for part in (namespace, name_of(pod), container))
-        rest = {name: value for name, value in query.items() if name != "container"}
-        request = stream("/".join(("/containerLogs", *parts)), rest)
+        parameters = {name: value for name, value in query.items() if name != "container"}
+        request = stream("/".join(("/containerLogs", *parts)), parameters)
         try:
             async with aclosing(self._transport.stream(request)) as chunks:
                 async for chunk in chunks:

@@ -39,12 +39,12 @@ class Request:
 
     @property
     def target(self) -> str:
-        """Give path and query as they stand in the request line."""
+        """Return path and query as they stand in the request line."""
         return f"{self.path}?{_query(self.query)}" if self.query else self.path
 
     @property
     def is_safe(self) -> bool:
-        """Tell whether sending it twice does the same as sending it once."""
+        """Return whether sending it twice does the same as sending it once."""
         return self.method == "GET"
 
 
@@ -179,8 +179,8 @@ def _object_path(where: Collection, namespace: str, name: str, subresource: str 
 
 def _need_namespace(where: Collection, namespace: str, name: str) -> None:
     if where.namespaced and not namespace:
-        said = f"{where.plural} {name!r}: metadata.namespace is empty; these live in a namespace"
-        raise BadRequest(said)
+        message = f"{where.plural} {name!r}: metadata.namespace is empty; these live in a namespace"
+        raise BadRequest(message)
 
 
 def _quoted(part: str) -> str:

@@ -63,19 +63,19 @@ _CAUSE = re.compile(r"(?P<problem>[A-Z][a-z]+(?: [a-z]+)*)(?:: (?P<rest>.*))?", 
 
 
 def read_object(response: Response) -> Object:
-    """Give the object of an answer, or raise the error it carries."""
+    """Return the object of an answer, or raise the error it carries."""
     if response.status >= 400:
         raise error_of(response)
     return _mapping(response.body)
 
 
 def read_page(response: Response) -> Page:
-    """Give one page of a list, or raise the error it carries."""
-    whole = read_object(response)
-    meta = whole.get("metadata") or {}
+    """Return one page of a list, or raise the error it carries."""
+    obj = read_object(response)
+    meta = obj.get("metadata") or {}
     # Lists of built-in kinds leave out what each object is; the whole says it once.
-    api_version, kind = whole.get("apiVersion", ""), str(whole.get("kind", "")).removesuffix("List")
-    items = tuple({"apiVersion": api_version, "kind": kind, **item} for item in whole.get("items") or ())
+    api_version, kind = obj.get("apiVersion", ""), str(obj.get("kind", "")).removesuffix("List")
+    items = tuple({"apiVersion": api_version, "kind": kind, **item} for item in obj.get("items") or ())
     return Page(
         items=items,
         revision=str(meta.get("resourceVersion") or ""),
@@ -84,7 +84,7 @@ def read_page(response: Response) -> Page:
 
 
 def read_event(line: bytes) -> WatchEvent:
-    """Give one event of a watch; an ERROR event is raised as the error it carries."""
+    """Return one event of a watch; an ERROR event is raised as the error it carries."""
     event = _mapping(line)
     kind, obj = event.get("type"), event.get("object")
     if kind == "ERROR":
@@ -97,7 +97,7 @@ def read_event(line: bytes) -> WatchEvent:
 def metadata_only(read: Told) -> Told:
     """Leave out all but which objects they are, whom they belong to, and what holds them."""
     if isinstance(read, Page):
-        return replace(read, items=tuple(ties_of(each) for each in read.items))
+        return replace(read, items=tuple(ties_of(item) for item in read.items))
     return replace(read, object=ties_of(read.object))
 
 
@@ -109,20 +109,20 @@ class Lines:
         self._pieces: list[bytes] = []
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """Give the lines that `chunk` completes; empty ones are left out."""
-        *whole, rest = chunk.split(b"\n")
-        for line in whole:
+        """Yield the lines that `chunk` completes; empty ones are left out."""
+        *lines, tail = chunk.split(b"\n")
+        for line in lines:
             self._pieces.append(line)
             joined = b"".join(self._pieces)
             self._pieces.clear()
             if joined.strip():
                 yield joined
-        if rest:
-            self._pieces.append(rest)
+        if tail:
+            self._pieces.append(tail)
 
 
 def warnings_of(response: Response) -> tuple[str, ...]:
-    """Give the texts of all Warning headers."""
+    """Return the texts of all Warning headers."""
     return tuple(
         re.sub(r"\\(.)", r"\1", text)
         for name, value in response.headers
@@ -139,8 +139,8 @@ def error_of(response: Response) -> PacelineError:
         status = None
     if isinstance(status, dict) and status.get("kind") == "Status":
         return error_of_status(status, response.status)
-    said = _shown(response.body) or "nothing"
-    return _by_code(response.status)(f"the server answered {response.status} and said: {said}")
+    text = _shown(response.body) or "nothing"
+    return _by_code(response.status)(f"the server answered {response.status} and said: {text}")
 
 
 def error_of_status(status: Mapping[str, Any], code: int) -> PacelineError:
@@ -158,10 +158,10 @@ def error_of_status(status: Mapping[str, Any], code: int) -> PacelineError:
 
 
 def _by_code(code: int) -> type[PacelineError]:
-    known = _BY_CODE.get(code)
-    if known is None:
+    error_type = _BY_CODE.get(code)
+    if error_type is None:
         return HostError if code >= 500 else BadRequest
-    return known
+    return error_type
 
 
 def _invalid(status: Mapping[str, Any], message: str) -> Invalid:
@@ -179,24 +179,24 @@ def _fault(cause: Mapping[str, Any]) -> Fault:
     match = _CAUSE.fullmatch(message)
     if match is None:
         return Fault(path, None, message)
-    problem, rest = match["problem"], match["rest"] or ""
+    problem, text = match["problem"], match["rest"] or ""
     try:
-        value, end = json.JSONDecoder().raw_decode(rest)
+        value, end = json.JSONDecoder().raw_decode(text)
     except ValueError:
-        return Fault(path, None, rest or problem.lower())
-    if end == len(rest):
+        return Fault(path, None, text or problem.lower())
+    if end == len(text):
         return Fault(path, value, problem.lower())
-    if rest.startswith(": ", end):
-        return Fault(path, value, rest[end + 2 :])
-    return Fault(path, None, rest)
+    if text.startswith(": ", end):
+        return Fault(path, value, text[end + 2 :])
+    return Fault(path, None, text)
 
 
 def _mapping(body: bytes) -> Object:
     try:
         decoded = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        said = f"the server's answer is not JSON ({error}): {_shown(body)}"
-        raise HostError(said) from error
+        message = f"the server's answer is not JSON ({error}): {_shown(body)}"
+        raise HostError(message) from error
     if not isinstance(decoded, dict):
         raise HostError(f"the server's answer is not an object: {_shown(body)}")
     return decoded

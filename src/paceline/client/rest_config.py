@@ -51,7 +51,7 @@ def from_json(path: Path, read: Read, *, context: str = "") -> Access | None:
 
 
 def parse_json(data: bytes) -> dict[str, Any] | None:
-    """Give the mapping a text holds as JSON; None when it holds something else."""
+    """Return the mapping a text holds as JSON; None when it holds something else."""
     try:
         config = orjson.loads(data)
     except orjson.JSONDecodeError:
@@ -68,12 +68,12 @@ def read_file(path: Path, read: Read) -> bytes:
 
 
 def unreadable(path: Path, error: OSError) -> HostError:
-    """Say that a file cannot be read, and why."""
+    """Return the error for a file that cannot be read."""
     return HostError(f"cannot read {path}: {error.strerror or error}; is the path right?")
 
 
 def located(config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Give the config with its file names made absolute, as they stand relative to its own folder."""
+    """Return the config with its file names made absolute, as they stand relative to its own folder."""
     moved = dict(config)
     for part, inner in (("clusters", "cluster"), ("users", "user")):
         moved[part] = [{**entry, inner: _absolute(entry.get(inner), folder)} for entry in _entries(config, part)]
@@ -81,12 +81,12 @@ def located(config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def choose(config: Mapping[str, Any], read: Read, *, context: str = "") -> Access:
-    """Give the access that a context names; without a name, the current one."""
-    wanted = context or str(config.get("current-context") or "")
-    if not wanted:
-        known = _names(config, "contexts")
-        raise HostError(f"the kubeconfig has no current-context; name one of these with --context: {known}")
-    chosen = _find(config, "contexts", wanted)
+    """Return the access that a context names; without a name, the current one."""
+    name = context or str(config.get("current-context") or "")
+    if not name:
+        names = _names(config, "contexts")
+        raise HostError(f"the kubeconfig has no current-context; name one of these with --context: {names}")
+    chosen = _find(config, "contexts", name)
     cluster = _find(config, "clusters", str(chosen.get("cluster") or ""))
     # A context may name no user: some clusters let everybody in.
     user_name = str(chosen.get("user") or "")
@@ -100,12 +100,12 @@ def _access(cluster: Mapping[str, Any], user: Mapping[str, Any], read: Read, *, 
     for name, instead in _LATER.items():
         # kubectl, too, prefers a token that is spelled out.
         if user.get(name) and not user.get("token"):
-            said = f"the kubeconfig's user has `{name}`, which is not supported yet; {instead}"
-            raise HostError(said)
+            message = f"the kubeconfig's user has `{name}`, which is not supported yet; {instead}"
+            raise HostError(message)
     server = str(cluster.get("server") or "")
     if not server.startswith(("https://", "http://")):
-        said = f"the kubeconfig's server is {server!r}; a URL such as https://10.0.0.1:6443 is needed"
-        raise HostError(said)
+        message = f"the kubeconfig's server is {server!r}; a URL such as https://10.0.0.1:6443 is needed"
+        raise HostError(message)
     return Access(
         server=server.rstrip("/"),
         ca=_data(cluster, "certificate-authority", read),
@@ -119,7 +119,7 @@ def _access(cluster: Mapping[str, Any], user: Mapping[str, Any], read: Read, *, 
 
 
 def _data(entry: Mapping[str, Any], name: str, read: Read) -> bytes:
-    """Give what stands in the entry itself as base64, or else in the file that it names."""
+    """Return what stands in the entry itself as base64, or else in the file that it names."""
     inline = entry.get(f"{name}-data")
     if inline:
         try:
@@ -132,8 +132,8 @@ def _data(entry: Mapping[str, Any], name: str, read: Read) -> bytes:
 
 def _absolute(entry: Any, folder: Path) -> dict[str, Any]:
     files = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
-    known = entry if isinstance(entry, dict) else {}
-    return {name: str(folder / value) if name in files and value else value for name, value in known.items()}
+    mapping = entry if isinstance(entry, dict) else {}
+    return {name: str(folder / value) if name in files and value else value for name, value in mapping.items()}
 
 
 def _find(config: Mapping[str, Any], part: str, name: str) -> Mapping[str, Any]:
@@ -141,9 +141,9 @@ def _find(config: Mapping[str, Any], part: str, name: str) -> Mapping[str, Any]:
         if entry.get("name") == name:
             inner = entry.get(part.removesuffix("s"))
             return inner if isinstance(inner, dict) else {}
-    known = [str(entry.get("name")) for entry in _entries(config, part)]
-    meant = nearest(name, known)
-    hint = f"did you mean {meant!r}? It has: " if meant else "it has: "
+    names = [str(entry.get("name")) for entry in _entries(config, part)]
+    suggestion = nearest(name, names)
+    hint = f"did you mean {suggestion!r}? It has: " if suggestion else "it has: "
     raise HostError(f"the kubeconfig has no {part.removesuffix('s')} named {name!r}; {hint}{_names(config, part)}")
 
 

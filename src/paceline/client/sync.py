@@ -26,7 +26,7 @@ MOST_HEAD_BYTES = 65536
 
 
 def ignore_warning(_text: str) -> None:
-    """Say nothing of a server's warning."""
+    """Ignore a server's warning."""
 
 
 class DirectCluster:
@@ -53,7 +53,7 @@ class DirectCluster:
 
     @property
     def access(self) -> Access:
-        """Give how the cluster is reached, for a connection of another sort."""
+        """Return how the cluster is reached, for a connection of another sort."""
         return self._access
 
     def close(self) -> None:
@@ -65,10 +65,10 @@ class DirectCluster:
     def hang_up(self) -> None:
         """Cut every connection, from any thread and for good: whoever waits for an answer gets Unreachable."""
         self._is_cut = True
-        for each in tuple(self._sockets):
+        for connection in tuple(self._sockets):
             with suppress(OSError):
                 # Not the method of a TLS socket, which would take its keys from whoever reads just now.
-                socket.socket.shutdown(each, socket.SHUT_RDWR)
+                socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
     def get(self, where: Collection, namespace: str, name: str) -> Object:
         """Read one object; Missing when it is not there."""
@@ -139,7 +139,7 @@ class DirectCluster:
         yield from self._chunks(requests.stream(path, query))
 
     def send(self, request: Request) -> Response:
-        """Give the whole answer to any request, whatever its status."""
+        """Return the whole answer to any request, whatever its status."""
         connection, is_fresh = self._connection()
         try:
             response = self._exchange(connection, request)
@@ -163,11 +163,11 @@ class DirectCluster:
             try:
                 connection.connect()
                 connection.sock.sendall(self._upgrade_head(request))
-                head, rest = _head_and_rest(connection.sock)
+                head, tail = _head_and_rest(connection.sock)
             except BaseException:
                 connection.close()
                 raise
-        return head, rest, connection.sock
+        return head, tail, connection.sock
 
     def _upgrade_head(self, request: Request) -> bytes:
         where = urlsplit(self._access.server)
@@ -248,13 +248,13 @@ def _head_and_rest(sock: socket.socket) -> tuple[bytes, bytes]:
         if not piece:
             raise http.client.RemoteDisconnected("the server hung up before it had answered")
         data += piece
-    head, end, rest = data.partition(b"\r\n\r\n")
-    return head + end, rest
+    head, end, tail = data.partition(b"\r\n\r\n")
+    return head + end, tail
 
 
-def _is_over(kept: socket.socket) -> bool:
-    """Tell whether an idle connection has something to say: then it is the server's goodbye."""
-    return bool(select.select([kept], [], [], 0)[0])
+def _is_over(connection: socket.socket) -> bool:
+    """Return whether an idle connection has something to say: then it is the server's goodbye."""
+    return bool(select.select([connection], [], [], 0)[0])
 
 
 def _whole(answer: http.client.HTTPResponse) -> Response:

@@ -55,14 +55,14 @@ class WorkQueue(Generic[K]):
         self._timers[key] = loop.call_at(moment, self._ring, key)
 
     async def take(self) -> K:
-        """Give the next key; whoever takes it says `done` afterwards."""
+        """Return the next key; whoever takes it says `done` afterwards."""
         _, _, key = await self._ready.get()
         del self._waiting[key]
         self._running.add(key)
         return key
 
     def done(self, key: K) -> None:
-        """Say that the reconcile of a key that was taken has ended, well or not."""
+        """Mark the reconcile of a key as done, whether it succeeded or failed."""
         self._running.remove(key)
         if key in self._waiting:
             self._make_ready(key)
@@ -122,8 +122,8 @@ async def _work(queue: WorkQueue[K], reconcile: Callable[[K], Awaitable[None]]) 
             log.debug("reconcile met a conflict", extra={"key": key, "error": str(error)})
             queue.failed(key, error)
         except PacelineError as error:
-            said = {"key": key, "reason": error.reason, "error": str(error)}
-            log.warning("reconcile failed", extra=said)
+            details = {"key": key, "reason": error.reason, "error": str(error)}
+            log.warning("reconcile failed", extra=details)
             queue.failed(key, error)
         else:
             queue.succeeded(key)

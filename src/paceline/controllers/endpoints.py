@@ -69,43 +69,43 @@ class Endpoints:
     async def reconcile(self, key: Key) -> None:
         """Write where one service leads; what leads nowhere any more goes."""
         service = self._services.cache.get(key)
-        wanted: dict[Key, Object] = {}
+        desired: dict[Key, Object] = {}
         slices: dict[Key, Object] = {}
         if service is not None and has_selector(service) and not is_deleting(service):
             pods = self._pods_like(service)
-            made = endpoints_of(service, pods)
-            wanted = {key_of(made): made}
-            slices = {key_of(each): each for each in slices_of(service, pods)}
-        there = {key: self._endpoints.cache[key]} if key in self._endpoints.cache else {}
+            endpoints = endpoints_of(service, pods)
+            desired = {key_of(endpoints): endpoints}
+            slices = {key_of(piece): piece for piece in slices_of(service, pods)}
+        current = {key: self._endpoints.cache[key]} if key in self._endpoints.cache else {}
         try:
-            await self._write(ENDPOINTS, self._endpoints, wanted=wanted, there=there)
-            await self._write(SLICES, self._slices, wanted=slices, there=self._slices_of(key))
+            await self._write(ENDPOINTS, self._endpoints, desired=desired, current=current)
+            await self._write(SLICES, self._slices, desired=slices, current=self._slices_of(key))
         except (NotFound, Forbidden):
             # The namespace is on its way out, or what was read has gone: its end is told and looked at.
             return
 
     def _slices_of(self, key: Key) -> dict[Key, Object]:
-        return {key_of(each): each for each in self._slices.cache.having(SERVICE, key)}
+        return {key_of(piece): piece for piece in self._slices.cache.having(SERVICE, key)}
 
     def _pods_like(self, service: Object) -> tuple[Object, ...]:
-        """Give the pods that have the rarest of the labels by which a service selects, in the order of their names."""
-        cache, words = self.pods.cache, label_words(service, selector_of(service))
-        rarest = min(words, key=lambda word: cache.count(LABEL, word))
+        """Return the pods with the rarest label of a service's selector, sorted by name."""
+        cache, labels = self.pods.cache, label_words(service, selector_of(service))
+        rarest = min(labels, key=lambda word: cache.count(LABEL, word))
         return tuple(sorted(cache.having(LABEL, rarest), key=key_of))
 
     async def _write(
-        self, where: Collection, informer: Informer, *, wanted: dict[Key, Object], there: dict[Key, Object]
+        self, where: Collection, informer: Informer, *, desired: dict[Key, Object], current: dict[Key, Object]
     ) -> None:
-        for key, obj in there.items():
-            if key not in wanted:
+        for key, obj in current.items():
+            if key not in desired:
                 await self._delete(where, obj)
-        for key, obj in wanted.items():
-            known = there.get(key)
-            if known is None:
+        for key, obj in desired.items():
+            existing = current.get(key)
+            if existing is None:
                 await self._make(where, informer, obj)
-            elif not _says(known, obj):
-                kept = {**known["metadata"], "labels": obj["metadata"]["labels"]}
-                informer.observe(await self.cluster.replace(where, {**known, **obj, "metadata": kept}))
+            elif not _says(existing, obj):
+                metadata = {**existing["metadata"], "labels": obj["metadata"]["labels"]}
+                informer.observe(await self.cluster.replace(where, {**existing, **obj, "metadata": metadata}))
 
     async def _make(self, where: Collection, informer: Informer, obj: Object) -> None:
         try:
@@ -145,22 +145,22 @@ class Endpoints:
 
 
 def label_words(obj: Object, labels: Mapping[str, str]) -> tuple[tuple[str, str, str], ...]:
-    """Spell labels as words of an index: they mean something within their namespace."""
+    """Return labels as index keys, each with its namespace."""
     return tuple((namespace_of(obj), name, value) for name, value in labels.items())
 
 
 def selector_of(service: Object) -> Mapping[str, str]:
-    """Give the labels by which a service selects pods."""
-    found: Mapping[str, str] = (service.get("spec") or {}).get("selector") or {}
-    return found
+    """Return the labels by which a service selects pods."""
+    selector: Mapping[str, str] = (service.get("spec") or {}).get("selector") or {}
+    return selector
 
 
 def _service_of(piece: Object) -> Key:
     return namespace_of(piece), labels_of(piece).get(SERVICE_NAME, "")
 
 
-def _says(known: Object, wanted: Object) -> bool:
-    """Tell whether an object says what is wanted; it may say more."""
-    if labels_of(known) != labels_of(wanted):
+def _says(current: Object, desired: Object) -> bool:
+    """Return whether an object says what is wanted; it may say more."""
+    if labels_of(current) != labels_of(desired):
         return False
-    return all((known.get(part) or []) == (wanted.get(part) or []) for part in ("subsets", "endpoints", "ports"))
+    return all((current.get(part) or []) == (desired.get(part) or []) for part in ("subsets", "endpoints", "ports"))

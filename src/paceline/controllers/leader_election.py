@@ -43,11 +43,11 @@ class Leader:
     _is_in_doubt: bool = True
     _unchanged_since: float = 0.0
     _until: float = 0.0
-    _told: str | None = None
+    _last_leader: str | None = None
     _has_changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def may_act(self) -> bool:
-        """Tell whether this one leads; asked before every write."""
+        """Return whether this one leads; asked before every write."""
         return self.clock.monotonic() < self._until
 
     async def lead(self, act: Callable[[], Awaitable[None]]) -> None:
@@ -126,11 +126,11 @@ class Leader:
             spec = {**mine, "acquireTime": now, "leaseTransitions": 0}
             lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
             return await self.cluster.create(LEASES, lease)
-        before = self._lease.get("spec") or {}
+        previous = self._lease.get("spec") or {}
         if step is Step.TAKE:
-            mine |= {"acquireTime": now, "leaseTransitions": int(before.get("leaseTransitions") or 0) + 1}
+            mine |= {"acquireTime": now, "leaseTransitions": int(previous.get("leaseTransitions") or 0) + 1}
         # Guarded by the revision it was seen at: of two that take it, one is told Conflict.
-        return await self.cluster.replace(LEASES, {**self._lease, "spec": {**before, **mine}})
+        return await self.cluster.replace(LEASES, {**self._lease, "spec": {**previous, **mine}})
 
     async def _let_go(self) -> None:
         """Leave the lease to whoever waits for it; without that they would wait until it counts as abandoned."""
@@ -153,17 +153,17 @@ class Leader:
 
     def _tell(self) -> None:
         leader = self._seen().holder or ""
-        if leader != self._told:
-            self._told = leader
+        if leader != self._last_leader:
+            self._last_leader = leader
             self.on_leader(leader)
 
     async def _become(self, *, is_leading: bool) -> None:
         """Wait until this one leads, or leads no more, be it only because time has passed."""
         while self.may_act() is not is_leading:
             self._has_changed.clear()
-            left = self._until - self.clock.monotonic()
+            remaining = self._until - self.clock.monotonic()
             try:
-                await asyncio.wait_for(self._has_changed.wait(), left if left > 0 else None)
+                await asyncio.wait_for(self._has_changed.wait(), remaining if remaining > 0 else None)
             except TimeoutError:
                 continue
 

@@ -45,13 +45,13 @@ class Namespaces:
         namespace = self._namespaces.cache.get(("", name))
         if namespace is None or not _is_held(namespace):
             return
-        left = 0
+        remaining = 0
         for where in await self._kinds():
-            left += await self._empty(where, name)
-        if left:
+            remaining += await self._empty(where, name)
+        if remaining:
             self.queue.add_after(name, AGAIN_SECONDS)
             return
-        others = [each for each in namespace["spec"]["finalizers"] if each != FINALIZER]
+        others = [finalizer for finalizer in namespace["spec"]["finalizers"] if finalizer != FINALIZER]
         freed = {**namespace, "spec": {**namespace["spec"], "finalizers": others}}
         try:
             await self.cluster.replace(NAMESPACES, freed, subresource="finalize")
@@ -65,9 +65,9 @@ class Namespaces:
         except NotFound:
             # The kind itself has gone meanwhile, and its objects with it.
             return 0
-        for each in page.items:
-            if not is_deleting(each):
-                await self._delete(where, each)
+        for obj in page.items:
+            if not is_deleting(obj):
+                await self._delete(where, obj)
         return len(page.items)
 
     async def _delete(self, where: Collection, obj: Object) -> None:
@@ -81,20 +81,23 @@ class Namespaces:
     async def _kinds(self) -> tuple[Collection, ...]:
         """Ask which kinds live in namespaces, those that people have defined too."""
         groups = (await self._ask("/apis"))["groups"]
-        versions = [("", "v1"), *((each["name"], each["preferredVersion"]["version"]) for each in groups)]
-        found: list[Collection] = []
+        versions = [
+            ("", "v1"),
+            *((group_entry["name"], group_entry["preferredVersion"]["version"]) for group_entry in groups),
+        ]
+        collections: list[Collection] = []
         for group, version in versions:
             path = f"/apis/{group}/{version}" if group else f"/api/{version}"
             try:
                 listed = (await self._ask(path))["resources"]
             except NotFound:
                 continue
-            found.extend(
-                Collection(group=group, version=version, plural=each["name"])
-                for each in listed
-                if each["namespaced"] and "/" not in each["name"] and set(each["verbs"]) >= _NEEDED
+            collections.extend(
+                Collection(group=group, version=version, plural=resource["name"])
+                for resource in listed
+                if resource["namespaced"] and "/" not in resource["name"] and set(resource["verbs"]) >= _NEEDED
             )
-        return tuple(found)
+        return tuple(collections)
 
     async def _ask(self, path: str) -> Object:
         answer: Object = json.loads(b"".join([part async for part in self.cluster.stream(path, {})]))

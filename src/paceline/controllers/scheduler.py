@@ -78,12 +78,12 @@ class Scheduler:
         # One whose claims have no volumes keeps no room from others.
         gangs = tuple(gang for gang in gangs if gang.asks[0].key not in lacks)
         plan = place(gangs, rooms, holders_of(placed, below=max((gang.rank for gang in gangs), default=0)))
-        seen = {key: pods[key] for key in (*plan.bind, *plan.waits, *lacks, *plan.victims)}
-        await self._bind_all(plan, seen)
-        for key, why in (*plan.waits.items(), *lacks.items()):
-            await self._say_why(seen[key], why, plan.nominate.get(key, ""))
+        pods_by_key = {key: pods[key] for key in (*plan.bind, *plan.waits, *lacks, *plan.victims)}
+        await self._bind_all(plan, pods_by_key)
+        for key, message in (*plan.waits.items(), *lacks.items()):
+            await self._say_why(pods_by_key[key], message, plan.nominate.get(key, ""))
         # Who they give way to is written down by now.
-        await self._preempt(plan, seen)
+        await self._preempt(plan, pods_by_key)
 
     async def _go_on(self) -> None:
         """End what was marked by an earlier pass, as far as nobody else does."""
@@ -91,25 +91,25 @@ class Scheduler:
         families = dict.fromkeys(family_of(pod) for pod in sorted(pods.having(MARKED, word=True), key=key_of))
         now = self.clock.now()
         near = [pod for family in families for pod in pods.having(FAMILY, family) if pod["spec"].get("nodeName")]
-        rest, seen = rest_of(near, now), {key_of(pod): pod for pod in near}
-        for key, message in rest.mark.items():
-            await self._mark(seen[key], message)
-        for key in rest.end:
-            await self._end(seen[key])
-        if rest.wake_at is not None:
-            self.queue.add_after(ALL, (rest.wake_at - now).total_seconds())
+        work, pods_by_key = rest_of(near, now), {key_of(pod): pod for pod in near}
+        for key, message in work.mark.items():
+            await self._mark(pods_by_key[key], message)
+        for key in work.end:
+            await self._end(pods_by_key[key])
+        if work.wake_at is not None:
+            self.queue.add_after(ALL, (work.wake_at - now).total_seconds())
 
-    async def _preempt(self, plan: Placement, seen: dict[Key, Object]) -> None:
+    async def _preempt(self, plan: Placement, pods_by_key: dict[Key, Object]) -> None:
         """Mark all pods that give way; each job ends its own when it has written down why."""
         for key, other in plan.victims.items():
-            winner = seen[other]
-            told = f"Preempted by pod {uid_of(winner)} on node {seen[key]['spec']['nodeName']}"
-            if await self._mark(seen[key], f"{MESSAGE} ({namespace_of(winner)}/{name_of(winner)})"):
-                await self.recorder.record(seen[key], "Preempted", message=told)
+            winner = pods_by_key[other]
+            message = f"Preempted by pod {uid_of(winner)} on node {pods_by_key[key]['spec']['nodeName']}"
+            if await self._mark(pods_by_key[key], f"{MESSAGE} ({namespace_of(winner)}/{name_of(winner)})"):
+                await self.recorder.record(pods_by_key[key], "Preempted", message=message)
 
     async def _mark(self, pod: Object, message: str) -> bool:
         """Mark a pod as one that gives way; False when it went meanwhile."""
-        others = [each for each in (pod.get("status") or {}).get("conditions") or () if each["type"] != TYPE]
+        others = [other for other in (pod.get("status") or {}).get("conditions") or () if other["type"] != TYPE]
         patch = {
             "metadata": {"resourceVersion": revision_of(pod)},
             "status": {"conditions": [*others, new_mark(message, self.clock.now())]},
@@ -128,33 +128,33 @@ class Scheduler:
             return
 
     def _lacks(self, gangs: Iterable[PodGroup], nodes: int) -> dict[Key, str]:
-        """Say of all pods of gangs of which one claims what has no volume what that is."""
+        """Return, for every pod of a gang with an unbound claim, which claim that is."""
         lacks: dict[Key, str] = {}
         for gang in gangs:
             keys = [ask.key for ask in gang.asks]
-            said = next(filter(None, (lack_of(self.pods.cache[key], self._claims.cache) for key in keys)), "")
-            if said:
-                lacks |= dict.fromkeys(keys, f"0/{nodes} nodes are available: {said}")
+            lack = next(filter(None, (lack_of(self.pods.cache[key], self._claims.cache) for key in keys)), "")
+            if lack:
+                lacks |= dict.fromkeys(keys, f"0/{nodes} nodes are available: {lack}")
         return lacks
 
-    async def _bind_all(self, plan: Placement, seen: dict[Key, Object]) -> None:
+    async def _bind_all(self, plan: Placement, pods_by_key: dict[Key, Object]) -> None:
         """Bind what is placed, some at a time, and tell of it when all may start."""
         bound: list[Key] = []
         keys = tuple(plan.bind)
         for start in range(0, len(keys), TOGETHER):
             several = keys[start : start + TOGETHER]
             done = await asyncio.gather(
-                *(self._bind(seen[key], plan.bind[key]) for key in several), return_exceptions=True
+                *(self._bind(pods_by_key[key], plan.bind[key]) for key in several), return_exceptions=True
             )
             for error in done:
                 if isinstance(error, BaseException):
                     raise error
             bound += [key for key, is_bound in zip(several, done, strict=True) if is_bound]
         for key in bound:
-            told = f"Successfully assigned {key[0]}/{key[1]} to {plan.bind[key]}"
-            await self.recorder.record(seen[key], "Scheduled", message=told)
+            message = f"Successfully assigned {key[0]}/{key[1]} to {plan.bind[key]}"
+            await self.recorder.record(pods_by_key[key], "Scheduled", message=message)
             if warning := plan.warn.get(key):
-                await self.recorder.record(seen[key], "Overcommitted", message=warning, is_warning=True)
+                await self.recorder.record(pods_by_key[key], "Overcommitted", message=warning, is_warning=True)
 
     async def _bind(self, pod: Object, node: str) -> bool:
         """Bind one pod; False when somebody else was faster, or it went."""
@@ -173,10 +173,10 @@ class Scheduler:
             return False
         return True
 
-    async def _say_why(self, pod: Object, why: str, node: str) -> None:
-        """Say on a pod why it waits, and on which node it will be if others give way to it."""
+    async def _say_why(self, pod: Object, message: str, node: str) -> None:
+        """Set PodScheduled=False with the reason, and nominatedNodeName if preemption makes room."""
         key, nominated = key_of(pod), str((pod.get("status") or {}).get("nominatedNodeName") or "")
-        is_told = _reason_of(pod) == why
+        is_told = _reason_of(pod) == message
         # While others end, what is free changes with each of them; it has been said that they do.
         if nominated == node and (is_told or nominated):
             return
@@ -184,10 +184,12 @@ class Scheduler:
             "type": "PodScheduled",
             "status": "False",
             "reason": UNSCHEDULABLE,
-            "message": why,
+            "message": message,
             "lastTransitionTime": to_wire(self.clock.now()),
         }
-        others = [each for each in (pod.get("status") or {}).get("conditions") or () if each["type"] != "PodScheduled"]
+        others = [
+            other for other in (pod.get("status") or {}).get("conditions") or () if other["type"] != "PodScheduled"
+        ]
         patch = {
             "metadata": {"resourceVersion": revision_of(pod)},
             "status": {"conditions": [*others, condition], "nominatedNodeName": node or None},
@@ -197,14 +199,14 @@ class Scheduler:
         except NotFound:
             return
         if not is_told:
-            await self.recorder.record(pod, "FailedScheduling", message=why, is_warning=True)
+            await self.recorder.record(pod, "FailedScheduling", message=message, is_warning=True)
 
     def _changed(self, _change: Change, _old: Object | None, _new: Object | None) -> None:
         self.queue.add(ALL)
 
 
 def _reason_of(pod: Object) -> str:
-    for each in (pod.get("status") or {}).get("conditions") or ():
-        if each["type"] == "PodScheduled" and each["status"] == "False":
-            return str(each.get("message", ""))
+    for condition in (pod.get("status") or {}).get("conditions") or ():
+        if condition["type"] == "PodScheduled" and condition["status"] == "False":
+            return str(condition.get("message", ""))
     return ""

@@ -65,19 +65,19 @@ class Accounts:
         try:
             if self._accounts.cache.get((name, ACCOUNT)) is None:
                 await self._make(ACCOUNTS, self._accounts, account)
-            there = self._authorities.cache.get((name, AUTHORITY))
-            if there is None:
+            current = self._authorities.cache.get((name, AUTHORITY))
+            if current is None:
                 await self._make(CONFIG_MAPS, self._authorities, config_map)
-            elif there.get("data") != config_map["data"]:
-                right = {**there, "data": config_map["data"]}
+            elif current.get("data") != config_map["data"]:
+                right = {**current, "data": config_map["data"]}
                 self._authorities.observe(await self.cluster.replace(CONFIG_MAPS, right))
         except (NotFound, Forbidden):
             # The namespace is on its way out.
             return
 
-    async def _make(self, where: Collection, informer: Informer, wanted: Object) -> None:
+    async def _make(self, where: Collection, informer: Informer, manifest: Object) -> None:
         try:
-            informer.observe(await self.cluster.create(where, wanted))
+            informer.observe(await self.cluster.create(where, manifest))
         except AlreadyExists:
             # Not heard of yet; when it is, it is looked at.
             return

@@ -14,7 +14,7 @@ class Fact:
     """A condition with its last transition time; each kind of object has a subclass with its condition types."""
 
     # The condition types, and the placeholder for an empty reason.
-    known: ClassVar[type[StrEnum]]
+    condition_types: ClassVar[type[StrEnum]]
     no_reason: ClassVar[str] = ""
 
     type: StrEnum
@@ -37,7 +37,7 @@ class Fact:
     def from_wire(cls, wire: Mapping[str, Any]) -> Self:
         """Return the decoded condition."""
         return cls(
-            type=cls.known(wire["type"]),
+            type=cls.condition_types(wire["type"]),
             status=wire.get("status") == "True",
             reason=str(wire.get("reason", cls.no_reason)),
             message=str(wire.get("message", "")),

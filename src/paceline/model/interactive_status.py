@@ -31,7 +31,7 @@ class Trait(StrEnum):
 class ServiceCondition(Fact):
     """A condition of a TensorBoard or Notebook."""
 
-    known: ClassVar[type[StrEnum]] = Trait
+    condition_types: ClassVar[type[StrEnum]] = Trait
 
     type: Trait
 

@@ -63,7 +63,7 @@ class ConditionType(StrEnum):
 class Condition(Fact):
     """A condition of a job."""
 
-    known: ClassVar[type[StrEnum]] = ConditionType
+    condition_types: ClassVar[type[StrEnum]] = ConditionType
     no_reason: ClassVar[str] = "-"
 
     type: ConditionType

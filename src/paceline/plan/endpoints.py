@@ -18,7 +18,7 @@ Port = tuple[str, int, str]
 
 
 def selects(service: Object, pod: Object) -> bool:
-    """Tell whether a service leads to a pod, as far as labels say."""
+    """Return whether a service leads to a pod, as far as labels say."""
     spec = service.get("spec") or {}
     selector, labels = spec.get("selector") or {}, labels_of(pod)
     is_here = namespace_of(service) == namespace_of(pod)
@@ -26,13 +26,13 @@ def selects(service: Object, pod: Object) -> bool:
 
 
 def has_selector(service: Object) -> bool:
-    """Tell whether the addresses of a service are worked out here; others are written by whoever made it."""
+    """Return whether the addresses of a service are worked out here; others are written by whoever made it."""
     spec = service.get("spec") or {}
     return bool(spec.get("selector")) and spec.get("type") != "ExternalName"
 
 
 def endpoints_of(service: Object, pods: Iterable[Object]) -> Object:
-    """Spell the addresses behind a service in the old form: one object, by sets of ports."""
+    """Return the Endpoints of a service."""
     spec = service["spec"]
     subsets: dict[tuple[Port, ...], tuple[list[Object], list[Object]]] = {}
     for pod in _reachable(service, pods):
@@ -57,7 +57,7 @@ def _subset(ports: tuple[Port, ...], ready: list[Object], other: list[Object]) -
 
 
 def slices_of(service: Object, pods: Iterable[Object]) -> tuple[Object, ...]:
-    """Spell the addresses behind a service in the new form: slices, each with one set of ports."""
+    """Return the EndpointSlices of a service, each with one set of ports."""
     by_ports: dict[tuple[Port, ...], list[Object]] = {}
     for pod in _reachable(service, pods):
         by_ports.setdefault(_ports(service["spec"], pod), []).append(_endpoint(service, pod))
@@ -101,20 +101,20 @@ def _endpoint(service: Object, pod: Object) -> Object:
 
 def _about(service: Object, pod: Object) -> Object:
     spec = pod["spec"]
-    about: Object = {
+    details: Object = {
         "targetRef": {"kind": "Pod", "namespace": namespace_of(pod), "name": name_of(pod), "uid": uid_of(pod)}
     }
     if spec.get("nodeName"):
-        about["nodeName"] = spec["nodeName"]
+        details["nodeName"] = spec["nodeName"]
     if spec.get("hostname") and spec.get("subdomain") == name_of(service):
-        about["hostname"] = spec["hostname"]
-    return about
+        details["hostname"] = spec["hostname"]
+    return details
 
 
 def _reachable(service: Object, pods: Iterable[Object]) -> list[Object]:
-    """Give the pods that have an address and may answer, in one order."""
+    """Return the pods that have an address and may answer, in one order."""
     shown = bool(service["spec"].get("publishNotReadyAddresses"))
-    found = [
+    candidates = [
         pod
         for pod in pods
         if selects(service, pod)
@@ -122,23 +122,23 @@ def _reachable(service: Object, pods: Iterable[Object]) -> list[Object]:
         and pod["status"].get("phase") not in {"Failed", "Succeeded"}
         and (shown or not is_deleting(pod))
     ]
-    return sorted(found, key=name_of)
+    return sorted(candidates, key=name_of)
 
 
 def _is_ready(pod: Object) -> bool:
     conditions = (pod.get("status") or {}).get("conditions") or ()
-    return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
+    return any(condition.get("type") == "Ready" and condition.get("status") == "True" for condition in conditions)
 
 
 def _ports(spec: Mapping[str, Any], pod: Object) -> tuple[Port, ...]:
-    """Give the ports of a service as a pod has them; one that the pod does not have is left out."""
-    found = []
+    """Return the ports of a service as a pod has them; one that the pod does not have is left out."""
+    ports = []
     for port in spec.get("ports") or ():
         target, sort = port.get("targetPort") or port["port"], port.get("protocol") or "TCP"
         number = target if isinstance(target, int) else _named(pod, target, sort)
         if number:
-            found.append((port.get("name") or "", number, sort))
-    return tuple(found)
+            ports.append((port.get("name") or "", number, sort))
+    return tuple(ports)
 
 
 def _named(pod: Object, name: str, sort: str) -> int:

@@ -33,13 +33,13 @@ KEEP = Step()
 
 
 def decide(obj: Object, standings: Sequence[Standing], *, has_dependents: bool, is_in_circle: bool) -> Step:
-    """Say what becomes of an object whose owners stand so, in the order in which it names them."""
+    """Return what to do with an object, given the state of its owners in the order it names them."""
     owners = owners_of(obj)
     if is_deleting(obj) or not owners or Standing.UNKNOWN in standings:
         return KEEP
     if Standing.SOLID in standings:
-        kept = tuple(owner for owner, each in zip(owners, standings, strict=True) if each is Standing.SOLID)
-        return KEEP if len(kept) == len(owners) else Step(owners=kept)
+        solid = tuple(owner for owner, standing in zip(owners, standings, strict=True) if standing is Standing.SOLID)
+        return KEEP if len(solid) == len(owners) else Step(owners=solid)
     if Standing.WAITING in standings and has_dependents:
         # In a circle each would wait for the next: whoever notices stops holding its owners.
         return Step(owners=unblocked(owners) if is_in_circle else None, policy="Foreground")
@@ -47,43 +47,45 @@ def decide(obj: Object, standings: Sequence[Standing], *, has_dependents: bool, 
 
 
 def standing_of(owner: Object) -> Standing:
-    """Say how an owner stands that is there."""
+    """Return the state of an owner that exists."""
     return Standing.WAITING if is_draining(owner) else Standing.SOLID
 
 
 def is_draining(obj: Object) -> bool:
-    """Tell whether an object is being deleted and waits for what it owns to go first."""
+    """Return whether an object is being deleted and waits for what it owns to go first."""
     return is_deleting(obj) and FOREGROUND in _finalizers_of(obj)
 
 
 def is_orphaning(obj: Object) -> bool:
-    """Tell whether an object is being deleted and waits for what it owns to be set free."""
+    """Return whether an object is being deleted and waits for what it owns to be set free."""
     return is_deleting(obj) and ORPHAN in _finalizers_of(obj)
 
 
 def owners_of(obj: Object | None) -> tuple[Object, ...]:
-    """Give the owners that an object names."""
+    """Return the owners that an object names."""
     return tuple(((obj or {}).get("metadata") or {}).get("ownerReferences") or ())
 
 
 def blocks(owned: Object, owner: Object) -> bool:
-    """Tell whether an owner that goes in the foreground has to wait for what it owns."""
-    return any(each.get("uid") == uid_of(owner) and each.get("blockOwnerDeletion") for each in owners_of(owned))
+    """Return whether an owner that goes in the foreground has to wait for what it owns."""
+    return any(
+        reference.get("uid") == uid_of(owner) and reference.get("blockOwnerDeletion") for reference in owners_of(owned)
+    )
 
 
 def freed(owned: Object, owner: Object) -> tuple[Object, ...]:
-    """Give the owners of an object without one of them."""
-    return tuple(each for each in owners_of(owned) if each.get("uid") != uid_of(owner))
+    """Return the owners of an object without one of them."""
+    return tuple(reference for reference in owners_of(owned) if reference.get("uid") != uid_of(owner))
 
 
 def unblocked(owners: Sequence[Object]) -> tuple[Object, ...]:
-    """Give owners that need not wait."""
-    return tuple({**each, "blockOwnerDeletion": False} for each in owners)
+    """Return owners that need not wait."""
+    return tuple({**reference, "blockOwnerDeletion": False} for reference in owners)
 
 
 def let_go(obj: Object) -> tuple[str, ...]:
-    """Give the finalizers of an object that need not wait for what it owns any more."""
-    return tuple(each for each in _finalizers_of(obj) if each not in (FOREGROUND, ORPHAN))
+    """Return the finalizers of an object that need not wait for what it owns any more."""
+    return tuple(finalizer for finalizer in _finalizers_of(obj) if finalizer not in (FOREGROUND, ORPHAN))
 
 
 def _finalizers_of(obj: Object) -> tuple[str, ...]:
@@ -91,6 +93,6 @@ def _finalizers_of(obj: Object) -> tuple[str, ...]:
 
 
 def _policy_of(obj: Object) -> str:
-    """Give how an object itself wants to go."""
+    """Return how an object itself wants to go."""
     finalizers = _finalizers_of(obj)
     return "Orphan" if ORPHAN in finalizers else "Foreground" if FOREGROUND in finalizers else "Background"

@@ -44,21 +44,21 @@ class LeasePlan:
     look_again: float
 
 
-def decide(seen: LeaseSeen, now: float) -> LeasePlan:
+def decide(view: LeaseSeen, now: float) -> LeasePlan:
     """Make, take, renew or leave the lease."""
     soon = now + AGAIN_SECONDS
-    if seen.holder is None:
+    if view.holder is None:
         return LeasePlan(step=Step.MAKE, look_again=soon)
-    if seen.holder == seen.me:
+    if view.holder == view.me:
         return LeasePlan(step=Step.RENEW, look_again=soon)
-    abandoned = seen.unchanged_since + seen.promised_seconds
-    if not seen.holder or now >= abandoned:
+    abandoned = view.unchanged_since + view.promised_seconds
+    if not view.holder or now >= abandoned:
         return LeasePlan(step=Step.TAKE, look_again=soon)
     return LeasePlan(step=Step.WAIT, look_again=min(soon, abandoned))
 
 
 def acts_until(asked_at: float) -> float:
-    """Tell until when a holder may act whose last renewal, asked for at this moment, was granted.
+    """Return until when a holder may act whose last renewal, asked for at this moment, was granted.
 
     Counted from the question, not the answer: others begin to count when the lease changes, which is later.
     """

@@ -65,15 +65,15 @@ class VolumePlan:
 
 def decide_claim(claim: Object, stock: Stock, *, has_consumer: bool) -> ClaimPlan:
     """Choose the next step for one claim; `has_consumer` says whether a pod wants it by now."""
-    wanted = str(claim["spec"].get("volumeName") or "")
-    volume = stock.volumes.get(("", wanted))
+    name = str(claim["spec"].get("volumeName") or "")
+    volume = stock.volumes.get(("", name))
     if BIND_COMPLETED in annotations_of(claim):
         return _bound(claim, volume, stock)
-    if wanted:
-        return _asked_for(claim, wanted, volume)
-    found = match(claim, stock, has_consumer=has_consumer)
-    if found is not None:
-        return ClaimPlan(bind=found)
+    if name:
+        return _asked_for(claim, name, volume)
+    matching = match(claim, stock, has_consumer=has_consumer)
+    if matching is not None:
+        return ClaimPlan(bind=matching)
     return _without_volume(claim, stock, has_consumer=has_consumer)
 
 
@@ -87,13 +87,13 @@ def decide_volume(volume: Object, claim: Object | None, root: PurePosixPath) -> 
         return VolumePlan(phase="Available")
     if claim is None:
         return _released(volume, root)
-    wanted = claim["spec"].get("volumeName") or ""
-    if wanted == name_of(volume):
+    name = claim["spec"].get("volumeName") or ""
+    if name == name_of(volume):
         return VolumePlan(phase="Bound")
-    if wanted and BOUND_BY_CONTROLLER in annotations_of(volume):
+    if name and BOUND_BY_CONTROLLER in annotations_of(volume):
         # The claim was given another volume in the meantime; this one is free again.
         return VolumePlan(phase="Available", unbind=True)
-    if wanted:
+    if name:
         return _released(volume, root)
     # The other half of the binding comes with the claim.
     return VolumePlan(phase=str((volume.get("status") or {}).get("phase") or "Available"))
@@ -107,18 +107,20 @@ def match(claim: Object, stock: Stock, *, has_consumer: bool) -> Object | None:
             return volume
     if is_late(claim, stock) and not has_consumer:
         return None
-    return min(fitting, key=lambda each: (parse(each["spec"]["capacity"]["storage"]), name_of(each)), default=None)
+    return min(
+        fitting, key=lambda volume: (parse(volume["spec"]["capacity"]["storage"]), name_of(volume)), default=None
+    )
 
 
 def objection(claim: Object, volume: Object) -> str:
-    """Say why a volume cannot be this claim's; nothing when it can."""
+    """Return why a volume cannot be bound to this claim; empty when it can."""
     reference = volume["spec"].get("claimRef")
     if reference and not is_for(volume, claim):
         return f"is kept for claim {reference.get('namespace')}/{reference.get('name')}"
     if is_deleting(volume):
         return "is being deleted"
-    if said := mismatch(claim, volume):
-        return said
+    if fault := mismatch(claim, volume):
+        return fault
     if reference:
         return ""
     phase = (volume.get("status") or {}).get("phase")
@@ -130,21 +132,21 @@ def objection(claim: Object, volume: Object) -> str:
 
 
 def mismatch(claim: Object, volume: Object) -> str:
-    """Say what of a claim's wishes a volume does not have, in Kubernetes' words."""
-    wish, has = claim["spec"], volume["spec"]
-    if parse(has["capacity"]["storage"]) < parse(wish["resources"]["requests"]["storage"]):
+    """Return what a volume lacks for a claim, in Kubernetes' words."""
+    request, has = claim["spec"], volume["spec"]
+    if parse(has["capacity"]["storage"]) < parse(request["resources"]["requests"]["storage"]):
         return "requested PV is too small"
-    if (has.get("storageClassName") or "") != (wish.get("storageClassName") or ""):
+    if (has.get("storageClassName") or "") != (request.get("storageClassName") or ""):
         return "storageClassName does not match"
-    if (has.get("volumeMode") or "Filesystem") != (wish.get("volumeMode") or "Filesystem"):
+    if (has.get("volumeMode") or "Filesystem") != (request.get("volumeMode") or "Filesystem"):
         return "incompatible volumeMode"
-    if not set(wish.get("accessModes") or ()) <= set(has.get("accessModes") or ()):
+    if not set(request.get("accessModes") or ()) <= set(has.get("accessModes") or ()):
         return "incompatible accessMode"
     return ""
 
 
 def is_for(volume: Object, claim: Object) -> bool:
-    """Tell whether a volume names this claim; one that names no uid is kept for whoever has the name."""
+    """Return whether a volume names this claim; one that names no uid is kept for whoever has the name."""
     reference = volume["spec"].get("claimRef") or {}
     if (reference.get("namespace"), reference.get("name")) != key_of(claim):
         return False
@@ -152,7 +154,7 @@ def is_for(volume: Object, claim: Object) -> bool:
 
 
 def is_late(claim: Object, stock: Stock) -> bool:
-    """Tell whether a claim's class waits with the volume until a pod wants it."""
+    """Return whether a claim's class waits with the volume until a pod wants it."""
     return (_class_of(claim, stock) or {}).get("volumeBindingMode") == LATE_BINDING
 
 
@@ -167,11 +169,11 @@ def _bound(claim: Object, volume: Object | None, stock: Stock) -> ClaimPlan:
         return ClaimPlan(is_lost=True, told=EventDraft(reason="ClaimMisbound", message=MISBOUND, is_warning=True))
     if not is_for(volume, claim) or (claim.get("status") or {}).get("phase") != "Bound":
         return ClaimPlan(bind=volume)
-    asked = claim["spec"]["resources"]["requests"]["storage"]
+    requested = claim["spec"]["resources"]["requests"]["storage"]
     has = ((claim.get("status") or {}).get("capacity") or {}).get("storage") or "0"
     can_grow = (_class_of(claim, stock) or {}).get("allowVolumeExpansion")
-    if can_grow and parse(asked) > parse(has) and annotations_of(volume).get(PROVISIONED_BY) == FOLDERS:
-        return ClaimPlan(grow_to=asked)
+    if can_grow and parse(requested) > parse(has) and annotations_of(volume).get(PROVISIONED_BY) == FOLDERS:
+        return ClaimPlan(grow_to=requested)
     return ClaimPlan()
 
 
@@ -182,11 +184,11 @@ def _asked_for(claim: Object, name: str, volume: Object | None) -> ClaimPlan:
     if is_for(volume, claim) and (volume["spec"].get("claimRef") or {}).get("uid"):
         return ClaimPlan(bind=volume)
     if volume["spec"].get("claimRef") and not is_for(volume, claim):
-        said = f'volume "{name}" already bound to a different claim.'
-        return _waits(EventDraft(reason="FailedBinding", message=said, is_warning=True))
-    if said := mismatch(claim, volume):
-        said = f'Cannot bind to requested volume "{name}": {said}'
-        return _waits(EventDraft(reason="VolumeMismatch", message=said, is_warning=True))
+        message = f'volume "{name}" already bound to a different claim.'
+        return _waits(EventDraft(reason="FailedBinding", message=message, is_warning=True))
+    if message := mismatch(claim, volume):
+        message = f'Cannot bind to requested volume "{name}": {message}'
+        return _waits(EventDraft(reason="VolumeMismatch", message=message, is_warning=True))
     return ClaimPlan(bind=volume)
 
 
@@ -197,53 +199,53 @@ def _without_volume(claim: Object, stock: Stock, *, has_consumer: bool) -> Claim
         return _waits(EventDraft(reason="FailedBinding", message=NO_CLASS), found_wrong)
     chosen = _class_of(claim, stock)
     if chosen is None:
-        said = f'storageclass.storage.k8s.io "{name}" not found'
-        return _waits(EventDraft(reason="ProvisioningFailed", message=said, is_warning=True), found_wrong)
+        message = f'storageclass.storage.k8s.io "{name}" not found'
+        return _waits(EventDraft(reason="ProvisioningFailed", message=message, is_warning=True), found_wrong)
     if is_late(claim, stock) and not has_consumer:
         return _waits(EventDraft(reason=LATE_BINDING, message=WAITS_FOR_POD))
     provisioner = str(chosen.get("provisioner") or "")
     if provisioner == FOLDERS:
         return _provision(claim, chosen, found_wrong)
     if provisioner.startswith("kubernetes.io/"):
-        said = f"no volume plugin matched name: {provisioner}"
-        return _waits(EventDraft(reason="ProvisioningFailed", message=said, is_warning=True), found_wrong)
-    said = (
+        message = f"no volume plugin matched name: {provisioner}"
+        return _waits(EventDraft(reason="ProvisioningFailed", message=message, is_warning=True), found_wrong)
+    message = (
         f"Waiting for a volume to be created either by the external provisioner '{provisioner}' or manually by the "
         "system administrator. If volume creation is delayed, please verify that the provisioner is running and "
         "correctly registered."
     )
-    return _waits(EventDraft(reason="ExternalProvisioning", message=said), found_wrong)
+    return _waits(EventDraft(reason="ExternalProvisioning", message=message), found_wrong)
 
 
 def _provision(claim: Object, chosen: Object, found_wrong: str) -> ClaimPlan:
-    said = ""
+    message = ""
     if claim["spec"].get("selector"):
-        said = "claim.Spec.Selector is not supported"
+        message = "claim.Spec.Selector is not supported"
     elif claim["spec"].get("volumeMode") == "Block":
-        said = "a folder is no block device; leave volumeMode out"
-    if not said:
+        message = "a folder is no block device; leave volumeMode out"
+    if not message:
         return ClaimPlan(provision=chosen)
-    said = f'failed to provision volume with StorageClass "{name_of(chosen)}": {said}'
-    return _waits(EventDraft(reason="ProvisioningFailed", message=said, is_warning=True), found_wrong)
+    message = f'failed to provision volume with StorageClass "{name_of(chosen)}": {message}'
+    return _waits(EventDraft(reason="ProvisioningFailed", message=message, is_warning=True), found_wrong)
 
 
-def _waits(told: EventDraft, found_wrong: str = "") -> ClaimPlan:
-    return ClaimPlan(told=told, waiting=f"{told.message}; {found_wrong}" if found_wrong else told.message)
+def _waits(event: EventDraft, found_wrong: str = "") -> ClaimPlan:
+    return ClaimPlan(told=event, waiting=f"{event.message}; {found_wrong}" if found_wrong else event.message)
 
 
 def _all_objections(claim: Object, stock: Stock) -> str:
-    """Say of the volumes there are why none of them will do; those that others have tell nobody anything."""
+    """Describe why none of the free volumes fits."""
     free = [volume for volume in stock.volumes.values() if not volume["spec"].get("claimRef")]
-    said = [f"{name_of(each)}: {objection(claim, each)}" for each in sorted(free, key=name_of)]
-    more = f" and {len(said) - MOST_NAMED} more" if len(said) > MOST_NAMED else ""
-    return ", ".join(said[:MOST_NAMED]) + more
+    objections = [f"{name_of(volume)}: {objection(claim, volume)}" for volume in sorted(free, key=name_of)]
+    suffix = f" and {len(objections) - MOST_NAMED} more" if len(objections) > MOST_NAMED else ""
+    return ", ".join(objections[:MOST_NAMED]) + suffix
 
 
 def _released(volume: Object, root: PurePosixPath) -> VolumePlan:
     policy = volume["spec"].get("persistentVolumeReclaimPolicy")
     if policy == "Recycle":
-        said = "recycling is not offered here; use Retain and remove what is in the volume, or Delete"
-        return VolumePlan(phase="Failed", reason="VolumeFailedRecycle", message=said)
+        message = "recycling is not offered here; use Retain and remove what is in the volume, or Delete"
+        return VolumePlan(phase="Failed", reason="VolumeFailedRecycle", message=message)
     if policy == "Delete" and (fault := removal_fault(volume, root)):
         return VolumePlan(phase="Failed", reason="VolumeFailedDelete", message=fault)
     return VolumePlan(phase="Released")
@@ -251,13 +253,17 @@ def _released(volume: Object, root: PurePosixPath) -> VolumePlan:
 
 def _rules(selector: Mapping[str, Any] | None) -> tuple[LabelRule, ...]:
     """Read the selector of a claim."""
-    wanted = selector or {}
+    requirements = selector or {}
     exact = [
         LabelRule(key=key, op="in", values=frozenset({str(value)}))
-        for key, value in (wanted.get("matchLabels") or {}).items()
+        for key, value in (requirements.get("matchLabels") or {}).items()
     ]
     others = [
-        LabelRule(key=each["key"], op=_OPERATORS[each["operator"]], values=frozenset(each.get("values") or ()))
-        for each in wanted.get("matchExpressions") or ()
+        LabelRule(
+            key=expression["key"],
+            op=_OPERATORS[expression["operator"]],
+            values=frozenset(expression.get("values") or ()),
+        )
+        for expression in requirements.get("matchExpressions") or ()
     ]
     return (*exact, *others)

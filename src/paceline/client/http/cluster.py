@@ -47,7 +47,7 @@ class HttpTransport:
         self._host = ""
 
     async def send(self, request: Request) -> Response:
-        """Give the whole answer; only reading is tried again when nothing answers."""
+        """Return the whole answer; only reading is tried again when nothing answers."""
         tries = 1
         while True:
             try:
@@ -60,11 +60,11 @@ class HttpTransport:
             tries += 1
 
     async def stream(self, request: Request) -> AsyncGenerator[bytes, None]:
-        """Give the body as it comes; a status that says failure is raised."""
+        """Yield the body as it comes; a status that says failure is raised."""
         pool, silence = self._pool or self._open(), request.silence_seconds
-        asked = pool.exchange(request.method, self._bytes_of(request), silence_seconds=silence)
+        exchange = pool.exchange(request.method, self._bytes_of(request), silence_seconds=silence)
         with translate_errors(self._base):
-            async with asked as connection:
+            async with exchange as connection:
                 if (await connection.head()).status >= 400:
                     async with asyncio.timeout(silence):
                         answer = await _whole(connection)
@@ -87,12 +87,12 @@ class HttpTransport:
 
     def _bytes_of(self, request: Request) -> bytes:
         # Compressing for a neighbour costs more than it saves.
-        own = [("Host", self._host), ("User-Agent", "paceline"), ("Accept-Encoding", "identity")]
+        headers = [("Host", self._host), ("User-Agent", "paceline"), ("Accept-Encoding", "identity")]
         if token := self._bearer():
-            own.append(("Authorization", f"Bearer {token}"))
+            headers.append(("Authorization", f"Bearer {token}"))
         if request.body or request.method in WITH_BODY:
-            own.append(("Content-Length", str(len(request.body))))
-        return head_of(request.method, self._prefix + request.target, (*own, *request.headers)) + request.body
+            headers.append(("Content-Length", str(len(request.body))))
+        return head_of(request.method, self._prefix + request.target, (*headers, *request.headers)) + request.body
 
     def _open(self) -> Pool:
         try:
@@ -137,7 +137,7 @@ class HttpCluster(Verbs):
 
 
 def _host(name: str | None) -> str:
-    """Give a host as names are resolved; ValueError when it cannot be one."""
+    """Return a host as names are resolved; ValueError when it cannot be one."""
     if not name:
         raise ValueError("it names no host")
     return name.encode("idna").decode("ascii")

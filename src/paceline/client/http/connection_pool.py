@@ -50,18 +50,18 @@ class Pool:
         if self._sweeping is not None:
             self._sweeping.cancel()
             self._sweeping = None
-        for connection in (*self._used, *(each for _, each in self._kept)):
+        for connection in (*self._used, *(idle for _, idle in self._kept)):
             connection.abort()
         self._kept.clear()
         # Once around the loop, in which sockets are closed.
         await asyncio.sleep(0)
 
-    async def _was_heard(self, kept: Connection, method: str, data: bytes, silence_seconds: float | None) -> bool:
+    async def _was_heard(self, connection: Connection, method: str, data: bytes, silence_seconds: float | None) -> bool:
         """Ask on a kept connection; it may have been closed meanwhile, which says nothing about the server."""
         try:
-            await self._ask(kept, method, data, silence_seconds)
+            await self._ask(connection, method, data, silence_seconds)
         except Broken:
-            if kept.is_heard or method not in REPEATABLE:
+            if connection.is_heard or method not in REPEATABLE:
                 raise
             return False
         return True

@@ -39,12 +39,12 @@ class LoopThread:
         self._thread = threading.Thread(target=self._loop.run_forever, name="line", daemon=True)
         self._thread.start()
 
-    def do(self, what: Coroutine[Any, Any, T]) -> T:
+    def do(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Have something done, and give what came of it; CancelledError when it was not done any more."""
         try:
-            return asyncio.run_coroutine_threadsafe(what, self._loop).result()
+            return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
         except RuntimeError as error:
-            what.close()
+            coroutine.close()
             raise CancelledError from error
 
     def stop(self) -> None:
@@ -76,7 +76,7 @@ class ExecStream:
         self._hand.stop()
 
     def pieces(self) -> Iterator[tuple[int, bytes]]:
-        """Give what the command writes, each piece with its channel, to its end."""
+        """Yield what the command writes, each piece with its channel, to its end."""
         try:
             while True:
                 message = self._hand.do(self._socket.recv())
@@ -91,20 +91,20 @@ class ExecStream:
             raise Unreachable(f"the line to the command was cut: {error}") from error
 
     def code(self) -> int:
-        """Give the command's exit code, once all pieces were read; what kept it from running is raised."""
+        """Return the command's exit code, once all pieces were read; what kept it from running is raised."""
         status = self._status
         if status is None:
             raise Unreachable("the line ended before the command did")
         if status.get("status") == "Success":
             return 0
         causes = (status.get("details") or {}).get("causes") or ()
-        codes = [each.get("message", "") for each in causes if each.get("reason") == "ExitCode"]
+        codes = [cause.get("message", "") for cause in causes if cause.get("reason") == "ExitCode"]
         if codes and codes[0].isdigit():
             return int(codes[0])
         raise error_of_status(status, 500)
 
     def write(self, data: bytes) -> None:
-        """Give the command something to read; one that has ended reads nothing."""
+        """Return the command something to read; one that has ended reads nothing."""
         self._send(bytes((STDIN,)) + data)
 
     def end_input(self) -> None:
@@ -112,7 +112,7 @@ class ExecStream:
         self._send(bytes((CLOSE, STDIN)))
 
     def resize(self, width: int, height: int) -> None:
-        """Tell how large the terminal is."""
+        """Send the size of the terminal."""
         self._send(bytes((RESIZE,)) + json.dumps({"Width": width, "Height": height}).encode())
 
     def _send(self, data: bytes) -> None:

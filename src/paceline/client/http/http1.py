@@ -52,7 +52,7 @@ class Head:
 
 
 def head_of(method: str, target: str, headers: Iterable[tuple[str, str]]) -> bytes:
-    """Give the first bytes of a request; BadRequest when a part of it would be read as something else."""
+    """Return the first bytes of a request; BadRequest when a part of it would be read as something else."""
     if not _NAME.fullmatch(method) or not target or _NOT_IN_TARGET.search(target):
         raise BadRequest(f"{method} {target!r} cannot stand in a request: encode what is not part of a URL")
     lines = [f"{method} {target} HTTP/1.1\r\n"]
@@ -71,12 +71,14 @@ async def dial(place: Address, tls: ssl.SSLContext | None = None, name: str = ""
     named = (name or place.address or "localhost") if tls else None
     async with asyncio.timeout(CONNECT_SECONDS):
         if place.socket:
-            _, made = await loop.create_unix_connection(Connection, str(place.socket), ssl=tls, server_hostname=named)
+            _, connection = await loop.create_unix_connection(
+                Connection, str(place.socket), ssl=tls, server_hostname=named
+            )
         else:
-            _, made = await loop.create_connection(
+            _, connection = await loop.create_connection(
                 Connection, place.address, place.port, ssl=tls, server_hostname=named
             )
-    return made
+    return connection
 
 
 class Connection(asyncio.Protocol):
@@ -88,7 +90,7 @@ class Connection(asyncio.Protocol):
     _headers: list[tuple[bytes, bytes]]
     _head: Head | None
     _pieces: deque[bytes]
-    _held: int
+    _buffered: int
     # How much has come since something of it was of use.
     _idle: int
     _error: Broken | None
@@ -111,7 +113,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_reusable(self) -> bool:
-        """Tell whether the last answer was read to its end, and another may follow on this connection."""
+        """Return whether the last answer was read to its end, and another may follow on this connection."""
         return self._is_whole and self._is_kept and not self._pieces and not self._transport.is_closing()
 
     def ask(self, data: bytes, *, method: str = "GET") -> None:
@@ -138,14 +140,14 @@ class Connection(asyncio.Protocol):
         return self._head
 
     async def piece(self) -> bytes:
-        """Give what has come of the body, waiting for something; nothing at its end."""
+        """Return what has come of the body, waiting for something; nothing at its end."""
         while not self._pieces:
             if self._is_whole:
                 return b""
             await self._news()
         data = b"".join(self._pieces) if len(self._pieces) > 1 else self._pieces[0]
         self._pieces.clear()
-        self._held = 0
+        self._buffered = 0
         if self._is_paused:
             self._is_paused = False
             if not self._transport.is_closing():
@@ -153,7 +155,7 @@ class Connection(asyncio.Protocol):
         return data
 
     async def body(self) -> bytes:
-        """Give the whole body."""
+        """Return the whole body."""
         pieces = []
         while piece := await self.piece():
             pieces.append(piece)
@@ -182,7 +184,7 @@ class Connection(asyncio.Protocol):
             return
         if self._idle > MAX_HEAD_BYTES:
             self._break(f"a head, or what stands between two chunks, is longer than {MAX_HEAD_BYTES} bytes")
-        elif self._held > MAX_HELD_BYTES and not self._is_paused and not self._transport.is_closing():
+        elif self._buffered > MAX_HELD_BYTES and not self._is_paused and not self._transport.is_closing():
             self._is_paused = True
             self._transport.pause_reading()
 
@@ -236,7 +238,7 @@ class Connection(asyncio.Protocol):
             self._is_kept = False
             return
         self._idle = 0
-        self._held += len(body)
+        self._buffered += len(body)
         self._pieces.append(body)
         self._tell()
 
@@ -255,7 +257,7 @@ class Connection(asyncio.Protocol):
         self._headers = []
         self._head = None
         self._pieces = deque()
-        self._held = 0
+        self._buffered = 0
         self._idle = 0
         self._error = None
         self._ends_with_connection = False
@@ -266,11 +268,11 @@ class Connection(asyncio.Protocol):
         self._ends_with_connection = False
         self._tell()
 
-    def _break(self, why: str) -> None:
+    def _break(self, reason: str) -> None:
         if self._is_whole:
             self._is_kept = False
         else:
-            self._error = Broken(why)
+            self._error = Broken(reason)
         self._tell()
         self.abort()
 
@@ -289,7 +291,7 @@ class Connection(asyncio.Protocol):
 
 
 def _ends_with_connection(headers: Iterable[tuple[bytes, bytes]]) -> bool:
-    """Tell whether only the end of the connection ends a body (RFC 9112, 6.3)."""
+    """Return whether only the end of the connection ends a body (RFC 9112, 6.3)."""
     encodings = [value.lower() for name, value in headers if name.lower() == b"transfer-encoding"]
     if encodings:
         return not encodings[-1].rstrip().endswith(b"chunked")

@@ -62,7 +62,7 @@ class ProxyRequest:
 
     @property
     def host(self) -> str:
-        """Give the Host that the server is called by."""
+        """Return the Host that the server is called by."""
         return next((value for name, value in self.headers if name.lower() == "host"), "localhost")
 
 
@@ -149,12 +149,12 @@ async def _pass_back(connection: Connection, send: Send) -> OSError | None:
 
 
 def _head(passing: ProxyRequest) -> bytes:
-    own = [("Connection", "close")]
+    headers = [("Connection", "close")]
     if all(name.lower() != "host" for name, _ in passing.headers):
-        own.append(("Host", passing.host))
+        headers.append(("Host", passing.host))
     if _has_body(passing) and not _lengths(passing):
-        own.append(("Transfer-Encoding", "chunked"))
-    return head_of(passing.method, passing.target, (*passing.headers, *own))
+        headers.append(("Transfer-Encoding", "chunked"))
+    return head_of(passing.method, passing.target, (*passing.headers, *headers))
 
 
 def _lengths(passing: ProxyRequest) -> list[str]:
@@ -194,10 +194,10 @@ def _dial(place: Address, passing: ProxyRequest) -> connect:
 
 async def _both_ways(other: ClientConnection, receive: Receive, send: Send) -> None:
     async with asyncio.TaskGroup() as group:
-        there = group.create_task(_there(other, receive))
+        upload = group.create_task(_there(other, receive))
         back = group.create_task(_back(other, send))
-        await asyncio.wait((there, back), return_when=asyncio.FIRST_COMPLETED)
-        there.cancel()
+        await asyncio.wait((upload, back), return_when=asyncio.FIRST_COMPLETED)
+        upload.cancel()
         back.cancel()
 
 
@@ -231,5 +231,5 @@ def _unreached(place: Address, error: Exception) -> Unreachable:
     if isinstance(error, ConnectionRefusedError):
         # The event loop has words of its own for it.
         return Unreachable(f"dial tcp {place}: connect: connection refused")
-    said = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return Unreachable(f"dial tcp {place}: connect: {str(said).lower()}")
+    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return Unreachable(f"dial tcp {place}: connect: {str(reason).lower()}")

@@ -31,5 +31,5 @@ def _identify(context: ssl.SSLContext, access: Access) -> None:
         try:
             context.load_cert_chain(file.name)
         except ssl.SSLError as error:
-            said = f"the kubeconfig's client certificate and key do not fit each other: {error}"
-            raise HostError(said) from error
+            message = f"the kubeconfig's client certificate and key do not fit each other: {error}"
+            raise HostError(message) from error

@@ -31,9 +31,9 @@ class Transport(Protocol):
     """Carries requests to one server. Failing to reach it raises Unreachable."""
 
     async def send(self, request: Request) -> Response:
-        """Give the whole answer, whatever its status."""
+        """Return the whole answer, whatever its status."""
         ...
 
     def stream(self, request: Request) -> AsyncGenerator[bytes, None]:
-        """Give the body as it comes; a status that says failure is raised. Closing it hangs up."""
+        """Return the body as it comes; a status that says failure is raised. Closing it hangs up."""
         ...

@@ -116,17 +116,17 @@ class Apps:
             self._last_lines.forget(key)
             return
         try:
-            if wrong := registry.app_faults(app):
-                await self._refuse(app, str(Invalid(wrong)))
+            if faults := registry.app_faults(app):
+                await self._refuse(app, str(Invalid(faults)))
                 return
-            seen = self._look(key, app)
+            view = self._look(key, app)
         except BadRequest as error:
             # Whoever wrote it must mend it; what runs goes on.
             await self.recorder.record(app, "Unreadable", message=str(error), is_warning=True)
             return
-        plan = decide(seen, self.clock.now())
+        plan = decide(view, self.clock.now())
         try:
-            await self._carry_out(app, seen=seen, plan=plan)
+            await self._carry_out(app, view=view, plan=plan)
         except (Invalid, Forbidden, NotFound) as error:
             # NotFound: the application went while the plan was made, and all of it goes with it; or a kind did.
             await self._refuse(self._apps.cache.get(key[1:]) or app, str(error))
@@ -134,28 +134,28 @@ class Apps:
             self.queue.add_after(key, AGAIN_SECONDS)
             return
         self._last_lines.forget(key)
-        if plan.read is not None and (wish := leader_log(plan.read)) is not None:
-            self._last_lines.ask(key, wish)
+        if plan.read is not None and (log := leader_log(plan.read)) is not None:
+            self._last_lines.ask(key, log)
 
     def _look(self, key: JobKey, app: Object) -> AppSeen:
         uid = uid_of(app)
         jobs = [job for informer in self.jobs.values() for job in informer.owned(uid)]
-        boards = {name_of(each): each for each in self._boards.owned(uid)}
-        first = boards.get(expand.stem_of_app(name_of(app))) or {}
-        seen = look(app, self._records.owned(uid), jobs)
-        said = self._last_lines.of(key)
+        boards = {name_of(tensorboard): tensorboard for tensorboard in self._boards.owned(uid)}
+        board = boards.get(expand.stem_of_app(name_of(app))) or {}
+        view = look(app, self._records.owned(uid), jobs)
+        lines = self._last_lines.of(key)
         metrics = {
-            job.revision: metrics_in(said[wish.pod])
-            for job in seen.jobs
-            if job.status.phase.is_final and (wish := leader_log(job)) is not None and wish.pod in said
+            job.revision: metrics_in(lines[log.pod])
+            for job in view.jobs
+            if job.status.phase.is_final and (log := leader_log(job)) is not None and log.pod in lines
         }
         # Nobody is left to be asked.
-        mute = [job for job in seen.jobs if job.status.phase.is_final and leader_log(job) is None]
+        mute = [job for job in view.jobs if job.status.phase.is_final and leader_log(job) is None]
         silent: dict[int, Mapping[str, str]] = {job.revision: {} for job in mute}
-        url = str((first.get("status") or {}).get("url") or "")
-        return seen.but(url=url, metrics={**silent, **metrics})
+        url = str((board.get("status") or {}).get("url") or "")
+        return view.but(url=url, metrics={**silent, **metrics})
 
-    async def _carry_out(self, app: Object, *, seen: AppSeen, plan: AppPlan) -> None:
+    async def _carry_out(self, app: Object, *, view: AppSeen, plan: AppPlan) -> None:
         """Write, unmake, make, tell; every step is safe to repeat."""
         written = await self._write(app, plan.status)
         owner = Owner(reference=owned_by(app), namespace=namespace_of(app), stem=expand.stem_of_app(name_of(app)))
@@ -166,7 +166,7 @@ class Apps:
         for job in plan.resume:
             await self._set_paused(app, job, is_paused=False)
         if plan.makes_record:
-            spec = record_spec(app, plan.status.revision, digest=seen.digest)
+            spec = record_spec(app, plan.status.revision, digest=view.digest)
             manifest = record_manifest(owner, OWN_API_VERSION, spec)
             self._records.observe(await self._make(RECORDS, manifest, app))
         if plan.makes_job:
@@ -175,18 +175,18 @@ class Apps:
             await self._show_cluster(owner, plan.shows)
         for note in plan.notes:
             await self._note(app, note)
-        for told in plan.tell:
-            await self.recorder.record(written, told.reason, message=told.message, is_warning=told.is_warning)
+        for event in plan.tell:
+            await self.recorder.record(written, event.reason, message=event.message, is_warning=event.is_warning)
 
     async def _begin(self, app: Object, owner: Owner, *, revision: int) -> None:
         """Make the job of a revision, and before it what it needs."""
         parts = expand.expand_app(app, revision)
         release = expand.release_of(app, revision)
         for name, spec in parts.claims.items():
-            there = await self._make(CLAIMS, claim_manifest(owner, name, spec), app)
-            if what := claim_change(there, spec):
-                why = f"claim {name} is made already, and {what} cannot change; keep persistence.pvc as it was"
-                raise Forbidden(f"{why}, or uninstall {name_of(app)} and install it anew: files on volumes stay")
+            current = await self._make(CLAIMS, claim_manifest(owner, name, spec), app)
+            if change := claim_change(current, spec):
+                message = f"claim {name} is made already, and {change} cannot change; keep persistence.pvc as it was"
+                raise Forbidden(f"{message}, or uninstall {name_of(app)} and install it anew: files on volumes stay")
         if parts.trainer:
             await self._make(CONFIG_MAPS, files_manifest(owner, release.trainer, self.trainer(parts.trainer)), app)
         for name, spec in parts.boards.items():
@@ -207,25 +207,27 @@ class Apps:
 
     async def _make_board(self, app: Object, manifest: Object) -> None:
         """Make the TensorBoard of an application, or have it show what the newest revision wants."""
-        there = await self._make(BOARDS, manifest, app)
-        if there["spec"] != manifest["spec"]:
-            there = await self.cluster.replace(BOARDS, {**there, "spec": manifest["spec"]})
-        self._boards.observe(there)
+        current = await self._make(BOARDS, manifest, app)
+        if current["spec"] != manifest["spec"]:
+            current = await self.cluster.replace(BOARDS, {**current, "spec": manifest["spec"]})
+        self._boards.observe(current)
 
     async def _make(self, where: Collection, manifest: Object, app: Object) -> Object:
         """Make an object of the application's, or find it made; Invalid when somebody else has the name."""
         try:
             return await self.cluster.create(where, manifest)
         except AlreadyExists:
-            there = await self.cluster.get(where, *key_of(manifest))
-            if (controller_of(there) or {}).get("uid") == uid_of(app):
-                return there
-            if is_deleting(there):
+            current = await self.cluster.get(where, *key_of(manifest))
+            if (controller_of(current) or {}).get("uid") == uid_of(app):
+                return current
+            if is_deleting(current):
                 # Of an application that had this name before.
                 raise Conflict(f"{manifest['kind']} {name_of(manifest)} is going; looking again") from None
-            what = f"{str(manifest['kind']).lower()} {name_of(manifest)}"
-            why = f"{what} is there and belongs to somebody else; delete it, or give the application another name"
-            raise Forbidden(why) from None
+            subject = f"{str(manifest['kind']).lower()} {name_of(manifest)}"
+            message = (
+                f"{subject} is there and belongs to somebody else; delete it, or give the application another name"
+            )
+            raise Forbidden(message) from None
 
     async def _write(self, app: Object, status: AppStatus) -> Object:
         wire = status.to_wire()
@@ -265,17 +267,17 @@ class Apps:
             return
         self._records.observe(written)
 
-    async def _refuse(self, app: Object, why: str) -> None:
-        """Say on the application what is wrong with it; what runs goes on."""
+    async def _refuse(self, app: Object, message: str) -> None:
+        """Write into the status why the application is rejected; the running revision goes on."""
         status = AppStatus.from_wire(app.get("status") or {})
         generation = int(app["metadata"].get("generation", 1))
-        after = refused(status, why).but(observed_generation=generation)
-        if after != status:
+        new_status = refused(status, message).but(observed_generation=generation)
+        if new_status != status:
             try:
-                written = await self._write(app, after)
+                written = await self._write(app, new_status)
             except NotFound:
                 return
-            await self.recorder.record(written, "Refused", message=why, is_warning=True)
+            await self.recorder.record(written, "Refused", message=message, is_warning=True)
 
     def _app_changed(self, _change: Change, old: Object | None, new: Object | None) -> None:
         self.queue.add((training_app.PLURAL, *key_of(new or old or {})))

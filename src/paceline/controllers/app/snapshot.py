@@ -27,8 +27,8 @@ def look(app: Object, records: Iterable[Object], jobs: Iterable[Object]) -> AppS
     return AppSeen(
         digest=expand.digest_of(app),
         status=AppStatus.from_wire(app.get("status") or {}),
-        records=tuple(sorted(map(_record, records), key=lambda each: each.revision)),
-        jobs=tuple(sorted(map(_job, jobs), key=lambda each: each.revision)),
+        records=tuple(sorted(map(_record, records), key=lambda record: record.revision)),
+        jobs=tuple(sorted(map(_job, jobs), key=lambda job: job.revision)),
         generation=_generation(app),
         is_suspended=spec.suspend,
         keeps=spec.revision_history_limit,
@@ -39,9 +39,9 @@ def look(app: Object, records: Iterable[Object], jobs: Iterable[Object]) -> AppS
 def record_spec(app: Object, revision: int, *, digest: str) -> dict[str, Any]:
     """Write down what a revision is made of."""
     spec, parts = expand.read_app(app), expand.expand_app(app, revision)
-    told = f"{spec.template.name}-{spec.template.version}".rstrip("-") if spec.template else ""
+    template = f"{spec.template.name}-{spec.template.version}".rstrip("-") if spec.template else ""
     optional: dict[str, Any] = {
-        "template": told,
+        "template": template,
         "values": spec.values,
         "hyperparameters": dict(parts.hyperparameters),
         "results": parts.results,
@@ -56,7 +56,7 @@ def record_spec(app: Object, revision: int, *, digest: str) -> dict[str, Any]:
 
 
 def leader_log(job: RevisionJob) -> LogRef | None:
-    """Say whose last words tell how a job went; None when it never had a replica."""
+    """Return the log of the job's leader; None when the job never had a replica."""
     tasks = {str(task.get("type")): task.get("replicas") or () for task in job.status.tasks}
     order = [*(role for role in LEADERS if role in tasks), *tasks]
     replicas = tasks[order[0]] if order else ()

@@ -21,7 +21,7 @@ class DiscoveredKinds:
     verbs: Mapping[Collection, frozenset[str]]
 
     def able(self, *verbs: str) -> Iterator[Collection]:
-        """Give the kinds with which all of this can be done, each in one version."""
+        """Return the kinds with which all of this can be done, each in one version."""
         return (where for where, offered in self.verbs.items() if offered.issuperset(verbs))
 
 
@@ -30,7 +30,7 @@ async def ask_kinds(cluster: Cluster) -> DiscoveredKinds:
     paths = ["/api/v1"]
     for group in (await _ask(cluster, "/apis"))["groups"]:
         versions = (group["preferredVersion"], *group["versions"])
-        paths += dict.fromkeys(f"/apis/{each['groupVersion']}" for each in versions)
+        paths += dict.fromkeys(f"/apis/{version['groupVersion']}" for version in versions)
     parts = []
     for path in paths:
         try:

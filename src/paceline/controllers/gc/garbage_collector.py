@@ -50,27 +50,29 @@ class Owners:
 
     async def reconcile(self, item: ObjectRef) -> None:
         """Delete one object if every owner it names is gone; if it waits for what it owns, see to that."""
-        found = self.following.get(item.where, item.key)
-        if found is None:
+        obj = self.following.get(item.where, item.key)
+        if obj is None:
             return
-        if garbage_collection.is_orphaning(found):
-            await self._set_free(item, found)
-        elif garbage_collection.is_draining(found):
-            await self._drain(item, found)
-        elif owners_of(found) and not is_deleting(found):
-            await self._judge(item, found)
+        if garbage_collection.is_orphaning(obj):
+            await self._set_free(item, obj)
+        elif garbage_collection.is_draining(obj):
+            await self._drain(item, obj)
+        elif owners_of(obj) and not is_deleting(obj):
+            await self._judge(item, obj)
 
     async def _judge(self, item: ObjectRef, obj: Object) -> None:
         """Do to an owned object what follows from how its owners stand."""
         standings = [await self._standing(item, owner) for owner in owners_of(obj)]
         if Standing.UNKNOWN in standings:
             self._unclear[item] = None
-        dependents = [found for each in self._dependents(item, obj) if (found := self._get(each)) is not None]
+        dependents = [
+            dependent for reference in self._dependents(item, obj) if (dependent := self._get(reference)) is not None
+        ]
         step = garbage_collection.decide(
             obj,
             standings,
             has_dependents=bool(dependents),
-            is_in_circle=any(garbage_collection.is_draining(each) for each in dependents),
+            is_in_circle=any(garbage_collection.is_draining(dependent) for dependent in dependents),
         )
         await self._tell_astray(item, obj)
         if step.owners is not None:
@@ -79,7 +81,7 @@ class Owners:
             await self._delete(item, obj, step.policy)
 
     async def _standing(self, item: ObjectRef, owner: Object) -> Standing:
-        """Say how an owner stands; what was never seen is asked for, for it may be new."""
+        """Return the state of an owner; an unknown one is read from the API, since it may be new."""
         uid, where = str(owner.get("uid")), self._where(owner)
         if where is None:
             return Standing.GONE if self._ties.has_ended(uid) else Standing.UNKNOWN
@@ -88,37 +90,37 @@ class Owners:
             return Standing.UNKNOWN
         if self._ties.has_ended(uid):
             return Standing.GONE
-        meant = ObjectRef(where, item.namespace if where.namespaced else "", str(owner.get("name")))
-        seen = self._ties.find(uid)
-        found = self._get(seen) if seen is not None and _is_same(seen, meant) else None
-        if found is None:
+        reference = ObjectRef(where, item.namespace if where.namespaced else "", str(owner.get("name")))
+        indexed = self._ties.find(uid)
+        owner_object = self._get(indexed) if indexed is not None and _is_same(indexed, reference) else None
+        if owner_object is None:
             try:
-                found = await self.cluster.get(where, *meant.key)
+                owner_object = await self.cluster.get(where, *reference.key)
             except NotFound:
                 return Standing.GONE
-        return garbage_collection.standing_of(found) if uid_of(found) == uid else Standing.GONE
+        return garbage_collection.standing_of(owner_object) if uid_of(owner_object) == uid else Standing.GONE
 
     async def _tell_astray(self, item: ObjectRef, obj: Object) -> None:
         """Warn of owners that are in another namespace, where they own nothing."""
         for owner in owners_of(obj):
-            seen, where = self._ties.find(str(owner.get("uid"))), self._where(owner)
+            indexed, where = self._ties.find(str(owner.get("uid"))), self._where(owner)
             is_lost = where is not None and where.namespaced and not item.namespace
-            if is_lost or (seen is not None and not seen.may_own(item)):
-                told = f"[{owner.get('apiVersion')}/{owner.get('kind')}, namespace: {item.namespace}"
-                told = f"{told}, name: {owner.get('name')}, uid: {owner.get('uid')}]"
-                said = f'ownerRef {told} does not exist in namespace "{item.namespace}"'
+            if is_lost or (indexed is not None and not indexed.may_own(item)):
+                owner_text = f"[{owner.get('apiVersion')}/{owner.get('kind')}, namespace: {item.namespace}"
+                owner_text = f"{owner_text}, name: {owner.get('name')}, uid: {owner.get('uid')}]"
+                message = f'ownerRef {owner_text} does not exist in namespace "{item.namespace}"'
                 about = {**obj, **self._head(item.where)}
-                await self.recorder.record(about, "OwnerRefInvalidNamespace", message=said, is_warning=True)
+                await self.recorder.record(about, "OwnerRefInvalidNamespace", message=message, is_warning=True)
 
     async def _drain(self, item: ObjectRef, owner: Object) -> None:
         """Have what an object owns go before it does."""
         is_blocked = False
-        for each in self._dependents(item, owner):
-            owned = self._get(each)
+        for dependent in self._dependents(item, owner):
+            owned = self._get(dependent)
             if owned is not None:
                 is_blocked |= garbage_collection.blocks(owned, owner)
                 if not is_deleting(owned):
-                    self.queue.add(each)
+                    self.queue.add(dependent)
         # The last of them to go brings the owner back here.
         if not is_blocked:
             await self._patch(item, owner, finalizers=garbage_collection.let_go(owner))
@@ -127,10 +129,10 @@ class Owners:
         """Take an object that goes out of the owners of all it owns, then let it go."""
         if not self.following.has_seen_all:
             raise ServiceUnavailable(f"what {item.name!r} owns is not all known yet")
-        for each in self._dependents(item, owner):
-            owned = self._get(each)
+        for dependent in self._dependents(item, owner):
+            owned = self._get(dependent)
             if owned is not None:
-                await self._patch(each, owned, ownerReferences=garbage_collection.freed(owned, owner))
+                await self._patch(dependent, owned, ownerReferences=garbage_collection.freed(owned, owner))
         await self._patch(item, owner, finalizers=garbage_collection.let_go(owner))
 
     async def _patch(self, item: ObjectRef, obj: Object, **metadata: object) -> Object | None:
@@ -143,9 +145,11 @@ class Owners:
 
     async def _delete(self, item: ObjectRef, obj: Object, policy: str) -> None:
         # Also of that revision: somebody may have given it another owner meanwhile.
-        meant = {"uid": uid_of(obj), "resourceVersion": revision_of(obj)}
+        preconditions = {"uid": uid_of(obj), "resourceVersion": revision_of(obj)}
         try:
-            await self.cluster.delete(item.where, item.key, {"preconditions": meant, "propagationPolicy": policy})
+            await self.cluster.delete(
+                item.where, item.key, {"preconditions": preconditions, "propagationPolicy": policy}
+            )
         except NotFound:
             return
 
@@ -160,7 +164,9 @@ class Owners:
         return {"apiVersion": f"{where.group}/{where.version}".lstrip("/"), "kind": kind}
 
     def _dependents(self, item: ObjectRef, owner: Object) -> tuple[ObjectRef, ...]:
-        return tuple(each for each in self._ties.owned(uid_of(owner)) if each != item and item.may_own(each))
+        return tuple(
+            dependent for dependent in self._ties.owned(uid_of(owner)) if dependent != item and item.may_own(dependent)
+        )
 
     def _changed(self, where: Collection, old: Object | None, new: Object | None) -> None:
         item = ObjectRef(where, *key_of(new or old or {}))
@@ -180,14 +186,14 @@ class Owners:
 
     def _ended(self, uid: str) -> None:
         self._ties.end(uid)
-        for each in self._ties.owned(uid):
-            self.queue.add(each)
+        for dependent in self._ties.owned(uid):
+            self.queue.add(dependent)
 
     def _look_at_owners(self, obj: Object | None) -> None:
         for owner in owners_of(obj):
-            found = self._ties.find(str(owner.get("uid")))
-            if found is not None:
-                self.queue.add(found)
+            reference = self._ties.find(str(owner.get("uid")))
+            if reference is not None:
+                self.queue.add(reference)
 
     def _look_again(self) -> None:
         unclear, self._unclear = self._unclear, {}
@@ -195,7 +201,7 @@ class Owners:
             self.queue.add(item)
 
 
-def _is_same(seen: ObjectRef, meant: ObjectRef) -> bool:
-    """Tell whether two are one object; its kind may be read in another version."""
-    group = (meant.where.group, meant.where.plural)
-    return seen.key == meant.key and (seen.where.group, seen.where.plural) == group
+def _is_same(known_reference: ObjectRef, reference: ObjectRef) -> bool:
+    """Return whether two are one object; its kind may be read in another version."""
+    group = (reference.where.group, reference.where.plural)
+    return known_reference.key == reference.key and (known_reference.where.group, known_reference.where.plural) == group

@@ -69,13 +69,13 @@ class MetadataInformers:
                 await self._wait(failures)
 
     def get(self, where: Collection, key: tuple[str, str]) -> Object | None:
-        """Give the metadata of an object as it was last seen."""
+        """Return the metadata of an object as it was last seen."""
         kind = self._kinds.get((where.group, where.plural))
         return kind.informer.cache.get(key) if kind is not None else None
 
     @property
     def has_seen_all(self) -> bool:
-        """Tell whether every kind that is followed has been read."""
+        """Return whether every kind that is followed has been read."""
         return all(kind.informer.has_synced.is_set() for kind in self._kinds.values())
 
     async def _sync(self, synced: asyncio.Event) -> None:
@@ -98,25 +98,25 @@ class MetadataInformers:
         except PacelineError as error:
             log.warning("cannot ask which kinds there are", extra={"reason": error.reason, "error": str(error)})
             return False
-        wanted = {(where.group, where.plural): where for where in self.served.able(*NEEDED)}
+        collections = {(where.group, where.plural): where for where in self.served.able(*NEEDED)}
         for name in LEFT_OUT:
-            wanted.pop(name, None)
+            collections.pop(name, None)
         versions = set(self.served.by_kind.values())
         for name, kind in tuple(self._kinds.items()):
             # A version that is still served is as good as the one that is preferred by now.
-            if name not in wanted or kind.where not in versions:
+            if name not in collections or kind.where not in versions:
                 self._stop(name)
-        for name, where in wanted.items():
+        for name, where in collections.items():
             if name not in self._kinds:
                 self._start(where, group)
         self.on_kinds()
         return True
 
     def _is_behind(self) -> bool:
-        """Tell whether there is a definition whose kind is not served yet."""
+        """Return whether there is a definition whose kind is not served yet."""
         definitions = self._kinds.get(_DEFINITIONS)
-        known = {(where.group, where.plural) for where in self.served.verbs}
-        return definitions is not None and any(_defined(name) not in known for _, name in definitions.informer.cache)
+        served = {(where.group, where.plural) for where in self.served.verbs}
+        return definitions is not None and any(_defined(name) not in served for _, name in definitions.informer.cache)
 
     def _start(self, where: Collection, group: asyncio.TaskGroup) -> None:
         informer = Informer(self.cluster, where, select=_TIES, chance=self.chance, on_change=self._teller(where))
@@ -155,6 +155,6 @@ class MetadataInformers:
 
 
 def _defined(name: str) -> tuple[str, str]:
-    """Give group and plural of the kind that a definition of this name defines."""
+    """Return group and plural of the kind that a definition of this name defines."""
     plural, _, group = name.partition(".")
     return group, plural

@@ -19,11 +19,11 @@ class ObjectRef(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str]:
-        """Give what tells it apart from others of its kind."""
+        """Return what tells it apart from others of its kind."""
         return self.namespace, self.name
 
     def may_own(self, other: "ObjectRef") -> bool:
-        """Tell whether it is where an owner may be: beside what it owns, or in no namespace."""
+        """Return whether it is where an owner may be: beside what it owns, or in no namespace."""
         return self.namespace in {"", other.namespace}
 
 
@@ -54,15 +54,15 @@ class OwnerGraph:
             del self._gone[next(iter(self._gone))]
 
     def has_ended(self, uid: str) -> bool:
-        """Tell whether an object is known to have gone for good."""
+        """Return whether an object is known to have gone for good."""
         return uid in self._gone
 
     def find(self, uid: str) -> ObjectRef | None:
-        """Give the object that has this uid, if it has been seen."""
+        """Return the object that has this uid, if it has been seen."""
         return self._items.get(uid)
 
     def owned(self, uid: str) -> tuple[ObjectRef, ...]:
-        """Give the objects that name this uid as an owner."""
+        """Return the objects that name this uid as an owner."""
         return tuple(self._owned.get(uid, ()))
 
     def _untie(self, uid: str, item: ObjectRef) -> None:

@@ -81,19 +81,19 @@ class Boards:
         spec = None if job is None or is_deleting(job) else _asked(job)
         if job is None or spec is None:
             return
-        seen = self._look(job)
-        plan = decide(seen)
-        wrong = await self._make(board_manifest(seen, spec, owner=owned_by(job))) if plan.makes else ""
-        said = dict(refused(seen, wrong) if wrong else plan.status)
-        if (job.get("status") or {}).get("tensorboard") == said:
+        view = self._look(job)
+        plan = decide(view)
+        fault = await self._make(board_manifest(view, spec, owner=owned_by(job))) if plan.makes else ""
+        status = dict(refused(view, fault) if fault else plan.status)
+        if (job.get("status") or {}).get("tensorboard") == status:
             return
         try:
-            await self._write(plural, job, said)
+            await self._write(plural, job, status)
         except NotFound:
             # The job has gone, and its TensorBoard goes with it.
             return
-        if wrong:
-            await self.recorder.record(job, "TensorBoardRefused", message=wrong, is_warning=True)
+        if fault:
+            await self.recorder.record(job, "TensorBoardRefused", message=fault, is_warning=True)
 
     def _look(self, job: Object) -> BoardSeen:
         board = next(iter(self._boards.owned(uid_of(job))), None)
@@ -106,10 +106,10 @@ class Boards:
             status=ServiceStatus.from_wire((board or {}).get("status") or {}),
         )
 
-    async def _write(self, plural: str, job: Object, said: Object) -> None:
+    async def _write(self, plural: str, job: Object, status: Object) -> None:
         where = Collection(group=GROUP, version=VERSION, plural=plural)
         # The rest of the status is another controller's; the revision keeps both from undoing each other's work.
-        patch = {"metadata": {"resourceVersion": revision_of(job)}, "status": {"tensorboard": said}}
+        patch = {"metadata": {"resourceVersion": revision_of(job)}, "status": {"tensorboard": status}}
         self.jobs[plural].observe(await self.cluster.patch(where, key_of(job), patch, subresource="status"))
 
     async def _make(self, manifest: Object) -> str:
@@ -138,7 +138,7 @@ class Boards:
 
 
 def _asked(job: Object) -> Object | None:
-    """Give the TensorBoard that a job asks for; none for a job that is refused."""
+    """Return the TensorBoard that a job asks for; none for a job that is refused."""
     # Most ask for none, and looking for faults takes longer than that.
-    asked = registry.tensorboard_of(job)
-    return None if asked is None or registry.faults(job) else asked
+    spec = registry.tensorboard_of(job)
+    return None if spec is None or registry.faults(job) else spec

@@ -52,20 +52,20 @@ class Visits(Protocol):
     """Counts the requests that are passed on to services."""
 
     def used(self, namespace: str, service: str) -> datetime | None:
-        """Tell when the last one was, or that one is under way."""
+        """Return the time of the last request; now while one is open."""
         ...
 
     def opened(self, namespace: str, service: str) -> datetime | None:
-        """Tell when a page was last opened."""
+        """Return when a page was last opened."""
         ...
 
     def listen(self, hear: Callable[[str, str], None]) -> None:
-        """Tell of visits, not of every one when they are many."""
+        """Call a function on requests; frequent ones are merged."""
         ...
 
 
 def collection_of(kind: ServiceKind) -> Collection:
-    """Say where the services of a kind lie."""
+    """Return the collection of an interactive kind."""
     return Collection(group=kind.group, version=VERSION, plural=kind.plural)
 
 
@@ -134,9 +134,9 @@ class Services:
         if service is None or is_deleting(service):
             return
         try:
-            seen = self._look(service)
-            plan = decide(seen, self.clock.now())
-            await self._carry_out(service, seen, plan)
+            view = self._look(service)
+            plan = decide(view, self.clock.now())
+            await self._carry_out(service, view, plan)
         except Invalid as error:
             await self._refuse(service, str(error))
             return
@@ -164,7 +164,12 @@ class Services:
     def _around(self, service: Object, window: InteractiveWorkload) -> ServiceSeen:
         """Read what others wrote on a service and on what is its own; BadRequest when nobody can."""
         doors = [door for door in self._doors.owned(uid_of(service)) if name_of(door) == window.service]
-        reached = {uid for door in doors for way in self._ways.owned(uid_of(door)) for uid in ready_pod_uids(way)}
+        reached = {
+            uid
+            for door in doors
+            for endpoint_slice in self._ways.owned(uid_of(door))
+            for uid in ready_pod_uids(endpoint_slice)
+        }
         pods = self._pods.owned(uid_of(service))
         return ServiceSeen(
             window=window,
@@ -178,37 +183,37 @@ class Services:
         )
 
     def _node(self, door: Object, pods: Iterable[Object]) -> str:
-        """Give the address of a node that a high port is asked at; who waits for a balancer is not sent to a node."""
+        """Return the address of a node that a high port is asked at; who waits for a balancer is not sent to a node."""
         if self.node_address or type_of(door) != HIGH:
             return self.node_address
         return next((str(ip) for pod in pods if (ip := (pod.get("status") or {}).get("hostIP"))), "")
 
     def _use(self, service: Object, window: InteractiveWorkload) -> Use:
-        asked = _moment(annotations_of(service).get(well_known_labels.OPENED_AT, ""))
+        opened_at = _moment(annotations_of(service).get(well_known_labels.OPENED_AT, ""))
         if self.visits is None:
-            return Use(used=asked, opened=asked)
-        moments = [self.visits.opened(window.namespace, window.service), asked]
+            return Use(used=opened_at, opened=opened_at)
+        moments = [self.visits.opened(window.namespace, window.service), opened_at]
         return Use(
             is_counted=True,
             used=self.visits.used(window.namespace, window.service),
-            opened=max((each for each in moments if each is not None), default=None),
+            opened=max((moment for moment in moments if moment is not None), default=None),
         )
 
-    async def _carry_out(self, service: Object, seen: ServiceSeen, plan: ServicePlan) -> None:
+    async def _carry_out(self, service: Object, view: ServiceSeen, plan: ServicePlan) -> None:
         """Write, unmake, make, tell; every step is safe to repeat."""
         written = await self._write(service, plan.status)
         for pod in plan.delete:
             await self._unmake(service, pod)
         owner = owned_by(written)
         if plan.makes_door:
-            self._doors.observe(await self._make(SERVICES, door_manifest(seen.window, owner=owner), written))
+            self._doors.observe(await self._make(SERVICES, door_manifest(view.window, owner=owner), written))
         if plan.changes_door:
-            await self._change_door(seen.window)
+            await self._change_door(view.window)
         if plan.makes_pod:
-            await self._make_token(seen.window, written)
-            self._pods.observe(await self._make(PODS, pod_manifest(seen.window, owner=owner), written))
-        for told in plan.tell:
-            await self.recorder.record(written, told.reason, message=told.message, is_warning=told.is_warning)
+            await self._make_token(view.window, written)
+            self._pods.observe(await self._make(PODS, pod_manifest(view.window, owner=owner), written))
+        for event in plan.tell:
+            await self.recorder.record(written, event.reason, message=event.message, is_warning=event.is_warning)
 
     async def _write(self, service: Object, status: ServiceStatus) -> Object:
         wire = status.to_wire()
@@ -230,12 +235,12 @@ class Services:
         try:
             return await self.cluster.create(where, manifest)
         except AlreadyExists:
-            there = await self.cluster.get(where, *key_of(manifest))
-            owner = controller_of(there)
-            if owner is None or owner["uid"] != uid_of(service) or is_deleting(there):
-                what = f"{manifest['kind'].lower()} {name_of(manifest)}"
-                raise Conflict(f"{what} is there and belongs to somebody else, or is going") from None
-            return there
+            current = await self.cluster.get(where, *key_of(manifest))
+            owner = controller_of(current)
+            if owner is None or owner["uid"] != uid_of(service) or is_deleting(current):
+                subject = f"{manifest['kind'].lower()} {name_of(manifest)}"
+                raise Conflict(f"{subject} is there and belongs to somebody else, or is going") from None
+            return current
 
     async def _change_door(self, window: InteractiveWorkload) -> None:
         """Have the service reached from elsewhere; what it has for its old type, the cluster takes back."""
@@ -251,14 +256,14 @@ class Services:
         except AlreadyExists:
             return
 
-    async def _refuse(self, service: Object, why: str) -> None:
-        """Say on the object itself what is wrong with it; its author must change it."""
+    async def _refuse(self, service: Object, message: str) -> None:
+        """Write into the status why the object is invalid; its author must change it."""
         status = ServiceStatus.from_wire(service.get("status") or {})
         generation = int(service["metadata"].get("generation", 1))
-        after = refused(status, why, self.clock.now()).but(observed_generation=generation)
-        if after != status:
-            written = await self._write(service, after)
-            await self.recorder.record(written, "Invalid", message=why, is_warning=True)
+        new_status = refused(status, message, self.clock.now()).but(observed_generation=generation)
+        if new_status != status:
+            written = await self._write(service, new_status)
+            await self.recorder.record(written, "Invalid", message=message, is_warning=True)
 
     def _where(self, service: Object) -> Collection:
         return collection_of(KINDS[self._plurals[str(service["apiVersion"]), str(service["kind"])]])
@@ -277,13 +282,13 @@ class Services:
             self.queue.add((plural, namespace_of(obj), str(owner["name"])))
 
     def _way_changed(self, _change: Change, old: Object | None, new: Object | None) -> None:
-        way = new or old or {}
-        told = labels_of(way)
+        endpoint_slice = new or old or {}
+        labels = labels_of(endpoint_slice)
         plural = next(
-            (kind.plural for kind in KINDS.values() if kind.kind == told.get(well_known_labels.OWNER_KIND)), None
+            (kind.plural for kind in KINDS.values() if kind.kind == labels.get(well_known_labels.OWNER_KIND)), None
         )
         if plural is not None:
-            self.queue.add((plural, namespace_of(way), told.get(well_known_labels.OWNER_NAME, "")))
+            self.queue.add((plural, namespace_of(endpoint_slice), labels.get(well_known_labels.OWNER_NAME, "")))
 
     def _visited(self, namespace: str, service: str) -> None:
         key: Key
@@ -293,18 +298,18 @@ class Services:
                 self.queue.add((plural, *key))
 
 
-def ready_pod_uids(way: Object) -> Iterator[str]:
-    """Give the uids of the pods that a service leads to."""
-    for each in way.get("endpoints") or ():
-        if (each.get("conditions") or {}).get("ready"):
-            yield str((each.get("targetRef") or {}).get("uid"))
+def ready_pod_uids(endpoint_slice: Object) -> Iterator[str]:
+    """Yield the uids of the pods that a service leads to."""
+    for endpoint in endpoint_slice.get("endpoints") or ():
+        if (endpoint.get("conditions") or {}).get("ready"):
+            yield str((endpoint.get("targetRef") or {}).get("uid"))
 
 
 def pod_seen(pod: Object, reached: Container[str]) -> ServicePod:
     """Read one pod of a service; it is ready once it says so and people can reach it."""
     status = pod.get("status") or {}
     reason, message = why_of(status)
-    conditions = {each.get("type"): each.get("status") for each in status.get("conditions") or ()}
+    conditions = {condition.get("type"): condition.get("status") for condition in status.get("conditions") or ()}
     return ServicePod(
         name=name_of(pod),
         uid=uid_of(pod),

@@ -38,29 +38,29 @@ class Applied:
     made: tuple[Object, ...]
 
 
-async def apply_plan(hands: Actuator, where: Collection, job: Object, *, seen: JobView, plan: Plan) -> Applied:
+async def apply_plan(hands: Actuator, where: Collection, job: Object, *, view: JobView, plan: Plan) -> Applied:
     """Carry out `plan`; Conflict from the first step means that nothing has happened yet.
 
     Every step is safe to repeat: names are computed, "already gone" counts as done, and so does "already exists" when
     the pod belongs to this very job.
     """
     written = await _write(hands, where, job, plan)
-    uids = {pod.name: pod.uid for pod in seen.pods}
+    uids = {pod.name: pod.uid for pod in view.pods}
     for name in plan.delete:
         await _delete_pod(hands, (namespace_of(job), name), uids.get(name, ""))
     for errand in plan.errands:
-        await _make_errand(hands, written, seen, errand)
+        await _make_errand(hands, written, view, errand)
     if plan.create:
-        await _make_service(hands, written, seen)
-        await _make_launch(hands, written, seen)
-        await _make_group(hands, written, seen)
-        await _make_claims(hands, written, seen, plan.create)
-    made = [await _make(hands, written, seen, new) for new in plan.create]
+        await _make_service(hands, written, view)
+        await _make_launch(hands, written, view)
+        await _make_group(hands, written, view)
+        await _make_claims(hands, written, view, plan.create)
+    pods = [await _make(hands, written, view, new) for new in plan.create]
     if plan.removes_job:
         await _remove(hands, where, written)
-    for told in plan.tell:
-        await hands.recorder.record(written, told.reason, message=told.message, is_warning=told.is_warning)
-    return Applied(job=written, made=tuple(made))
+    for event in plan.tell:
+        await hands.recorder.record(written, event.reason, message=event.message, is_warning=event.is_warning)
+    return Applied(job=written, made=tuple(pods))
 
 
 async def _write(hands: Actuator, where: Collection, job: Object, plan: Plan) -> Object:
@@ -87,26 +87,26 @@ async def _remove(hands: Actuator, where: Collection, job: Object) -> None:
     await hands.cluster.delete(where, key_of(job), {"propagationPolicy": "Background", "preconditions": guard})
 
 
-async def _make_service(hands: Actuator, job: Object, seen: JobView) -> None:
+async def _make_service(hands: Actuator, job: Object, view: JobView) -> None:
     """Make the headless service that gives every member a name; once per job."""
-    if seen.pods:
+    if view.pods:
         return
-    manifest = service_manifest(seen.site, owner=owned_by(job))
+    manifest = service_manifest(view.site, owner=owned_by(job))
     try:
         await hands.cluster.create(SERVICES, manifest)
     except AlreadyExists:
         return
 
 
-async def _make_launch(hands: Actuator, job: Object, seen: JobView) -> None:
+async def _make_launch(hands: Actuator, job: Object, view: JobView) -> None:
     """Make the secret by which members may start processes in each other, and only if they do.
 
     There is one per job, whose key stays; a job that comes back in another size has other files in it.
     """
-    launch = seen.gang.launch
-    if launch is None or (seen.pods and not seen.status.resumes):
+    launch = view.gang.launch
+    if launch is None or (view.pods and not view.status.resumes):
         return
-    manifest = launch_manifest(seen.site, launch, hands.program(), owner=owned_by(job))
+    manifest = launch_manifest(view.site, launch, hands.program(), owner=owned_by(job))
     try:
         await hands.cluster.create(SECRETS, manifest)
     except AlreadyExists:
@@ -115,15 +115,15 @@ async def _make_launch(hands: Actuator, job: Object, seen: JobView) -> None:
         await hands.cluster.patch(SECRETS, key_of(manifest), {"data": files})
 
 
-async def _make_group(hands: Actuator, job: Object, seen: JobView) -> None:
+async def _make_group(hands: Actuator, job: Object, view: JobView) -> None:
     """Make the group by which T9k's scheduler places the members of a queued job together, where there is one.
 
     There is one per job; an elastic job that comes back in another size places another number together.
     """
-    is_resized = seen.gang.is_elastic and seen.status.resumes > 0
-    if not seen.gang.queue or (seen.pods and not is_resized):
+    is_resized = view.gang.is_elastic and view.status.resumes > 0
+    if not view.gang.queue or (view.pods and not is_resized):
         return
-    manifest = group_manifest(seen.site, seen.gang, owner=owned_by(job))
+    manifest = group_manifest(view.site, view.gang, owner=owned_by(job))
     try:
         await hands.cluster.create(POD_GROUPS, manifest)
     except NotFound:
@@ -136,36 +136,36 @@ async def _make_group(hands: Actuator, job: Object, seen: JobView) -> None:
                 await hands.cluster.patch(POD_GROUPS, key_of(manifest), {"spec": manifest["spec"]})
 
 
-async def _make_errand(hands: Actuator, job: Object, seen: JobView, new: AuxiliaryPod) -> None:
+async def _make_errand(hands: Actuator, job: Object, view: JobView, new: AuxiliaryPod) -> None:
     """Make a pod that does something for the whole job; one of this name does it already."""
     try:
-        await hands.cluster.create(PODS, errand_manifest(seen.site, seen.gang, new, owner=owned_by(job)))
+        await hands.cluster.create(PODS, errand_manifest(view.site, view.gang, new, owner=owned_by(job)))
     except AlreadyExists:
         return
 
 
-async def _make_claims(hands: Actuator, job: Object, seen: JobView, create: tuple[NewPod, ...]) -> None:
+async def _make_claims(hands: Actuator, job: Object, view: JobView, create: tuple[NewPod, ...]) -> None:
     """Make the claims that members' output lies on until it is copied; one each, for all tries."""
     for new in create:
-        member = seen.gang.member(new.place)
+        member = view.gang.member(new.place)
         if member.keeping is None or member.keeping.claim is None:
             continue
-        manifest = claim_manifest(seen.site, member, member.keeping.claim, owner=owned_by(job))
+        manifest = claim_manifest(view.site, member, member.keeping.claim, owner=owned_by(job))
         try:
             await hands.cluster.create(CLAIMS, manifest)
         except AlreadyExists:
             continue
 
 
-async def _make(hands: Actuator, job: Object, seen: JobView, new: NewPod) -> Object:
-    manifest = pod_manifest(seen.site, seen.gang, new, owner=owned_by(job))
+async def _make(hands: Actuator, job: Object, view: JobView, new: NewPod) -> Object:
+    manifest = pod_manifest(view.site, view.gang, new, owner=owned_by(job))
     try:
         return await hands.cluster.create(PODS, manifest)
     except AlreadyExists:
-        there = await hands.cluster.get(PODS, *key_of(manifest))
-        owner = controller_of(there)
+        current = await hands.cluster.get(PODS, *key_of(manifest))
+        owner = controller_of(current)
         if owner is None or owner["uid"] != uid_of(job):
             raise Conflict(
                 f"pod {key_of(manifest)[1]} exists and belongs to somebody else; delete it or rename the job"
             ) from None
-        return there
+        return current

@@ -36,9 +36,9 @@ class LastLines:
     on_found: Callable[[JobKey], None]
     _queue: WorkQueue[tuple[JobKey, LogRef]] = field(init=False)
     # What is being read or waits for it: asking twice is asking once.
-    _asked: set[tuple[JobKey, LogRef]] = field(init=False, default_factory=set)
+    _requests: set[tuple[JobKey, LogRef]] = field(init=False, default_factory=set)
     # At most one answer per job; forgotten with the job, or once it is written down.
-    _found: dict[JobKey, Mapping[str, tuple[str, ...]]] = field(init=False, default_factory=dict)
+    _lines: dict[JobKey, Mapping[str, tuple[str, ...]]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         """Set up the queue; nothing runs before `run`."""
@@ -49,59 +49,59 @@ class LastLines:
         await run(self._queue, self._read, workers=READERS)
 
     def of(self, job: JobKey) -> Mapping[str, tuple[str, ...]]:
-        """Give what was found for a job and is not written down yet, by pod."""
-        return self._found.get(job, {})
+        """Return what was found for a job and is not written down yet, by pod."""
+        return self._lines.get(job, {})
 
-    def ask(self, job: JobKey, wish: LogRef) -> None:
+    def ask(self, job: JobKey, log_ref: LogRef) -> None:
         """Have a log read soon, unless it was meanwhile."""
-        if (job, wish) not in self._asked and wish.pod not in self.of(job):
-            self._asked.add((job, wish))
-            self._queue.add((job, wish))
+        if (job, log_ref) not in self._requests and log_ref.pod not in self.of(job):
+            self._requests.add((job, log_ref))
+            self._queue.add((job, log_ref))
 
-    def forget(self, job: JobKey, known: Mapping[str, tuple[str, ...]] | None = None) -> None:
-        """Drop what was found for a job; with `known`, only that, as what came since nobody has looked at yet."""
-        if known is None or self._found.get(job) is known:
-            self._found.pop(job, None)
+    def forget(self, job: JobKey, lines: Mapping[str, tuple[str, ...]] | None = None) -> None:
+        """Drop what was found for a job; with `lines`, only if these are still the ones held."""
+        if lines is None or self._lines.get(job) is lines:
+            self._lines.pop(job, None)
 
-    async def _read(self, asked: tuple[JobKey, LogRef]) -> None:
-        job, wish = asked
+    async def _read(self, request: tuple[JobKey, LogRef]) -> None:
+        job, log_ref = request
         tail = b""
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
-                tail = await self._patiently(job[1], wish)
+                tail = await self._patiently(job[1], log_ref)
         except (PacelineError, TimeoutError) as error:
-            log.info("no last lines", extra={"pod": wish.pod, "error": str(error) or "the node did not answer"})
-        self._asked.discard(asked)
-        self._found[job] = {wish.pod: last_lines(tail)}
+            log.info("no last lines", extra={"pod": log_ref.pod, "error": str(error) or "the node did not answer"})
+        self._requests.discard(request)
+        self._lines[job] = {log_ref.pod: last_lines(tail)}
         self.on_found(job)
 
-    async def _patiently(self, namespace: str, wish: LogRef) -> bytes:
+    async def _patiently(self, namespace: str, log_ref: LogRef) -> bytes:
         """Read the end of a log, again after a pause if the answer is that one should."""
         while True:
             try:
-                return await self._tail(namespace, wish)
+                return await self._tail(namespace, log_ref)
             except PacelineError as error:
                 if not error.retry:
                     raise
             await asyncio.sleep(AGAIN_SECONDS)
 
-    async def _tail(self, namespace: str, wish: LogRef) -> bytes:
+    async def _tail(self, namespace: str, log_ref: LogRef) -> bytes:
         query = {"tailLines": str(LINES), "limitBytes": str(MOST_BYTES)}
-        return await log_end(self.cluster, namespace, wish, query)
+        return await log_end(self.cluster, namespace, log_ref, query)
 
 
-async def log_end(cluster: Cluster, namespace: str, wish: LogRef, query: Mapping[str, str]) -> bytes:
+async def log_end(cluster: Cluster, namespace: str, log_ref: LogRef, query: Mapping[str, str]) -> bytes:
     """Read the end of a container's log as it is now, as much of it as anybody needs."""
     tail = b""
-    path, asked = PODS.path(namespace, wish.pod, "log"), {"container": wish.container, **query}
-    async with aclosing(cluster.stream(path, asked)) as chunks:
+    path, parameters = PODS.path(namespace, log_ref.pod, "log"), {"container": log_ref.container, **query}
+    async with aclosing(cluster.stream(path, parameters)) as chunks:
         async for chunk in chunks:
             tail = (tail + chunk)[-KEPT_BYTES:]
     return tail
 
 
 def last_lines(tail: bytes) -> tuple[str, ...]:
-    """Give the last lines of a log as a terminal would show them, short enough to be kept in a status."""
+    """Return the last lines of a log as a terminal would show them, short enough to be kept in a status."""
     lines = tail.decode(errors="replace").removesuffix("\n").split("\n") if tail else []
     # Of a progress bar that redraws itself, only the last state is seen.
     shown = [line.rstrip("\r").rpartition("\r")[2] for line in lines[-LINES:]]

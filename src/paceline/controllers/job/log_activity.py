@@ -34,7 +34,7 @@ class Listening:
     on_heard: Callable[[JobKey], None]
     _queue: WorkQueue[tuple[JobKey, LogRef]] = field(init=False)
     # What is being asked or waits for it: asking twice is asking once.
-    _asked: set[tuple[JobKey, LogRef]] = field(init=False, default_factory=set)
+    _requests: set[tuple[JobKey, LogRef]] = field(init=False, default_factory=set)
     # The last answer of each container of a job; forgotten when the job runs no more.
     _heard: dict[JobKey, dict[LogRef, LogActivity]] = field(init=False, default_factory=dict)
 
@@ -47,34 +47,34 @@ class Listening:
         await run(self._queue, self._listen, workers=READERS)
 
     def of(self, job: JobKey) -> Mapping[LogRef, LogActivity]:
-        """Give what was heard of a job's containers."""
+        """Return what was heard of a job's containers."""
         return self._heard.get(job, {})
 
-    def ask(self, job: JobKey, wishes: Iterable[LogRef]) -> None:
+    def ask(self, job: JobKey, log_refs: Iterable[LogRef]) -> None:
         """Have containers asked soon."""
-        for wish in wishes:
-            if (job, wish) not in self._asked:
-                self._asked.add((job, wish))
-                self._queue.add((job, wish))
+        for log_ref in log_refs:
+            if (job, log_ref) not in self._requests:
+                self._requests.add((job, log_ref))
+                self._queue.add((job, log_ref))
 
     def forget(self, job: JobKey) -> None:
         """Drop what was heard of a job."""
         self._heard.pop(job, None)
 
-    async def _listen(self, asked: tuple[JobKey, LogRef]) -> None:
-        job, wish = asked
+    async def _listen(self, request: tuple[JobKey, LogRef]) -> None:
+        job, log_ref = request
         last, is_known = None, False
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
-                last, is_known = _moment(await log_end(self.cluster, job[1], wish, LAST)), True
+                last, is_known = _moment(await log_end(self.cluster, job[1], log_ref, LAST)), True
         except (PacelineError, TimeoutError, ValueError) as error:
-            log.info("not heard", extra={"pod": wish.pod, "error": str(error) or "the node did not answer"})
-        self._asked.discard(asked)
-        known, now = self._heard.setdefault(job, {}), self.clock.now()
-        before = known.get(wish)
-        is_same = before is not None and before.is_known and is_known and before.last == last
-        since = before.since if before is not None and is_same else now
-        known[wish] = LogActivity(asked_at=now, since=since, last=last, is_known=is_known)
+            log.info("not heard", extra={"pod": log_ref.pod, "error": str(error) or "the node did not answer"})
+        self._requests.discard(request)
+        activities, now = self._heard.setdefault(job, {}), self.clock.now()
+        previous = activities.get(log_ref)
+        is_same = previous is not None and previous.is_known and is_known and previous.last == last
+        since = previous.since if previous is not None and is_same else now
+        activities[log_ref] = LogActivity(asked_at=now, since=since, last=last, is_known=is_known)
         self.on_heard(job)
 
 

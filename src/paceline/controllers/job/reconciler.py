@@ -42,7 +42,7 @@ FINAL = tuple(phase.value for phase in Phase if phase.is_final)
 
 
 def collection_of(kind: JobKind) -> Collection:
-    """Say where the jobs of a kind lie."""
+    """Return the collection of a job kind."""
     return Collection(group=GROUP, version=VERSION, plural=kind.plural)
 
 
@@ -95,7 +95,7 @@ class Jobs:
 
     @property
     def informers(self) -> Mapping[str, Informer]:
-        """Give what follows the jobs, by the plural of their kind, for whoever looks at jobs too."""
+        """Return what follows the jobs, by the plural of their kind, for whoever looks at jobs too."""
         return self._jobs
 
     async def run(self, synced: asyncio.Event) -> None:
@@ -126,12 +126,12 @@ class Jobs:
             return
         where = collection_of(kind)
         hands = Actuator(cluster=self.cluster, recorder=self.recorder, program=self.program)
-        seen = await self._look(key, kind, job)
-        if seen is None:
+        view = await self._look(key, kind, job)
+        if view is None:
             return
-        plan = self._decide(key, seen)
+        plan = self._decide(key, view)
         try:
-            done = await apply_plan(hands, where, job, seen=seen, plan=plan)
+            applied = await apply_plan(hands, where, job, view=view, plan=plan)
         except NotFound:
             # The job went while the plan was made; its pods go with it.
             return
@@ -141,17 +141,17 @@ class Jobs:
             await self._hinder(key, job, str(error))
             return
         self._hindrances.pop(key, None)
-        self._jobs[plural].observe(done.job)
-        for pod in done.made:
+        self._jobs[plural].observe(applied.job)
+        for pod in applied.made:
             self.pods.observe(pod)
-        self._ask_logs(key, seen, plan)
+        self._ask_logs(key, view, plan)
         if plan.wake_at is not None:
             pause = (plan.wake_at - self.clock.now()).total_seconds()
             self.queue.add_after(key, max(pause, 0.0))
 
-    def _ask_logs(self, key: JobKey, seen: JobView, plan: Plan) -> None:
+    def _ask_logs(self, key: JobKey, view: JobView, plan: Plan) -> None:
         """Have logs read that the next decision wants to know of, and forget what this one knew."""
-        self._last_lines.forget(key, seen.last_lines)
+        self._last_lines.forget(key, view.last_lines)
         if plan.read is not None:
             self._last_lines.ask(key, plan.read)
         self._listening.ask(key, plan.listen)
@@ -172,37 +172,37 @@ class Jobs:
         return None
 
     async def _say_unreadable(self, job: Object, error: BadRequest) -> None:
-        """Say on the job what nobody can read; whoever wrote it must mend it, and what runs goes on."""
+        """Record an event about a malformed field; its author must fix it, and running pods go on."""
         await self.recorder.record(job, "Unreadable", message=str(error), is_warning=True)
 
-    def _decide(self, key: JobKey, seen: JobView) -> Plan:
+    def _decide(self, key: JobKey, view: JobView) -> Plan:
         """Decide, and say in the status what the cluster has refused of the last plan."""
         now = self.clock.now()
-        plan = decide(seen, now)
+        plan = decide(view, now)
         if not plan.create or key not in self._hindrances:
             return plan
         return replace(plan, status=hindered(plan.status, self._hindrances[key], now))
 
-    async def _hinder(self, key: JobKey, job: Object, why: str) -> None:
+    async def _hinder(self, key: JobKey, job: Object, message: str) -> None:
         """Remember what the cluster refused: the next pass says it on the job, and every one tries again."""
-        if self._hindrances.get(key) == why:
+        if self._hindrances.get(key) == message:
             self.queue.add_after(key, AGAIN_SECONDS)
             return
-        self._hindrances[key] = why
-        log.warning("a cluster refuses what a job needs", extra={"key": key, "error": why})
-        await self.recorder.record(job, "Refused", message=why, is_warning=True)
+        self._hindrances[key] = message
+        log.warning("a cluster refuses what a job needs", extra={"key": key, "error": message})
+        await self.recorder.record(job, "Refused", message=message, is_warning=True)
         self.queue.add(key)
 
     def _with_ports(self, key: JobKey, kind: JobKind, job: Object, *, reading: Reading) -> Object:
-        """Give a job as if its ports were written down, which happens with its next status, before a member is made."""
-        known = _written(job)
+        """Return the job with its ports set; the next status records them before a pod is created."""
+        ports = _written(job)
         usual = {} if kind.ports is no_ports else reading.usual_ports()
-        missing = tuple(name for name in usual if name not in known)
+        missing = tuple(name for name in usual if name not in ports)
         if not missing:
             self._promised.pop(key, None)
             return job
         # Once chosen, ports stay, and only an elastic job may come to need more of them.
-        if known and "elastic" not in job["spec"]:
+        if ports and "elastic" not in job["spec"]:
             raise BadRequest(f"somebody wrote what cannot be read: status.ports lacks {', '.join(missing)}")
         # What was promised stays so when the write has failed: it may have happened all the same.
         if not self._promised.get(key, {}).keys() >= set(missing):
@@ -213,7 +213,7 @@ class Jobs:
                 chosen = {name: usual[name] for name in missing}
             self._promised[key] = chosen
         chosen = {name: self._promised[key][name] for name in missing}
-        return {**job, "status": {**(job.get("status") or {}), "ports": {**known, **chosen}}}
+        return {**job, "status": {**(job.get("status") or {}), "ports": {**ports, **chosen}}}
 
     def _taken(self) -> frozenset[int]:
         """Collect the ports of all jobs that may still have processes."""
@@ -234,17 +234,17 @@ class Jobs:
         return any((pod.get("status") or {}).get("phase") in UNDER_WAY for pod in pods)
 
     async def _refuse(self, where: Collection, job: Object, error: Invalid) -> None:
-        """Say on the job itself what is wrong with it; its author must change it."""
+        """Write into the status why the job is invalid; its author must change it."""
         try:
             status = JobStatus.from_wire(job.get("status") or {})
         except BadRequest as unread:
             await self._say_unreadable(job, unread)
             return
-        seen = int(job["metadata"].get("generation", 1))
-        after = refused(status, str(error), self.clock.now()).but(observed_generation=seen)
-        if after == status:
+        generation = int(job["metadata"].get("generation", 1))
+        new_status = refused(status, str(error), self.clock.now()).but(observed_generation=generation)
+        if new_status == status:
             return
-        written = await self.cluster.replace(where, {**job, "status": after.to_wire()}, subresource="status")
+        written = await self.cluster.replace(where, {**job, "status": new_status.to_wire()}, subresource="status")
         self._jobs[where.plural].observe(written)
         await self.recorder.record(written, "Invalid", message=str(error), is_warning=True)
 
@@ -281,15 +281,15 @@ def _written(job: Object) -> Mapping[str, int]:
 
 
 def _ports(status: Object) -> Iterable[int]:
-    """Give the ports that a job has; what is no port was written by somebody else."""
+    """Return the ports that a job has; what is no port was written by somebody else."""
     ports = status.get("ports")
     return (port for port in ports.values() if isinstance(port, int)) if isinstance(ports, dict) else ()
 
 
 def _is_progress(old: Object, new: Object) -> bool:
-    """Tell whether of a job only its status has changed, and not its phase: most often by our own hand."""
-    before, after = old["metadata"], new["metadata"]
-    asked = ("uid", "generation", "annotations", "deletionTimestamp")
-    if "generation" not in after or any(before.get(name) != after.get(name) for name in asked):
+    """Return whether of a job only its status has changed, and not its phase: most often by our own hand."""
+    old_metadata, new_metadata = old["metadata"], new["metadata"]
+    names = ("uid", "generation", "annotations", "deletionTimestamp")
+    if "generation" not in new_metadata or any(old_metadata.get(name) != new_metadata.get(name) for name in names):
         return False
     return bool((old.get("status") or {}).get("phase") == (new.get("status") or {}).get("phase"))

@@ -39,19 +39,19 @@ class Reading:
     _expanded: tuple[JobNaming, Gang] | None = field(init=False, default=None)
 
     def is_of(self, job: Object) -> bool:
-        """Tell whether a job still says what was read."""
+        """Return whether a job still says what was read."""
         mine, other = self.job["metadata"], job["metadata"]
         return bool(mine["uid"] == other["uid"] and mine.get("generation") == other.get("generation") is not None)
 
     def usual_ports(self) -> Mapping[str, int]:
-        """Give the ports that the members must agree on, each with its usual number; Invalid when it has faults."""
+        """Return the ports that the members must agree on, each with its usual number; Invalid when it has faults."""
         if self._usual is None:
             self._usual = registry.ports_of(self.job)
             self._is_checked = True
         return self._usual
 
     def is_paused(self) -> bool:
-        """Tell whether the job's author wants it paused."""
+        """Return whether the job's author wants it paused."""
         if self._is_paused is None:
             self._is_paused = registry.is_paused(self.job)
         return self._is_paused
@@ -61,13 +61,16 @@ class Reading:
         if not self._is_checked and (faults := registry.faults(self.job)):
             raise Invalid(faults)
         self._is_checked = True
-        known, is_resumed, commit = self._expanded, status.resumes > 0, status.source.get("commit", "")
-        told = (status.ports, is_resumed, commit, status.left)
-        if known is None or (known[0].ports, known[0].is_resumed, known[0].commit, known[0].left) != told:
-            known = self._expanded = registry.expand(
+        expanded, is_resumed, commit = self._expanded, status.resumes > 0, status.source.get("commit", "")
+        inputs = (status.ports, is_resumed, commit, status.left)
+        if (
+            expanded is None
+            or (expanded[0].ports, expanded[0].is_resumed, expanded[0].commit, expanded[0].left) != inputs
+        ):
+            expanded = self._expanded = registry.expand(
                 self.job, status.ports, is_resumed=is_resumed, commit=commit, left=status.left
             )
-        return known
+        return expanded
 
 
 class Readings:
@@ -78,15 +81,15 @@ class Readings:
         self._known: dict[Hashable, Reading] = {}
 
     def of(self, key: Hashable, job: Object) -> Reading:
-        """Give what a job says."""
-        known = self._known.pop(key, None)
-        if known is None or not known.is_of(job):
-            known = Reading(job=job)
-        self._known[key] = known
+        """Return what a job says."""
+        reading = self._known.pop(key, None)
+        if reading is None or not reading.is_of(job):
+            reading = Reading(job=job)
+        self._known[key] = reading
         if len(self._known) > MAX_READINGS:
             # Whoever comes back to an old job reads it again.
             del self._known[next(iter(self._known))]
-        return known
+        return reading
 
     def forget(self, key: Hashable) -> None:
         """Forget what a job said."""
@@ -112,7 +115,7 @@ def look(job: Object, reading: Reading, pods: tuple[Object, ...], *, logs: LogsR
     return JobView(
         site=site,
         gang=gang,
-        pods=tuple(seen for pod in pods if (seen := pod_seen(pod)) is not None),
+        pods=tuple(member_pod for pod in pods if (member_pod := pod_seen(pod)) is not None),
         status=status,
         errands=tuple(errand for pod in pods if (errand := errand_seen(pod)) is not None),
         generation=_generation(job),
@@ -132,31 +135,34 @@ def _generation(job: Object) -> int:
 
 @untrusted
 def _created_at(job: Object) -> datetime | None:
-    told = job["metadata"].get("creationTimestamp")
-    return from_wire(told) if told else None
+    created = job["metadata"].get("creationTimestamp")
+    return from_wire(created) if created else None
 
 
 @untrusted
 def pod_seen(pod: Object) -> PodSeen | None:
     """Read one pod of a job; None for a pod that does not say which member it is."""
-    told = labels_of(pod)
-    if well_known_labels.REPLICA_TYPE not in told or not told.get(well_known_labels.REPLICA_INDEX, "").isdigit():
+    labels = labels_of(pod)
+    if well_known_labels.REPLICA_TYPE not in labels or not labels.get(well_known_labels.REPLICA_INDEX, "").isdigit():
         return None
     status = pod.get("status") or {}
     reason, message = why_of(status)
-    attempt = told.get(well_known_labels.ATTEMPT, "0")
+    attempt = labels.get(well_known_labels.ATTEMPT, "0")
     return PodSeen(
         name=name_of(pod),
         uid=uid_of(pod),
-        place=ReplicaId(told[well_known_labels.REPLICA_TYPE], int(told[well_known_labels.REPLICA_INDEX])),
+        place=ReplicaId(labels[well_known_labels.REPLICA_TYPE], int(labels[well_known_labels.REPLICA_INDEX])),
         attempt=int(attempt) if attempt.isdigit() else 0,
         phase=PodPhase(status.get("phase") or PodPhase.PENDING),
-        containers=(*_failed_first(pod), *(_container(each) for each in status.get("containerStatuses") or ())),
+        containers=(
+            *_failed_first(pod),
+            *(_container(status_entry) for status_entry in status.get("containerStatuses") or ()),
+        ),
         is_deleting=is_deleting(pod),
         ends_at=from_wire(pod["metadata"]["deletionTimestamp"]) if is_deleting(pod) else None,
         reason=reason,
         message=message,
-        stages=tuple(_stage(each) for each in _inits(status) if str(each.get("name")).startswith(STAGE)),
+        stages=tuple(_stage(stage) for stage in _inits(status) if str(stage.get("name")).startswith(STAGE)),
         gives_way=str((disruption_condition(pod) or {}).get("message") or ""),
     )
 
@@ -164,14 +170,18 @@ def pod_seen(pod: Object) -> PodSeen | None:
 @untrusted
 def errand_seen(pod: Object) -> ErrandSeen | None:
     """Read one pod that does something for the whole job; None for any other."""
-    told = labels_of(pod)
-    attempt = told.get(well_known_labels.ATTEMPT, "0")
-    if well_known_labels.ERRAND not in told or is_deleting(pod) or not attempt.isdigit():
+    labels = labels_of(pod)
+    attempt = labels.get(well_known_labels.ATTEMPT, "0")
+    if well_known_labels.ERRAND not in labels or is_deleting(pod) or not attempt.isdigit():
         return None
     status = pod.get("status") or {}
-    ends = [each for wire in status.get("containerStatuses") or () if (each := _container(wire)).exit_code is not None]
+    ends = [
+        container
+        for wire in status.get("containerStatuses") or ()
+        if (container := _container(wire)).exit_code is not None
+    ]
     return ErrandSeen(
-        name=told[well_known_labels.ERRAND],
+        name=labels[well_known_labels.ERRAND],
         pod=name_of(pod),
         attempt=int(attempt),
         phase=PodPhase(status.get("phase") or PodPhase.PENDING),
@@ -186,28 +196,34 @@ def _inits(status: dict[str, Any]) -> tuple[dict[str, Any], ...]:
 
 def _failed_first(pod: Object) -> tuple[ContainerSeen, ...]:
     """Find the init container that a pod failed by; sidecars decide over nothing."""
-    beside = {each["name"] for each in pod["spec"].get("initContainers") or () if each.get("restartPolicy") == "Always"}
-    inits = (_container(each) for each in _inits(pod.get("status") or {}) if each.get("name") not in beside)
-    return tuple(each for each in inits if each.exit_code)
+    beside = {
+        container["name"]
+        for container in pod["spec"].get("initContainers") or ()
+        if container.get("restartPolicy") == "Always"
+    }
+    inits = (
+        _container(container) for container in _inits(pod.get("status") or {}) if container.get("name") not in beside
+    )
+    return tuple(container for container in inits if container.exit_code)
 
 
 def _stage(wire: dict[str, Any]) -> ContainerSeen:
     """Read one of our own containers; one that waits to be started again has begun, and did not end well."""
-    seen = _container(wire)
-    is_past = seen.state == "Waiting" and "terminated" in (wire.get("lastState") or {})
-    return replace(seen, state="Terminated") if is_past else seen
+    container = _container(wire)
+    is_past = container.state == "Waiting" and "terminated" in (wire.get("lastState") or {})
+    return replace(container, state="Terminated") if is_past else container
 
 
 def _container(wire: dict[str, Any]) -> ContainerSeen:
-    for word, told in (wire.get("state") or {}).items():
+    for state, details in (wire.get("state") or {}).items():
         return ContainerSeen(
             name=str(wire.get("name", "")),
-            state=word[:1].upper() + word[1:],
-            exit_code=told.get("exitCode"),
-            reason=str(told.get("reason") or ""),
-            message=str(told.get("message") or ""),
-            started_at=from_wire(told["startedAt"]) if told.get("startedAt") else None,
-            finished_at=from_wire(told["finishedAt"]) if told.get("finishedAt") else None,
+            state=state[:1].upper() + state[1:],
+            exit_code=details.get("exitCode"),
+            reason=str(details.get("reason") or ""),
+            message=str(details.get("message") or ""),
+            started_at=from_wire(details["startedAt"]) if details.get("startedAt") else None,
+            finished_at=from_wire(details["finishedAt"]) if details.get("finishedAt") else None,
         )
     return ContainerSeen(name=str(wire.get("name", "")), state="Unknown")
 

@@ -87,8 +87,8 @@ class Claims:
 
     async def reconcile(self, work: Work) -> None:
         """Take one step; every step is safe to repeat, and one whose object went meanwhile is not needed."""
-        sort, *rest = work
-        key = (rest[0], rest[1])
+        sort, *name = work
+        key = (name[0], name[1])
         try:
             if sort == CLAIM:
                 await self._see_to_claim(self._claims.cache.get(key))
@@ -119,16 +119,16 @@ class Claims:
             await self._wait(claim, plan)
 
     async def _provision(self, claim: Object, chosen: Object) -> Object:
-        wanted = volume_for(claim, chosen, self.root)
+        manifest = volume_for(claim, chosen, self.root)
         try:
-            made = await self.cluster.create(VOLUMES, wanted)
+            volume = await self.cluster.create(VOLUMES, manifest)
         except AlreadyExists:
             # Made by an earlier pass that was not heard of again.
-            made = await self.cluster.get(VOLUMES, "", name_of(wanted))
-        self._volumes.observe(made)
-        said = f"Successfully provisioned volume {name_of(made)}"
-        await self.recorder.record(claim, "ProvisioningSucceeded", message=said)
-        return made
+            volume = await self.cluster.get(VOLUMES, "", name_of(manifest))
+        self._volumes.observe(volume)
+        message = f"Successfully provisioned volume {name_of(volume)}"
+        await self.recorder.record(claim, "ProvisioningSucceeded", message=message)
+        return volume
 
     async def _bind(self, claim: Object, volume: Object) -> None:
         """Write both halves of a binding, the volume's first: whoever has the volume's has the volume."""
@@ -154,13 +154,13 @@ class Claims:
             "metadata": {"resourceVersion": revision_of(volume), **marks},
             "spec": {"claimRef": reference_to(claim)},
         }
-        kept = await self.cluster.patch(VOLUMES, key_of(volume), patch)
-        self._volumes.observe(kept)
-        return kept
+        reserved = await self.cluster.patch(VOLUMES, key_of(volume), patch)
+        self._volumes.observe(reserved)
+        return reserved
 
     async def _say_phase(self, volume: Object, status: Object) -> Object:
-        before = volume.get("status") or {}
-        if all(before.get(name) == value for name, value in status.items()):
+        current = volume.get("status") or {}
+        if all(current.get(name) == value for name, value in status.items()):
             return volume
         patch = {"metadata": {"resourceVersion": revision_of(volume)}, "status": status}
         written = await self.cluster.patch(VOLUMES, key_of(volume), patch, subresource="status")
@@ -179,8 +179,8 @@ class Claims:
         patch = {"metadata": {"resourceVersion": revision_of(volume)}, "spec": {"capacity": capacity}}
         self._volumes.observe(await self.cluster.patch(VOLUMES, key, patch))
         await self._say_status(claim, {"capacity": capacity})
-        said = f"ExpandVolume succeeded for volume {namespace_of(claim)}/{name_of(claim)}"
-        await self.recorder.record(claim, "VolumeResizeSuccessful", message=said)
+        message = f"ExpandVolume succeeded for volume {namespace_of(claim)}/{name_of(claim)}"
+        await self.recorder.record(claim, "VolumeResizeSuccessful", message=message)
 
     async def _lose(self, claim: Object, plan: ClaimPlan) -> None:
         if (claim.get("status") or {}).get("phase") != "Lost":
@@ -188,16 +188,16 @@ class Claims:
             await self._tell(claim, plan.told)
 
     async def _wait(self, claim: Object, plan: ClaimPlan) -> None:
-        """Say on a claim why it waits; once, until the reason changes."""
+        """Annotate a claim with why it waits; once, until the reason changes."""
         if annotations_of(claim).get(WAITING) == plan.waiting:
             return
         patch = {"metadata": {"resourceVersion": revision_of(claim), "annotations": {WAITING: plan.waiting}}}
         self._claims.observe(await self.cluster.patch(CLAIMS, key_of(claim), patch))
         await self._tell(claim, plan.told)
 
-    async def _tell(self, about: Object, told: EventDraft | None) -> None:
-        if told is not None:
-            await self.recorder.record(about, told.reason, message=told.message, is_warning=told.is_warning)
+    async def _tell(self, about: Object, event: EventDraft | None) -> None:
+        if event is not None:
+            await self.recorder.record(about, event.reason, message=event.message, is_warning=event.is_warning)
 
     async def _let_go(self, claim: Object) -> None:
         """Let a claim go that no pod on a node uses; the end of the last of them brings it back here."""
@@ -207,7 +207,7 @@ class Claims:
     async def _unprotect(self, where: Any, obj: Object, finalizer: str) -> None:
         finalizers = obj["metadata"].get("finalizers") or []
         if finalizer in finalizers:
-            others = [each for each in finalizers if each != finalizer]
+            others = [other for other in finalizers if other != finalizer]
             guarded = {"metadata": {"resourceVersion": revision_of(obj), "finalizers": others}}
             await self.cluster.patch(where, key_of(obj), guarded)
 
@@ -219,8 +219,8 @@ class Claims:
             marks = {"annotations": {BOUND_BY_CONTROLLER: None}}
             patch = {"metadata": {"resourceVersion": revision_of(volume), **marks}, "spec": {"claimRef": None}}
             volume = await self.cluster.patch(VOLUMES, key_of(volume), patch)
-        said = {"reason": plan.reason or None, "message": plan.message or None}
-        written = await self._say_phase(volume, {"phase": plan.phase, **said})
+        details = {"reason": plan.reason or None, "message": plan.message or None}
+        written = await self._say_phase(volume, {"phase": plan.phase, **details})
         if plan.reason and written is not volume:
             await self.recorder.record(written, plan.reason, message=plan.message, is_warning=True)
         if is_deleting(written) and plan.phase != "Bound":
@@ -279,7 +279,7 @@ class Claims:
 
     def _pod_changed(self, _change: Change, old: Object | None, new: Object | None) -> None:
         pod: Object = new or old or {}
-        if any("ephemeral" in each for each in pod["spec"].get("volumes") or ()):
+        if any("ephemeral" in volume for volume in pod["spec"].get("volumes") or ()):
             self.queue.add((POD, *key_of(pod)))
         for name in {*claims_used(pod), *claims_used(old or {})}:
             key: Key = (namespace_of(pod), name)

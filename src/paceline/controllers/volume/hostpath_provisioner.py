@@ -9,12 +9,12 @@ ENDED = frozenset({"Failed", "Succeeded"})
 
 
 def folder_of(claim: Object) -> str:
-    """Name the folder of a claim: readable for people, and never that of an older claim of the same name."""
+    """Return the folder of a claim: readable for people, and never that of an older claim of the same name."""
     return f"{namespace_of(claim)}-{name_of(claim)}-{uid_of(claim)[:UID_LETTERS]}"
 
 
 def reference_to(claim: Object) -> Object:
-    """Spell how a volume names its claim."""
+    """Return how a volume names its claim."""
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -26,7 +26,7 @@ def reference_to(claim: Object) -> Object:
 
 
 def volume_for(claim: Object, chosen: Object, root: PurePosixPath) -> Object:
-    """Spell the volume that a claim is given: a folder, kept or removed with the claim as the class says."""
+    """Return the volume that a claim is given: a folder, kept or removed with the claim as the class says."""
     spec = claim["spec"]
     return {
         "apiVersion": "v1",
@@ -45,7 +45,7 @@ def volume_for(claim: Object, chosen: Object, root: PurePosixPath) -> Object:
 
 
 def ephemeral_claims(pod: Object) -> tuple[Object, ...]:
-    """Spell the claims that a pod brings along; they go with it."""
+    """Return the claims that a pod brings along; they go with it."""
     return tuple(
         {
             "apiVersion": "v1",
@@ -68,20 +68,20 @@ def ephemeral_claims(pod: Object) -> tuple[Object, ...]:
 
 
 def claims_used(pod: Object) -> tuple[str, ...]:
-    """Name the claims of a pod that has not ended."""
+    """Return the claims of a pod that has not ended."""
     if (pod.get("status") or {}).get("phase") in ENDED:
         return ()
-    found = []
+    names = []
     for volume in (pod.get("spec") or {}).get("volumes") or ():
         if claim := (volume.get("persistentVolumeClaim") or {}).get("claimName"):
-            found.append(str(claim))
+            names.append(str(claim))
         elif "ephemeral" in volume:
-            found.append(f"{name_of(pod)}-{volume['name']}")
-    return tuple(found)
+            names.append(f"{name_of(pod)}-{volume['name']}")
+    return tuple(names)
 
 
 def is_used(claim: Object, pod: Object) -> bool:
-    """Tell whether a pod holds a claim that is to go: only once it has a node, for no node starts it later."""
+    """Return whether a pod holds a claim that is to go: only once it has a node, for no node starts it later."""
     if namespace_of(pod) != namespace_of(claim) or not pod["spec"].get("nodeName"):
         return False
     return name_of(claim) in claims_used(pod)

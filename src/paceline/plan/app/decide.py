@@ -35,7 +35,7 @@ class RevisionJob:
 
     @property
     def is_quiet(self) -> bool:
-        """Tell whether no replica of it is in the way of another revision."""
+        """Return whether no replica of it is in the way of another revision."""
         if self.status.phase.is_final:
             return True
         return self.is_paused and self.status.phase is Phase.PAUSED and not self._alive
@@ -77,7 +77,7 @@ class AppSeen:
     metrics: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
 
     def but(self, **changes: Any) -> Self:
-        """Give the same with some of it changed."""
+        """Return the same with some of it changed."""
         return replace(self, **changes)
 
 
@@ -108,113 +108,115 @@ class AppPlan:
     tell: tuple[EventDraft, ...] = ()
 
 
-def decide(seen: AppSeen, now: datetime) -> AppPlan:
+def decide(view: AppSeen, now: datetime) -> AppPlan:
     """Choose the next step: another spec is another revision, and one revision runs at a time."""
-    revision = _revision(seen)
-    record = next((each for each in seen.records if each.revision == revision), None)
-    job = next((each for each in seen.jobs if each.revision == revision and not each.is_deleting), None)
-    others = tuple(each for each in seen.jobs if each.revision != revision)
-    makes_job = record is not None and job is None and _may_begin(seen, record, others)
-    notes = tuple(_notes(seen))
-    status = _status(seen, now, revision=revision, job=job, others=others)
-    status = _with_phase(status, seen, job=job, record=record)
-    given_up = _given_up(seen, others)
+    revision = _revision(view)
+    record = next((candidate for candidate in view.records if candidate.revision == revision), None)
+    job = next(
+        (candidate for candidate in view.jobs if candidate.revision == revision and not candidate.is_deleting), None
+    )
+    others = tuple(candidate for candidate in view.jobs if candidate.revision != revision)
+    makes_job = record is not None and job is None and _may_begin(view, record, others)
+    notes = tuple(_notes(view))
+    status = _status(view, now, revision=revision, job=job, others=others)
+    status = _with_phase(status, view, job=job, record=record)
+    given_up = _given_up(view, others)
     return AppPlan(
-        status=status.but(history=_history(seen, notes)),
-        pause=(*_to_pause(others, given_up), *_to_stop(seen, job)),
-        resume=(job,) if job and _is_let_go(seen, job) else (),
+        status=status.but(history=_history(view, notes)),
+        pause=(*_to_pause(others, given_up), *_to_stop(view, job)),
+        resume=(job,) if job and _is_let_go(view, job) else (),
         delete=given_up,
         makes_record=record is None,
         makes_job=makes_job,
         shows=job if job and job.cluster and record and record.status.cluster != job.cluster else None,
         notes=notes,
-        read=next((each for each in seen.jobs if _is_unread(seen, each)), None),
-        tell=_news(seen, status),
+        read=next((candidate for candidate in view.jobs if _is_unread(view, candidate)), None),
+        tell=_news(view, status),
     )
 
 
-def _revision(seen: AppSeen) -> int:
+def _revision(view: AppSeen) -> int:
     """Number the wanted spec: the last revision's if it is the same, else the next."""
-    last = max(seen.records, key=lambda each: each.revision, default=None)
+    last = max(view.records, key=lambda record: record.revision, default=None)
     if last is None:
-        return max(seen.status.revision, 1)
-    return last.revision if last.digest == seen.digest else last.revision + 1
+        return max(view.status.revision, 1)
+    return last.revision if last.digest == view.digest else last.revision + 1
 
 
-def _may_begin(seen: AppSeen, record: Recorded, others: tuple[RevisionJob, ...]) -> bool:
-    """Tell whether the current job is made now: never twice, and never beside another revision."""
-    is_wanted = not record.status.is_made and not seen.is_suspended
-    return is_wanted and all(each.is_quiet or each.is_deleting for each in others)
+def _may_begin(view: AppSeen, record: Recorded, others: tuple[RevisionJob, ...]) -> bool:
+    """Return whether the current job is made now: never twice, and never beside another revision."""
+    is_wanted = not record.status.is_made and not view.is_suspended
+    return is_wanted and all(job.is_quiet or job.is_deleting for job in others)
 
 
 def _to_pause(others: tuple[RevisionJob, ...], given_up: tuple[RevisionJob, ...]) -> tuple[RevisionJob, ...]:
-    """Give the jobs of earlier revisions that still run."""
-    running = (each for each in others if not each.status.phase.is_final and not each.is_paused)
-    return tuple(each for each in running if each not in given_up and not each.is_deleting)
+    """Return the jobs of earlier revisions that still run."""
+    running = (job for job in others if not job.status.phase.is_final and not job.is_paused)
+    return tuple(job for job in running if job not in given_up and not job.is_deleting)
 
 
-def _to_stop(seen: AppSeen, job: RevisionJob | None) -> tuple[RevisionJob, ...]:
-    if job is None or not seen.is_suspended or job.is_paused or job.status.phase.is_final:
+def _to_stop(view: AppSeen, job: RevisionJob | None) -> tuple[RevisionJob, ...]:
+    if job is None or not view.is_suspended or job.is_paused or job.status.phase.is_final:
         return ()
     return (job,)
 
 
-def _is_let_go(seen: AppSeen, job: RevisionJob) -> bool:
-    """Tell whether a job goes on: only one that the application itself has stopped."""
-    return seen.status.is_stopped and not seen.is_suspended and job.is_paused and not job.status.phase.is_final
+def _is_let_go(view: AppSeen, job: RevisionJob) -> bool:
+    """Return whether a job goes on: only one that the application itself has stopped."""
+    return view.status.is_stopped and not view.is_suspended and job.is_paused and not job.status.phase.is_final
 
 
-def _given_up(seen: AppSeen, others: tuple[RevisionJob, ...]) -> tuple[RevisionJob, ...]:
-    """Give the oldest jobs beyond those that are kept; only such as have been written down."""
-    written = {each.revision: each.status for each in seen.records}
-    quiet = [each for each in others if each.is_quiet and not each.is_deleting and each.revision in written]
-    known = [each for each in quiet if _noted(seen, each, written[each.revision]) == written[each.revision]]
-    oldest = sorted(known, key=lambda each: each.revision)
-    return tuple(oldest[: max(len(others) - seen.keeps, 0)])
+def _given_up(view: AppSeen, others: tuple[RevisionJob, ...]) -> tuple[RevisionJob, ...]:
+    """Return the oldest jobs beyond those that are kept; only such as have been written down."""
+    written = {record.revision: record.status for record in view.records}
+    quiet = [job for job in others if job.is_quiet and not job.is_deleting and job.revision in written]
+    noted = [job for job in quiet if _noted(view, job, written[job.revision]) == written[job.revision]]
+    oldest = sorted(noted, key=lambda job: job.revision)
+    return tuple(oldest[: max(len(others) - view.keeps, 0)])
 
 
-def _notes(seen: AppSeen) -> list[Note]:
+def _notes(view: AppSeen) -> list[Note]:
     """Write down what became of every revision since the last pass."""
-    jobs = {each.revision: each for each in seen.jobs}
+    jobs = {job.revision: job for job in view.jobs}
     notes = []
-    for record in seen.records:
+    for record in view.records:
         job = jobs.get(record.revision)
-        after = _noted(seen, job, record.status) if job is not None else _gone(record.status)
-        if after != record.status:
-            notes.append(Note(record=record.name, status=after))
+        status = _noted(view, job, record.status) if job is not None else _gone(record.status)
+        if status != record.status:
+            notes.append(Note(record=record.name, status=status))
     return notes
 
 
-def _noted(seen: AppSeen, job: RevisionJob, before: RecordStatus) -> RecordStatus:
-    return before.but(
+def _noted(view: AppSeen, job: RevisionJob, previous: RecordStatus) -> RecordStatus:
+    return previous.but(
         phase=_phase_of(job),
         is_made=True,
-        start_time=job.status.start_time or before.start_time,
+        start_time=job.status.start_time or previous.start_time,
         completion_time=job.status.completion_time,
-        commit=job.commit or before.commit,
-        cluster=job.cluster or before.cluster,
+        commit=job.commit or previous.commit,
+        cluster=job.cluster or previous.cluster,
         message=_why_failed(job.status),
-        metrics=seen.metrics.get(job.revision, before.metrics),
+        metrics=view.metrics.get(job.revision, previous.metrics),
     )
 
 
 def _why_failed(status: JobStatus) -> str:
-    """Say in a line why a job failed; nothing of one that has not."""
+    """Describe in one line why a job failed; empty when it has not."""
     if status.phase is not Phase.FAILED:
         return ""
-    told = status.condition(ConditionType.FAILED)
+    condition = status.condition(ConditionType.FAILED)
     failure = status.failure
     if failure is None:
-        return told.message if told is not None else ""
+        return condition.message if condition is not None else ""
     code = "" if failure.exit_code is None else f" with exit code {failure.exit_code}"
     return f"{failure.replica or failure.pod} failed{code}: {failure.message or failure.reason}".rstrip(": ")
 
 
-def _gone(before: RecordStatus) -> RecordStatus:
-    """Say of a revision without a job that it was deleted, unless it never began or had ended."""
-    if not before.is_made or before.phase.is_final:
-        return before
-    return before.but(phase=AppPhase.DELETED, message="its job was deleted")
+def _gone(previous: RecordStatus) -> RecordStatus:
+    """Return the status of a revision without a job: deleted, unless it never began or had ended."""
+    if not previous.is_made or previous.phase.is_final:
+        return previous
+    return previous.but(phase=AppPhase.DELETED, message="its job was deleted")
 
 
 def _phase_of(job: RevisionJob) -> AppPhase:
@@ -230,87 +232,91 @@ def _phase_of(job: RevisionJob) -> AppPhase:
     return AppPhase.PENDING
 
 
-def _is_unread(seen: AppSeen, job: RevisionJob) -> bool:
-    """Tell whether the last words of an ended job are still to be read."""
-    record = next((each for each in seen.records if each.revision == job.revision), None)
-    is_known = record is None or record.status.metrics is not None or job.revision in seen.metrics
+def _is_unread(view: AppSeen, job: RevisionJob) -> bool:
+    """Return whether the last words of an ended job are still to be read."""
+    record = next((candidate for candidate in view.records if candidate.revision == job.revision), None)
+    is_known = record is None or record.status.metrics is not None or job.revision in view.metrics
     return job.status.phase.is_final and not is_known
 
 
 def _status(
-    seen: AppSeen, now: datetime, *, revision: int, job: RevisionJob | None, others: tuple[RevisionJob, ...]
+    view: AppSeen, now: datetime, *, revision: int, job: RevisionJob | None, others: tuple[RevisionJob, ...]
 ) -> AppStatus:
-    is_new = revision != seen.status.revision
-    named = (job.kind, job.name) if job is not None else None if is_new else seen.status.job
+    is_new = revision != view.status.revision
+    named = (job.kind, job.name) if job is not None else None if is_new else view.status.job
     waiting = ""
-    if job is None and not seen.is_suspended:
-        busy = [each.name for each in others if not each.is_quiet and not each.is_deleting]
+    if job is None and not view.is_suspended:
+        busy = [job.name for job in others if not job.is_quiet and not job.is_deleting]
         # Why the cluster took none of it stays until it does.
-        kept = "" if is_new else seen.status.waiting
-        waiting = f"revision {revision} begins when {', '.join(busy)} has stopped" if busy else kept
+        previous_message = "" if is_new else view.status.waiting
+        waiting = f"revision {revision} begins when {', '.join(busy)} has stopped" if busy else previous_message
     elif job is not None:
         waiting = job.status.waiting
-        if GPU in waiting and seen.without_gpu:
-            waiting = f"{waiting}; `{seen.without_gpu}` trains without GPUs"
-    return seen.status.but(
-        observed_generation=seen.generation,
+        if GPU in waiting and view.without_gpu:
+            waiting = f"{waiting}; `{view.without_gpu}` trains without GPUs"
+    return view.status.but(
+        observed_generation=view.generation,
         revision=revision,
-        updated=now if is_new or seen.status.updated is None else seen.status.updated,
+        updated=now if is_new or view.status.updated is None else view.status.updated,
         job=named,
         waiting=waiting,
-        url=seen.url,
+        url=view.url,
     )
 
 
-def _with_phase(status: AppStatus, seen: AppSeen, *, job: RevisionJob | None, record: Recorded | None) -> AppStatus:
+def _with_phase(status: AppStatus, view: AppSeen, *, job: RevisionJob | None, record: Recorded | None) -> AppStatus:
     if job is not None and job.status.phase.is_final:
         return status.but(phase=_phase_of(job), is_stopped=False, waiting="", message=_why_failed(job.status))
     status = status.but(message="")
     # Kept until the job is seen to go on: whoever comes back must know why it was paused.
-    is_stopped = seen.is_suspended or (status.is_stopped and job is not None and job.is_paused)
-    if seen.is_suspended:
+    is_stopped = view.is_suspended or (status.is_stopped and job is not None and job.is_paused)
+    if view.is_suspended:
         return status.but(phase=AppPhase.STOPPED, is_stopped=is_stopped, waiting="")
     if job is not None:
         return status.but(phase=_phase_of(job), is_stopped=is_stopped)
     if record is not None and record.status.is_made:
         gone = _gone(record.status)
-        told = "its job was deleted; `paceline rerun` runs the same once more" if gone.phase is AppPhase.DELETED else ""
-        return status.but(phase=gone.phase, is_stopped=False, waiting=told)
+        message = (
+            "its job was deleted; `paceline rerun` runs the same once more" if gone.phase is AppPhase.DELETED else ""
+        )
+        return status.but(phase=gone.phase, is_stopped=False, waiting=message)
     return status.but(phase=AppPhase.PENDING, is_stopped=False)
 
 
-def _history(seen: AppSeen, notes: tuple[Note, ...]) -> tuple[Mapping[str, Any], ...]:
+def _history(view: AppSeen, notes: tuple[Note, ...]) -> tuple[Mapping[str, Any], ...]:
     noted = {note.record: note.status for note in notes}
-    newest = sorted(seen.records, key=lambda each: each.revision, reverse=True)[:HISTORY]
-    return tuple(_line(each, noted.get(each.name, each.status)) for each in newest)
+    newest = sorted(view.records, key=lambda record: record.revision, reverse=True)[:HISTORY]
+    return tuple(_line(record, noted.get(record.name, record.status)) for record in newest)
 
 
 def _line(record: Recorded, status: RecordStatus) -> dict[str, Any]:
     times = {"startTime": status.start_time, "completionTime": status.completion_time}
-    told = {name: to_wire(moment) for name, moment in times.items() if moment is not None}
-    return {"revision": record.revision, "job": record.job, "phase": status.phase.value, **told}
+    timestamps = {name: to_wire(moment) for name, moment in times.items() if moment is not None}
+    return {"revision": record.revision, "job": record.job, "phase": status.phase.value, **timestamps}
 
 
-def _news(seen: AppSeen, after: AppStatus) -> tuple[EventDraft, ...]:
-    """Tell what has changed since the last pass, each thing once."""
-    before = seen.status
-    if after.revision != before.revision:
-        return (EventDraft(reason="Revision", message=f"revision {after.revision} is made of the changed spec"),)
-    if after.phase is before.phase:
+def _news(view: AppSeen, status: AppStatus) -> tuple[EventDraft, ...]:
+    """Return events for what changed since the last reconcile, each once."""
+    previous = view.status
+    if status.revision != previous.revision:
+        return (EventDraft(reason="Revision", message=f"revision {status.revision} is made of the changed spec"),)
+    if status.phase is previous.phase:
         return ()
-    match after.phase:
+    match status.phase:
         case AppPhase.STOPPED:
             return (
-                EventDraft(reason="Stopped", message=f"revision {after.revision} is stopped; spec.suspend is true"),
+                EventDraft(reason="Stopped", message=f"revision {status.revision} is stopped; spec.suspend is true"),
             )
         case AppPhase.SUCCEEDED:
-            return (EventDraft(reason="Succeeded", message=f"revision {after.revision} has succeeded"),)
+            return (EventDraft(reason="Succeeded", message=f"revision {status.revision} has succeeded"),)
         case AppPhase.FAILED:
-            why = f": {after.message}" if after.message else ""
-            return (EventDraft(reason="Failed", message=f"revision {after.revision} has failed{why}", is_warning=True),)
+            details = f": {status.message}" if status.message else ""
+            return (
+                EventDraft(reason="Failed", message=f"revision {status.revision} has failed{details}", is_warning=True),
+            )
     return ()
 
 
-def refused(status: AppStatus, why: str) -> AppStatus:
-    """Say that nothing is made of the spec until its author changes it; what runs goes on."""
-    return status.but(waiting=why)
+def refused(status: AppStatus, reason: str) -> AppStatus:
+    """Return the status of an invalid spec; the running revision is not touched."""
+    return status.but(waiting=reason)

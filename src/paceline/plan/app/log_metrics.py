@@ -16,14 +16,14 @@ MAX_NAME = 40
 
 
 def metrics_in(lines: Iterable[str]) -> Mapping[str, str]:
-    """Give the last value of everything that lines count, as it was written; closing lines alone, if there are any."""
-    said = tuple(lines)
-    closing = tuple(line for line in said if CLOSING.fullmatch(line))
-    found: dict[str, str] = {}
-    for line in closing or said:
+    """Return the last value of every metric, as it was written; of closing lines alone, if there are any."""
+    log_lines = tuple(lines)
+    closing = tuple(line for line in log_lines if CLOSING.fullmatch(line))
+    metrics: dict[str, str] = {}
+    for line in closing or log_lines:
         for pair in PAIR.finditer(line):
             name = pair["name"]
-            if len(name) > MAX_NAME or (name not in found and len(found) >= MAX_METRICS):
+            if len(name) > MAX_NAME or (name not in metrics and len(metrics) >= MAX_METRICS):
                 continue
-            found[name] = pair["value"] + (pair["unit"] or "")
-    return found
+            metrics[name] = pair["value"] + (pair["unit"] or "")
+    return metrics

@@ -17,12 +17,12 @@ class Owner:
     namespace: str
     stem: str
 
-    def metadata(self, name: str, **more: str) -> Object:
+    def metadata(self, name: str, **labels: str) -> Object:
         """Write the metadata of one object of the owner's."""
         return {
             "name": name,
             "namespace": self.namespace,
-            "labels": {well_known_labels.APP: self.stem, **more},
+            "labels": {well_known_labels.APP: self.stem, **labels},
             "ownerReferences": [dict(self.reference)],
         }
 
@@ -59,14 +59,14 @@ def claim_manifest(owner: Owner, name: str, spec: Mapping[str, Any]) -> Object:
     }
 
 
-def claim_change(there: Object, wanted: Mapping[str, Any]) -> str:
-    """Say what of a claim that is there would have to change, which claims cannot; nothing when it is as wanted."""
-    has = there["spec"]
-    if has.get("selector") != wanted.get("selector"):
+def claim_change(claim: Object, spec: Mapping[str, Any]) -> str:
+    """Return which immutable part of a claim differs from the spec; empty when none does."""
+    current = claim["spec"]
+    if current.get("selector") != spec.get("selector"):
         return "the labels of its volume"
-    if "storageClassName" in wanted and has.get("storageClassName") != wanted["storageClassName"]:
+    if "storageClassName" in spec and current.get("storageClassName") != spec["storageClassName"]:
         return "its storage class"
-    sizes = [parse(each["resources"]["requests"]["storage"]) for each in (has, wanted)]
+    sizes = [parse(claim_spec["resources"]["requests"]["storage"]) for claim_spec in (current, spec)]
     return "" if sizes[0] == sizes[1] else "its size"
 
 

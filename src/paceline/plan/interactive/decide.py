@@ -75,88 +75,93 @@ class ServicePlan:
     wake_at: datetime | None = None
 
 
-def decide(seen: ServiceSeen, now: datetime) -> ServicePlan:
+def decide(view: ServiceSeen, now: datetime) -> ServicePlan:
     """Choose the next step.
 
     The branches are ordered: a rule may assume that every rule above it did not apply.
     """
-    plan = _decide(seen, now)
+    plan = _decide(view, now)
     return replace(
         plan,
-        makes_door=not seen.has_door,
-        changes_door=seen.has_door and seen.door_type != seen.window.service_type,
-        tell=_news(seen.status, plan.status),
+        makes_door=not view.has_door,
+        changes_door=view.has_door and view.door_type != view.window.service_type,
+        tell=_news(view.status, plan.status),
     )
 
 
-def _decide(seen: ServiceSeen, now: datetime) -> ServicePlan:
-    window = seen.window
+def _decide(view: ServiceSeen, now: datetime) -> ServicePlan:
+    window = view.window
     if window.is_suspended:
-        return _suspend(seen, now, reason=ASKED, message="spec.suspend is true; set it to false to go on")
-    rest = seen.status.condition(Trait.SUSPENDED)
-    if rest is not None and rest.status and rest.reason in (IDLE, ENDED) and not _is_wanted(seen, rest.since):
-        return _suspend(seen, now, reason=rest.reason, message=rest.message)
-    if window.ends_by_itself and any(pod.phase is PodPhase.SUCCEEDED for pod in seen.pods):
+        return _suspend(view, now, reason=ASKED, message="spec.suspend is true; set it to false to go on")
+    suspension = view.status.condition(Trait.SUSPENDED)
+    if (
+        suspension is not None
+        and suspension.status
+        and suspension.reason in (IDLE, ENDED)
+        and not _is_wanted(view, suspension.since)
+    ):
+        return _suspend(view, now, reason=suspension.reason, message=suspension.message)
+    if window.ends_by_itself and any(pod.phase is PodPhase.SUCCEEDED for pod in view.pods):
         message = "its program has ended: it was shut down, or nobody had used it for long; open it to go on"
-        return _suspend(seen, now, reason=ENDED, message=message)
+        return _suspend(view, now, reason=ENDED, message=message)
     # Whoever comes back has all of the time before it counts as idle.
-    last = now if rest is not None and rest.status else _last_use(seen, now)
-    if last is not None and _may_idle(seen) and now - last >= timedelta(seconds=window.idle_seconds):
+    last = now if suspension is not None and suspension.status else _last_use(view, now)
+    if last is not None and _may_idle(view) and now - last >= timedelta(seconds=window.idle_seconds):
         message = f"nobody has used it for {window.idle_seconds} seconds; open it to go on"
-        return _suspend(seen, now, reason=IDLE, message=message)
-    return _go_on(seen, now, last=last)
+        return _suspend(view, now, reason=IDLE, message=message)
+    return _go_on(view, now, last=last)
 
 
-def _is_wanted(seen: ServiceSeen, since: datetime) -> bool:
-    """Tell whether somebody has opened it since it was suspended."""
-    return seen.use.opened is not None and seen.use.opened >= since
+def _is_wanted(view: ServiceSeen, since: datetime) -> bool:
+    """Return whether somebody has opened it since it was suspended."""
+    return view.use.opened is not None and view.use.opened >= since
 
 
-def _may_idle(seen: ServiceSeen) -> bool:
-    """Tell whether it is known when nobody uses it: who comes from outside is not counted."""
-    is_counted = seen.use.is_counted and seen.window.service_type == INSIDE
-    return is_counted and seen.window.idle_seconds > 0 and not seen.window.ends_by_itself
+def _may_idle(view: ServiceSeen) -> bool:
+    """Return whether it is known when nobody uses it: who comes from outside is not counted."""
+    is_counted = view.use.is_counted and view.window.service_type == INSIDE
+    return is_counted and view.window.idle_seconds > 0 and not view.window.ends_by_itself
 
 
-def _last_use(seen: ServiceSeen, now: datetime) -> datetime | None:
+def _last_use(view: ServiceSeen, now: datetime) -> datetime | None:
     """Return when it was last used; a moment still to come is of somebody's clock that is wrong, and says nothing."""
-    known = (seen.status.last_activity, seen.use.used, seen.use.opened)
-    return max((moment for moment in known if moment is not None and moment <= now), default=None)
+    moments = (view.status.last_activity, view.use.used, view.use.opened)
+    return max((moment for moment in moments if moment is not None and moment <= now), default=None)
 
 
-def _suspend(seen: ServiceSeen, now: datetime, *, reason: str, message: str) -> ServicePlan:
-    """Give the pod back; the object, the service and the token stay."""
+def _suspend(view: ServiceSeen, now: datetime, *, reason: str, message: str) -> ServicePlan:
+    """Return the pod back; the object, the service and the token stay."""
     idle = reason != ASKED
-    status = _named(seen).but(phase=ServicePhase.PAUSED, waiting="", start_after=None, last_activity=None, pod=None)
+    status = _named(view).but(phase=ServicePhase.PAUSED, waiting="", start_after=None, last_activity=None, pod=None)
     for trait, holds in ((Trait.READY, False), (Trait.IDLE, idle), (Trait.SUSPENDED, True)):
         status = status.put(ServiceCondition(type=trait, status=holds, reason=reason, message=message, since=now))
-    return ServicePlan(status=status, delete=tuple(pod for pod in seen.pods if not pod.is_deleting))
+    return ServicePlan(status=status, delete=tuple(pod for pod in view.pods if not pod.is_deleting))
 
 
-def _go_on(seen: ServiceSeen, now: datetime, *, last: datetime | None) -> ServicePlan:
+def _go_on(view: ServiceSeen, now: datetime, *, last: datetime | None) -> ServicePlan:
     """Have one pod, of today's spec, once what is old has gone."""
-    old = tuple(pod for pod in seen.pods if not _is_current(pod, seen.window))
-    current = next((pod for pod in seen.pods if pod not in old), None)
+    old = tuple(pod for pod in view.pods if not _is_current(pod, view.window))
+    current = next((pod for pod in view.pods if pod not in old), None)
     has_failed = any(pod.phase.is_final and not pod.is_deleting for pod in old)
-    held = now + PAUSE if has_failed else seen.status.start_after
-    held = held if held is not None and held > now else None
-    makes_pod = not seen.pods and held is None
+    not_before = now + PAUSE if has_failed else view.status.start_after
+    not_before = not_before if not_before is not None and not_before > now else None
+    makes_pod = not view.pods and not_before is None
     if makes_pod or last is None:
         # The time begins anew, also when nobody knows any more when it began.
         last = now
-    status = _named(seen).but(
-        start_after=held,
-        last_activity=last if makes_pod else _written(seen, last),
+    status = _named(view).but(
+        start_after=not_before,
+        last_activity=last if makes_pod else _written(view, last),
         pod=(current.name, current.uid, current.phase.value) if current else None,
     )
     status = _with_readiness(status, current, now, old=old)
-    status = _with_idleness(status, now, last=last, seen=seen)
-    going = ServiceCondition(type=Trait.SUSPENDED, status=False, reason=NONE, since=now)
+    status = _with_idleness(status, now, last=last, view=view)
+    resumed = ServiceCondition(type=Trait.SUSPENDED, status=False, reason=NONE, since=now)
     return ServicePlan(
-        status=status.put(going),
+        status=status.put(resumed),
         delete=tuple(pod for pod in old if not pod.is_deleting),
         makes_pod=makes_pod,
-        wake_at=_next_look(seen, held, last, now=now),
+        wake_at=_next_look(view, not_before, last, now=now),
     )
 
 
@@ -164,20 +169,20 @@ def _is_current(pod: ServicePod, window: InteractiveWorkload) -> bool:
     return not pod.is_deleting and not pod.phase.is_final and pod.digest == window.digest
 
 
-def _named(seen: ServiceSeen) -> ServiceStatus:
-    secret = seen.window.secret if seen.window.has_token else ""
-    return seen.status.but(
-        observed_generation=seen.generation, url=seen.window.url, address=seen.address, secret=secret
+def _named(view: ServiceSeen) -> ServiceStatus:
+    secret = view.window.secret if view.window.has_token else ""
+    return view.status.but(
+        observed_generation=view.generation, url=view.window.url, address=view.address, secret=secret
     )
 
 
-def _written(seen: ServiceSeen, last: datetime) -> datetime | None:
-    """Give what is written of the last use: every request would be too often."""
-    known = seen.status.last_activity
-    if not _may_idle(seen):
-        return known
-    exactness = min(EXACTNESS, timedelta(seconds=seen.window.idle_seconds) / 4)
-    return known if known is not None and last - known < exactness else last
+def _written(view: ServiceSeen, last: datetime) -> datetime | None:
+    """Return what is written of the last use: every request would be too often."""
+    recorded = view.status.last_activity
+    if not _may_idle(view):
+        return recorded
+    exactness = min(EXACTNESS, timedelta(seconds=view.window.idle_seconds) / 4)
+    return recorded if recorded is not None and last - recorded < exactness else last
 
 
 def _with_readiness(
@@ -192,9 +197,9 @@ def _with_readiness(
 
 
 def _why(status: ServiceStatus, pod: ServicePod | None, old: tuple[ServicePod, ...]) -> tuple[str, str]:
-    """Say in a word and in a sentence why it does not answer, if there is more to say than that it starts."""
+    """Return reason and message why it is not ready; empty while it just starts."""
     if status.start_after is not None:
-        failed = next((f": pod {each.name} failed: {each.reason} {each.message}".rstrip() for each in old), "")
+        failed = next((f": pod {pod.name} failed: {pod.reason} {pod.message}".rstrip() for pod in old), "")
         return "Restarting", f"the next pod comes at {to_wire(status.start_after)}{failed}"
     if old:
         return "Restarting", f"pod {old[0].name} has not ended yet"
@@ -203,37 +208,41 @@ def _why(status: ServiceStatus, pod: ServicePod | None, old: tuple[ServicePod, .
     return NONE, ""
 
 
-def _with_idleness(status: ServiceStatus, now: datetime, *, last: datetime, seen: ServiceSeen) -> ServiceStatus:
-    is_idle = _may_idle(seen) and now - last >= IDLE_AFTER
+def _with_idleness(status: ServiceStatus, now: datetime, *, last: datetime, view: ServiceSeen) -> ServiceStatus:
+    is_idle = _may_idle(view) and now - last >= IDLE_AFTER
     message = f"nobody has used it since {to_wire(last)}" if is_idle else ""
     reason = "NotUsed" if is_idle else NONE
     return status.put(ServiceCondition(type=Trait.IDLE, status=is_idle, reason=reason, message=message, since=now))
 
 
-def _next_look(seen: ServiceSeen, held: datetime | None, last: datetime, *, now: datetime) -> datetime | None:
-    moments = [held] if held is not None else []
-    if _may_idle(seen):
-        moments += [last + IDLE_AFTER, last + timedelta(seconds=seen.window.idle_seconds)]
+def _next_look(view: ServiceSeen, not_before: datetime | None, last: datetime, *, now: datetime) -> datetime | None:
+    moments = [not_before] if not_before is not None else []
+    if _may_idle(view):
+        moments += [last + IDLE_AFTER, last + timedelta(seconds=view.window.idle_seconds)]
     return min((moment for moment in moments if moment > now), default=None)
 
 
-def _news(before: ServiceStatus, after: ServiceStatus) -> tuple[EventDraft, ...]:
-    """Tell what has changed since the last pass, each thing once."""
-    if after.phase is not before.phase and after.phase is ServicePhase.RUNNING:
-        return (EventDraft(reason="Running", message=f"it answers at {after.url}"),)
-    here, then = after.condition(Trait.SUSPENDED), before.condition(Trait.SUSPENDED)
-    was_suspended = then is not None and then.status
-    if here is not None and here.status and not was_suspended:
-        return (EventDraft(reason="Suspended", message=here.message),)
-    if was_suspended and here is not None and not here.status:
+def _news(previous: ServiceStatus, current: ServiceStatus) -> tuple[EventDraft, ...]:
+    """Return events for what changed since the last reconcile, each once."""
+    if current.phase is not previous.phase and current.phase is ServicePhase.RUNNING:
+        return (EventDraft(reason="Running", message=f"it answers at {current.url}"),)
+    suspension, previous_suspension = current.condition(Trait.SUSPENDED), previous.condition(Trait.SUSPENDED)
+    was_suspended = previous_suspension is not None and previous_suspension.status
+    if suspension is not None and suspension.status and not was_suspended:
+        return (EventDraft(reason="Suspended", message=suspension.message),)
+    if was_suspended and suspension is not None and not suspension.status:
         return (EventDraft(reason="Resumed", message="it goes on; its pod is made anew"),)
-    ready, unready = after.condition(Trait.READY), before.condition(Trait.READY)
-    if after.waiting and ready is not None and (unready is None or unready.reason != ready.reason):
-        return (EventDraft(reason=ready.reason, message=after.waiting, is_warning=True),)
+    readiness, previous_readiness = current.condition(Trait.READY), previous.condition(Trait.READY)
+    if (
+        current.waiting
+        and readiness is not None
+        and (previous_readiness is None or previous_readiness.reason != readiness.reason)
+    ):
+        return (EventDraft(reason=readiness.reason, message=current.waiting, is_warning=True),)
     return ()
 
 
 def refused(status: ServiceStatus, message: str, now: datetime) -> ServiceStatus:
-    """Say that nothing is done for it until its author changes it."""
-    wrong = ServiceCondition(type=Trait.READY, status=False, reason="Invalid", message=message, since=now)
-    return status.put(wrong).but(waiting=message)
+    """Return the status of an invalid spec: nothing happens until its author changes it."""
+    condition = ServiceCondition(type=Trait.READY, status=False, reason="Invalid", message=message, since=now)
+    return status.put(condition).but(waiting=message)

@@ -11,20 +11,20 @@ USUAL_PORT = 80
 
 
 def type_of(service: Object) -> str:
-    """Give the type of a service."""
+    """Return the type of a service."""
     return str((service.get("spec") or {}).get("type") or "ClusterIP")
 
 
 def address_of(service: Object, node: str) -> str:
-    """Give where the first port of a service is reached; `node` is an address at which its high port listens, if any.
+    """Return where the first port of a service is reached; `node` is an address at which its high port listens, if any.
 
     Nothing while nobody has given it an address, and for a service that is reached from inside only.
     """
     port: dict[str, Any] = next(iter((service.get("spec") or {}).get("ports") or ()), {})
-    ways = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
+    ingresses = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
     kind, high = type_of(service), int(port.get("nodePort") or 0)
-    for way in ways if kind == BALANCED else ():
-        return _written(str(way.get("ip") or way.get("hostname")), int(port.get("port") or USUAL_PORT))
+    for ingress in ingresses if kind == BALANCED else ():
+        return _written(str(ingress.get("ip") or ingress.get("hostname")), int(port.get("port") or USUAL_PORT))
     return _written(node, high) if kind in (BALANCED, HIGH) and node and high else ""
 
 

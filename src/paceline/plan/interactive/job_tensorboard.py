@@ -34,32 +34,32 @@ class BoardPlan:
     makes: bool = False
 
 
-def decide(seen: BoardSeen) -> BoardPlan:
+def decide(view: BoardSeen) -> BoardPlan:
     """Have a TensorBoard made unless there is one or the job is over; it stays when the job ends."""
-    if not seen.uid and seen.is_over:
-        return BoardPlan(status=_said(seen, "NOP", "DependentGone", "it was deleted"))
-    if not seen.uid:
-        return BoardPlan(status=_said(seen, "Create", "DependentCreating", "it is being made"), makes=True)
-    match seen.status.phase:
+    if not view.uid and view.is_over:
+        return BoardPlan(status=_said(view, "NOP", "DependentGone", "it was deleted"))
+    if not view.uid:
+        return BoardPlan(status=_said(view, "Create", "DependentCreating", "it is being made"), makes=True)
+    match view.status.phase:
         case ServicePhase.RUNNING:
-            return BoardPlan(status=_said(seen, "NOP", "DependentReady", f"it is opened at {seen.status.url}"))
+            return BoardPlan(status=_said(view, "NOP", "DependentReady", f"it is opened at {view.status.url}"))
         case ServicePhase.PAUSED:
-            return BoardPlan(status=_said(seen, "NOP", "DependentSuspended", "it is suspended"))
-    return BoardPlan(status=_said(seen, "NOP", "DependentNotReady", seen.status.waiting or "it is starting"))
+            return BoardPlan(status=_said(view, "NOP", "DependentSuspended", "it is suspended"))
+    return BoardPlan(status=_said(view, "NOP", "DependentNotReady", view.status.waiting or "it is starting"))
 
 
-def refused(seen: BoardSeen, why: str) -> Mapping[str, Any]:
-    """Say that the cluster does not take the TensorBoard; the job goes on without."""
-    return {**_said(seen, "Create", "DependentRefused", why), "type": "Warning"}
+def refused(view: BoardSeen, message: str) -> Mapping[str, Any]:
+    """Return the status of a rejected TensorBoard; the job runs without it."""
+    return {**_said(view, "Create", "DependentRefused", message), "type": "Warning"}
 
 
-def _said(seen: BoardSeen, action: str, reason: str, note: str) -> dict[str, Any]:
+def _said(view: BoardSeen, action: str, reason: str, note: str) -> dict[str, Any]:
     dependent = {
-        "apiVersion": seen.api_version,
+        "apiVersion": view.api_version,
         "kind": "TensorBoard",
-        "name": seen.name,
-        "namespace": seen.namespace,
-        "uid": seen.uid,
+        "name": view.name,
+        "namespace": view.namespace,
+        "uid": view.uid,
     }
     return {
         "action": action,
@@ -67,18 +67,18 @@ def _said(seen: BoardSeen, action: str, reason: str, note: str) -> dict[str, Any
         "note": note,
         "ready": reason == "DependentReady",
         "reason": reason,
-        "type": "Warning" if seen.uid and seen.status.waiting else "Normal",
+        "type": "Warning" if view.uid and view.status.waiting else "Normal",
     }
 
 
-def board_manifest(seen: BoardSeen, spec: Mapping[str, Any], *, owner: Mapping[str, Any]) -> Object:
+def board_manifest(view: BoardSeen, spec: Mapping[str, Any], *, owner: Mapping[str, Any]) -> Object:
     """Write the TensorBoard of a job; it goes when the job is deleted."""
     return {
-        "apiVersion": seen.api_version,
+        "apiVersion": view.api_version,
         "kind": "TensorBoard",
         "metadata": {
-            "name": seen.name,
-            "namespace": seen.namespace,
+            "name": view.name,
+            "namespace": view.namespace,
             "labels": {
                 well_known_labels.OWNER_NAME: str(owner["name"]),
                 well_known_labels.OWNER_KIND: str(owner["kind"]),

@@ -17,7 +17,7 @@ def pod_manifest(window: InteractiveWorkload, *, owner: Mapping[str, Any]) -> Ob
     """Write the pod."""
     metadata = window.template.get("metadata") or {}
     queued = {well_known_labels.QUEUE: window.queue, well_known_labels.QUEUE_GROUP: window.name} if window.queue else {}
-    told = (
+    annotations = (
         {well_known_labels.GANG_SIZE: "1", well_known_labels.QUEUE_PRIORITY: str(window.priority)}
         if window.queue
         else {}
@@ -28,7 +28,7 @@ def pod_manifest(window: InteractiveWorkload, *, owner: Mapping[str, Any]) -> Ob
         "metadata": {
             **_metadata(window, window.pod, owner),
             "labels": {**(metadata.get("labels") or {}), **service_labels(window, owner), **queued},
-            "annotations": {**(metadata.get("annotations") or {}), **told, DIGEST: window.digest},
+            "annotations": {**(metadata.get("annotations") or {}), **annotations, DIGEST: window.digest},
         },
         "spec": dict(window.template["spec"]),
     }

@@ -38,49 +38,51 @@ class Try:
 
     @property
     def has_failed(self) -> bool:
-        """Tell whether this try is over without success; a pod that somebody deleted is."""
+        """Return whether this try is over without success; a pod that somebody deleted is."""
         return self.phase in (ReplicaPhase.FAILED, ReplicaPhase.DELETED)
 
     @property
     def is_over(self) -> bool:
-        """Tell whether this try has ended, one way or the other."""
+        """Return whether this try has ended, one way or the other."""
         return self.has_failed or self.phase is ReplicaPhase.SUCCEEDED
 
     @property
     def has_started(self) -> bool:
-        """Tell whether this try is past waiting."""
+        """Return whether this try is past waiting."""
         return self.phase not in (ReplicaPhase.CREATING, ReplicaPhase.PENDING)
 
     @property
     def exit_code(self) -> int | None:
-        """Give the exit code of the container that decided over the pod, if one is known."""
+        """Return the exit code of the container that decided over the pod, if one is known."""
         ended = self._decisive()
         return ended.exit_code if ended else None
 
     @property
     def container(self) -> str:
-        """Name the container that decided over the pod, if one did."""
+        """Return the container that decided over the pod, if one did."""
         ended = self._decisive()
         return ended.name if ended else ""
 
     @property
     def killed_container(self) -> str | None:
-        """Name the container that was killed for using too much memory, if one was and the try failed by it."""
-        killed = (each.name for each in self.containers if each.reason == MEMORY_KILL)
+        """Return the container that was killed for using too much memory, if one was and the try failed by it."""
+        killed = (container.name for container in self.containers if container.reason == MEMORY_KILL)
         return next(killed, None) if self.has_failed else None
 
     @property
     def why(self) -> tuple[str, str]:
-        """Give reason and message, the pod's own first, then those of the container that decided over it."""
+        """Return reason and message, the pod's own first, then those of the container that decided over it."""
         if self.reason:
             return self.reason, self.message
         ended = self._decisive()
         return (ended.reason, ended.message) if ended else ("", self.message)
 
     def _decisive(self) -> ContainerSeen | None:
-        ended = [each for each in self.containers if each.exit_code is not None]
-        failed = [each for each in ended if each.exit_code != 0]
-        return next((each for each in failed if each.name == self.main), next(iter(failed or ended), None))
+        ended = [container for container in self.containers if container.exit_code is not None]
+        failed = [container for container in ended if container.exit_code != 0]
+        return next(
+            (container for container in failed if container.name == self.main), next(iter(failed or ended), None)
+        )
 
 
 def attempt_of(status: JobStatus, place: ReplicaId) -> int:
@@ -96,68 +98,72 @@ def begin_all(status: JobStatus, gang: Gang) -> JobStatus:
     return _numbered(status.but(attempt=status.attempt + 1), places, number)
 
 
-def begin_together(status: JobStatus, tries: tuple[Try, ...], going: tuple[Try, ...]) -> JobStatus:
+def begin_together(status: JobStatus, replicas: tuple[Try, ...], restarting: tuple[Try, ...]) -> JobStatus:
     """Begin the next try of some members, which are placed as one gang, with those that wait for room already."""
-    number = max(each.attempt + (each.has_started or each in going) for each in tries)
-    return _numbered(status, tuple(each.place for each in going), number)
+    number = max(replica.attempt + (replica.has_started or replica in restarting) for replica in replicas)
+    return _numbered(status, tuple(replica.place for replica in restarting), number)
 
 
-def gang_size(gang: Gang, tries: tuple[Try, ...]) -> int:
+def gang_size(gang: Gang, replicas: tuple[Try, ...]) -> int:
     """Count the pods that get room together; a member that comes back to others which run waits for nobody."""
     if gang.scope is RestartScope.GANG:
         return gang.needed
-    under_way = [each for each in tries if not each.is_over]
-    if any(each.has_started for each in under_way) or len({each.attempt for each in under_way}) != 1:
+    under_way = [replica for replica in replicas if not replica.is_over]
+    if any(replica.has_started for replica in under_way) or len({replica.attempt for replica in under_way}) != 1:
         return 1
-    return max(gang.needed - (len(tries) - len(under_way)), 1)
+    return max(gang.needed - (len(replicas) - len(under_way)), 1)
 
 
-def comes_alone(gang: Gang, tries: tuple[Try, ...]) -> bool:
-    """Tell whether who only watches a gang has had other tries than the others, so that it gets room by itself."""
+def comes_alone(gang: Gang, replicas: tuple[Try, ...]) -> bool:
+    """Return whether an observer (e.g. an evaluator) is on another attempt and is scheduled alone."""
     is_watched = bool(gang.observer_roles) and gang.scope is RestartScope.GANG
-    return is_watched and len({each.attempt for each in tries}) > 1
+    return is_watched and len({replica.attempt for replica in replicas}) > 1
 
 
-def tries_of(seen: JobView, status: JobStatus | None = None) -> tuple[Try, ...]:
-    """Give the current try of every member, in their order; `status` is the one to go by, if not the last."""
-    status = seen.status if status is None else status
-    pods = {pod.name: pod for pod in seen.pods}
-    rows = {row["name"]: row for task in seen.status.tasks for row in task.get("replicas") or ()}
-    found = []
-    for member in seen.gang.members:
+def tries_of(view: JobView, status: JobStatus | None = None) -> tuple[Try, ...]:
+    """Return the current try of every member, in their order; `status` is the one to go by, if not the last."""
+    status = view.status if status is None else status
+    pods = {pod.name: pod for pod in view.pods}
+    rows = {row["name"]: row for task in view.status.tasks for row in task.get("replicas") or ()}
+    replicas = []
+    for member in view.gang.members:
         attempt = attempt_of(status, member.place)
-        name = seen.site.pod(member.place, attempt)
+        name = view.site.pod(member.place, attempt)
         if pod := pods.get(name):
-            tried = _from_pod(pod, member, attempt)
-            was_ended = seen.status.phase.is_final and pod.is_deleting
-            found.append(_cleaned(tried, rows.get(name, {})) if was_ended else tried)
+            replica = _from_pod(pod, member, attempt)
+            was_ended = view.status.phase.is_final and pod.is_deleting
+            replicas.append(_cleaned(replica, rows.get(name, {})) if was_ended else replica)
         else:
-            found.append(_from_row(rows.get(name, {}), member, attempt=attempt, name=name))
-    return tuple(_flushed(seen, member, each) for member, each in zip(seen.gang.members, found, strict=True))
+            replicas.append(_from_row(rows.get(name, {}), member, attempt=attempt, name=name))
+    return tuple(_flushed(view, member, replica) for member, replica in zip(view.gang.members, replicas, strict=True))
 
 
-def older_pods(seen: JobView, tries: tuple[Try, ...]) -> tuple[PodSeen, ...]:
-    """Give the pods that are no current try."""
-    current = {each.name for each in tries}
-    return tuple(pod for pod in seen.pods if pod.name not in current)
+def older_pods(view: JobView, replicas: tuple[Try, ...]) -> tuple[PodSeen, ...]:
+    """Return the pods that are no current try."""
+    current = {replica.name for replica in replicas}
+    return tuple(pod for pod in view.pods if pod.name not in current)
 
 
 def _numbered(status: JobStatus, places: tuple[ReplicaId, ...], number: int) -> JobStatus:
-    """Give the next tries of places the same number, whatever each of them had: who shares it is one gang."""
+    """Return the status with one attempt number for all places: pods that share it form a gang."""
     spent = {str(place): status.attempt + status.member_attempts.get(str(place), 0) for place in places}
-    releases = {**status.releases, **{name: number - tries for name, tries in spent.items()}}
+    releases = {**status.releases, **{name: number - spent_attempts for name, spent_attempts in spent.items()}}
     return status.but(releases={name: count for name, count in releases.items() if count})
 
 
-def _flushed(seen: JobView, member: Member, tried: Try) -> Try:
-    """Say of a try whose output was copied by another pod that it is: what its own sidecar came to is past."""
-    done = (each for each in seen.errands if each.phase is PodPhase.SUCCEEDED and each.name == f"{FLUSH}{member.place}")
-    errand = next(done, None)
+def _flushed(view: JobView, member: Member, replica: Try) -> Try:
+    """Return the replica with its sidecar completed if another pod has copied its output."""
+    flushes = (
+        auxiliary
+        for auxiliary in view.errands
+        if auxiliary.phase is PodPhase.SUCCEEDED and auxiliary.name == f"{FLUSH}{member.place}"
+    )
+    errand = next(flushes, None)
     if errand is None or member.keeping is None:
-        return tried
+        return replica
     name = member.keeping.container
-    kept = ContainerSeen(name=name, state="Terminated", exit_code=0, reason="Completed", message=errand.message)
-    return replace(tried, stages=(*(each for each in tried.stages if each.name != name), kept))
+    sidecar = ContainerSeen(name=name, state="Terminated", exit_code=0, reason="Completed", message=errand.message)
+    return replace(replica, stages=(*(stage for stage in replica.stages if stage.name != name), sidecar))
 
 
 def _from_pod(pod: PodSeen, member: Member, attempt: int) -> Try:
@@ -176,11 +182,11 @@ def _from_pod(pod: PodSeen, member: Member, attempt: int) -> Try:
     )
 
 
-def _cleaned(tried: Try, row: Mapping[str, Any]) -> Try:
-    """Say of a try that was ended because the job was over that it is gone: it has not failed."""
-    if tried.phase is not ReplicaPhase.FAILED or row.get("phase") == ReplicaPhase.FAILED.value:
-        return tried
-    return replace(tried, phase=ReplicaPhase.DELETED, reason=DELETED_REASON, message="")
+def _cleaned(replica: Try, row: Mapping[str, Any]) -> Try:
+    """Return a replica that was stopped because the job ended as deleted, not failed."""
+    if replica.phase is not ReplicaPhase.FAILED or row.get("phase") == ReplicaPhase.FAILED.value:
+        return replica
+    return replace(replica, phase=ReplicaPhase.DELETED, reason=DELETED_REASON, message="")
 
 
 def _from_row(row: Mapping[str, Any], member: Member, *, attempt: int, name: str) -> Try:
@@ -196,10 +202,10 @@ def _from_row(row: Mapping[str, Any], member: Member, *, attempt: int, name: str
         uid=row["uid"],
         # How a try ended is remembered after its pod has gone; a try that had not ended is lost with its pod.
         phase=ReplicaPhase.DELETED if gone else phase,
-        containers=tuple(_container(each) for each in row.get("containers") or ()),
+        containers=tuple(_container(entry) for entry in row.get("containers") or ()),
         reason=DELETED_REASON if gone else row.get("reason", ""),
         message="" if gone else row.get("message", ""),
-        stages=tuple(_container(each) for each in row.get("stages") or ()),
+        stages=tuple(_container(entry) for entry in row.get("stages") or ()),
     )
 
 

@@ -15,46 +15,48 @@ from paceline.plan.job.view import JobView, PodSeen
 LET_FINISH = timedelta(seconds=10)
 
 
-def clean_up(seen: JobView, tries: tuple[Try, ...], status: JobStatus, now: datetime) -> Plan:
-    """Name the pods of an ended job that go now, and when to look for the others."""
-    overdue = (*unfinished(older_pods(seen, tries)), *_looking(seen))
-    due = _due(seen, status)
+def clean_up(view: JobView, replicas: tuple[Try, ...], status: JobStatus, now: datetime) -> Plan:
+    """Return the pods of an ended job that go now, and when to look for the others."""
+    overdue = (*unfinished(older_pods(view, replicas)), *_looking(view))
+    due = _due(view, status)
     moment = status.completion_time
     if moment is not None and status.phase is Phase.SUCCEEDED:
         moment += LET_FINISH
     if moment is not None and now < moment:
         return Plan(status=status, delete=overdue, wake_at=moment if due else None)
-    wanted, unread = {*overdue, *due}, _unread(seen, status, now)
-    gone = tuple(name for name in _named(seen) if name in wanted and name != unread)
-    wake_at = status.completion_time + LET_FINISH if unread in wanted and status.completion_time else None
-    return Plan(status=status, delete=gone, wake_at=wake_at)
+    expired, unread = {*overdue, *due}, _unread(view, status, now)
+    names = tuple(name for name in _named(view) if name in expired and name != unread)
+    wake_at = status.completion_time + LET_FINISH if unread in expired and status.completion_time else None
+    return Plan(status=status, delete=names, wake_at=wake_at)
 
 
 def unfinished(pods: tuple[PodSeen, ...]) -> tuple[str, ...]:
-    """Name the pods that may still run and were not told to end yet."""
+    """Return the pods that may still run and were not told to end yet."""
     return tuple(pod.name for pod in pods if not pod.phase.is_final and not pod.is_deleting)
 
 
-def _looking(seen: JobView) -> tuple[str, ...]:
-    """Name the pods that still look for the code of a job that will not need it any more."""
-    return tuple(each.pod for each in seen.errands if each.name == RESOLVE and not each.phase.is_final)
+def _looking(view: JobView) -> tuple[str, ...]:
+    """Return the pods that still look for the code of a job that will not need it any more."""
+    return tuple(
+        auxiliary.pod for auxiliary in view.errands if auxiliary.name == RESOLVE and not auxiliary.phase.is_final
+    )
 
 
-def _named(seen: JobView) -> tuple[str, ...]:
-    return (*(pod.name for pod in seen.pods), *(each.pod for each in seen.errands))
+def _named(view: JobView) -> tuple[str, ...]:
+    return (*(pod.name for pod in view.pods), *(auxiliary.pod for auxiliary in view.errands))
 
 
-def _unread(seen: JobView, status: JobStatus, now: datetime) -> str:
-    """Name the pod whose last lines are being read; it is kept for them, but not for ever."""
-    wish = wish_of(seen, status)
-    if wish is None or status.completion_time is None or now >= status.completion_time + LET_FINISH:
+def _unread(view: JobView, status: JobStatus, now: datetime) -> str:
+    """Return the pod whose last lines are being read; it is kept for them, but not for ever."""
+    log = wish_of(view, status)
+    if log is None or status.completion_time is None or now >= status.completion_time + LET_FINISH:
         return ""
-    return wish.pod
+    return log.pod
 
 
-def _due(seen: JobView, status: JobStatus) -> tuple[str, ...]:
-    if seen.gang.clean_up is CleanUp.ALL:
-        return tuple(pod.name for pod in seen.pods if not pod.is_deleting)
+def _due(view: JobView, status: JobStatus) -> tuple[str, ...]:
+    if view.gang.clean_up is CleanUp.ALL:
+        return tuple(pod.name for pod in view.pods if not pod.is_deleting)
     failed = status.condition(ConditionType.FAILED)
     is_late = failed is not None and failed.reason in OVER
-    return unfinished(seen.pods) if is_late or seen.gang.clean_up is CleanUp.UNFINISHED else ()
+    return unfinished(view.pods) if is_late or view.gang.clean_up is CleanUp.UNFINISHED else ()

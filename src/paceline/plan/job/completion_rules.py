@@ -9,7 +9,7 @@ def holding(rules: tuple[Rule, ...], places: frozenset[ReplicaId]) -> Rule | Non
 
 
 def is_hopeless(rules: tuple[Rule, ...], lost: frozenset[ReplicaId]) -> bool:
-    """Tell whether every rule needs a place that is lost, so that none can hold any more."""
+    """Return whether every rule needs a place that is lost, so that none can hold any more."""
     return all(not lost.isdisjoint(rule) for rule in rules)
 
 
@@ -21,7 +21,7 @@ def say(rule: Rule) -> str:
 
 
 def say_success(rule: Rule) -> str:
-    """Say that a rule holds; one about a single place is that of most kinds, and nobody has written it."""
+    """Describe why the job succeeded. A one-replica rule is the kind's default, so name the replica."""
     if len(rule) == 1:
         return f"{rule[0]} has succeeded, which decides over the job"
     return f"success rule {say(rule)} holds"

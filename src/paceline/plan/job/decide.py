@@ -58,65 +58,65 @@ from paceline.plan.job.ttl import expire
 from paceline.plan.job.view import JobView, PodSeen
 
 
-def decide(seen: JobView, now: datetime) -> Plan:
+def decide(view: JobView, now: datetime) -> Plan:
     """Choose the next step for one job."""
-    seen = with_releases(record_scaled_down(seen))
-    gone = unstarted_pods(seen)
-    seen = with_new_attempts(seen, gone)
-    plan = finalize_output(seen, now) if seen.status.ending else defer_completion(seen, _next(seen, now), now)
-    plan = with_last_lines(seen, with_size(seen, plan))
-    return plan if plan.status.phase.is_final else _with(plan, before=say_remade(gone))
+    view = with_releases(record_scaled_down(view))
+    gone = unstarted_pods(view)
+    view = with_new_attempts(view, gone)
+    plan = finalize_output(view, now) if view.status.ending else defer_completion(view, _next(view, now), now)
+    plan = with_last_lines(view, with_size(view, plan))
+    return plan if plan.status.phase.is_final else _with(plan, earlier=say_remade(gone))
 
 
-def _next(seen: JobView, now: datetime) -> Plan:
+def _next(view: JobView, now: datetime) -> Plan:
     """Ask the rules in turn: each may assume that every one above it did not apply."""
-    tries = tries_of(seen)
-    status = seen.status.but(observed_generation=seen.generation)
+    replicas = tries_of(view)
+    status = view.status.but(observed_generation=view.generation)
     if status.phase.is_final:
-        cleaned = clean_up(seen, tries, with_tasks(status, tries), now)
-        return expire(seen, evict_preempted(seen, cleaned), now)
-    if held := _while_suspended(seen, status, tries, now):
-        return held
-    verdict = evaluate(seen, tries)
-    if rule := holding(seen.gang.success, verdict.done):
-        remark = f"; {seen.gang.success_note}" if seen.gang.success_note else ""
-        return _succeed(seen, tries, now, f"{say_success(rule)}{remark}")
-    if is_preempted(tries):
-        return _with(requeue(seen, status, tries), before=created_events(seen, tries))
-    if loss := _lost(seen, verdict) or _late(seen, status, tries, now):
-        return _fail(seen, tries, now, loss)
-    if held := _apply_user_request(seen, status, tries, now):
-        return _with(held, before=created_events(seen, tries))
-    if again := _restart_or_stall(seen, tries, verdict, now):
+        cleaned = clean_up(view, replicas, with_tasks(status, replicas), now)
+        return expire(view, evict_preempted(view, cleaned), now)
+    if plan := _while_suspended(view, status, replicas, now):
+        return plan
+    verdict = evaluate(view, replicas)
+    if rule := holding(view.gang.success, verdict.done):
+        remark = f"; {view.gang.success_note}" if view.gang.success_note else ""
+        return _succeed(view, replicas, now, f"{say_success(rule)}{remark}")
+    if is_preempted(replicas):
+        return _with(requeue(view, status, replicas), earlier=created_events(view, replicas))
+    if loss := _lost(view, verdict) or _late(view, status, replicas, now):
+        return _fail(view, replicas, now, loss)
+    if plan := _apply_user_request(view, status, replicas, now):
+        return _with(plan, earlier=created_events(view, replicas))
+    if again := _restart_or_stall(view, replicas, verdict, now):
         return again
-    found = resolve(seen, status, now)
-    if isinstance(found, RevisionNotFound):
-        return _fail(seen, tries, now, _FailureCause(reason=NOT_FOUND, message=found.message))
-    if found is not None:
-        return with_deadlines(seen, found)
-    return _with(_reconcile_replicas(seen, tries, now), after=lost_replica_events(seen, verdict))
+    resolution = resolve(view, status, now)
+    if isinstance(resolution, RevisionNotFound):
+        return _fail(view, replicas, now, _FailureCause(reason=NOT_FOUND, message=resolution.message))
+    if resolution is not None:
+        return with_deadlines(view, resolution)
+    return _with(_reconcile_replicas(view, replicas, now), later=lost_replica_events(view, verdict))
 
 
-def _while_suspended(seen: JobView, status: JobStatus, tries: tuple[Try, ...], now: datetime) -> Plan | None:
+def _while_suspended(view: JobView, status: JobStatus, replicas: tuple[Try, ...], now: datetime) -> Plan | None:
     """Leave a job alone that is paused or suspended, until it is wanted back."""
     if status.phase is Phase.PAUSED:
-        return stay(seen, status, tries, now) if seen.is_paused else resume(seen, status, now)
+        return stay(view, status, replicas, now) if view.is_paused else resume(view, status, now)
     if is_true(status, SUSPENDED):
-        return stay(seen, status, tries, now) if seen.is_suspended else unsuspend(seen, status, now)
+        return stay(view, status, replicas, now) if view.is_suspended else unsuspend(view, status, now)
     return None
 
 
-def _apply_user_request(seen: JobView, status: JobStatus, tries: tuple[Try, ...], now: datetime) -> Plan | None:
+def _apply_user_request(view: JobView, status: JobStatus, replicas: tuple[Try, ...], now: datetime) -> Plan | None:
     """Do what people ask of a job under way: to give its pods back, or to begin anew."""
-    if seen.is_paused:
-        return pause(seen, status, tries, now)
-    if seen.is_suspended:
-        return suspend(seen, status, tries, now)
-    if is_restart_wanted(seen):
-        return begin_again(seen, status, "somebody asked for a restart; next try of all members")
-    if is_resized(seen):
-        message = f"the job has {len(seen.gang.members)} members now, which start together; next try of all members"
-        return begin_again(seen, status, message)
+    if view.is_paused:
+        return pause(view, status, replicas, now)
+    if view.is_suspended:
+        return suspend(view, status, replicas, now)
+    if is_restart_wanted(view):
+        return begin_again(view, status, "somebody asked for a restart; next try of all members")
+    if is_resized(view):
+        message = f"the job has {len(view.gang.members)} members now, which start together; next try of all members"
+        return begin_again(view, status, message)
     return None
 
 
@@ -129,93 +129,96 @@ class _FailureCause:
     cause: Try | None = None
 
 
-def _lost(seen: JobView, verdict: RestartVerdict) -> _FailureCause | None:
+def _lost(view: JobView, verdict: RestartVerdict) -> _FailureCause | None:
     if not verdict.lost:
         return None
     first = verdict.failed[0]
     # Of several rules that hold, the one about the first failure tells most.
-    rules = tuple(sorted(seen.gang.failure, key=lambda rule: first.place not in rule))
+    rules = tuple(sorted(view.gang.failure, key=lambda rule: first.place not in rule))
     if rule := holding(rules, verdict.lost):
-        cause = next(each for each in verdict.failed if each.place in rule)
-        said = f"failure rule {say(rule)} holds"
-    elif is_hopeless(seen.gang.success, verdict.lost):
-        cause, said = first, "no success rule can hold any more"
-    elif is_too_small(seen.gang, verdict.lost):
-        left = len(seen.gang.members) - len(verdict.lost)
-        cause, said = first, f"{left} replicas are left of at least {seen.gang.least}"
+        cause = next(replica for replica in verdict.failed if replica.place in rule)
+        explanation = f"failure rule {say(rule)} holds"
+    elif is_hopeless(view.gang.success, verdict.lost):
+        cause, explanation = first, "no success rule can hold any more"
+    elif is_too_small(view.gang, verdict.lost):
+        remaining = len(view.gang.members) - len(verdict.lost)
+        cause, explanation = first, f"{remaining} replicas are left of at least {view.gang.least}"
     else:
         return None
-    message = f"{said}: {say_failure(_failure(seen, cause))}"
-    is_memory = is_killed_again(seen.gang, seen.status, cause)
+    message = f"{explanation}: {say_failure(_failure(view, cause))}"
+    is_memory = is_killed_again(view.gang, view.status, cause)
     return _FailureCause(reason=OUT_OF_MEMORY if is_memory else Phase.FAILED.value, message=message, cause=cause)
 
 
-def _late(seen: JobView, status: JobStatus, tries: tuple[Try, ...], now: datetime) -> _FailureCause | None:
-    deadline, beginning = deadline_of(seen.gang, status), start_by(seen, status)
+def _late(view: JobView, status: JobStatus, replicas: tuple[Try, ...], now: datetime) -> _FailureCause | None:
+    deadline, beginning = deadline_of(view.gang, status), start_by(view, status)
     if deadline is not None and now >= deadline:
-        message = f"the job was not done {seen.gang.active_deadline_seconds} seconds after its start"
+        message = f"the job was not done {view.gang.active_deadline_seconds} seconds after its start"
         return _FailureCause(reason=EXCEEDED, message=message)
-    # Who runs at the last moment has run in time, though nobody has written it down yet; who is put on hold has time.
-    is_waiting = not seen.is_paused and not seen.is_suspended and not is_up(seen.gang, tries)
+    # A job that runs when the deadline passes met it, even if `runningTime` is not recorded yet. Paused and suspended
+    # jobs are exempt.
+    is_waiting = not view.is_paused and not view.is_suspended and not is_up(view.gang, replicas)
     if beginning is not None and now >= beginning and is_waiting:
-        return _FailureCause(reason=NOT_STARTED, message=say_not_started(seen.gang, tries))
+        return _FailureCause(reason=NOT_STARTED, message=say_not_started(view.gang, replicas))
     return None
 
 
-def _failure(seen: JobView, cause: Try) -> Failure:
-    return failure_of(cause, advice(seen.gang, seen.status, cause) or shared_memory_advice(seen.gang, cause))
+def _failure(view: JobView, cause: Try) -> Failure:
+    return failure_of(cause, advice(view.gang, view.status, cause) or shared_memory_advice(view.gang, cause))
 
 
-def _succeed(seen: JobView, tries: tuple[Try, ...], now: datetime, message: str) -> Plan:
-    status = _started(_observed(seen, tries), tries, now)
+def _succeed(view: JobView, replicas: tuple[Try, ...], now: datetime, message: str) -> Plan:
+    status = _started(_observed(view, replicas), replicas, now)
     status = ended(status, Phase.SUCCEEDED, now, reason=Phase.SUCCEEDED.value, message=message)
     status = status.but(phase=Phase.SUCCEEDED, completion_time=now, start_after=None, failure=None, preempted="")
-    told = EventDraft(reason="Succeeded", message=message)
-    return _with(clean_up(seen, tries, status, now), before=created_events(seen, tries), after=(told,))
+    event = EventDraft(reason="Succeeded", message=message)
+    return _with(clean_up(view, replicas, status, now), earlier=created_events(view, replicas), later=(event,))
 
 
-def _fail(seen: JobView, tries: tuple[Try, ...], now: datetime, loss: _FailureCause) -> Plan:
-    status = _started(_observed(seen, tries), tries, now)
-    status = _with_failures(seen, status, tries, now, cause=loss.cause)
-    status = under_way(status, now, made=_made(tries), members=len(tries))
+def _fail(view: JobView, replicas: tuple[Try, ...], now: datetime, loss: _FailureCause) -> Plan:
+    status = _started(_observed(view, replicas), replicas, now)
+    status = _with_failures(view, status, replicas, now, cause=loss.cause)
+    status = under_way(status, now, made=_made(replicas), members=len(replicas))
     status = ended(status, Phase.FAILED, now, reason=loss.reason, message=loss.message)
     status = status.but(phase=Phase.FAILED, completion_time=now, start_after=None, preempted="")
-    told = EventDraft(reason=loss.reason, message=loss.message, is_warning=True)
-    return _with(clean_up(seen, tries, status, now), before=created_events(seen, tries), after=(told,))
+    event = EventDraft(reason=loss.reason, message=loss.message, is_warning=True)
+    return _with(clean_up(view, replicas, status, now), earlier=created_events(view, replicas), later=(event,))
 
 
-def _restart_or_stall(seen: JobView, tries: tuple[Try, ...], verdict: RestartVerdict, now: datetime) -> Plan | None:
+def _restart_or_stall(view: JobView, replicas: tuple[Try, ...], verdict: RestartVerdict, now: datetime) -> Plan | None:
     """Try those members again that ended and should not have, or all of them when nobody says anything any more."""
     if verdict.again:
-        return _restart(seen, tries, verdict, now=now)
-    since = silence(seen, tries, now).since
-    return None if since is None else _restart_stalled(seen, tries, since, now)
+        return _restart(view, replicas, verdict, now=now)
+    since = silence(view, replicas, now).since
+    return None if since is None else _restart_stalled(view, replicas, since, now)
 
 
-def _restart(seen: JobView, tries: tuple[Try, ...], verdict: RestartVerdict, *, now: datetime) -> Plan:
+def _restart(view: JobView, replicas: tuple[Try, ...], verdict: RestartVerdict, *, now: datetime) -> Plan:
     """Count first, unmake next, make later: nothing is created in the pass that counts."""
-    cause = next((each for each in verdict.again if each.has_failed), None)
-    status = _started(_observed(seen, tries), tries, now)
-    status = _with_failures(seen, status, tries, now, cause=cause)
-    status = restarted(status, seen.gang, verdict.again, now)
-    is_whole = restarts_whole_gang(seen.gang, verdict.again)
-    what = "all members" if is_whole else ", ".join(str(each.place) for each in verdict.again)
-    why = say_failure(failure_of(cause)) if cause else "restartPolicy is Always"
-    message = f"{why}; next try of {what} {_say_count(seen.gang, status)}"
-    told = EventDraft(reason=RESTARTING, message=message, is_warning=cause is not None)
-    return _begin_next(seen, tries, status, told, now=now)
+    cause = next((replica for replica in verdict.again if replica.has_failed), None)
+    status = _started(_observed(view, replicas), replicas, now)
+    status = _with_failures(view, status, replicas, now, cause=cause)
+    status = restarted(status, view.gang, verdict.again, now)
+    is_whole = restarts_whole_gang(view.gang, verdict.again)
+    names = "all members" if is_whole else ", ".join(str(replica.place) for replica in verdict.again)
+    reason = say_failure(failure_of(cause)) if cause else "restartPolicy is Always"
+    message = f"{reason}; next try of {names} {_say_count(view.gang, status)}"
+    event = EventDraft(reason=RESTARTING, message=message, is_warning=cause is not None)
+    return _begin_next(view, replicas, status, event, now=now)
 
 
-def _restart_stalled(seen: JobView, tries: tuple[Try, ...], since: datetime, now: datetime) -> Plan:
+def _restart_stalled(view: JobView, replicas: tuple[Try, ...], since: datetime, now: datetime) -> Plan:
     """Try all members again of which none writes anything; nobody knows which of them hangs."""
-    said = say_stalled(seen.gang, since)
-    if why := why_not_again(seen):
-        return _fail(seen, tries, now, _FailureCause(reason=STALLED, message=f"{said}; {why}"))
-    status = restart_all(_started(_observed(seen, tries), tries, now), seen.gang, now)
-    told = EventDraft(
-        reason=STALLED, message=f"{said}; next try of all members {_say_count(seen.gang, status)}", is_warning=True
+    explanation = say_stalled(view.gang, since)
+    if refusal := why_not_again(view):
+        return _fail(view, replicas, now, _FailureCause(reason=STALLED, message=f"{explanation}; {refusal}"))
+    status = restart_all(_started(_observed(view, replicas), replicas, now), view.gang, now)
+    event = EventDraft(
+        reason=STALLED,
+        message=f"{explanation}; next try of all members {_say_count(view.gang, status)}",
+        is_warning=True,
     )
-    return _begin_next(seen, tries, status, told, now=now)
+    return _begin_next(view, replicas, status, event, now=now)
 
 
 def _say_count(gang: Gang, status: JobStatus) -> str:
@@ -223,101 +226,103 @@ def _say_count(gang: Gang, status: JobStatus) -> str:
     return f"(restart {status.backoff_count}{most})"
 
 
-def _begin_next(seen: JobView, tries: tuple[Try, ...], status: JobStatus, told: EventDraft, *, now: datetime) -> Plan:
+def _begin_next(
+    view: JobView, replicas: tuple[Try, ...], status: JobStatus, event: EventDraft, *, now: datetime
+) -> Plan:
     """Unmake what has to go before the tries that a status has counted."""
-    is_whole = status.attempt > seen.status.attempt
+    is_whole = status.attempt > view.status.attempt
     if is_whole and status.phase is Phase.RUNNING:
         status = status.but(phase=Phase.PENDING)
-    next_tries = tries_of(seen, status)
-    status = _set_running_conditions(seen.gang, with_tasks(status, next_tries), now, tries=next_tries)
-    plan = Plan(status=status, delete=unfinished(seen.pods) if is_whole else (), wake_at=status.start_after)
-    return _with(plan, before=created_events(seen, tries), after=(told,))
+    next_tries = tries_of(view, status)
+    status = _set_running_conditions(view.gang, with_tasks(status, next_tries), now, replicas=next_tries)
+    plan = Plan(status=status, delete=unfinished(view.pods) if is_whole else (), wake_at=status.start_after)
+    return _with(plan, earlier=created_events(view, replicas), later=(event,))
 
 
-def _reconcile_replicas(seen: JobView, tries: tuple[Try, ...], now: datetime) -> Plan:
+def _reconcile_replicas(view: JobView, replicas: tuple[Try, ...], now: datetime) -> Plan:
     """Make what is missing, once what is old has gone, and say how far the job is."""
-    old = tuple(pod for pod in older_pods(seen, tries) if not pod.phase.is_final)
+    old = tuple(pod for pod in older_pods(view, replicas) if not pod.phase.is_final)
     # Somebody who asks for a restart waits no longer for the one that comes anyway.
-    held = None if is_wished(seen) else backoff_until(seen.status, now)
-    create = () if held else _missing(seen, tries, old)
-    status = _observed(seen, tries).but(start_after=held)
-    status = _with_failures(seen, _started(status, tries, now), tries, now, cause=None)
-    status = _set_running_conditions(seen.gang, status, now, tries=tries, old=old)
-    quiet = silence(seen, tries, now)
+    not_before = None if is_wished(view) else backoff_until(view.status, now)
+    create = () if not_before else _missing(view, replicas, old)
+    status = _observed(view, replicas).but(start_after=not_before)
+    status = _with_failures(view, _started(status, replicas, now), replicas, now, cause=None)
+    status = _set_running_conditions(view.gang, status, now, replicas=replicas, old=old)
+    quiet = silence(view, replicas, now)
     wake_at = min((moment for moment in (status.start_after, quiet.look_at) if moment is not None), default=None)
     plan = Plan(status=status, delete=unfinished(old), create=create, wake_at=wake_at, listen=quiet.ask)
     return _with(
-        with_deadlines(seen, plan), before=created_events(seen, tries), after=transition_events(seen.status, status)
+        with_deadlines(view, plan), earlier=created_events(view, replicas), later=transition_events(view.status, status)
     )
 
 
-def _missing(seen: JobView, tries: tuple[Try, ...], old: tuple[PodSeen, ...]) -> tuple[NewPod, ...]:
+def _missing(view: JobView, replicas: tuple[Try, ...], old: tuple[PodSeen, ...]) -> tuple[NewPod, ...]:
     # Old and new ranks must never share a rendezvous, nor two tries one place: the old ones go first.
-    if old and is_new_meeting(seen.gang, tries):
+    if old and is_new_meeting(view.gang, replicas):
         return ()
     taken = {pod.place for pod in old}
-    size, is_alone = gang_size(seen.gang, tries), comes_alone(seen.gang, tries)
+    size, is_alone = gang_size(view.gang, replicas), comes_alone(view.gang, replicas)
     return tuple(
         NewPod(
-            place=each.place,
-            attempt=each.attempt,
-            gang_size=1 if is_alone and seen.gang.watches(each.place) else size,
+            place=replica.place,
+            attempt=replica.attempt,
+            gang_size=1 if is_alone and view.gang.watches(replica.place) else size,
         )
-        for each in tries
-        if each.phase is ReplicaPhase.CREATING and each.place not in taken
+        for replica in replicas
+        if replica.phase is ReplicaPhase.CREATING and replica.place not in taken
     )
 
 
-def _observed(seen: JobView, tries: tuple[Try, ...]) -> JobStatus:
+def _observed(view: JobView, replicas: tuple[Try, ...]) -> JobStatus:
     # A wish for a restart is granted by a first start too.
-    status = seen.status.but(observed_generation=seen.generation, waiting="", restart_granted=seen.restart_wish)
-    if seen.gang.commit:
-        status = status.but(source={"commit": seen.gang.commit})
-    return with_tasks(status, tries)
+    status = view.status.but(observed_generation=view.generation, waiting="", restart_granted=view.restart_wish)
+    if view.gang.commit:
+        status = status.but(source={"commit": view.gang.commit})
+    return with_tasks(status, replicas)
 
 
-def _started(status: JobStatus, tries: tuple[Try, ...], now: datetime) -> JobStatus:
-    has_started = any(each.has_started for each in tries)
+def _started(status: JobStatus, replicas: tuple[Try, ...], now: datetime) -> JobStatus:
+    has_started = any(replica.has_started for replica in replicas)
     return status.but(start_time=now) if has_started and status.start_time is None else status
 
 
 def _with_failures(
-    seen: JobView, status: JobStatus, tries: tuple[Try, ...], now: datetime, *, cause: Try | None
+    view: JobView, status: JobStatus, replicas: tuple[Try, ...], now: datetime, *, cause: Try | None
 ) -> JobStatus:
-    """Say which try failed: the one to blame, or the one named before, or the first. It stays until all are well."""
-    failed = failed_first(tries)
+    """Record the failed replica: the cause, else the recorded one, else the first; cleared once all run."""
+    failed = failed_first(replicas)
     if not failed:
-        is_well = all(each.has_started for each in tries)
+        is_well = all(replica.has_started for replica in replicas)
         if is_well or status.condition(REPLICA_FAILURE) is None:
             return put(status, Condition(type=REPLICA_FAILURE, status=False, reason=NONE, since=now))
         return status
     failure = status.failure
-    is_named = failure is not None and failure.pod in {each.name for each in failed}
+    is_named = failure is not None and failure.pod in {replica.name for replica in failed}
     to_blame = cause if cause is not None else None if is_named else failed[0]
     if failure is None or (to_blame is not None and failure.pod != to_blame.name):
-        failure = _failure(seen, to_blame or failed[0])
+        failure = _failure(view, to_blame or failed[0])
     message = say_failure(failure)
-    wrong = Condition(type=REPLICA_FAILURE, status=True, reason="ErrorInPod", message=message, since=now)
-    return put(status, wrong).but(failure=failure)
+    condition = Condition(type=REPLICA_FAILURE, status=True, reason="ErrorInPod", message=message, since=now)
+    return put(status, condition).but(failure=failure)
 
 
-def _made(tries: tuple[Try, ...]) -> int:
-    return sum(each.phase is not ReplicaPhase.CREATING for each in tries)
+def _made(replicas: tuple[Try, ...]) -> int:
+    return sum(replica.phase is not ReplicaPhase.CREATING for replica in replicas)
 
 
 def _set_running_conditions(
-    gang: Gang, status: JobStatus, now: datetime, *, tries: tuple[Try, ...], old: tuple[PodSeen, ...] = ()
+    gang: Gang, status: JobStatus, now: datetime, *, replicas: tuple[Try, ...], old: tuple[PodSeen, ...] = ()
 ) -> JobStatus:
     """Set phase, waiting and the conditions of a job that is under way."""
-    status = under_way(status, now, made=_made(tries), members=len(tries))
-    if is_up(gang, tries):
+    status = under_way(status, now, made=_made(replicas), members=len(replicas))
+    if is_up(gang, replicas):
         status = status.but(phase=Phase.RUNNING, running_time=status.running_time or now)
-    if all(each.has_started for each in tries):
-        failed = sum(each.has_failed for each in tries)
-        message = f"{len(tries) - failed} of {len(tries)} pods run" if failed else "all pods run"
+    if all(replica.has_started for replica in replicas):
+        failed = sum(replica.has_failed for replica in replicas)
+        message = f"{len(replicas) - failed} of {len(replicas)} pods run" if failed else "all pods run"
         status = status.but(preempted="")
         return put(status, Condition(type=RUNNING, status=True, reason=NONE, message=message, since=now))
-    waiting = _why(status, tries, old)
+    waiting = _why(status, replicas, old)
     is_running = status.phase is Phase.RUNNING
     reason = waiting.reason if waiting else NONE
     message = waiting.text if waiting else "pods are starting"
@@ -327,7 +332,7 @@ def _set_running_conditions(
     )
 
 
-def _why(status: JobStatus, tries: tuple[Try, ...], old: tuple[PodSeen, ...]) -> Waiting | None:
+def _why(status: JobStatus, replicas: tuple[Try, ...], old: tuple[PodSeen, ...]) -> Waiting | None:
     if status.start_after is not None:
         cause = f" after {say_failure(status.failure)}" if status.failure else ""
         text = f"restart {status.backoff_count} comes at {to_wire(status.start_after)}{cause}"
@@ -335,16 +340,16 @@ def _why(status: JobStatus, tries: tuple[Try, ...], old: tuple[PodSeen, ...]) ->
     if old:
         pods = "1 pod of an older try has" if len(old) == 1 else f"{len(old)} pods of an older try have"
         return _after(status, Waiting(reason=RESTARTING, text=f"{pods} not ended yet"))
-    return _after(status, why_waiting(tries))
+    return _after(status, why_waiting(replicas))
 
 
 def _after(status: JobStatus, waiting: Waiting | None) -> Waiting | None:
-    """Say first of a job that gave its room away that it did."""
+    """Put the preemption message of a preempted job first."""
     if not status.preempted:
         return waiting
-    said = f"; {waiting.text}" if waiting else ""
-    return Waiting(reason=waiting.reason if waiting else PREEMPTED, text=f"{status.preempted}{said}")
+    explanation = f"; {waiting.text}" if waiting else ""
+    return Waiting(reason=waiting.reason if waiting else PREEMPTED, text=f"{status.preempted}{explanation}")
 
 
-def _with(plan: Plan, *, before: tuple[EventDraft, ...] = (), after: tuple[EventDraft, ...] = ()) -> Plan:
-    return replace(plan, tell=(*before, *plan.tell, *after))
+def _with(plan: Plan, *, earlier: tuple[EventDraft, ...] = (), later: tuple[EventDraft, ...] = ()) -> Plan:
+    return replace(plan, tell=(*earlier, *plan.tell, *later))

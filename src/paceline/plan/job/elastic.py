@@ -10,73 +10,73 @@ from paceline.plan.job.plan import EventDraft, Plan
 from paceline.plan.job.view import JobView
 
 
-def with_releases(seen: JobView) -> JobView:
+def with_releases(view: JobView) -> JobView:
     """Count the places that a job gave up: whoever comes back to one later is a new try of it, with its own name."""
-    if seen.gang.scope is RestartScope.GANG:
+    if view.gang.scope is RestartScope.GANG:
         # All start anew there, under new names.
-        return seen
-    releases = dict(seen.status.releases)
-    for place, tries in _given_up(seen):
-        releases[str(place)] = releases.get(str(place), 0) + tries
-    return replace(seen, status=seen.status.but(releases=releases))
+        return view
+    releases = dict(view.status.releases)
+    for place, replicas in _given_up(view):
+        releases[str(place)] = releases.get(str(place), 0) + replicas
+    return replace(view, status=view.status.but(releases=releases))
 
 
-def is_resized(seen: JobView) -> bool:
-    """Tell whether a gang whose members start together has another size than the one it was made with."""
-    if not seen.gang.is_elastic or seen.gang.scope is RestartScope.REPLICA:
+def is_resized(view: JobView) -> bool:
+    """Return whether a gang whose members start together has another size than the one it was made with."""
+    if not view.gang.is_elastic or view.gang.scope is RestartScope.REPLICA:
         return False
-    return bool(seen.status.tasks) and set(_recorded(seen.status)) != {each.place for each in seen.gang.members}
+    return bool(view.status.tasks) and set(_recorded(view.status)) != {member.place for member in view.gang.members}
 
 
 def is_too_small(gang: Gang, lost: frozenset[ReplicaId]) -> bool:
-    """Tell whether so many members are lost that fewer are left than the job may run with."""
+    """Return whether so many members are lost that fewer are left than the job may run with."""
     return gang.least is not None and len(gang.members) - len(lost) < gang.least
 
 
-def is_up(gang: Gang, tries: tuple[Try, ...]) -> bool:
-    """Tell whether as many members have started as the job needs."""
-    return sum(each.has_started for each in tries) >= gang.needed
+def is_up(gang: Gang, replicas: tuple[Try, ...]) -> bool:
+    """Return whether as many members have started as the job needs."""
+    return sum(replica.has_started for replica in replicas) >= gang.needed
 
 
-def is_new_meeting(gang: Gang, tries: tuple[Try, ...]) -> bool:
-    """Tell whether members that are made now meet anew: those of a gang always, elastic ones when their leader is."""
-    is_led = any(each.place == gang.leader and each.phase is ReplicaPhase.CREATING for each in tries)
+def is_new_meeting(gang: Gang, replicas: tuple[Try, ...]) -> bool:
+    """Return whether members that are made now meet anew: those of a gang always, elastic ones when their leader is."""
+    is_led = any(replica.place == gang.leader and replica.phase is ReplicaPhase.CREATING for replica in replicas)
     return gang.scope is RestartScope.GANG or (gang.is_elastic and is_led)
 
 
-def with_size(seen: JobView, plan: Plan) -> Plan:
-    """Say on an elastic job how many replicas run and how many are wanted, and tell when that has changed."""
-    if not seen.gang.is_elastic:
+def with_size(view: JobView, plan: Plan) -> Plan:
+    """Set current and expected replicas of an elastic job, and add an event when it is resized."""
+    if not view.gang.is_elastic:
         return plan
-    before, wanted = seen.status.elastic.get("expectedReplicas"), len(seen.gang.members)
-    size = {"currentReplicas": plan.status.aggregate.get("running", 0), "expectedReplicas": wanted}
-    changed = before is not None and before != wanted and not plan.status.phase.is_final
-    told = (
-        (EventDraft(reason="Resized", message=f"{wanted} replicas are wanted, {before} were before"),)
+    previous, expected = view.status.elastic.get("expectedReplicas"), len(view.gang.members)
+    size = {"currentReplicas": plan.status.aggregate.get("running", 0), "expectedReplicas": expected}
+    changed = previous is not None and previous != expected and not plan.status.phase.is_final
+    events = (
+        (EventDraft(reason="Resized", message=f"{expected} replicas are wanted, {previous} were before"),)
         if changed
         else ()
     )
-    return replace(plan, status=plan.status.but(elastic=size), tell=(*told, *plan.tell))
+    return replace(plan, status=plan.status.but(elastic=size), tell=(*events, *plan.tell))
 
 
-def _given_up(seen: JobView) -> Iterator[tuple[ReplicaId, int]]:
-    """Give every place that is no member's any more, with how many tries of it are not to be repeated."""
-    members = {each.place for each in seen.gang.members}
+def _given_up(view: JobView) -> Iterator[tuple[ReplicaId, int]]:
+    """Yield every replica that is no longer a member, and how many of its attempt numbers to skip."""
+    members = {member.place for member in view.gang.members}
     last: dict[ReplicaId, int] = {}
-    for place, was_seen in _recorded(seen.status).items():
+    for place, was_seen in _recorded(view.status).items():
         if was_seen:
-            last[place] = attempt_of(seen.status, place)
-    for pod in seen.pods:
+            last[place] = attempt_of(view.status, place)
+    for pod in view.pods:
         # One that was made and not recorded before the job shrank.
         last[pod.place] = max(pod.attempt, last.get(pod.place, 0))
     for place, attempt in last.items():
-        missing = attempt - attempt_of(seen.status, place) + 1
+        missing = attempt - attempt_of(view.status, place) + 1
         if place not in members and missing > 0:
             yield place, missing
 
 
 def _recorded(status: JobStatus) -> dict[ReplicaId, bool]:
-    """Give the places in the table of replicas, and of each whether its pod was seen."""
+    """Return the places in the table of replicas, and of each whether its pod was seen."""
     return {
         ReplicaId(str(task["type"]), index): bool(row.get("uid"))
         for task in status.tasks

@@ -21,11 +21,11 @@ class RevisionNotFound:
     message: str
 
 
-def resolve(seen: JobView, status: JobStatus, now: datetime) -> Plan | RevisionNotFound | None:
-    """Find out the commit that all members are to have; None when it is known, or nobody needs one."""
-    if seen.gang.resolve is None:
+def resolve(view: JobView, status: JobStatus, now: datetime) -> Plan | RevisionNotFound | None:
+    """Resolve the commit for all replicas; None when it is known, or none is needed."""
+    if view.gang.resolve is None:
         return None
-    step = step_of(seen, status, RESOLVE, now)
+    step = step_of(view, status, RESOLVE, now)
     waiting = status.but(waiting=LOOKING)
     if step.make is not None:
         return Plan(status=waiting, errands=(step.make,))
@@ -33,10 +33,10 @@ def resolve(seen: JobView, status: JobStatus, now: datetime) -> Plan | RevisionN
         commit = step.done.message.strip()
         if not COMMIT.fullmatch(commit):
             return RevisionNotFound(message=f"pod {step.done.pod} found no commit: {commit or 'it said nothing'}")
-        found = status.but(source={"commit": commit}, waiting="")
-        told = EventDraft(reason="SourceResolved", message=f"all members have commit {commit}")
+        resolved = status.but(source={"commit": commit}, waiting="")
+        event = EventDraft(reason="SourceResolved", message=f"all members have commit {commit}")
         # The members are made in the next pass, once the commit is on record.
-        return Plan(status=found, tell=(told,), wake_at=now)
+        return Plan(status=resolved, tell=(event,), wake_at=now)
     if step.failed is None or step.again_at is None:
         return Plan(status=waiting)
     if step.failed.attempt + 1 >= TRIES:

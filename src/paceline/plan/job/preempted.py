@@ -13,34 +13,36 @@ from paceline.plan.job.view import JobView
 PREEMPTED = "Preempted"
 
 
-def is_preempted(tries: tuple[Try, ...]) -> tuple[Try, ...]:
+def is_preempted(replicas: tuple[Try, ...]) -> tuple[Try, ...]:
     """Find the tries whose pods give way; one that has succeeded has nothing to lose."""
-    return tuple(each for each in tries if each.gives_way and each.phase is not ReplicaPhase.SUCCEEDED)
+    return tuple(replica for replica in replicas if replica.gives_way and replica.phase is not ReplicaPhase.SUCCEEDED)
 
 
-def requeue(seen: JobView, status: JobStatus, tries: tuple[Try, ...]) -> Plan:
+def requeue(view: JobView, status: JobStatus, replicas: tuple[Try, ...]) -> Plan:
     """Write down that the next try waits for room, and end the pods of this one: all, or those that go."""
-    going = is_preempted(tries)
-    is_whole = restarts_whole_gang(seen.gang, going)
+    preempted = is_preempted(replicas)
+    is_whole = restarts_whole_gang(view.gang, preempted)
     if is_whole:
-        status = begin_all(status, seen.gang).but(resumes=status.resumes + 1)
+        status = begin_all(status, view.gang).but(resumes=status.resumes + 1)
     else:
-        status = begin_together(status, tries, going)
-    places = {each.place for each in going}
-    left = [each for each in tries if each.place not in places and each.phase is not ReplicaPhase.SUCCEEDED]
-    if status.phase is Phase.RUNNING and (is_whole or not left):
+        status = begin_together(status, replicas, preempted)
+    places = {replica.place for replica in preempted}
+    remaining = [
+        replica for replica in replicas if replica.place not in places and replica.phase is not ReplicaPhase.SUCCEEDED
+    ]
+    if status.phase is Phase.RUNNING and (is_whole or not remaining):
         status = status.but(phase=Phase.PENDING)
-    why = going[0].gives_way
-    status = status.but(preempted=why, waiting=why)
-    status = with_tasks(status, tries_of(seen, status))
-    what = "all members" if is_whole else ", ".join(str(each.place) for each in going)
-    names = {each.name for each in going}
-    ended = unfinished(tuple(pod for pod in seen.pods if is_whole or pod.name in names))
-    told = EventDraft(reason=PREEMPTED, message=f"{why}; {what} wait for room again, and no restart is counted")
-    return Plan(status=status, delete=ended, tell=(told,))
+    reason = preempted[0].gives_way
+    status = status.but(preempted=reason, waiting=reason)
+    status = with_tasks(status, tries_of(view, status))
+    names = "all members" if is_whole else ", ".join(str(replica.place) for replica in preempted)
+    pod_names = {replica.name for replica in preempted}
+    ended = unfinished(tuple(pod for pod in view.pods if is_whole or pod.name in pod_names))
+    event = EventDraft(reason=PREEMPTED, message=f"{reason}; {names} wait for room again, and no restart is counted")
+    return Plan(status=status, delete=ended, tell=(event,))
 
 
-def evict_preempted(seen: JobView, plan: Plan) -> Plan:
+def evict_preempted(view: JobView, plan: Plan) -> Plan:
     """End pods that run on after the end of their job, and hold room that somebody more important wants."""
-    going = unfinished(tuple(pod for pod in seen.pods if pod.gives_way and pod.name not in plan.delete))
-    return replace(plan, delete=(*plan.delete, *going))
+    preempted = unfinished(tuple(pod for pod in view.pods if pod.gives_way and pod.name not in plan.delete))
+    return replace(plan, delete=(*plan.delete, *preempted))

@@ -16,38 +16,39 @@ from paceline.plan.job.view import JobView
 REMADE = "Remade"
 
 
-def unstarted_pods(seen: JobView) -> tuple[Try, ...]:
+def unstarted_pods(view: JobView) -> tuple[Try, ...]:
     """Find the tries whose pods are gone, where nothing of the gang has run as far as anybody knows."""
-    status = seen.status
+    status = view.status
     # Whoever is ended by us went before it ran for a reason; in a gang that begins anew together, all are judged but
     # those who only watch.
     is_held = status.phase.is_final or status.phase is Phase.PAUSED or is_true(status, SUSPENDED) or status.ending
-    is_gang = seen.gang.scope is RestartScope.GANG
-    if is_held or (is_gang and not seen.gang.observer_roles):
+    is_gang = view.gang.scope is RestartScope.GANG
+    if is_held or (is_gang and not view.gang.observer_roles):
         return ()
     rows = (row for task in status.tasks for row in task.get("replicas") or ())
     waited = {row["name"] for row in rows if row.get("phase") == ReplicaPhase.PENDING.value}
-    tries = tries_of(seen)
-    alone = (each for each in tries if not is_gang or seen.gang.watches(each.place))
-    gone = tuple(each for each in alone if each.phase is ReplicaPhase.DELETED and each.name in waited)
-    places = {each.place for each in gone}
-    return () if any(each.has_started for each in tries if each.place not in places) else gone
+    replicas = tries_of(view)
+    alone = (replica for replica in replicas if not is_gang or view.gang.watches(replica.place))
+    deleted = tuple(replica for replica in alone if replica.phase is ReplicaPhase.DELETED and replica.name in waited)
+    places = {replica.place for replica in deleted}
+    return () if any(replica.has_started for replica in replicas if replica.place not in places) else deleted
 
 
-def with_new_attempts(seen: JobView, gone: tuple[Try, ...]) -> JobView:
+def with_new_attempts(view: JobView, deleted: tuple[Try, ...]) -> JobView:
     """Count the places that tries have left: whoever is made there next is a new try, with its own name."""
-    releases = dict(seen.status.releases)
-    for each in gone:
-        releases[str(each.place)] = releases.get(str(each.place), 0) + 1
-    return replace(seen, status=seen.status.but(releases=releases))
+    releases = dict(view.status.releases)
+    for replica in deleted:
+        releases[str(replica.place)] = releases.get(str(replica.place), 0) + 1
+    return replace(view, status=view.status.but(releases=releases))
 
 
-def say_remade(gone: tuple[Try, ...]) -> tuple[EventDraft, ...]:
-    """Tell of every pod that is made again, and that it costs nothing."""
+def say_remade(deleted: tuple[Try, ...]) -> tuple[EventDraft, ...]:
+    """Return an event for every recreated pod."""
     return tuple(
         EventDraft(
             reason=REMADE,
-            message=f"pod {each.name} was deleted before it ran; {each.place} is made again, and no restart is counted",
+            message=f"pod {replica.name} was deleted before it ran; {replica.place} is made again, "
+            "and no restart is counted",
         )
-        for each in gone
+        for replica in deleted
     )

@@ -9,14 +9,14 @@ from paceline.plan.job.view import JobView, PodSeen
 PATIENCE = timedelta(seconds=30)
 
 
-def pods_to_stop(seen: JobView, now: datetime) -> tuple[tuple[str, ...], datetime | None]:
-    """Name the pods that are told to end now, and when to look again if nothing is heard of those before them."""
-    served = tuple(pod for pod in seen.pods if pod.place.role not in seen.gang.servers)
+def pods_to_stop(view: JobView, now: datetime) -> tuple[tuple[str, ...], datetime | None]:
+    """Return the pods to delete now, and when to check again for those that must end first."""
+    served = tuple(pod for pod in view.pods if pod.place.role not in view.gang.servers)
     busy = [pod for pod in served if not pod.phase.is_final and not _is_overdue(pod, now)]
     if not busy:
-        return unfinished(seen.pods), None
+        return unfinished(view.pods), None
     moments = [pod.ends_at + PATIENCE for pod in busy if pod.ends_at is not None]
-    has_servers = len(served) < len(seen.pods)
+    has_servers = len(served) < len(view.pods)
     return unfinished(served), min(moments, default=None) if has_servers else None
 
 

@@ -27,46 +27,46 @@ class StallCheck:
     look_at: datetime | None = None
 
 
-def silence(seen: JobView, tries: tuple[Try, ...], now: datetime) -> StallCheck:
-    """Find out whether all containers of a job that runs have been silent for as long as they may be."""
-    begun = _begun(tries) if seen.gang.stall_seconds is not None and is_up(seen.gang, tries) else {}
-    if seen.gang.stall_seconds is None or not begun:
+def silence(view: JobView, replicas: tuple[Try, ...], now: datetime) -> StallCheck:
+    """Return whether all containers of a running job have been silent for too long."""
+    begun = _begun(replicas) if view.gang.stall_seconds is not None and is_up(view.gang, replicas) else {}
+    if view.gang.stall_seconds is None or not begun:
         return StallCheck()
-    patience = timedelta(seconds=seen.gang.stall_seconds)
-    heard = {wish: seen.heard[wish] for wish in begun if wish in seen.heard}
-    last = max([*begun.values(), *(each.last for each in heard.values() if each.last is not None)])
+    patience = timedelta(seconds=view.gang.stall_seconds)
+    activities = {log: view.heard[log] for log in begun if log in view.heard}
+    last = max([*begun.values(), *(activity.last for activity in activities.values() if activity.last is not None)])
     due = last + patience
     if now < due:
         return StallCheck(look_at=due)
-    moments = {wish: _ask_at(heard.get(wish), due, min(patience, SURE)) for wish in begun}
-    open_ = {wish: moment for wish, moment in moments.items() if moment is not None}
-    if not open_:
+    moments = {log: _ask_at(activities.get(log), due, min(patience, SURE)) for log in begun}
+    pending = {log: moment for log, moment in moments.items() if moment is not None}
+    if not pending:
         return StallCheck(since=last)
-    later = [moment for moment in open_.values() if moment > now]
+    later = [moment for moment in pending.values() if moment > now]
     return StallCheck(
-        ask=tuple(wish for wish, moment in open_.items() if moment <= now), look_at=min(later, default=None)
+        ask=tuple(log for log, moment in pending.items() if moment <= now), look_at=min(later, default=None)
     )
 
 
 def say_stalled(gang: Gang, since: datetime) -> str:
-    """Say how long nobody has written anything."""
+    """Describe since when no replica has written a line."""
     return f"no replica has written a line since {to_wire(since)}, for more than {gang.stall_seconds} seconds"
 
 
-def _begun(tries: tuple[Try, ...]) -> Mapping[LogRef, datetime]:
-    """Give the containers that run, each with when it began."""
+def _begun(replicas: tuple[Try, ...]) -> Mapping[LogRef, datetime]:
+    """Return the containers that run, each with when it began."""
     return {
-        LogRef(pod=each.name, container=container.name): container.started_at
-        for each in tries
-        if each.phase is ReplicaPhase.RUNNING
-        for container in each.containers
+        LogRef(pod=replica.name, container=container.name): container.started_at
+        for replica in replicas
+        if replica.phase is ReplicaPhase.RUNNING
+        for container in replica.containers
         if container.state == "Running" and container.started_at is not None
     }
 
 
-def _ask_at(heard: LogActivity | None, due: datetime, pause: timedelta) -> datetime | None:
-    """Say when a container has to be asked; None when it is sure that it is silent."""
-    if heard is None or heard.asked_at < due:
+def _ask_at(activity: LogActivity | None, due: datetime, pause: timedelta) -> datetime | None:
+    """Return when to read a container's log again; None when it is certainly silent."""
+    if activity is None or activity.asked_at < due:
         return due
-    is_sure = heard.is_known and heard.asked_at - heard.since >= pause
-    return None if is_sure else heard.asked_at + pause
+    is_sure = activity.is_known and activity.asked_at - activity.since >= pause
+    return None if is_sure else activity.asked_at + pause

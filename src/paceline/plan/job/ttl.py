@@ -7,9 +7,9 @@ from paceline.plan.job.plan import EventDraft, Plan
 from paceline.plan.job.view import JobView
 
 
-def expire(seen: JobView, plan: Plan, now: datetime) -> Plan:
+def expire(view: JobView, plan: Plan, now: datetime) -> Plan:
     """Have an ended job deleted when it has stayed as long as its author wants; else say when to look again."""
-    seconds, end = seen.gang.ttl_seconds, plan.status.completion_time
+    seconds, end = view.gang.ttl_seconds, plan.status.completion_time
     if seconds is None or end is None:
         return plan
     due = end + timedelta(seconds=seconds)

@@ -21,7 +21,7 @@ class PodPhase(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        """Tell whether a pod in this phase will never run again."""
+        """Return whether a pod in this phase will never run again."""
         return self in (PodPhase.SUCCEEDED, PodPhase.FAILED)
 
 

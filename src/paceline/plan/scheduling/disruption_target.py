@@ -34,17 +34,19 @@ class DisruptionWork:
 def disruption_condition(pod: Object) -> Object | None:
     """Find the mark on a pod that gives way."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
-    found = (each for each in conditions if (each.get("type"), each.get("reason")) == (TYPE, REASON))
-    return next((each for each in found if each.get("status") == "True"), None)
+    marks = (
+        condition for condition in conditions if (condition.get("type"), condition.get("reason")) == (TYPE, REASON)
+    )
+    return next((condition for condition in marks if condition.get("status") == "True"), None)
 
 
 def is_marked(pod: Object) -> bool:
-    """Tell whether a pod gives way."""
+    """Return whether a pod gives way."""
     return disruption_condition(pod) is not None
 
 
 def needs_delete(pod: Object) -> bool:
-    """Tell whether a pod gives way that was not told to end yet."""
+    """Return whether a pod gives way that was not told to end yet."""
     return is_marked(pod) and not is_deleting(pod) and not is_final(pod)
 
 
@@ -69,19 +71,21 @@ def rest_of(placed: Iterable[Object], now: datetime) -> DisruptionWork:
     mark: dict[Key, str] = {}
     due: dict[Key, datetime] = {}
     for pods in families.values():
-        marks = {key_of(pod): found for pod in pods if (found := disruption_condition(pod)) is not None}
-        said = next((str(each.get("message") or "") for each in marks.values()), "")
-        mark |= {key_of(pod): said for pod in pods if marks and key_of(pod) not in marks}
+        marks = {key_of(pod): condition for pod in pods if (condition := disruption_condition(pod)) is not None}
+        message = next((str(mark.get("message") or "") for mark in marks.values()), "")
+        mark |= {key_of(pod): message for pod in pods if marks and key_of(pod) not in marks}
         due |= {key_of(pod): _due(pod, marks[key_of(pod)], now) for pod in pods if key_of(pod) in marks}
     end = tuple(key for key, moment in due.items() if moment <= now)
-    return DisruptionWork(mark=mark, end=end, wake_at=min((each for each in due.values() if each > now), default=None))
+    return DisruptionWork(
+        mark=mark, end=end, wake_at=min((moment for moment in due.values() if moment > now), default=None)
+    )
 
 
 def _due(pod: Object, mark: Object, now: datetime) -> datetime:
-    """Tell when a marked pod is ended if nobody else has done so; a clock that was set back makes it no later."""
-    told = labels_of(pod)
+    """Return when a marked pod is ended if nobody else has done so; a clock that was set back makes it no later."""
+    labels = labels_of(pod)
     if (
-        well_known_labels.REPLICA_TYPE not in told
+        well_known_labels.REPLICA_TYPE not in labels
         or well_known_labels.GANG_SIZE not in annotations_of(pod)
         or controller_of(pod) is None
     ):

@@ -42,17 +42,17 @@ def place(
     bind: dict[Key, str] = {}
     warn: dict[Key, str] = {}
     turn = _Turn(rooms=rooms, holders=holders, shared=shared)
-    for gang in sorted(gangs, key=lambda each: (-each.priority, each.since, each.name)):
-        if said := _not_yet(gang, turn.kept):
-            turn.waits |= dict.fromkeys(_keys(gang), said)
+    for gang in sorted(gangs, key=lambda group: (-group.priority, group.since, group.name)):
+        if message := _not_yet(gang, turn.reserved):
+            turn.waits |= dict.fromkeys(_keys(gang), message)
             continue
         fit = fit_of(gang, turn.rooms, shared)
         if not is_enough(gang, fit):
             turn.wait(gang)
             continue
         if fit.stuck is not None:
-            said, _ = _lack(gang, turn.rooms, shared)
-            turn.waits |= {key: said for key in _keys(gang) if key not in fit.nodes}
+            message, _ = _lack(gang, turn.rooms, shared)
+            turn.waits |= {key: message for key in _keys(gang) if key not in fit.nodes}
         turn.rooms = fit.rooms
         bind |= fit.nodes
         warn |= _warnings(gang, fit, shared)
@@ -68,41 +68,43 @@ class _Turn:
     shared: frozenset[str]
     waits: dict[Key, str] = field(default_factory=dict)
     # Resources that somebody waits for, and who.
-    kept: dict[str, str] = field(default_factory=dict)
+    reserved: dict[str, str] = field(default_factory=dict)
     nominate: dict[Key, str] = field(default_factory=dict)
     victims: dict[Key, Key] = field(default_factory=dict)
 
     def wait(self, gang: PodGroup) -> None:
         """Let a gang wait, for others to give way if that helps."""
-        said, lacking = _lack(gang, self.rooms, self.shared)
-        way = find_preemption(gang, self.rooms, self.holders, self.shared)
-        more = GIVES_WAY if way else why_no_preemption(gang)
-        self.waits |= dict.fromkeys(_keys(gang), f"{said}. {more}" if more else said)
-        self.kept |= dict.fromkeys(lacking, gang.name)
-        if way is None:
+        message, lacking = _lack(gang, self.rooms, self.shared)
+        preemption = find_preemption(gang, self.rooms, self.holders, self.shared)
+        hint = GIVES_WAY if preemption else why_no_preemption(gang)
+        self.waits |= dict.fromkeys(_keys(gang), f"{message}. {hint}" if hint else message)
+        self.reserved |= dict.fromkeys(lacking, gang.name)
+        if preemption is None:
             return
-        self.rooms = way.rooms
-        self.nominate |= way.nodes
-        for victim in way.victims:
+        self.rooms = preemption.rooms
+        self.nominate |= preemption.nodes
+        for victim in preemption.victims:
             self.victims |= dict.fromkeys(victim.pods, gang.asks[0].key)
-        self.holders = tuple(replace(each, is_leaving=True) if each in way.victims else each for each in self.holders)
+        self.holders = tuple(
+            replace(holder, is_leaving=True) if holder in preemption.victims else holder for holder in self.holders
+        )
 
 
 def _keys(gang: PodGroup) -> tuple[Key, ...]:
     return tuple(ask.key for ask in gang.asks)
 
 
-def _not_yet(gang: PodGroup, kept: Mapping[str, str]) -> str:
+def _not_yet(gang: PodGroup, reserved: Mapping[str, str]) -> str:
     if gang.present < gang.size:
         return f"waits for the other members: {gang.present} of {gang.size} pods exist"
     for name in _needs(gang):
-        if name in kept:
-            return f"waits behind {kept[name]}, which waits for {name}"
+        if name in reserved:
+            return f"waits behind {reserved[name]}, which waits for {name}"
     return ""
 
 
 def _lack(gang: PodGroup, rooms: tuple[NodeResources, ...], shared: frozenset[str]) -> tuple[str, frozenset[str]]:
-    """Say what a gang lacks, and which resources it may keep from others."""
+    """Return a message about what a gang lacks, and the resources it may reserve."""
     if not rooms:
         return "no node is ready", frozenset()
     homeless = [ask for ask in gang.asks if all(refusal(room, ask) for room in rooms)]
@@ -113,15 +115,15 @@ def _lack(gang: PodGroup, rooms: tuple[NodeResources, ...], shared: frozenset[st
     total, needs = _together(rooms), _needs(gang)
     lacking = [name for name in short_of(total, needs, shared) if not name.startswith(PORT)]
     lacking = lacking or _short_for_one(gang, rooms, shared)
-    said = ", ".join(_say(name, needs[name], total, len(rooms)) for name in lacking)
+    message = ", ".join(_say(name, needs[name], total, len(rooms)) for name in lacking)
     ever = "" if is_possible else "; it can never run here"
     # The words of Kubernetes' own scheduler, by which people search, and then the numbers.
-    said = f"0/{len(rooms)} nodes are available: {said}{ever}"
-    return said, frozenset(lacking) if is_possible else frozenset()
+    message = f"0/{len(rooms)} nodes are available: {message}{ever}"
+    return message, frozenset(lacking) if is_possible else frozenset()
 
 
 def _short_for_one(gang: PodGroup, rooms: tuple[NodeResources, ...], shared: frozenset[str]) -> list[str]:
-    """Name what single nodes lack for the pod that finds none, when all nodes together would have enough."""
+    """Return what single nodes lack for a pod although all nodes together have enough."""
     fit = fit_of(gang, rooms, shared)
     requests = fit.stuck.requests if fit.stuck else {}
     return sorted({name for room in fit.rooms for name in short_of(room, requests, shared)})
@@ -142,12 +144,12 @@ def _needs(gang: PodGroup) -> dict[str, Decimal]:
     return needs
 
 
-def _say(name: str, asked: Decimal, total: NodeResources, nodes: int) -> str:
+def _say(name: str, amount: Decimal, total: NodeResources, nodes: int) -> str:
     if name.startswith(PORT):
-        said = f"{nodes} node(s) didn't have free ports for the requested pod ports"
-        return f"{said} ({name.removeprefix(PORT)} is taken; leave hostPort out, or choose another)"
+        shortage = f"{nodes} node(s) didn't have free ports for the requested pod ports"
+        return f"{shortage} ({name.removeprefix(PORT)} is taken; leave hostPort out, or choose another)"
     free, capacity = max(total.free(name), Decimal(0)), total.has(name)
-    numbers = f"{_amount(name, asked)} asked, {_amount(name, free)} of {_amount(name, capacity)} free"
+    numbers = f"{_amount(name, amount)} asked, {_amount(name, free)} of {_amount(name, capacity)} free"
     return f"{nodes} {_insufficient(name)} ({numbers})"
 
 
@@ -161,11 +163,11 @@ def _warnings(gang: PodGroup, fit: Fit, shared: frozenset[str]) -> dict[Key, str
         for name in sorted(shared):
             used, capacity = room.used.get(name, Decimal(0)), room.capacity.get(name, Decimal(0))
             if used > capacity:
-                said = (
+                message = (
                     f"{_amount(name, used)} {name} asked of {_amount(name, capacity)} on {room.node}: pods share them"
                 )
                 here = [ask for ask in gang.asks if fit.nodes.get(ask.key) == room.node and name in ask.requests]
-                warnings |= {ask.key: said for ask in here}
+                warnings |= {ask.key: message for ask in here}
     return warnings
 
 

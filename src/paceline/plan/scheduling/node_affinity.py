@@ -48,8 +48,8 @@ def wishes_of(spec: Mapping[str, Any]) -> NodeRequirements:
 def taints_of(spec: Mapping[str, Any]) -> tuple[Taint, ...]:
     """Read the taints of a node's spec that keep pods away."""
     taints = (
-        Taint(key=str(each["key"]), value=str(each.get("value") or ""), effect=str(each["effect"]))
-        for each in spec.get("taints") or ()
+        Taint(key=str(taint["key"]), value=str(taint.get("value") or ""), effect=str(taint["effect"]))
+        for taint in spec.get("taints") or ()
     )
     return tuple(taint for taint in taints if taint.effect in HARD)
 
@@ -57,13 +57,13 @@ def taints_of(spec: Mapping[str, Any]) -> tuple[Taint, ...]:
 def why_not_schedulable(
     wishes: NodeRequirements, *, node: str, labels: Mapping[str, str], taints: Iterable[Taint]
 ) -> str:
-    """Say why a pod would not go to a node; nothing when it would."""
+    """Return why a pod does not fit a node's labels or taints; empty when it does."""
     if missing := dict(wishes.selector.items() - labels.items()):
         return f"no node has the labels {_pairs({name: wishes.selector[name] for name in sorted(missing)})}"
     if wishes.terms and not any(_holds(term, node, labels) for term in wishes.terms):
         return f"no node matches the affinity {' or '.join(_spelled(term) for term in wishes.terms)}"
     for taint in taints:
-        if not any(_tolerates(each, taint) for each in wishes.tolerations):
+        if not any(_tolerates(toleration, taint) for toleration in wishes.tolerations):
             if taint.key == NOT_READY:
                 return "no node is ready"
             return f"every node has a taint that the pod does not tolerate: {taint}"
@@ -80,7 +80,9 @@ def _holds(term: Mapping[str, Any], node: str, labels: Mapping[str, str]) -> boo
         # Kubernetes: an empty term matches nothing.
         return False
     fields = {"metadata.name": node}
-    return all(_meets(each, labels) for each in by_label) and all(_meets(each, fields) for each in by_field)
+    return all(_meets(expression, labels) for expression in by_label) and all(
+        _meets(expression, fields) for expression in by_field
+    )
 
 
 def _meets(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
@@ -110,8 +112,11 @@ _OPERATORS: Mapping[str, Callable[[str | None, list[str]], bool]] = {
 
 
 def _spelled(term: Mapping[str, Any]) -> str:
-    every = [*(term.get("matchExpressions") or ()), *(term.get("matchFields") or ())]
-    parts = (f"{each.get('key')} {each.get('operator')} [{', '.join(each.get('values') or ())}]" for each in every)
+    expressions = [*(term.get("matchExpressions") or ()), *(term.get("matchFields") or ())]
+    parts = (
+        f"{expression.get('key')} {expression.get('operator')} [{', '.join(expression.get('values') or ())}]"
+        for expression in expressions
+    )
     return " and ".join(parts) or "(an empty term, which matches nothing)"
 
 

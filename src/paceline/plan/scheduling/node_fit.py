@@ -18,30 +18,30 @@ class Fit:
 
 
 def is_enough(gang: PodGroup, fit: Fit) -> bool:
-    """Tell whether a gang may start or grow with those of its pods that find a node."""
+    """Return whether a gang may start or grow with those of its pods that find a node."""
     return fit.stuck is None or (bool(fit.nodes) and gang.placed + len(fit.nodes) >= gang.size)
 
 
 def fit_of(gang: PodGroup, rooms: tuple[NodeResources, ...], shared: frozenset[str]) -> Fit:
     """Find nodes for the pods of a gang, one after the other; of what is shared there is always enough."""
     nodes: dict[Key, str] = {}
-    left = {room.node: room for room in rooms}
+    free = {room.node: room for room in rooms}
     for ask in gang.asks:
-        room = next((each for each in left.values() if _has_room(each, ask, shared)), None)
+        room = next((candidate for candidate in free.values() if _has_room(candidate, ask, shared)), None)
         if room is None:
-            return Fit(nodes=nodes, rooms=tuple(left.values()), stuck=ask)
+            return Fit(nodes=nodes, rooms=tuple(free.values()), stuck=ask)
         nodes[ask.key] = room.node
-        left[room.node] = replace(room, used=add(room.used, ask.requests))
-    return Fit(nodes=nodes, rooms=tuple(left.values()))
+        free[room.node] = replace(room, used=add(room.used, ask.requests))
+    return Fit(nodes=nodes, rooms=tuple(free.values()))
 
 
 def refusal(room: NodeResources, ask: PodRequest) -> str:
-    """Say why a node is none for a pod, however empty it is; nothing when it is one."""
+    """Return why a pod can never run on a node, even an empty one; empty when it can."""
     return why_not_schedulable(ask.wishes, node=room.node, labels=room.labels, taints=room.taints)
 
 
 def short_of(room: NodeResources, needs: Amounts, shared: frozenset[str]) -> list[str]:
-    """Name what a node has too little of."""
+    """Return the resources of which a node has too little."""
     return [name for name, amount in needs.items() if name not in shared and amount > room.free(name)]
 
 

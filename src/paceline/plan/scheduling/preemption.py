@@ -71,20 +71,20 @@ def find_preemption(
 
     Who is going already is waited for before anybody else is told to.
     """
-    holders = tuple(each for each in holders if each.family != gang.family)
-    if not gang.preempts or not any(each.rank < gang.rank for each in holders):
+    holders = tuple(holder for holder in holders if holder.family != gang.family)
+    if not gang.preempts or not any(holder.rank < gang.rank for holder in holders):
         return None
-    going = tuple(each for each in holders if each.is_leaving)
-    after = _without(rooms, going)
-    fit = fit_of(gang, after, shared)
+    leaving = tuple(holder for holder in holders if holder.is_leaving)
+    remaining = _without(rooms, leaving)
+    fit = fit_of(gang, remaining, shared)
     if is_enough(gang, fit):
         return _way(gang, rooms, fit, victims=())
-    victims = _choose(gang, after, holders, shared)
-    return _way(gang, rooms, fit_of(gang, _without(after, victims), shared), victims=victims) if victims else None
+    victims = _choose(gang, remaining, holders, shared)
+    return _way(gang, rooms, fit_of(gang, _without(remaining, victims), shared), victims=victims) if victims else None
 
 
 def why_no_preemption(gang: PodGroup) -> str:
-    """Say why nobody gives way to a gang that is more important than most; nothing for one that is not."""
+    """Return why a gang with a priority preempts nobody; empty for one without."""
     if gang.rank <= 0:
         return ""
     return NO_VICTIMS if gang.preempts else NEVER
@@ -94,12 +94,12 @@ def _way(
     gang: PodGroup, rooms: tuple[NodeResources, ...], fit: Fit, *, victims: tuple[VictimCandidate, ...]
 ) -> Preemption:
     """Keep the room that a gang will have from those behind it."""
-    kept = {room.node: room for room in rooms}
+    reserved = {room.node: room for room in rooms}
     for ask in gang.asks:
         if ask.key in fit.nodes:
-            room = kept[fit.nodes[ask.key]]
-            kept[room.node] = replace(room, used=add(room.used, ask.requests))
-    return Preemption(nodes=fit.nodes, victims=victims, rooms=tuple(kept.values()))
+            room = reserved[fit.nodes[ask.key]]
+            reserved[room.node] = replace(room, used=add(room.used, ask.requests))
+    return Preemption(nodes=fit.nodes, victims=victims, rooms=tuple(reserved.values()))
 
 
 def _choose(
@@ -110,13 +110,13 @@ def _choose(
     def helps(victims: Iterable[VictimCandidate]) -> bool:
         return is_enough(gang, fit_of(gang, _without(rooms, victims), shared))
 
-    youngest = sorted(holders, key=lambda each: (each.since, each.family), reverse=True)
-    lower = sorted(youngest, key=lambda each: each.rank)
-    lower = [each for each in lower if each.rank < gang.rank and not each.is_leaving]
-    for rank in sorted({each.rank for each in lower}):
-        able = [each for each in lower if each.rank <= rank]
+    youngest = sorted(holders, key=lambda holder: (holder.since, holder.family), reverse=True)
+    lower = sorted(youngest, key=lambda holder: holder.rank)
+    lower = [holder for holder in lower if holder.rank < gang.rank and not holder.is_leaving]
+    for rank in sorted({holder.rank for holder in lower}):
+        able = [holder for holder in lower if holder.rank <= rank]
         if helps(able):
-            alone = next((each for each in able if helps((each,))), None)
+            alone = next((holder for holder in able if helps((holder,))), None)
             return (alone,) if alone else _spared(able, helps)
     return ()
 
@@ -126,20 +126,20 @@ def _spared(
 ) -> tuple[VictimCandidate, ...]:
     """Spare whoever can be spared, the most important and oldest first."""
     for holder in reversed(able):
-        rest = [each for each in able if each is not holder]
-        if helps(rest):
-            able = rest
+        others = [candidate for candidate in able if candidate is not holder]
+        if helps(others):
+            able = others
     return tuple(able)
 
 
 def _without(rooms: tuple[NodeResources, ...], holders: Iterable[VictimCandidate]) -> tuple[NodeResources, ...]:
-    left = {room.node: room for room in rooms}
+    freed = {room.node: room for room in rooms}
     for holder in holders:
         for node, amounts in holder.holds.items():
-            if node in left:
+            if node in freed:
                 less = {name: -amount for name, amount in amounts.items()}
-                left[node] = replace(left[node], used=add(left[node].used, less))
-    return tuple(left.values())
+                freed[node] = replace(freed[node], used=add(freed[node].used, less))
+    return tuple(freed.values())
 
 
 def _holder(family: str, pods: list[Object]) -> VictimCandidate:

@@ -68,13 +68,13 @@ class NodeResources:
     taints: tuple[Taint, ...] = ()
 
     def free(self, resource: str) -> Decimal:
-        """Tell how much is left of a resource; a node that counts no pods takes any number."""
+        """Return the free amount of a resource; a node without a pod limit takes any number."""
         if resource == PODS and PODS not in self.capacity:
             return Decimal("Infinity")
         return self.has(resource) - self.used.get(resource, Decimal(0))
 
     def has(self, resource: str) -> Decimal:
-        """Tell how much there is of a resource: every node has every port once."""
+        """Return the capacity of a resource: every node has every port once."""
         return Decimal(1) if resource.startswith(PORT) else self.capacity.get(resource, Decimal(0))
 
 
@@ -115,11 +115,11 @@ def requests_of(spec: Mapping[str, Any]) -> dict[str, Decimal]:
     beside: dict[str, Decimal] = {}
     first: dict[str, Decimal] = {}
     for container in spec.get("initContainers") or ():
-        own = _container_requests(container)
+        requests = _container_requests(container)
         if container.get("restartPolicy") == "Always":
-            beside = add(beside, own)
-            own = {}
-        now = add(beside, own)
+            beside = add(beside, requests)
+            requests = {}
+        now = add(beside, requests)
         first = {name: max(first.get(name, Decimal(0)), now.get(name, Decimal(0))) for name in {**first, **now}}
     together = beside
     for container in spec.get("containers") or ():
@@ -130,7 +130,7 @@ def requests_of(spec: Mapping[str, Any]) -> dict[str, Decimal]:
 
 
 def _host_ports(spec: Mapping[str, Any]) -> Iterable[str]:
-    """Name the node's own ports that a pod asks for."""
+    """Yield the node's own ports that a pod asks for."""
     for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
         for port in container.get("ports") or ():
             if port.get("hostPort"):
@@ -169,18 +169,18 @@ def _ask(pod: Object) -> PodRequest:
 
 
 def _priority(pod: Object) -> int:
-    """Tell who goes first: Kubernetes' own number, and among equals that of the job's queue."""
+    """Return the scheduling priority: the pod's priority, then that of its queue."""
     return rank_of(pod) * QUEUE_STEPS + _number(annotations_of(pod).get(labels.QUEUE_PRIORITY), otherwise=0)
 
 
 def rank_of(pod: Object) -> int:
-    """Tell how important a pod is by Kubernetes' own number: that of its priority class."""
-    said = pod["spec"].get("priority")
-    return said if isinstance(said, int) else 0
+    """Return spec.priority, which admission sets from the priority class."""
+    priority = pod["spec"].get("priority")
+    return priority if isinstance(priority, int) else 0
 
 
 def family_of(pod: Object) -> str:
-    """Tell which pods are looked at together: all of a job, or one alone."""
+    """Return the key of the pods that are scheduled together: all of a job, or one alone."""
     owner = controller_of(pod)
     is_member = labels.GANG_SIZE in annotations_of(pod)
     return str(owner["uid"]) if owner is not None and is_member else uid_of(pod)
@@ -191,8 +191,8 @@ def _gang_name(pod: Object) -> str:
 
 
 def _place(pod: Object) -> tuple[str, str]:
-    told = labels_of(pod)
-    return told.get(labels.REPLICA_TYPE, ""), told.get(labels.REPLICA_INDEX, "")
+    pod_labels = labels_of(pod)
+    return pod_labels.get(labels.REPLICA_TYPE, ""), pod_labels.get(labels.REPLICA_INDEX, "")
 
 
 def _attempt(pod: Object) -> int:
@@ -209,23 +209,25 @@ def _number(text: str | None, *, otherwise: int) -> int:
 
 
 def waits(pod: Object) -> bool:
-    """Tell whether a pod waits for a node."""
+    """Return whether a pod waits for a node."""
     spec = pod["spec"]
     return not (spec.get("nodeName") or spec.get("schedulingGates") or is_final(pod) or is_deleting(pod))
 
 
 def _holds(pod: Object) -> bool:
-    """Tell whether a pod has a node, and is not about to leave it."""
+    """Return whether a pod has a node, and is not about to leave it."""
     return bool(pod["spec"].get("nodeName")) and not is_final(pod) and not is_deleting(pod)
 
 
 def is_final(pod: Object) -> bool:
-    """Tell whether a pod has ended."""
+    """Return whether a pod has ended."""
     return (pod.get("status") or {}).get("phase") in FINAL
 
 
 def _takes_pods(node: Object) -> bool:
-    conditions = {each["type"]: each["status"] for each in (node.get("status") or {}).get("conditions") or ()}
+    conditions = {
+        condition["type"]: condition["status"] for condition in (node.get("status") or {}).get("conditions") or ()
+    }
     return conditions.get("Ready") == "True" and not (node.get("spec") or {}).get("unschedulable")
 
 

@@ -10,7 +10,7 @@ UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
 
 
 def lack_of(pod: Object, claims: Mapping[Key, Object]) -> str:
-    """Say which claim of a pod has no volume, and why; nothing when all of them have one."""
+    """Return which claim of a pod has no volume, and why; empty when all are bound."""
     for name, is_own in _names(pod):
         claim = claims.get((namespace_of(pod), name))
         if claim is None and is_own:
@@ -24,13 +24,13 @@ def lack_of(pod: Object, claims: Mapping[Key, Object]) -> str:
             volume = claim["spec"].get("volumeName") or ""
             return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{volume}"'
         if phase != "Bound":
-            why = annotations_of(claim).get(WAITING, "")
-            return f"{UNBOUND} ({name}: {why})" if why else UNBOUND
+            reason = annotations_of(claim).get(WAITING, "")
+            return f"{UNBOUND} ({name}: {reason})" if reason else UNBOUND
     return ""
 
 
 def _names(pod: Object) -> Iterator[tuple[str, bool]]:
-    """Name the claims of a pod, and whether it brings each along itself."""
+    """Yield the claims of a pod, and whether each is ephemeral."""
     for volume in pod["spec"].get("volumes") or ():
         if claim := (volume.get("persistentVolumeClaim") or {}).get("claimName"):
             yield str(claim), False

@@ -24,10 +24,12 @@ class Step:
     again_at: datetime | None = None
 
 
-def step_of(seen: JobView, status: JobStatus, name: str, now: datetime) -> Step:
+def step_of(view: JobView, status: JobStatus, name: str, now: datetime) -> Step:
     """Look at the current try of an errand."""
     attempt = status.errands.get(name, 0)
-    pod = next((each for each in seen.errands if each.name == name and each.attempt == attempt), None)
+    pod = next(
+        (auxiliary for auxiliary in view.errands if auxiliary.name == name and auxiliary.attempt == attempt), None
+    )
     if pod is None:
         return Step(make=AuxiliaryPod(name=name, attempt=attempt))
     if pod.phase is PodPhase.SUCCEEDED:
@@ -44,9 +46,9 @@ def counted(status: JobStatus, name: str) -> JobStatus:
 
 def template_of(gang: Gang, name: str) -> Mapping[str, Any]:
     """Find the pod that an errand is done by; KeyError when the gang has no such errand."""
-    every = (*gang.members, *gang.left)
-    known = {f"{FLUSH}{each.place}": each.keeping.flush for each in every if each.keeping is not None}
-    found = {RESOLVE: gang.resolve, **known}[name]
-    if found is None:
+    members = (*gang.members, *gang.left)
+    flushes = {f"{FLUSH}{member.place}": member.keeping.flush for member in members if member.keeping is not None}
+    template = {RESOLVE: gang.resolve, **flushes}[name]
+    if template is None:
         raise KeyError(name)
-    return found
+    return template

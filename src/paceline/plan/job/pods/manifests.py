@@ -41,12 +41,12 @@ def pod_manifest(site: JobNaming, gang: Gang, new: NewPod, *, owner: Mapping[str
 def pod_labels(site: JobNaming, gang: Gang, new: NewPod, *, owner: Mapping[str, Any]) -> dict[str, str]:
     """Write the labels by which a pod is found and told apart."""
     role = {well_known_labels.JOB_ROLE: LEADER_ROLE} if new.place == gang.leader else {}
-    told = {
+    queue_labels = {
         well_known_labels.QUEUE: gang.queue,
         well_known_labels.QUEUE_GROUP: site.job,
         well_known_labels.QUEUE_ROLE: new.place.role,
     }
-    queued = told if gang.queue else {}
+    queued = queue_labels if gang.queue else {}
     return {
         **job_labels(site, owner),
         **queued,
@@ -103,28 +103,28 @@ def claim_manifest(site: JobNaming, member: Member, spec: Mapping[str, Any], *, 
 
 def service_manifest(site: JobNaming, *, owner: Mapping[str, Any]) -> Object:
     """Write the headless service under whose name the members' host names lie."""
-    told = job_labels(site, owner)
+    labels = job_labels(site, owner)
     return {
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": {
             "name": site.stem,
             "namespace": site.namespace,
-            "labels": told,
+            "labels": labels,
             "ownerReferences": [dict(owner)],
         },
         "spec": {
             "clusterIP": "None",
             # Members look each other up before any of them is ready.
             "publishNotReadyAddresses": True,
-            "selector": told,
+            "selector": labels,
         },
     }
 
 
 def _for_scheduler(gang: Gang, new: NewPod) -> dict[str, str]:
-    told = {well_known_labels.GANG_SIZE: str(new.gang_size)}
-    return {**told, well_known_labels.QUEUE_PRIORITY: str(gang.priority)} if gang.queue else told
+    annotations = {well_known_labels.GANG_SIZE: str(new.gang_size)}
+    return {**annotations, well_known_labels.QUEUE_PRIORITY: str(gang.priority)} if gang.queue else annotations
 
 
 def launch_manifest(

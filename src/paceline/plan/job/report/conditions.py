@@ -15,35 +15,35 @@ ORDER = tuple(ConditionType)
 
 
 def put(status: JobStatus, new: Condition) -> JobStatus:
-    """Give the status with one condition as it is now; its moment stays while True stays True and False stays False."""
+    """Return the status with one condition replaced; its transition time changes only with its status."""
     old = status.condition(new.type)
     since = old.since if old is not None and old.status is new.status else new.since
-    kept = [each for each in status.conditions if each.type is not new.type]
-    made = Condition(type=new.type, status=new.status, reason=new.reason, message=new.message, since=since)
-    return status.but(conditions=tuple(sorted([*kept, made], key=lambda each: ORDER.index(each.type))))
+    others = [condition for condition in status.conditions if condition.type is not new.type]
+    condition = Condition(type=new.type, status=new.status, reason=new.reason, message=new.message, since=since)
+    return status.but(conditions=tuple(sorted([*others, condition], key=lambda condition: ORDER.index(condition.type))))
 
 
 def is_true(status: JobStatus, kind: ConditionType) -> bool:
-    """Tell whether a condition is there and holds."""
-    found = status.condition(kind)
-    return found is not None and found.status
+    """Return whether a condition is there and holds."""
+    condition = status.condition(kind)
+    return condition is not None and condition.status
 
 
 def refused(status: JobStatus, message: str, now: datetime) -> JobStatus:
-    """Say on a job that it breaks a rule of its kind, so that nothing is done for it until its author changes it."""
-    wrong = Condition(type=INITIALIZED, status=False, reason="Invalid", message=message, since=now)
-    return put(status, wrong).but(waiting=message)
+    """Return the status of an invalid job: nothing happens until its author changes it."""
+    condition = Condition(type=INITIALIZED, status=False, reason="Invalid", message=message, since=now)
+    return put(status, condition).but(waiting=message)
 
 
 def hindered(status: JobStatus, message: str, now: datetime) -> JobStatus:
-    """Say on a job that the cluster refuses what it needs; that may change without its author."""
+    """Return the status of a job whose objects the cluster rejects; a retry may succeed."""
     if not is_true(status, INITIALIZED):
         status = put(status, Condition(type=INITIALIZED, status=False, reason="Refused", message=message, since=now))
     return status.but(waiting=message)
 
 
 def under_way(status: JobStatus, now: datetime, *, made: int, members: int) -> JobStatus:
-    """Say how far the making of pods is; once all were made, that stays true."""
+    """Set Initialized and Completed; once all pods were created, Initialized stays true."""
     if made == members or is_true(status, INITIALIZED):
         status = put(status, Condition(type=INITIALIZED, status=True, reason=NONE, message="all pods exist", since=now))
     else:
@@ -54,12 +54,12 @@ def under_way(status: JobStatus, now: datetime, *, made: int, members: int) -> J
 
 
 def ended(status: JobStatus, phase: Phase, now: datetime, *, reason: str, message: str) -> JobStatus:
-    """Say how the job ended, on every condition that tells it."""
+    """Set every condition that shows how the job ended."""
     has_failed = phase is Phase.FAILED
     truths = {RUNNING: False, COMPLETED: True, FAILED: has_failed}
     for kind, truth in truths.items():
-        why = reason if kind is FAILED else phase.value
-        status = put(status, Condition(type=kind, status=truth, reason=why, message=message, since=now))
+        condition_reason = reason if kind is FAILED else phase.value
+        status = put(status, Condition(type=kind, status=truth, reason=condition_reason, message=message, since=now))
     if not has_failed:
         status = put(status, Condition(type=INITIALIZED, status=True, reason=NONE, message="all pods exist", since=now))
         status = put(status, Condition(type=REPLICA_FAILURE, status=False, reason=NONE, since=now))

@@ -17,10 +17,10 @@ class Waiting:
     text: str
 
 
-def why_waiting(tries: tuple[Try, ...]) -> Waiting | None:
+def why_waiting(replicas: tuple[Try, ...]) -> Waiting | None:
     """Find what the first pod that waits and says why says; None when none does."""
-    stuck = [(each, *_said(each)) for each in tries if each.phase is ReplicaPhase.PENDING]
-    telling = [(each, reason, message) for each, reason, message in stuck if reason not in ORDINARY]
+    stuck = [(replica, *_said(replica)) for replica in replicas if replica.phase is ReplicaPhase.PENDING]
+    telling = [(replica, reason, message) for replica, reason, message in stuck if reason not in ORDINARY]
     if not telling:
         return None
     first, reason, message = telling[0]
@@ -28,32 +28,36 @@ def why_waiting(tries: tuple[Try, ...]) -> Waiting | None:
     return Waiting(reason=reason, text=f"pod {first.name}{others}: {message or reason}")
 
 
-def failure_of(tried: Try, advice: str = "") -> Failure:
+def failure_of(replica: Try, advice: str = "") -> Failure:
     """Write down which pod failed, and how; with what to do about it, if somebody knows."""
-    reason, message = tried.why
+    reason, message = replica.why
     return Failure(
-        pod=tried.name,
-        exit_code=tried.exit_code,
+        pod=replica.name,
+        exit_code=replica.exit_code,
         reason=reason,
         message="; ".join(part for part in (message, advice) if part),
-        replica=str(tried.place),
-        container=tried.container,
+        replica=str(replica.place),
+        container=replica.container,
     )
 
 
 def say_failure(failure: Failure) -> str:
-    """Say a failure in one sentence."""
+    """Describe a failure in one sentence."""
     if failure.reason == DELETED_REASON:
         return f"pod {failure.pod} was deleted before it ended"
     how = "" if failure.exit_code is None else f" with exit code {failure.exit_code}"
     # Every container that fails has Error for a reason, which says less than its exit code.
     reason = "" if failure.reason == "Error" and failure.exit_code is not None else failure.reason
-    why = ": ".join(part for part in (reason, failure.message) if part)
-    return f"pod {failure.pod} failed{how}{': ' + why if why else ''}"
+    details = ": ".join(part for part in (reason, failure.message) if part)
+    return f"pod {failure.pod} failed{how}{': ' + details if details else ''}"
 
 
-def _said(tried: Try) -> tuple[str, str]:
-    if tried.reason not in ORDINARY:
-        return tried.reason, tried.message
-    told = [each for each in tried.containers if each.state == "Waiting" and each.reason not in ORDINARY]
-    return (told[0].reason, told[0].message) if told else ("", "")
+def _said(replica: Try) -> tuple[str, str]:
+    if replica.reason not in ORDINARY:
+        return replica.reason, replica.message
+    waiting = [
+        container
+        for container in replica.containers
+        if container.state == "Waiting" and container.reason not in ORDINARY
+    ]
+    return (waiting[0].reason, waiting[0].message) if waiting else ("", "")

@@ -10,39 +10,39 @@ from paceline.plan.job.view import ContainerSeen
 MAX_MESSAGE = 200
 
 
-def with_tasks(status: JobStatus, tries: tuple[Try, ...]) -> JobStatus:
-    """Give the status with its table of replicas as they are now."""
-    roles = dict.fromkeys(each.place.role for each in tries)
+def with_tasks(status: JobStatus, replicas: tuple[Try, ...]) -> JobStatus:
+    """Return the status with its table of replicas as they are now."""
+    roles = dict.fromkeys(replica.place.role for replica in replicas)
     tasks = tuple(
         {
             "type": role,
             "restartCount": status.role_restarts.get(role, 0),
-            "replicas": [_row(each) for each in tries if each.place.role == role],
+            "replicas": [_row(replica) for replica in replicas if replica.place.role == role],
         }
         for role in roles
     )
     counts = {phase.value.lower(): 0 for phase in ReplicaPhase}
-    for each in tries:
-        counts[each.phase.value.lower()] += 1
+    for replica in replicas:
+        counts[replica.phase.value.lower()] += 1
     return status.but(tasks=tasks, aggregate=counts)
 
 
-def _row(tried: Try) -> dict[str, Any]:
+def _row(replica: Try) -> dict[str, Any]:
     row: dict[str, Any] = {
-        "name": tried.name,
-        "uid": tried.uid,
-        "phase": tried.phase.value,
-        "containers": [_container(each) for each in tried.containers],
-        "reason": tried.reason,
-        "message": tried.message[:MAX_MESSAGE],
-        "stages": [_stage(each) for each in tried.stages],
+        "name": replica.name,
+        "uid": replica.uid,
+        "phase": replica.phase.value,
+        "containers": [_container(container) for container in replica.containers],
+        "reason": replica.reason,
+        "message": replica.message[:MAX_MESSAGE],
+        "stages": [_stage(stage) for stage in replica.stages],
     }
     return {key: value for key, value in row.items() if value}
 
 
 def _stage(stage: ContainerSeen) -> dict[str, Any]:
-    said = {"message": stage.message[:MAX_MESSAGE]} if stage.message else {}
-    return {**_container(stage), **said}
+    message = {"message": stage.message[:MAX_MESSAGE]} if stage.message else {}
+    return {**_container(stage), **message}
 
 
 def _container(container: ContainerSeen) -> dict[str, Any]:

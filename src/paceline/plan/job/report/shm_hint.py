@@ -8,22 +8,22 @@ BUS_ERROR = 135
 SHM = "/dev/shm"  # noqa: S108 - where programs share memory, not where we keep a file
 
 
-def shared_memory_advice(gang: Gang, tried: Try) -> str:
-    """Say what to set when a member died of signal 7; empty when it did not."""
-    if tried.exit_code != BUS_ERROR:
+def shared_memory_advice(gang: Gang, replica: Try) -> str:
+    """Return which setting to raise after SIGBUS; empty for any other end."""
+    if replica.exit_code != BUS_ERROR:
         return ""
-    return f"died of signal 7 (SIGBUS), as programs do when {SHM} is full; {_what_to_set(gang, tried)}"
+    return f"died of signal 7 (SIGBUS), as programs do when {SHM} is full; {_what_to_set(gang, replica)}"
 
 
-def _what_to_set(gang: Gang, tried: Try) -> str:
-    spec = gang.member(tried.place).template["spec"]
+def _what_to_set(gang: Gang, replica: Try) -> str:
+    spec = gang.member(replica.place).template["spec"]
     mounted = [
         mount["name"]
         for container in spec["containers"]
         for mount in container.get("volumeMounts") or ()
         if mount.get("mountPath") == SHM
     ]
-    role = f"replica type {tried.place.role}"
+    role = f"replica type {replica.place.role}"
     if mounted:
         return f"raise emptyDir.sizeLimit of volume {mounted[0]} of {role}"
     return f"give {role} a larger one: a volume `emptyDir: {{medium: Memory, sizeLimit: 2Gi}}` mounted at {SHM}"
