@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import re
-import shutil
 import subprocess
 from base64 import b64decode
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from websockets.typing import Origin
 from paceline.testing.embedded import Embedded, embedded, paceline_command, wait_until
 from tests.e2e.support.api_caller import SECONDS, Door
 from tests.e2e.support.frameworks import condition, environment, folder_of, reaches, status
+from tests.e2e.support.kubectl_folder import kubectl_folder
 from tests.e2e.support.manifests import claim, pytorch
 from tests.e2e.support.shell_pods import create, show
 
@@ -55,9 +55,8 @@ def cluster() -> Iterator[Embedded]:
 @pytest.fixture(scope="module")
 def desk(cluster: Embedded) -> "Desk":
     """A notebook that answers, with kubectl in it."""
-    kubectl = Path(shutil.which("kubectl") or "")
     mounts = [*MOUNT, {"name": "kube", "mountPath": "/kube"}]
-    volumes = [*VOLUMES, {"name": "kube", "hostPath": {"path": str(kubectl.parent)}}]
+    volumes = [*VOLUMES, {"name": "kube", "hostPath": {"path": str(kubectl_folder())}}]
     create(cluster, notebook("desk", mounts=mounts, volumes=volumes))
     found = reaches(cluster, "notebook", "desk", "Running")
     assert found["url"] == f"{BASE}/lab"

@@ -12,6 +12,7 @@ import pytest
 
 from paceline.host.network.pod_bridge import missing_rights
 from paceline.testing.embedded import embedded, open_files, wait_until
+from tests.e2e.support.kubectl_folder import kubectl_folder
 from tests.e2e.support.shell_pods import create, ended, make_pod, run_pod, shell, show
 
 PLACE = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -51,7 +52,7 @@ def python(script, **fields):
 
 def with_kubectl(script):
     """A container that sees kubectl, and its volume."""
-    folder = str(Path(KUBECTL).parent)
+    folder = str(kubectl_folder())
     container = shell(f"export PATH=$PATH:/kube HOME=/tmp; {script}")
     container["volumeMounts"] = [{"name": "kube", "mountPath": "/kube", "readOnly": True}]
     return container, [{"name": "kube", "hostPath": {"path": folder}}]
