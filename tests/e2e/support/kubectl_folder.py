@@ -8,7 +8,7 @@ from pathlib import Path
 
 @cache
 def kubectl_folder() -> Path:
-    """Return a folder with nothing but kubectl in it; one per process, removed with the machine's other scratch files."""
+    """Return a folder with nothing but kubectl in it; one per process."""
     folder = Path(tempfile.mkdtemp(prefix="kubectl-"))
     folder.chmod(0o755)
     shutil.copy2(shutil.which("kubectl") or "", folder / "kubectl")
