@@ -265,16 +265,16 @@ def test_a_script_that_fails_fails_the_command(cluster, tmp_path):
 
 
 REFUSED = {
-    "ssh": (("--git", "git@example.org:a/b.git", "--command", "x", "n"), "ssh is refused"),
+    "ssh": (("--git", "git@example.org:a/b.git", "--command", "x", "n"), "ssh is not supported"),
     "a password in the address": (
         ("--git", "https://me:hunter22@example.org/a", "--command", "x", "n"),
-        "leave user and password out",
+        "must not contain user and password",
     ),
     "an option for a revision": (
         ("--git", "https://example.org/a", "--revision=--upload-pack=x", "--command", "x", "n"),
         "a branch, a tag or a full commit",
     ),
-    "no command": (("--git", "https://example.org/a/b.git", "n"), "say what runs"),
+    "no command": (("--git", "https://example.org/a/b.git", "n"), "set a command"),
     "a name of 65 letters": (("--git", "https://example.org/a", "--command", "x", "a" * 65), "64"),
     "an underscore": (("--git", "https://example.org/a", "--command", "x", "a_b"), "a_b"),
     "a relative folder": (("--git", "https://example.org/a", "--command", "x", "--data", "./d", "n"), "absolute"),
