@@ -64,7 +64,7 @@ def test_a_container_without_limits_has_a_group_that_counts_its_memory_and_proce
     intent = intent_of(OLD, limits_of({}, pids=9), pod=POD, container="main", restarts=0)
 
     assert intent["folders"] == ["/cg/memory/u1.main.0", "/cg/cpu/u1.main.0", "/cg/pids/u1.main.0"]
-    assert intent["settings"] == [["/cg/cpu/u1.main.0/cpu.shares", "2"], ["/cg/pids/u1.main.0/pids.max", "9"]]
+    assert intent["settings"] == [["/cg/cpu/u1.main.0/cpu.shares", "256"], ["/cg/pids/u1.main.0/pids.max", "9"]]
     # Programs have nothing to look up there.
     assert views_of(OLD, intent) == views_of(NEW, intent) == ()
 
@@ -92,7 +92,7 @@ def test_limits_are_read_from_the_container_and_requests_are_none():
     assert limits_of(container) == Limits(cpus=Decimal("0.5"), memory_bytes=2**30, shares=1024)
     assert limits_of({"resources": {"requests": {"cpu": 1}}}) == Limits(shares=1024)
     assert limits_of({"resources": {"limits": {"cpu": "500m"}}}).shares == 512
-    assert limits_of({}).shares == 2
+    assert limits_of({}).shares == 256
 
 
 def test_programs_find_their_own_limits_where_they_look():

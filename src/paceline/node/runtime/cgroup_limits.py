@@ -20,6 +20,9 @@ PLACE = len(ROOT.parts) + 1
 PROCS = {1: "tasks", 2: "cgroup.procs"}
 # How much memory a group must have for its shim to be in it for a moment.
 SHARES_PER_CPU, LEAST_SHARES, MOST_SHARES = 1024, 2, 262_144
+# A quarter of a CPU for a container that requests less. A kubelet gives 2 shares, which would starve what we run beside
+# trainings without a request of its own: clones, uploads, TensorBoards.
+DEFAULT_SHARES = 256
 # What says how containers are counted and shared out, and sets none of them a limit that programs look up.
 NO_LIMITS = frozenset({"cpu.shares", "cpu.weight", "pids.max"})
 LEAST_SHARED = 32 * 1024 * 1024
@@ -55,7 +58,7 @@ def limits_of(container: Mapping[str, Any], *, pids: int | None = None) -> Limit
         cpus=parse(said["cpu"]) if "cpu" in said else None,
         memory_bytes=int(parse(said["memory"])) if "memory" in said else None,
         pids=pids,
-        shares=min(max(int(request * SHARES_PER_CPU), LEAST_SHARES), MOST_SHARES),
+        shares=min(max(int(request * SHARES_PER_CPU), DEFAULT_SHARES), MOST_SHARES),
     )
 
 
