@@ -118,8 +118,12 @@ def test_several_members_are_reached_at_once_each_with_its_number(launch):
     ]
 
 
-def test_one_lost_member_ends_the_others_and_its_code_counts(launch):
-    done = call(launch, "pdsh", "-w", "127.0.0.1,127.0.0.2", "if [ %n = 1 ]; then exit 7; else exec sleep 60; fi")
+def test_one_lost_member_ends_the_others_and_its_code_counts(launch, tmp_path):
+    mark = tmp_path / "runs"
+    lost = f"while [ ! -e {mark} ]; do sleep 0.05; done; exit 7"
+    script = f"if [ %n = 1 ]; then {lost}; else touch {mark}; exec sleep 60; fi"
+
+    done = call(launch, "pdsh", "-w", "127.0.0.1,127.0.0.2", script)
 
     assert done.returncode == 7
 
