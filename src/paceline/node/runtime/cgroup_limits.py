@@ -18,13 +18,14 @@ PLACE = len(ROOT.parts) + 1
 # The file by which a process of one thread joins a group. That of the old version's `tasks` waits for nobody, while
 # `cgroup.procs` stops all forks of the machine for a moment: up to 12 ms.
 PROCS = {1: "tasks", 2: "cgroup.procs"}
-# How much memory a group must have for its shim to be in it for a moment.
+# The weight of one CPU, and the smallest and largest weight that the kernel takes.
 SHARES_PER_CPU, LEAST_SHARES, MOST_SHARES = 1024, 2, 262_144
 # A quarter of a CPU for a container that requests less. A kubelet gives 2 shares, which would starve what we run beside
 # trainings without a request of its own: clones, uploads, TensorBoards.
 DEFAULT_SHARES = 256
 # What says how containers are counted and shared out, and sets none of them a limit that programs look up.
 NO_LIMITS = frozenset({"cpu.shares", "cpu.weight", "pids.max"})
+# How much memory a group must have for its shim to be in it for a moment.
 LEAST_SHARED = 32 * 1024 * 1024
 
 
