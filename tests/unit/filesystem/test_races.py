@@ -206,7 +206,7 @@ def test_what_comes_back_from_a_bucket_is_written_to_its_folder(volume, outside,
 def test_a_log_goes_on_beside_its_first_file_and_nowhere_else(volume, outside, seconds, monkeypatch):
     monkeypatch.setattr(cri_log, "FILE_BYTES", 64)
     before = is_untouched(outside)
-    os.chdir(volume)
+    monkeypatch.chdir(volume)
     # The name of the next file is known to whoever counts bytes.
     second = volume / f"log.{64:020d}"
     second.touch()
