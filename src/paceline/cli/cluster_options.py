@@ -12,8 +12,7 @@ import click
 
 from paceline.cli.output.console import say_warning
 from paceline.errors import HostError
-from paceline.sdk.connection import ConnectAddress, Unreachable, embedded_number
-from paceline.sdk.home import home_from
+from paceline.sdk.connection import ConnectAddress, Unreachable, embedded_number, home_from
 from paceline.sdk.reader import Reader
 from paceline.settings import Settings
 

@@ -1,8 +1,9 @@
 """Resolves arguments such as `digits`, `pj/digits` or `pods web-0 web-1` to objects."""
 
 from dataclasses import dataclass
+from typing import Any
 
-from paceline.apimachinery.meta import Object
+from paceline.apimachinery.meta import Object, uid_of
 from paceline.errors import Invalid, NotFound
 from paceline.sdk.apps.app import KIND as APP
 from paceline.sdk.apps.app import AppRef
@@ -84,3 +85,27 @@ def meant(session: Session, word: str) -> JobOrApp:
         return JobOrApp(app=app, job=session.job(app.name))
     except NotFound:
         return JobOrApp(app=app)
+
+
+BACKGROUND = {"propagationPolicy": "Background"}
+
+
+def remove(session: Session, kind: Kind, obj: Object) -> None:
+    """Delete this object, guarded by its uid so that a newer object of the same name is kept."""
+    metadata = obj["metadata"]
+    options = {**BACKGROUND, "preconditions": {"uid": uid_of(obj)}}
+    session.cluster.delete(kind.where, (str(metadata.get("namespace") or ""), str(metadata["name"])), options)
+
+
+def remove_and_wait(session: Session, kind: Kind, metadata: dict[str, Any]) -> None:
+    """Delete an object if it exists, and return when its name is free."""
+    name = str(metadata.get("name") or "")
+    namespace = str(metadata.get("namespace") or session.namespace)
+    if not name:
+        return
+    try:
+        existing = session.cluster.get(kind.where, namespace, name)
+        remove(session, kind, existing)
+    except NotFound:
+        return
+    session.wait_gone(kind, existing)

@@ -1,25 +1,25 @@
 """A session with one cluster: submit manifests, look up jobs, and read and delete objects of any kind."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from paceline.apimachinery.field_errors import nearest
-from paceline.apimachinery.meta import Object, name_of, namespace_of, uid_of
-from paceline.client.interface import EVENTS, PODS, Change, Select
+from paceline.apimachinery.meta import Object, annotations_of, labels_of, name_of, namespace_of, uid_of
+from paceline.client.interface import CLAIMS, EVENTS, PODS, VOLUMES, Change, Select
 from paceline.errors import AlreadyExists, BadRequest, Fault, Invalid, NotFound
+from paceline.model import well_known_labels
 from paceline.sdk.apps.app import APPS, VERSION, AppRef, find_app
 from paceline.sdk.connection import ClusterConnection
 from paceline.sdk.discovery import JOB_GROUP, Kind
+from paceline.sdk.interactive import ServiceRef
 from paceline.sdk.job import JobRef
 from paceline.sdk.logs.event_mux import EventMux
 from paceline.sdk.logs.sources import Changed, Listed, apply_news, watching
 from paceline.sdk.reader import Reader
-from paceline.sdk.rerun import copy_of, next_name
-from paceline.sdk.resources.interactive import ServiceRef
-from paceline.sdk.submission.manifest_document import Document, checked, with_namespace
-from paceline.sdk.submission.submit import Created, Maker
+from paceline.sdk.submission.submit import Created, Document, Maker, checked, with_namespace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +136,14 @@ class Session(Reader):
         """Return all events in the namespace."""
         return self.cluster.list(EVENTS, Select(namespace=self.namespace)).items
 
+    def claim_folder(self, claim: str) -> str:
+        """Return the folder behind a claim; empty if it is not a folder of this machine."""
+        volume = (self.cluster.get(CLAIMS, self.namespace, claim).get("spec") or {}).get("volumeName")
+        if not volume:
+            return ""
+        spec = self.cluster.get(VOLUMES, "", volume).get("spec") or {}
+        return str((spec.get("hostPath") or {}).get("path") or "")
+
     def has_pod(self, name: str) -> bool:
         """Return True if a pod of this name exists."""
         try:
@@ -195,3 +203,44 @@ class Session(Reader):
         suggestion = f"{kinds_by_name[near].lower()}/{near}" if near and has_kind else near
         hint = f"did you mean {suggestion}?" if near else "`paceline get jobs` lists them"
         return f"there is no job named {name!r} in namespace {self.namespace!r}; {hint}"
+
+
+# Annotations about the original job that do not apply to its copy.
+NOT_COPIED = ("kubectl.kubernetes.io/last-applied-configuration", well_known_labels.RESTART)
+
+
+def copy_of(job: Object, name: str) -> Object:
+    """Return the manifest of a new job with the spec of another, neither paused nor suspended."""
+    notes = {key: value for key, value in annotations_of(job).items() if key not in NOT_COPIED}
+    return {
+        "apiVersion": job["apiVersion"],
+        "kind": job["kind"],
+        "metadata": {
+            "name": name,
+            "namespace": job["metadata"]["namespace"],
+            "labels": dict(labels_of(job)),
+            "annotations": {**notes, well_known_labels.COPY_OF: _first(job)},
+        },
+        "spec": _unsuspended(job["spec"]),
+    }
+
+
+def next_name(job: Object, taken: Container[str]) -> str:
+    """Return the first free name of `digits-2`, `digits-3`, …; a copy of a copy continues the same numbering."""
+    first = _first(job)
+    return next(name for number in count(2) if (name := f"{first}-{number}") not in taken)
+
+
+def _first(job: Object) -> str:
+    return annotations_of(job).get(well_known_labels.COPY_OF) or name_of(job)
+
+
+def _unsuspended(spec: dict[str, Any]) -> dict[str, Any]:
+    """Return a copy of a spec that is neither suspended nor paused."""
+    copied = {key: value for key, value in spec.items() if key != "suspend"}
+    mode = copied.get("runMode")
+    if isinstance(mode, dict) and isinstance(mode.get("pause"), dict):
+        # Spelled `enable` until 2023.
+        pause = {key: value for key, value in mode["pause"].items() if key not in ("enabled", "enable")}
+        copied["runMode"] = {**mode, "pause": pause}
+    return copied

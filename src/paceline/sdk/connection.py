@@ -1,7 +1,7 @@
 """Connection factories: every thread opens its own connection to the cluster."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,7 +9,6 @@ from paceline.client.http.transport import Unreachable
 from paceline.client.rest_config import from_json
 from paceline.client.sync import DirectCluster, ignore_warning
 from paceline.errors import HostError
-from paceline.sdk.home import home_from
 
 __all__ = ["ClusterConnection", "ConnectAddress", "Unreachable", "embedded_number", "kubeconfig_in"]
 
@@ -41,3 +40,11 @@ def kubeconfig_in(home: str | Path | None) -> Path:
     if not path.exists():
         raise Unreachable(f"no cluster was ever started in {folder}; `paceline up -d` starts one")
     return path
+
+
+def home_from(env: Mapping[str, str]) -> Path:
+    """Return the folder of the embedded cluster: PACELINE_HOME, or `paceline` in the user's data folder."""
+    if chosen := env.get("PACELINE_HOME"):
+        return Path(chosen).expanduser().absolute()
+    data = env.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+    return Path(data).absolute() / "paceline"

@@ -1,13 +1,15 @@
 """A handle to one job: read it, wait for it, follow its logs, pause, restart and delete it."""
 
+import signal
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 
+from paceline.apimachinery.field_errors import nearest
 from paceline.apimachinery.meta import Object, controller_of, key_of, revision_of, uid_of
 from paceline.client.interface import EVENTS, PODS, Select
 from paceline.client.sync import DirectCluster
-from paceline.errors import HostError, MethodNotAllowed, NotFound
+from paceline.errors import Fault, HostError, Invalid, MethodNotAllowed, NotFound
 from paceline.model import well_known_labels
 from paceline.model.job_status import JobStatus, Phase
 from paceline.sdk.connection import ClusterConnection
@@ -15,11 +17,53 @@ from paceline.sdk.discovery import Kind
 from paceline.sdk.follow import Ended, Event, Follower, FollowOptions, JobChanged, Logged, PodsChanged, ReplicaSelector
 from paceline.sdk.job_summary import is_refused, phase_of, status_of
 from paceline.sdk.logs.event_mux import EventMux
-from paceline.sdk.logs.lines import whole_lines
 from paceline.sdk.logs.merge import within
-from paceline.sdk.logs.sources import LogOptions
+from paceline.sdk.logs.sources import LogOptions, whole_lines
 from paceline.sdk.replica_pods import MemberPod, last_tries, leader_place, member_pods, no_log, previous_tries
-from paceline.sdk.stop_signals import MARGIN_SECONDS, has_processes, is_ours, seconds_to_stop
+
+# The prefix of container ids of our own node agent.
+OURS = "paceline://"
+FINAL = ("Succeeded", "Failed")
+# The default grace period of Kubernetes.
+GRACE_SECONDS = 30
+# Allowance for the delay of controllers and node agents on a busy machine.
+MARGIN_SECONDS = 60.0
+
+
+def signal_named(word: str) -> str:
+    """Return the full name of a signal, such as SIGINT for `int`; raise Invalid if there is none."""
+    name = word.upper().removeprefix("SIG")
+    names = [member.removeprefix("SIG") for member in signal.Signals.__members__]
+    if name not in names:
+        near = nearest(name, names)
+        hint = f"did you mean {near}?" if near else "such as INT, TERM, USR1 or KILL"
+        raise Invalid((Fault("--signal", word, f"there is no such signal; {hint}"),))
+    return f"SIG{name}"
+
+
+def has_processes(pod: Object) -> bool:
+    """Return True if a pod may have processes."""
+    return (pod.get("status") or {}).get("phase") not in FINAL
+
+
+def seconds_to_stop(pods: Iterable[Object], margin: float = MARGIN_SECONDS) -> float:
+    """Return how long stopping pods may take; servers are stopped after the replicas that use them."""
+    graces = [_grace(pod) for pod in pods if has_processes(pod)]
+    return 2 * max(graces, default=0) + margin
+
+
+def _grace(pod: Object) -> int:
+    seconds = (pod.get("spec") or {}).get("terminationGracePeriodSeconds")
+    return GRACE_SECONDS if seconds is None else int(seconds)
+
+
+def is_ours(pod: Object) -> bool:
+    """Return True if our own node agent runs a pod, as far as its containers have started."""
+    status = pod.get("status") or {}
+    statuses = (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ()))
+    ids = [str(container["containerID"]) for container in statuses if container.get("containerID")]
+    return all(container_id.startswith(OURS) for container_id in ids)
+
 
 # Event reason for a job whose status cannot be read; the controller does not act on it.
 UNREADABLE = "Unreadable"

@@ -1,12 +1,12 @@
 """Summaries of a job: phase, ready replicas, and why it is pending or failed."""
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from paceline.apimachinery.meta import Object
 from paceline.apimachinery.timestamps import from_wire
 from paceline.errors import BadRequest
 from paceline.model.job_status import ConditionType, JobStatus, Phase
-from paceline.sdk.exit_codes import exit_words
 
 # Reasons that add nothing to the exit code.
 PLAIN_REASONS = ("", "Error", "-")
@@ -102,3 +102,37 @@ def _failure(status: JobStatus) -> str:
     if failure.reason not in PLAIN_REASONS:
         text += f", {failure.reason}"
     return f"{text}: {failure.message}" if failure.message else text
+
+
+SIGNALS = {1: "SIGHUP", 2: "SIGINT", 4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL"}
+SIGNALS |= {11: "SIGSEGV", 13: "SIGPIPE", 15: "SIGTERM"}
+
+
+def exit_words(code: int | None) -> str:
+    """Describe an exit code and its signal: `exit code 137 (SIGKILL)`."""
+    if code is None:
+        return "no exit code"
+    name = SIGNALS.get(code - 128) or SIGNALS.get(-code)
+    return f"exit code {code} ({name})" if name else f"exit code {code}"
+
+
+def claims_of(job: Object) -> tuple[tuple[str, str], ...]:
+    """Return every claim that a job mounts with its mount path, without duplicates."""
+    mounts = []
+    for replica in replica_specs(job):
+        spec = (replica.get("template") or {}).get("spec") or {}
+        claims = {
+            volume["name"]: volume["persistentVolumeClaim"].get("claimName")
+            for volume in spec.get("volumes") or ()
+            if volume.get("persistentVolumeClaim")
+        }
+        mounts += [(claims[name], path) for name, path in _mounts(spec.get("containers") or ()) if name in claims]
+    return tuple(dict.fromkeys(mounts))
+
+
+def _mounts(containers: Iterable[Object]) -> list[tuple[str, str]]:
+    return [
+        (str(mount.get("name")), str(mount.get("mountPath")))
+        for container in containers
+        for mount in container.get("volumeMounts") or ()
+    ]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from paceline.cli.output.progress import Progress, fine_bar, is_worth_a_line, latest, plain_bar
+from paceline.cli.output.follow import Progress, fine_bar, is_worth_a_line, latest, plain_bar
 
 
 def epoch(done, total=12):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.cli.output.sanitize import COLOUR, ODD, coloured, plain
+from paceline.cli.output.console import COLOUR, ODD, coloured, plain
 
 LINES = {
     "words stay": ("epoch 3/12 loss 0.1\n", "epoch 3/12 loss 0.1\n"),

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from paceline.cli.commands.cluster.down import ask
 from paceline.cli.output import formats
+from paceline.cli.output.console import ODD
 from paceline.cli.output.describe import events_table, job_facts, replicas_table
-from paceline.cli.output.sanitize import ODD
 from paceline.model.gang import ReplicaId
 from paceline.sdk.job import in_order
 from paceline.sdk.job_summary import status_of

@@ -1,6 +1,6 @@
 """Stages as people see them: one line each, with its state and the beginning of what it said."""
 
-from paceline.cli.output.stages import stages_table, values_of
+from paceline.cli.output.job_outcome import stages_table, values_of
 from paceline.model.job_status import JobStatus
 
 

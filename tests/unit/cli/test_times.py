@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from paceline.cli.output.durations import age, seconds_of, short, stopwatch
+from paceline.cli.output.table import age, seconds_of, short, stopwatch
 
 AGES = {
     0: "0s",

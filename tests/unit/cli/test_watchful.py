@@ -5,8 +5,7 @@ import io
 import pytest
 
 from paceline.cli.output.console import Output
-from paceline.cli.output.follow import FollowView, prefixed
-from paceline.cli.output.live_display import CLEAR, Screen
+from paceline.cli.output.follow import CLEAR, FollowView, Screen, prefixed
 from paceline.model.gang import ReplicaId
 from paceline.sdk.follow import Ended, JobChanged, Logged, PodsChanged, Tick
 from paceline.sdk.logs.sources import Lost

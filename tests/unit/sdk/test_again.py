@@ -5,7 +5,7 @@ from tests.unit.kinds.manifests import pytorch
 from tests.unit.kinds.oldshapes import OLD
 
 from paceline.kinds import registry
-from paceline.sdk.rerun import copy_of, next_name
+from paceline.sdk.client import copy_of, next_name
 
 
 def first(**metadata):

@@ -4,7 +4,7 @@ import pytest
 from tests.unit.sdk.conftest import CONFIG_MAPS
 
 from paceline.errors import AlreadyExists, Invalid, NotFound
-from paceline.sdk.resources.code_repositories import Code, CodeRepositories
+from paceline.sdk.code_repositories import Code, CodeRepositories
 
 URL = "https://example.org/team/mnist.git"
 

@@ -7,9 +7,8 @@ import pytest
 from paceline.model.gang import ReplicaId
 from paceline.model.job_status import JobStatus, Phase
 from paceline.sdk.apps.app import status_of as app_status_of
-from paceline.sdk.job_summary import duration_of, is_running, phase_of, reason_of, replicas_of, status_of
+from paceline.sdk.job_summary import claims_of, duration_of, is_running, phase_of, reason_of, replicas_of, status_of
 from paceline.sdk.replica_pods import MemberPod, waiting_of
-from paceline.sdk.submission.job_volumes import claims_of
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 

@@ -9,7 +9,7 @@ from paceline.errors import NotFound
 from paceline.model.job_status import Phase
 from paceline.sdk import follow
 from paceline.sdk.follow import Ended, FollowOptions, JobChanged, Logged, ReplicaSelector, Tick
-from paceline.sdk.logs.pod import pod_log
+from paceline.sdk.logs.archived import pod_log
 from paceline.sdk.logs.sources import LogOptions, Lost
 
 NAME = "digits-1a2b3-worker-0"

@@ -5,7 +5,7 @@ from tests.unit.sdk.conftest import JOBS, NODES
 
 from paceline.cli.commands.jobs.logs import Wanted, chunks
 from paceline.errors import NotFound
-from paceline.sdk.results.files import results_of
+from paceline.sdk.results import results_of
 
 ASKED = {
     "its log": lambda session: list(chunks(session, "digist", Wanted())),

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.sdk.logs.lines import MAX_HELD, LogLines, whole_lines
+from paceline.sdk.logs.sources import MAX_HELD, LogLines, whole_lines
 
 T0 = b"2030-01-01T12:00:00.000000001Z "
 T1 = b"2030-01-01T12:00:00.5Z "

@@ -7,7 +7,7 @@ import pytest
 
 from paceline.errors import BadRequest, TooLarge
 from paceline.sdk.submission.manifest import MAX_BYTES, read_file, read_text
-from paceline.sdk.submission.manifest_document import with_namespace
+from paceline.sdk.submission.submit import with_namespace
 
 HEAD = "apiVersion: v1\nkind: Thing\nmetadata: {name: a}\n"
 

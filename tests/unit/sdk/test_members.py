@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from paceline.model.gang import ReplicaId
-from paceline.sdk.exit_codes import exit_words
 from paceline.sdk.follow import ReplicaSelector
+from paceline.sdk.job_summary import exit_words
 from paceline.sdk.replica_pods import (
     MemberPod,
     first_failed,

@@ -3,7 +3,7 @@
 import pytest
 
 from paceline.errors import Invalid
-from paceline.sdk.resources.volumes import Bucket, Volumes
+from paceline.sdk.volumes import Bucket, Volumes
 
 
 @pytest.fixture

@@ -13,9 +13,17 @@ from paceline.podtools.output_tree import Stamp
 from paceline.podtools.upload_log import GOES_TO as PORTER_GOES_TO
 from paceline.podtools.upload_log import kept_line
 from paceline.podtools.uploader import Kept, Manifest
-from paceline.sdk.results.files import Uploader, hear, results_of
-from paceline.sdk.results.mounted import files_below
-from paceline.sdk.results.upload_log import COUNT, GOES_TO, ResultFile, UploadLog, read_log
+from paceline.sdk.results import (
+    COUNT,
+    GOES_TO,
+    ResultFile,
+    Uploader,
+    UploadLog,
+    files_below,
+    hear,
+    read_log,
+    results_of,
+)
 
 WORKER = ReplicaId("worker", 0)
 NOON = "2030-01-31T12:00:00Z"

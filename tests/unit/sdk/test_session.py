@@ -9,7 +9,7 @@ from paceline.cli.commands.cluster.down import stop_all
 from paceline.errors import AlreadyExists, BadRequest, HostError, Invalid, MethodNotAllowed, NotFound
 from paceline.sdk.job import JobRef
 from paceline.sdk.submission.manifest import read_text
-from paceline.sdk.submission.manifest_document import Document
+from paceline.sdk.submission.submit import Document
 
 CLAIM = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}}
 YAML = b"""

@@ -3,7 +3,7 @@
 import pytest
 
 from paceline.errors import Invalid
-from paceline.sdk.stop_signals import has_processes, is_ours, seconds_to_stop, signal_named
+from paceline.sdk.job import has_processes, is_ours, seconds_to_stop, signal_named
 
 WORDS = {"int": "SIGINT", "SIGINT": "SIGINT", "Term": "SIGTERM", "USR1": "SIGUSR1", "sigkill": "SIGKILL"}
 

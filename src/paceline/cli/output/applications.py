@@ -7,14 +7,12 @@ from typing import Any
 from paceline.apimachinery.builtin.printers.network import reached_cells
 from paceline.apimachinery.meta import Object, labels_of, name_of
 from paceline.cli.output.console import Output
-from paceline.cli.output.durations import age, short
-from paceline.cli.output.table import pairs, table
+from paceline.cli.output.table import age, pairs, short, table
 from paceline.errors import NotFound
 from paceline.model import well_known_labels
 from paceline.model.app_status import AppPhase
 from paceline.model.job_status import ReplicaPhase
-from paceline.sdk.apps.app import AppRef, Revision, status_of
-from paceline.sdk.apps.owned_resources import belongings_of
+from paceline.sdk.apps.app import AppRef, Revision, belongings_of, status_of
 from paceline.sdk.apps.values import changed_values
 from paceline.sdk.client import Session
 from paceline.sdk.job import JobRef

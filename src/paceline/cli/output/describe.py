@@ -6,12 +6,9 @@ from datetime import datetime
 from paceline.apimachinery.meta import Object, labels_of, name_of, namespace_of, uid_of
 from paceline.apimachinery.timestamps import from_wire
 from paceline.cli.output import formats
-from paceline.cli.output.byte_sizes import share, size
 from paceline.cli.output.console import Output
-from paceline.cli.output.durations import age, short
-from paceline.cli.output.job_outcome import folders, say_failure
-from paceline.cli.output.stages import stages_table, values_of
-from paceline.cli.output.table import pairs, table
+from paceline.cli.output.job_outcome import folders, say_failure, stages_table, values_of
+from paceline.cli.output.table import age, pairs, share, short, size, table
 from paceline.errors import Invalid, PacelineError
 from paceline.model.gang import Gang
 from paceline.model.job_status import JobStatus, Phase

@@ -1,12 +1,13 @@
 """Show a followed job: pending reason, logs, progress and result."""
 
+import re
+import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from paceline.apimachinery.meta import Object
-from paceline.cli.output.console import PHASES
-from paceline.cli.output.durations import stopwatch
-from paceline.cli.output.live_display import Screen, fit
-from paceline.cli.output.progress import WINDOW, Progress, fine_bar, is_worth_a_line, latest, plain_bar
+from paceline.cli.output.console import PHASES, Output
+from paceline.cli.output.table import columns, cut, stopwatch
 from paceline.effects import Clock
 from paceline.model.gang import ReplicaId
 from paceline.model.job_status import Phase
@@ -14,6 +15,140 @@ from paceline.sdk.follow import Ended, Event, JobChanged, Logged, PodsChanged, T
 from paceline.sdk.job_summary import phase_of, reason_of, replicas_of
 from paceline.sdk.logs.sources import Lost
 from paceline.sdk.replica_pods import MemberPod, waiting_of
+
+CLEAR = "\r\x1b[2K"
+# The minimum time between two redraws of the status line.
+REDRAW_SECONDS = 0.1
+
+
+class Screen:
+    """Log lines go to `out`, everything else to `err`; on a terminal the last line of `err` is the status line."""
+
+    def __init__(self, out: Output, err: Output, monotonic: Callable[[], float]) -> None:
+        self._out, self._err, self._monotonic = out, err, monotonic
+        self._is_drawn = False
+        self._drawn_at = float("-inf")
+
+    @property
+    def is_live(self) -> bool:
+        """Return True if there is a status line."""
+        return self._err.is_tty
+
+    @property
+    def err(self) -> Output:
+        """Return the stream of the notes, for its colours."""
+        return self._err
+
+    def log(self, data: bytes) -> None:
+        """Print log lines in place of the status line, which is redrawn below them."""
+        self._wipe()
+        self._out.log(data)
+
+    def note(self, text: str, colour: str = "") -> None:
+        """Print a line about the job in place of the status line."""
+        self._wipe()
+        self._err.line(text, colour)
+
+    def bottom(self, text: str) -> None:
+        """Draw the status line from sanitized parts, at most once per REDRAW_SECONDS."""
+        if not self.is_live:
+            return
+        now = self._monotonic()
+        if self._is_drawn and now - self._drawn_at < REDRAW_SECONDS:
+            return
+        self._err.raw((CLEAR if self._is_drawn else "") + text)
+        self._is_drawn, self._drawn_at = True, now
+
+    def close(self) -> None:
+        """Remove the status line."""
+        self._wipe()
+
+    def _wipe(self) -> None:
+        if self._is_drawn:
+            self._err.raw(CLEAR)
+            self._is_drawn = False
+
+
+def fit(parts: list[tuple[str, str]], out: Output) -> str:
+    """Join coloured parts into one line that does not wrap; the end is cut first."""
+    room = shutil.get_terminal_size().columns - 1
+    shown = []
+    for text, colour in parts:
+        short = cut(text, max(room, 0)) if columns(text) > room else text
+        if room <= 0:
+            break
+        shown.append(out.paint(short, colour))
+        room -= columns(short)
+    return "".join(shown)
+
+
+# Coarser units take precedence: epochs over steps.
+UNITS = ("epoch", "round", "iteration", "iter", "step", "batch")
+FRAGMENT = re.compile(
+    r"\b(?P<unit>epoch|round|iteration|iter|step|batch)s?\b[\s:=#\[(]{0,4}(?P<done>\d{1,9})\s{0,3}(?:/|of)\s{0,3}(?P<total>\d{1,9})",
+    re.IGNORECASE,
+)
+# Parse only the end of a large chunk; earlier progress is outdated.
+WINDOW = 4096
+# Without a status line, print progress again after this fraction.
+STEP = 0.1
+# Leading and trailing parts of a bar, in eighths, as terminals with Unicode draw them.
+FULL, HALF, EMPTY = "━", "╸", "─"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """Completed and total units of work."""
+
+    unit: str
+    done: int
+    total: int
+
+    @property
+    def fraction(self) -> float:
+        """Return the completed fraction, from 0 to 1."""
+        return min(self.done / self.total, 1.0)
+
+    def __str__(self) -> str:
+        return f"{self.unit} {self.done}/{self.total}"
+
+
+def latest(text: str, previous: Progress | None = None) -> Progress | None:
+    """Return the last progress in a text, or `previous` if the text only has finer units."""
+    progress = previous
+    for match in FRAGMENT.finditer(text[-WINDOW:]):
+        unit, done, total = match["unit"].lower(), int(match["done"]), int(match["total"])
+        if total == 0 or done > total:
+            continue
+        if progress is None or UNITS.index(unit) <= UNITS.index(progress.unit):
+            progress = Progress(unit=unit, done=done, total=total)
+    return progress
+
+
+def plain_bar(progress: Progress, width: int = 20) -> str:
+    """Return a progress bar in plain ASCII."""
+    filled = round(progress.fraction * width)
+    head = ">" if filled < width else ""
+    return (
+        f"[{'=' * (filled - (1 if head and filled else 0))}{head if filled else ''}{' ' * (width - filled)}] {progress}"
+    )
+
+
+def fine_bar(progress: Progress, width: int = 24) -> tuple[str, str]:
+    """Return a Unicode progress bar as its done and remaining part, for two colours."""
+    halves = round(progress.fraction * width * 2)
+    done = FULL * (halves // 2) + (HALF if halves % 2 else "")
+    return done, EMPTY * (width - len(done))
+
+
+def is_worth_a_line(progress: Progress, reported: Progress | None) -> bool:
+    """Return True if the progress since the last printed line is worth a new line."""
+    if reported is None or progress.unit != reported.unit or progress.total != reported.total:
+        return True
+    if progress.done == progress.total:
+        return reported.done != progress.done
+    return progress.done - reported.done >= STEP * progress.total or progress.done < reported.done
+
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 BAR_WIDTH = 24

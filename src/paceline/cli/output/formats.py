@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Any
 
 from paceline.apimachinery.meta import Object, name_of, namespace_of
-from paceline.cli.output.durations import age, short
-from paceline.cli.output.sanitize import escaped
+from paceline.cli.output.console import escaped
+from paceline.cli.output.table import age, short
 from paceline.sdk.discovery import Kind
 from paceline.sdk.job_summary import created_of, duration_of, phase_of, reason_of, replicas_of, status_of
 

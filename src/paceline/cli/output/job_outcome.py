@@ -1,22 +1,20 @@
 """The result of a job: its outcome, the root cause with its last log lines, and the next commands."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
+from typing import Any
 
 from paceline.apimachinery.meta import Object
 from paceline.cli.output.console import Output
-from paceline.cli.output.durations import short
-from paceline.cli.output.stages import OURS
+from paceline.cli.output.table import short, table
 from paceline.errors import PacelineError
-from paceline.model.job_status import Failure, Phase
+from paceline.model.job_status import Failure, JobStatus, Phase
 from paceline.sdk.client import Session
-from paceline.sdk.exit_codes import exit_words
 from paceline.sdk.job import JobRef
-from paceline.sdk.job_summary import PLAIN_REASONS, duration_of, reason_of, status_of
+from paceline.sdk.job_summary import PLAIN_REASONS, claims_of, duration_of, exit_words, reason_of, status_of
 from paceline.sdk.logs.sources import LogOptions
 from paceline.sdk.replica_pods import MemberPod, first_failed
-from paceline.sdk.submission.job_volumes import claims_of, folder_of
 
 LAST_LINES = 20
 
@@ -102,4 +100,37 @@ def folders(session: Session, job: Object) -> Iterator[tuple[str, str, str]]:
     """Yield every claim of a job with its mount path and, if it is on this machine, its folder."""
     for claim, mounted in claims_of(job):
         with contextlib.suppress(PacelineError):
-            yield claim, mounted, folder_of(session, claim)
+            yield claim, mounted, session.claim_folder(claim)
+
+
+OURS = "paceline-"
+# Cut long messages; the status has the full text.
+MOST_LETTERS = 100
+
+
+def stages_table(status: JobStatus) -> list[str]:
+    """Return a table of all stages of all replicas; empty if the job has none."""
+    rows = [
+        (str(row["name"]), str(stage["name"]).removeprefix(OURS), _state(stage), _message(stage))
+        for task in status.tasks
+        for row in task.get("replicas") or ()
+        for stage in row.get("stages") or ()
+    ]
+    return table(("REPLICA", "STAGE", "STATE", "MESSAGE"), rows) if rows else []
+
+
+def values_of(job: Mapping[str, Any]) -> str:
+    """Return a job's hyperparameters in one line."""
+    values = ((job.get("spec") or {}).get("hyperparameters") or {}).get("values") or {}
+    return ", ".join(f"{name}={value}" for name, value in sorted(values.items()))
+
+
+def _state(stage: Mapping[str, Any]) -> str:
+    if stage["state"] != "Terminated":
+        return str(stage["state"])
+    return "Done" if stage.get("exitCode") == 0 else "Failed"
+
+
+def _message(stage: Mapping[str, Any]) -> str:
+    message = " ".join(str(stage.get("message") or "").split())
+    return message if len(message) <= MOST_LETTERS else f"{message[: MOST_LETTERS - 1]}…"

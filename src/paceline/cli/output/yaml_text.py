@@ -5,7 +5,7 @@ from typing import Any
 import yaml
 
 from paceline.apimachinery.yaml_scalars import is_word
-from paceline.cli.output.sanitize import ODD, escaped
+from paceline.cli.output.console import ODD, escaped
 
 
 class Dumper(yaml.CSafeDumper):

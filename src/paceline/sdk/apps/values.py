@@ -13,7 +13,7 @@ from paceline.kinds.apps.templates.types import Rendered, Template
 from paceline.kinds.apps.templates.values import as_told, merged, with_setting
 from paceline.kinds.kind_types import OWN_API_VERSION
 from paceline.sdk.submission.manifest import read_bytes
-from paceline.sdk.submission.manifest_document import called
+from paceline.sdk.submission.submit import called
 
 Tree = dict[str, Any]
 

@@ -6,15 +6,16 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from paceline.apimachinery.meta import Object, name_of
-from paceline.client.interface import NODES
+from paceline.client.interface import NODES, PODS
 from paceline.client.requests import Request
 from paceline.client.responses import read_object
 from paceline.client.sync import DirectCluster
 from paceline.errors import BadRequest, Forbidden, MethodNotAllowed, NotFound
+from paceline.sdk.client import Session
 from paceline.sdk.follow import Logged, ReplicaSelector
-from paceline.sdk.logs.lines import whole_lines
+from paceline.sdk.logs.event_mux import EventMux
 from paceline.sdk.logs.merge import within
-from paceline.sdk.logs.sources import LogOptions
+from paceline.sdk.logs.sources import LogOptions, LogTry, Read, Said, reading, whole_lines
 from paceline.sdk.replica_pods import MemberPod, latest, leader_place, member_pod
 
 
@@ -112,3 +113,16 @@ def _read(node: str, entry: Mapping[str, Any]) -> PastPod:
         labels=labels,
         member=member_pod(as_pod),
     )
+
+
+def pod_log(session: Session, name: str, ask: LogOptions) -> Iterator[bytes]:
+    """Yield a pod's log in complete lines: until its process ends if followed, else the current ones."""
+    if not ask.is_followed:
+        path = PODS.path(session.namespace, name, "log")
+        yield from within(whole_lines(session.cluster.stream(path, ask.query())), ask)
+        return
+    with EventMux(session.dial) as feed:
+        feed.start(reading(LogTry(namespace=session.namespace, pod=name), ask), f"log of {name}")
+        while not isinstance(item := feed.take(), Read):
+            if isinstance(item, Said):
+                yield item.text

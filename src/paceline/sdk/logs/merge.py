@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 
 from paceline.sdk.follow import Logged
-from paceline.sdk.logs.lines import STAMP
-from paceline.sdk.logs.sources import LogOptions
+from paceline.sdk.logs.sources import STAMP, LogOptions
 
 Moment = tuple[str, bytes]
 Stamped = tuple[Moment, bytes, Logged]

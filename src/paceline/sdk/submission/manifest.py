@@ -7,7 +7,7 @@ from pathlib import Path
 from paceline.apimachinery.field_errors import nearest
 from paceline.apimachinery.yaml_reader import Tree, read_trees
 from paceline.errors import BadRequest, TooLarge
-from paceline.sdk.submission.manifest_document import Document, called, checked
+from paceline.sdk.submission.submit import Document, called, checked
 
 MAX_BYTES = 1024 * 1024
 STDIN = "-"

@@ -7,14 +7,13 @@ import click
 from paceline.cli import exit_codes
 from paceline.cli.cluster_options import ClusterOptions, reaches_cluster
 from paceline.cli.output.console import err, out, say_hint
-from paceline.cli.output.durations import age
-from paceline.cli.output.table import table
+from paceline.cli.output.table import age, table
 from paceline.cli.prompts import can_ask, confirm
 from paceline.cli.sessions import session as session_with
 from paceline.cli.sessions import session_started
 from paceline.host.clock import RealClock
+from paceline.sdk.code_repositories import Code, CodeRepositories
 from paceline.sdk.job_summary import created_of
-from paceline.sdk.resources.code_repositories import Code, CodeRepositories
 
 
 @click.group()

@@ -179,7 +179,7 @@ def param(text: str) -> tuple[str, str]:
 
 def with_code(session: Session, plan: Plan) -> Plan:
     """Return the plan with the named code repository filled in."""
-    from paceline.sdk.resources.code_repositories import CodeRepositories
+    from paceline.sdk.code_repositories import CodeRepositories
 
     if not plan.code:
         return plan
@@ -190,7 +190,7 @@ def with_code(session: Session, plan: Plan) -> Plan:
 
 def with_data(session: Session, plan: Plan, data: str, *, is_local: bool) -> Plan:
     """Return the plan with the named volume, or with a volume created for a folder."""
-    from paceline.sdk.resources.volumes import Volumes
+    from paceline.sdk.volumes import Volumes
 
     if data in ("", "none"):
         return plan

@@ -10,10 +10,9 @@ from paceline.cli.sessions import session as session_with
 from paceline.cluster.daemon import is_running, stop
 from paceline.errors import HostError, PacelineError
 from paceline.sdk.client import Session
-from paceline.sdk.job import JobRef
+from paceline.sdk.interactive import ServiceRef, is_at_rest
+from paceline.sdk.job import MARGIN_SECONDS, JobRef, seconds_to_stop
 from paceline.sdk.job_summary import is_running as job_runs
-from paceline.sdk.resources.interactive import ServiceRef, is_at_rest
-from paceline.sdk.stop_signals import MARGIN_SECONDS, seconds_to_stop
 
 Ref = JobRef | ServiceRef
 

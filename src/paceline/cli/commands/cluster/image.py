@@ -10,8 +10,7 @@ import click
 from paceline.cli import exit_codes
 from paceline.cli.cluster_options import settings
 from paceline.cli.output.console import err, out, say_hint
-from paceline.cli.output.durations import age, seconds_of
-from paceline.cli.output.table import table
+from paceline.cli.output.table import age, seconds_of, table
 from paceline.cluster.config.image_map import all_rows, chosen_recipes
 from paceline.environments.builder import Build, Environments, environments
 from paceline.environments.cache import built

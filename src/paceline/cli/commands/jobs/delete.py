@@ -5,14 +5,12 @@ import click
 from paceline.apimachinery.meta import name_of
 from paceline.cli import exit_codes
 from paceline.cli.cluster_options import ClusterOptions, reaches_cluster
-from paceline.cli.deletion import remove
 from paceline.cli.output.console import out, say_error, say_hint
 from paceline.cli.prompts import can_ask, confirm
-from paceline.cli.resource_args import Target, find
+from paceline.cli.resource_args import Target, find, remove
 from paceline.cli.sessions import session as session_with
 from paceline.errors import NotFound
-from paceline.sdk.job_summary import is_running
-from paceline.sdk.submission.job_volumes import claims_of
+from paceline.sdk.job_summary import claims_of, is_running
 
 
 @click.command()

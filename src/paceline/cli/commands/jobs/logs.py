@@ -13,17 +13,16 @@ import click
 from paceline.cli import exit_codes
 from paceline.cli.cluster_options import ClusterOptions, reaches_cluster
 from paceline.cli.output.console import out, say_hint
-from paceline.cli.output.durations import seconds_of
 from paceline.cli.output.follow import prefixed
+from paceline.cli.output.table import seconds_of
 from paceline.cli.sessions import session as session_with
 from paceline.errors import BadRequest, NotFound
 from paceline.host.clock import RealClock
 from paceline.sdk.client import Session
 from paceline.sdk.follow import Logged, ReplicaSelector
 from paceline.sdk.job import JobRef
-from paceline.sdk.logs.archived import History
+from paceline.sdk.logs.archived import History, pod_log
 from paceline.sdk.logs.merge import MOST, in_time_order
-from paceline.sdk.logs.pod import pod_log
 from paceline.sdk.logs.sources import LogOptions
 
 PODS = ("pod", "pods", "po")

@@ -12,7 +12,7 @@ from paceline.cli.sessions import session as session_with
 from paceline.errors import NotFound
 from paceline.host.clock import RealClock
 from paceline.sdk.client import Session
-from paceline.sdk.resources.interactive import is_at_rest
+from paceline.sdk.interactive import is_at_rest
 
 USUAL_PORT = 8888
 

@@ -7,7 +7,7 @@ from paceline.cli.cluster_options import ClusterOptions, reaches_cluster
 from paceline.cli.output.console import out
 from paceline.cli.resource_args import meant
 from paceline.cli.sessions import session as session_with
-from paceline.sdk.resources.interactive import ServiceRef
+from paceline.sdk.interactive import ServiceRef
 
 
 @click.command()

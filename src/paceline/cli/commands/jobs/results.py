@@ -7,11 +7,10 @@ import click
 from paceline.cli import exit_codes
 from paceline.cli.cluster_options import ClusterOptions, prints_objects, reaches_cluster
 from paceline.cli.output import formats
-from paceline.cli.output.byte_sizes import size
 from paceline.cli.output.console import err, out
-from paceline.cli.output.table import table
+from paceline.cli.output.table import size, table
 from paceline.cli.sessions import session as session_with
-from paceline.sdk.results.files import Results, results_of
+from paceline.sdk.results import Results, results_of
 
 HEADER = ("MEMBER", "SIZE", "TIME", "NAME")
 

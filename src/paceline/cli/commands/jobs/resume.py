@@ -8,7 +8,7 @@ from paceline.cli.output.console import out
 from paceline.cli.resource_args import meant
 from paceline.cli.sessions import session as session_with
 from paceline.host.clock import RealClock
-from paceline.sdk.resources.interactive import ServiceRef
+from paceline.sdk.interactive import ServiceRef
 
 
 @click.command()

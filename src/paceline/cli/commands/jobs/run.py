@@ -8,12 +8,10 @@ import click
 from paceline.apimachinery.meta import Object
 from paceline.cli import exit_codes
 from paceline.cli.cluster_options import ClusterOptions, reaches_cluster
-from paceline.cli.interrupts import Interrupts
 from paceline.cli.output.console import err, out, say_hint
-from paceline.cli.output.follow import FollowView
+from paceline.cli.output.follow import FollowView, Screen
 from paceline.cli.output.job_outcome import say_ending
-from paceline.cli.output.live_display import Screen
-from paceline.cli.prompts import can_ask, choose
+from paceline.cli.prompts import Interrupts, can_ask, choose
 from paceline.cli.sessions import session_started
 from paceline.errors import AlreadyExists
 from paceline.host.clock import RealClock
@@ -23,7 +21,7 @@ from paceline.sdk.follow import Ended, FollowOptions, ReplicaSelector
 from paceline.sdk.job import JobRef
 from paceline.sdk.job_summary import phase_of
 from paceline.sdk.submission.manifest import read_file
-from paceline.sdk.submission.manifest_document import Document, with_namespace
+from paceline.sdk.submission.submit import Document, with_namespace
 
 TICK_SECONDS = 0.25
 
@@ -88,7 +86,7 @@ def create(session: Session, documents: tuple[Document, ...]) -> tuple[JobRef, .
 
 def remove_old(session: Session, documents: tuple[Document, ...]) -> None:
     """Delete existing jobs with the same names and wait until they are gone."""
-    from paceline.cli.deletion import remove_and_wait
+    from paceline.cli.resource_args import remove_and_wait
 
     for document in documents:
         kind = session.kinds.of(document.object["apiVersion"], document.object["kind"])

@@ -8,7 +8,7 @@ from paceline.cli.output.console import out, say_hint
 from paceline.cli.resource_args import meant
 from paceline.cli.sessions import session as session_with
 from paceline.errors import HostError
-from paceline.sdk.stop_signals import signal_named
+from paceline.sdk.job import signal_named
 
 
 @click.command()

@@ -11,7 +11,7 @@ from paceline.cli.sessions import session as session_with
 from paceline.errors import NotFound
 from paceline.host.clock import RealClock
 from paceline.sdk.client import Session
-from paceline.sdk.resources.interactive import ServiceRef, is_at_rest
+from paceline.sdk.interactive import ServiceRef, is_at_rest
 
 USUAL_PORT = 6006
 

@@ -4,9 +4,8 @@ import click
 
 from paceline.cli import exit_codes
 from paceline.cli.cluster_options import ClusterOptions, reaches_cluster
-from paceline.cli.output.byte_sizes import share, size
 from paceline.cli.output.console import err, out
-from paceline.cli.output.table import table
+from paceline.cli.output.table import share, size, table
 from paceline.sdk.reader import Reader
 from paceline.sdk.usage import Used, filled_claims, used_by_jobs, used_by_nodes, used_by_pods
 

@@ -1,16 +1,17 @@
 """Named code repositories: URL, revision, folder, and the secret with the credentials."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeVar
 
-from paceline.apimachinery.field_errors import invalid
+from paceline.apimachinery.field_errors import did_you_mean, invalid, required
 from paceline.apimachinery.meta import Object, labels_of, name_of
-from paceline.apimachinery.name_validation import subdomain_problem
+from paceline.apimachinery.name_validation import better_name, label_problem, subdomain_problem
 from paceline.client.interface import CONFIG_MAPS, Select
 from paceline.client.sync import DirectCluster
-from paceline.errors import AlreadyExists, Fault, Invalid
+from paceline.errors import AlreadyExists, Fault, Invalid, NotFound
 from paceline.kinds.spec.source import Git, Source, check_source
 from paceline.model.well_known_labels import CODE
-from paceline.sdk.resources.name_lookup import check_name, check_new, pick
 
 # Field paths and the CLI options that set them.
 OPTIONS = {
@@ -95,3 +96,38 @@ def _code(config_map: Object) -> Code:
 def _in_options(fault: Fault) -> Fault:
     hint = fault.hint.replace("-.git.secret", OPTIONS["-.git.secret"])
     return replace(fault, path=OPTIONS[fault.path], hint=hint)
+
+
+class Named(Protocol):
+    """An object with a user-chosen name."""
+
+    @property
+    def name(self) -> str:
+        """Return the name."""
+
+
+AnyNamed = TypeVar("AnyNamed", bound=Named)
+
+
+def pick(name: str, candidates: Iterable[AnyNamed], *, noun: str, namespace: str) -> AnyNamed:
+    """Return the candidate of this name; NotFound suggests a similar one."""
+    by_name = {candidate.name: candidate for candidate in candidates}
+    if name in by_name:
+        return by_name[name]
+    hint = did_you_mean(name, by_name).removeprefix(", ") or f"there are: {', '.join(by_name) or 'none'}"
+    raise NotFound(f"there is no {noun} named {name!r} in namespace {namespace!r}; {hint}")
+
+
+def check_name(name: str, *, noun: str) -> None:
+    """Raise Invalid for an invalid name."""
+    if not name:
+        raise Invalid((required("name", f"give the {noun} a name, such as mnist"),))
+    if problem := label_problem(name):
+        raise Invalid((invalid("name", name, f"{problem}{better_name(name)}"),))
+
+
+def check_new(name: str, existing: Iterable[Named], *, noun: str) -> None:
+    """Raise Invalid for an invalid name, AlreadyExists for one that is taken."""
+    check_name(name, noun=noun)
+    if any(entry.name == name for entry in existing):
+        raise AlreadyExists(f"{noun} {name} exists already; `paceline {noun} list` shows it")

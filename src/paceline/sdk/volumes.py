@@ -12,7 +12,7 @@ from paceline.client.sync import DirectCluster
 from paceline.errors import AlreadyExists, Invalid, PacelineError
 from paceline.kinds.spec import data
 from paceline.model.well_known_labels import LOCATION, VOLUME
-from paceline.sdk.resources.name_lookup import check_new, pick
+from paceline.sdk.code_repositories import check_new, pick
 
 # A folder has no fixed size, but a claim must request one.
 FOLDER_SIZE = "1Ti"
