@@ -98,7 +98,6 @@ ALONE = (
         "node/runtime/zygote.py",
         "node/runtime/nsenter.py",
         "node/runtime/cri_log.py",
-        "node/runtime/cgroup.py",
         "node/runtime/process_limits.py",
         "node/runtime/bwrap.py",
         "node/runtime/subpath_mounts.py",

@@ -38,7 +38,6 @@ WRITES = {
 DOORS = {"os", "shutil", "sqlite3", "subprocess", "tempfile", "open"}
 ELSEWHERE = {
     "controllers/leader_election.py": "unit/controllers/test_leader.py",  # the embedded cluster needs no lease
-    "node/runtime/cgroup.py": "e2e/node/test_limits.py",  # part of the shim
     "node/runtime/process_limits.py": "e2e/node/test_escape.py",  # part of the shim
     "node/runtime/subpath_mounts.py": "e2e/storage/test_volume_races.py",  # part of the shim
     "store/high_water_mark.py": "e2e/recovery/test_disk.py",  # the real disk

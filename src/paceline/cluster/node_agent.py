@@ -124,7 +124,7 @@ async def _run_agent(settings: Settings, open_files: int) -> None:
             folders=Folders(root=settings.agent),
             images=chosen_images(settings),
             find_sandbox=find_sandbox,
-            workshop=workshop,
+            environments=workshop,
             keeping=chosen_policy(settings),
             command=Commands(processes=processes).run,
             network=network,

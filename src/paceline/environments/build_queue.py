@@ -1,4 +1,4 @@
-"""The real side of node/images/builder.py: builds run beside the agent, one of each environment at a time."""
+"""The real side of node/images.py: builds run beside the agent, one of each environment at a time."""
 
 import asyncio
 import contextlib
@@ -11,7 +11,7 @@ from paceline.environments.cache import mark_used
 from paceline.environments.specs import Recipe, Recipes
 from paceline.errors import HostError, Invalid
 from paceline.node.host_info import CannotStart
-from paceline.node.images.builder import ALWAYS, CREATING, NEVER, NOT_PULLED, BuiltEnvironment
+from paceline.node.images import ALWAYS, CREATING, NEVER, NOT_PULLED, BuiltEnvironment
 
 # As long waits a kubelet after a pull that failed: at first, and at most.
 FIRST_SECONDS, LAST_SECONDS = 10.0, 300.0

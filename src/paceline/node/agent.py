@@ -20,8 +20,15 @@ from paceline.effects import Effects, Executor, ProcessHandle
 from paceline.errors import Conflict, NotFound, ServiceUnavailable
 from paceline.node.devices import Devices
 from paceline.node.host_info import CannotStart, Folders, Host
-from paceline.node.images.builder import NOT_PULLED, NOT_RENEWED, EnvironmentProvider, StaticEnvironments
-from paceline.node.images.images import Images, Row, backed_off
+from paceline.node.images import (
+    NOT_PULLED,
+    NOT_RENEWED,
+    EnvironmentProvider,
+    Images,
+    Row,
+    StaticEnvironments,
+    backed_off,
+)
 from paceline.node.lifecycle.decide import MOMENT, decide
 from paceline.node.lifecycle.events import Story, part_of, pulled, stories
 from paceline.node.lifecycle.eviction import Evictions, without_grace
@@ -75,7 +82,7 @@ class Agent:
     folders: Folders
     images: tuple[Row, ...]
     find_sandbox: Callable[[], str | None]
-    workshop: EnvironmentProvider = field(default_factory=StaticEnvironments)
+    environments: EnvironmentProvider = field(default_factory=StaticEnvironments)
     # How much is kept of pods that are gone.
     keeping: Policy = field(default_factory=Policy)
     # Runs commands in containers; without it, probes and hooks that want one fail and say so.
@@ -135,7 +142,7 @@ class Agent:
             pods=self.pods.cache,
         )
         self._starter = self._make_starter(history)
-        self.workshop.listen(self._environment_changed)
+        self.environments.listen(self._environment_changed)
         asking = Prober(inside=RunInside(starter=self._starter, command=self.command) if self.command else None)
         self._hooks = Hooks(asking=asking, recorder=self.recorder, address=self.hosts.address)
         self._leaving = ContainerKiller(
@@ -172,7 +179,7 @@ class Agent:
             folders=self.folders,
             hosts=self.hosts,
             history=history,
-            images=Images(rows=self.images, workshop=self.workshop, host=self.host, files=self.world.files),
+            images=Images(rows=self.images, environments=self.environments, host=self.host, files=self.world.files),
             claims=self._claims.cache,
             volumes=self._volumes.cache,
             find_sandbox=self.find_sandbox,

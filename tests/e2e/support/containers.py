@@ -8,8 +8,7 @@ from pathlib import Path
 from paceline.cluster.host_facts import find_sandbox, look_at_host
 from paceline.effects import Effects
 from paceline.host.effects import real_world
-from paceline.node.images.builder import StaticEnvironments
-from paceline.node.images.images import Images
+from paceline.node.images import Images, StaticEnvironments
 from paceline.node.lifecycle.starter import binds_of
 from paceline.node.logs.logs import LogQuery, read_log
 from paceline.node.network.pod_hosts import HEAD
@@ -81,7 +80,7 @@ def prepare(world, root, command, *, name="0", held_to=None, **launch):
     folder, etc = root / name, root / "etc"
     world.files.make_folder(folder)
     world.files.make_folder(etc)
-    images = Images(rows=(), workshop=StaticEnvironments(), host=HOST, files=world.files)
+    images = Images(rows=(), environments=StaticEnvironments(), host=HOST, files=world.files)
     environment = images.environment_of({"image": "python"})
     world.files.overwrite(etc / "hosts", HEAD.encode())
     world.files.overwrite(folder / "message", b"", 0o666)

@@ -6,7 +6,7 @@ import pytest
 
 from paceline.environments.specs import SHIPPED, Recipes, recipe_of
 from paceline.errors import Invalid
-from paceline.node.images.images import HOST, OWN, PROMISES
+from paceline.node.images import HOST, OWN, PROMISES
 
 
 def test_every_environment_that_an_image_is_mapped_to_is_shipped_and_no_other():

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from paceline.node.host_info import CannotStart, Host
-from paceline.node.images.images import Environment
+from paceline.node.images import Environment
 from paceline.node.lifecycle.starter import paths_of
 from paceline.node.runtime import seccomp
 from paceline.node.runtime.confinement import (

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from paceline.node.host_info import CannotStart
-from paceline.node.images.builder import BuiltEnvironment, StaticEnvironments
-from paceline.node.images.images import Images, backed_off, choose, never_pulled
+from paceline.node.images import BuiltEnvironment, Images, StaticEnvironments, backed_off, choose, never_pulled
 from paceline.testing.sim.effects import SimFiles
 from tests.unit.node.pods import HOST, container
 
@@ -65,8 +64,8 @@ def test_the_users_rows_come_first_and_in_their_order():
     assert choose("python:3.11", rows) == "/new"
 
 
-def opened(image, *rows, files=None, workshop=None, **container):
-    images = Images(rows=rows, workshop=workshop or StaticEnvironments(), host=HOST, files=files or SimFiles())
+def opened(image, *rows, files=None, environments=None, **container):
+    images = Images(rows=rows, environments=environments or StaticEnvironments(), host=HOST, files=files or SimFiles())
     return images.environment_of({"image": image, **container})
 
 
@@ -149,7 +148,7 @@ class Stocked:
 
 def test_a_container_whose_environment_is_being_built_waits_with_how_far_it_is():
     with pytest.raises(CannotStart) as caught:
-        opened("pytorch/pytorch:2", workshop=Busy())
+        opened("pytorch/pytorch:2", environments=Busy())
 
     assert caught.value.reason == "ContainerCreating"
     assert str(caught.value) == 'Pulling image "pytorch/pytorch:2": building environment pytorch: half done'
@@ -157,7 +156,7 @@ def test_a_container_whose_environment_is_being_built_waits_with_how_far_it_is()
 
 def test_a_container_that_is_never_pulled_for_does_not_have_its_environment_built():
     with pytest.raises(CannotStart) as caught:
-        opened("pytorch/pytorch:2", workshop=Busy(), imagePullPolicy="Never")
+        opened("pytorch/pytorch:2", environments=Busy(), imagePullPolicy="Never")
 
     assert caught.value.reason == "ErrImageNeverPull"
 
@@ -165,8 +164,8 @@ def test_a_container_that_is_never_pulled_for_does_not_have_its_environment_buil
 def test_a_built_environment_is_used_as_any_virtual_environment_is():
     files = venv(SimFiles(), "/built/pytorch", "/opt/py/bin")
 
-    assert opened("pytorch/pytorch", files=files, workshop=Stocked()).path[0] == "/built/pytorch/bin"
-    told = opened("pytorch/pytorch", files=files, workshop=Stocked(), imagePullPolicy="Always")
+    assert opened("pytorch/pytorch", files=files, environments=Stocked()).path[0] == "/built/pytorch/bin"
+    told = opened("pytorch/pytorch", files=files, environments=Stocked(), imagePullPolicy="Always")
     assert told.note == "looked, being told Always"
 
 
@@ -175,7 +174,7 @@ def test_a_requirements_file_is_built_and_a_folder_is_not():
     files.make_folder(Path("/home"))
     files.overwrite(Path("/home/r.txt"), b"six")
     with pytest.raises(CannotStart, match="building environment /home/r"):
-        opened("x", ("x", "/home/r.txt"), files=files, workshop=Busy())
+        opened("x", ("x", "/home/r.txt"), files=files, environments=Busy())
 
 
 def blocked(image):

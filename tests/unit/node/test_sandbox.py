@@ -7,7 +7,7 @@ import pytest
 
 from paceline.host.effects import RealFiles
 from paceline.node.host_info import CannotStart
-from paceline.node.images.images import Environment
+from paceline.node.images import Environment
 from paceline.node.lifecycle.starter import not_found
 from paceline.node.runtime.sandbox import (
     Launch,

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from paceline.node.images.images import Environment
+from paceline.node.images import Environment
 from paceline.node.runtime import shim
 from paceline.node.runtime.exec_types import STDERR, STDOUT, NotRun
 from paceline.node.runtime.sandbox import Launch, User

@@ -6,7 +6,7 @@ from typing import Any
 from paceline.cluster.config.config_file import NAME, chosen_table
 from paceline.environments.specs import Recipes, recipe_of
 from paceline.errors import Fault, Invalid
-from paceline.node.images.images import HOST, SHIPPED
+from paceline.node.images import HOST, SHIPPED
 from paceline.settings import Settings
 
 HINT = "write a table of patterns and environments, as in `images: {'pytorch/*': /path/to/venv, 'my-image': host}`"

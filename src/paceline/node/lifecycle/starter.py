@@ -12,7 +12,7 @@ from paceline.effects import Effects
 from paceline.node import devices
 from paceline.node.devices import Devices
 from paceline.node.host_info import MEMORY_OWNER, CannotStart, Folders, Host
-from paceline.node.images.images import Images
+from paceline.node.images import Images
 from paceline.node.lifecycle.snapshot import containers_of, numbers_of
 from paceline.node.lifecycle.termination import stop_signal
 from paceline.node.logs.archive import History

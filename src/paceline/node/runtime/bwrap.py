@@ -9,7 +9,7 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
-from paceline.node.runtime.cgroup import Cgroup
+from paceline.node.runtime.process_limits import Cgroup
 from paceline.node.runtime.subpath_mounts import Binds, check_inside
 
 NOT_STARTED = 128

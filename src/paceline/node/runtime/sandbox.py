@@ -8,7 +8,7 @@ from typing import Any
 from paceline.apimachinery.meta import Object, name_of, namespace_of, uid_of
 from paceline.effects import Files
 from paceline.node.host_info import CannotStart, Host
-from paceline.node.images.images import Environment
+from paceline.node.images import Environment
 from paceline.node.runtime import confinement
 from paceline.node.runtime.confinement import CONFINED, Confinement
 from paceline.node.volumes.volumes import Mount

@@ -25,9 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from paceline.node.runtime.bwrap import NOT_STARTED, Files, filled, join_network, pipe, spawn
-from paceline.node.runtime.cgroup import Cgroup
 from paceline.node.runtime.cri_log import Log, Stream, now, now_ns, stamp
-from paceline.node.runtime.process_limits import confined
+from paceline.node.runtime.process_limits import Cgroup, confined
 from paceline.node.runtime.subpath_mounts import Binds
 
 INTENT, LOCK, STARTED, LOG, EXIT = "intent.json", "lock", "started.json", "log", "exit.json"

@@ -1,16 +1,21 @@
 """Image names become environments: without a container runtime, an image says only what a program expects to find."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Protocol
 
 from paceline.apimachinery.meta import Object
 from paceline.effects import Files
 from paceline.node.host_info import CannotStart, Host
-from paceline.node.images.builder import CREATING, NEVER, NOT_PULLED, EnvironmentProvider
 
+NOT_PULLED, CREATING = "ErrImagePull", "ContainerCreating"
+# Newer packages were to be looked for, and could not be.
+NOT_RENEWED = "NotRenewed"
+# Words of `imagePullPolicy`; the third is IfNotPresent.
+ALWAYS, NEVER = "Always", "Never"
 HOST = "host"
 # Paceline itself, for what it does inside of pods.
 OWN = "paceline"
@@ -65,6 +70,38 @@ class Environment:
     note: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltEnvironment:
+    """A built environment."""
+
+    folder: Path
+    # What whoever starts in it ought to know.
+    note: str = ""
+
+
+class EnvironmentProvider(Protocol):
+    """Finds built environments, and has missing ones built beside the agent's work."""
+
+    def open(self, name: str, *, policy: str) -> BuiltEnvironment:
+        """Give a built environment; CannotStart says how far its building is, or why there is none."""
+        ...
+
+    def listen(self, on_change: Callable[[], None]) -> None:
+        """Have a call made whenever a build has ended, well or not."""
+        ...
+
+
+class StaticEnvironments:
+    """Builds nothing: for machines on which environments are made by hand."""
+
+    def open(self, name: str, *, policy: str) -> BuiltEnvironment:
+        """Say so."""
+        raise CannotStart(NOT_PULLED, f"environment {name} would have to be built, and nothing is built on this node")
+
+    def listen(self, on_change: Callable[[], None]) -> None:
+        """Nothing ever changes."""
+
+
 def choose(image: str, rows: Iterable[Row]) -> str | None:
     """Find the environment of an image: the user's rows first, then the shipped ones."""
     names = _spellings(image)
@@ -80,7 +117,7 @@ class Images:
 
     # The user's rows; the shipped ones come after them.
     rows: tuple[Row, ...]
-    workshop: EnvironmentProvider
+    environments: EnvironmentProvider
     host: Host
     files: Files
 
@@ -109,7 +146,7 @@ class Images:
         if name.startswith("/") and self.files.sort(Path(name)) != "file":
             return _virtual_environment(image, Path(name), self.files)
         try:
-            found = self.workshop.open(name, policy=policy)
+            found = self.environments.open(name, policy=policy)
         except CannotStart as error:
             if error.reason != CREATING:
                 raise
