@@ -32,25 +32,21 @@ from paceline.node.images import (
 from paceline.node.lifecycle.decide import MOMENT, decide
 from paceline.node.lifecycle.events import Story, part_of, pulled, stories
 from paceline.node.lifecycle.eviction import Evictions, without_grace
-from paceline.node.lifecycle.hooks import Hooks
-from paceline.node.lifecycle.hooks_spec import post_start_done
-from paceline.node.lifecycle.killer import ContainerKiller
+from paceline.node.lifecycle.killer import ContainerKiller, Hooks
 from paceline.node.lifecycle.pod_status import FINAL
-from paceline.node.lifecycle.snapshot import containers_of, look, tries_of
 from paceline.node.lifecycle.starter import Starter
+from paceline.node.lifecycle.state_files import containers_of, look, read_started, tries_of, write_ended, write_hooked
 from paceline.node.lifecycle.termination import held_tries
-from paceline.node.lifecycle.view import Plan, Problem, Seen, Try
+from paceline.node.lifecycle.view import Plan, Problem, Seen, Try, post_start_done
 from paceline.node.logs.archive import History, Policy
 from paceline.node.logs.garbage_collection import LogGC
 from paceline.node.network.network import SHARED_NETWORK, Networks, PodNetwork
 from paceline.node.network.pod_hosts import Hosts
-from paceline.node.probes.exec_action import RunInside
-from paceline.node.probes.prober import Prober
+from paceline.node.probes.prober import Prober, RunInside
 from paceline.node.probes.workers import Checks
 from paceline.node.registration import Registration
 from paceline.node.runtime.env import CONFIG_ERROR
 from paceline.node.runtime.exec_types import Run
-from paceline.node.runtime.state_files import read_started, write_ended, write_hooked
 from paceline.node.volumes.mounter import Mounts
 from paceline.node.volumes.reclaim import Reclaim
 from paceline.node.volumes.references import Sources

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.node.runtime import cri_log, sandbox, shim
+from paceline.node.runtime import confinement, cri_log, shim
 from paceline.node.volumes.volumes import Mount, Volume
 from paceline.testing.embedded import arguments, open_files
 from tests.e2e.support.containers import HOST, SECONDS, python
@@ -298,7 +298,7 @@ async def test_a_container_runs_as_the_user_it_asks_for(container):
         "import os, pathlib; print(os.getuid(), os.getgid(), os.getgroups(), open('/proc/self/status').read());"
         "print(open('/etc/hosts').read()); pathlib.Path.home().joinpath('mine').touch()"
     )
-    box = await container(*python(code), user=sandbox.User(uid=1234, gid=5678)).start()
+    box = await container(*python(code), user=confinement.User(uid=1234, gid=5678)).start()
     ended = await box.end()
     said = (await box.output()).decode()
 
@@ -310,7 +310,7 @@ async def test_a_container_runs_as_the_user_it_asks_for(container):
 async def test_a_missing_program_is_named_also_for_another_user(container):
     if not HOST.is_root:
         return
-    box = await container("no-such-program", user=sandbox.User(uid=1234, gid=5678)).start()
+    box = await container("no-such-program", user=confinement.User(uid=1234, gid=5678)).start()
 
     assert (box.ended.exit_code, box.ended.reason) == (128, "StartError")
     assert "no-such-program" in box.ended.message

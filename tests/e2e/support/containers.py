@@ -10,10 +10,10 @@ from paceline.effects import Effects
 from paceline.host.effects import real_world
 from paceline.node.images import Images, StaticEnvironments
 from paceline.node.lifecycle.starter import binds_of
+from paceline.node.lifecycle.state_files import read_ended, read_started
 from paceline.node.logs.logs import LogQuery, read_log
 from paceline.node.network.pod_hosts import HEAD
 from paceline.node.runtime import cgroup_limits, sandbox, shim
-from paceline.node.runtime.state_files import read_ended, read_started
 
 SECONDS = 60
 HOST = look_at_host()

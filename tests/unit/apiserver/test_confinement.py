@@ -12,7 +12,7 @@ from paceline.apiserver.auth.authentication import Gate, hashed
 from paceline.apiserver.auth.service_account_tokens import AccountTokens
 from paceline.apiserver.config import Server
 from paceline.apiserver.crd.registry import LiveKinds
-from paceline.node.runtime.sandbox import USUAL
+from paceline.node.runtime.confinement import USUAL
 from tests.unit.apiserver.client import HOST, PODS, TOKEN, WIDGETS, Client
 from tests.unit.apiserver.conftest import WIDGET
 from tests.unit.apiserver.test_tokens import ACCOUNTS, token_of

@@ -5,8 +5,8 @@ import os
 from pathlib import Path
 
 from paceline.apimachinery.timestamps import to_wire_micro
-from paceline.node.lifecycle.stop_requests import StopRequests
-from paceline.node.runtime.state_files import ASKED, read_try
+from paceline.node.lifecycle.killer import StopRequests
+from paceline.node.lifecycle.state_files import ASKED, read_try
 from paceline.testing.sim.effects import SimFiles, sim_world
 from tests.unit.node.pods import NOW, ago, done, running
 

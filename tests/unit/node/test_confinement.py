@@ -14,13 +14,14 @@ from paceline.node.runtime.confinement import (
     BEST_EFFORT_SCORE,
     GUARANTEED_SCORE,
     READ_ONLY,
+    USUAL,
     Confinement,
     confinement_of,
     filter_of,
     oom_score_of,
     path_in_sandbox,
 )
-from paceline.node.runtime.sandbox import USUAL, options, process_of
+from paceline.node.runtime.sandbox import options, process_of
 from tests.unit.node.test_sandbox import PLAIN
 
 HOST = Host(

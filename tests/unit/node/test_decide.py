@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.node.lifecycle.decide import decide
-from paceline.node.lifecycle.restart_backoff import LONGEST_PAUSE, pause_after
-from paceline.node.lifecycle.view import Problem, Start, Try
+from paceline.node.lifecycle.view import LONGEST_PAUSE, Problem, Start, Try, pause_after
 from tests.unit.node.pods import NOW, ago, container, deleted, done, ended, lost, pod, running, seen
 
 HELD_ONLY = Try(restarts=0, is_held=True)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from paceline.node.lifecycle.state_files import MESSAGE, read_ended, write_ended
 from paceline.node.logs.termination_message import with_log
-from paceline.node.runtime.state_files import MESSAGE, read_ended, write_ended
 from paceline.testing.sim.effects import SimFiles
 from tests.unit.node.pods import container, ended
 

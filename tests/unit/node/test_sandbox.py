@@ -9,17 +9,15 @@ from paceline.host.effects import RealFiles
 from paceline.node.host_info import CannotStart
 from paceline.node.images import Environment
 from paceline.node.lifecycle.starter import not_found
+from paceline.node.runtime.confinement import User, capabilities_of, user_of
 from paceline.node.runtime.sandbox import (
     Launch,
     Opening,
-    User,
-    capabilities_of,
     command,
     group_text,
     openings_of,
     options,
     passwd_text,
-    user_of,
 )
 from paceline.node.volumes.volumes import Mount, Volume
 from paceline.testing.sim.effects import SimFiles

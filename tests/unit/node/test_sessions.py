@@ -7,8 +7,9 @@ import pytest
 
 from paceline.node.images import Environment
 from paceline.node.runtime import shim
+from paceline.node.runtime.confinement import User
 from paceline.node.runtime.exec_types import STDERR, STDOUT, NotRun
-from paceline.node.runtime.sandbox import Launch, User
+from paceline.node.runtime.sandbox import Launch
 from paceline.testing.sim.effects import sim_world
 from tests.unit.node.lines import Echo, line
 from tests.unit.node.pods import UID, container, pod

@@ -5,11 +5,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from paceline.apimachinery.meta import Object, is_deleting
-from paceline.node.lifecycle.hooks_spec import post_start_done
 from paceline.node.lifecycle.pod_status import is_over, pod_status
-from paceline.node.lifecycle.restart_backoff import Role, comes_again, pause_after
 from paceline.node.lifecycle.termination import deadline_of, held_tries, is_overdue, is_sidecar, stop, stop_sick
-from paceline.node.lifecycle.view import Ended, Plan, Seen, Start
+from paceline.node.lifecycle.view import Ended, Plan, Role, Seen, Start, comes_again, pause_after, post_start_done
 
 KILLED = 137
 # A shim that holds its folder but has not yet said who it is does so within moments.

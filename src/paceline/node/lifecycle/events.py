@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from paceline.apimachinery.meta import Object, is_deleting
-from paceline.node.lifecycle.restart_backoff import policy_of
 from paceline.node.lifecycle.termination import DEADLINE, EVICTED, OVERDUE, held_tries, sidecars_of
-from paceline.node.lifecycle.view import Seen
+from paceline.node.lifecycle.view import Seen, policy_of
 from paceline.node.probes.probes import NAMES
 
 # Which event tells of a container that waits for another reason than an error of its own.

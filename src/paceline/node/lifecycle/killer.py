@@ -1,22 +1,91 @@
 """How containers are made to leave: asked, told after their last hook, and killed on the moment their grace is over."""
 
 import asyncio
+import logging
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from pathlib import Path
+from typing import Any
 
 from paceline.apimachinery.meta import Object, uid_of
 from paceline.client.event_recorder import Recorder
-from paceline.effects import Effects, ProcessHandle
+from paceline.effects import Effects, Files, ProcessHandle
 from paceline.node.host_info import Folders
 from paceline.node.lifecycle.events import part_of, why_stopping
-from paceline.node.lifecycle.hooks import Hooks
-from paceline.node.lifecycle.hooks_spec import PRE_STOP, hook_of
-from paceline.node.lifecycle.snapshot import containers_of
-from paceline.node.lifecycle.stop_requests import StopRequests
+from paceline.node.lifecycle.state_files import containers_of, write_asked
 from paceline.node.lifecycle.termination import chosen_signal, grace_of
-from paceline.node.lifecycle.view import Plan, Seen, Try
+from paceline.node.lifecycle.view import POST_START, PRE_STOP, Plan, Seen, Try, hook_of
+from paceline.node.probes.prober import Prober, ProbeResult
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopRequests:
+    """Writes down when a container was asked to stop, and remembers it when that cannot be written."""
+
+    _moments: dict[ProcessHandle, datetime] = field(default_factory=dict)
+
+    def note(self, files: Files, folder: Path, who: ProcessHandle, *, now: datetime, number: int | None = None) -> None:
+        """Put it on record, with a signal if somebody chose one, if there is room; else the next agent asks again."""
+        try:
+            write_asked(files, folder, now, number)
+        except OSError as error:
+            self._moments[who] = now
+            log.warning("not on record that a container is to stop", extra={"folder": str(folder), "error": str(error)})
+
+    def recalled(self, tries: Mapping[str, Try]) -> dict[str, Try]:
+        """Add what is only remembered to what the folders say."""
+        return {name: self._with_moment(each) for name, each in tries.items()}
+
+    def forget(self, who: ProcessHandle) -> None:
+        """Forget one that has ended."""
+        self._moments.pop(who, None)
+
+    def _with_moment(self, each: Try) -> Try:
+        who = each.started.identity if each.started else None
+        moment = self._moments.get(who) if who and each.asked_at is None else None
+        return replace(each, asked_at=moment) if moment else each
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hooks:
+    """Runs hooks and tells of those that failed."""
+
+    asking: Prober
+    recorder: Recorder
+    address: Callable[[Object], str]
+
+    async def after_start(self, pod: Object, container: Mapping[str, Any], *, still: Callable[[], bool]) -> bool:
+        """Run what follows the start; False when it failed, and the container has to go if it is `still` wanted."""
+        said = await self._run(pod, container, POST_START)
+        if not said.is_good and still():
+            await self._tell(pod, container, "PostStart", said)
+        return said.is_good
+
+    async def before_stop(self, pod: Object, container: Mapping[str, Any], *, seconds: float) -> ProbeResult:
+        """Run what precedes the end, for as long as the grace period lasts."""
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._run(pod, container, PRE_STOP)
+        except TimeoutError:
+            return ProbeResult(is_good=False, text="it took longer than the grace period")
+
+    async def tell_of_stop(self, pod: Object, container: Mapping[str, Any], said: ProbeResult) -> None:
+        """Tell of what preceded the end, if it failed."""
+        if not said.is_good and (said.text or not said.is_unknown):
+            await self._tell(pod, container, "PreStop", said)
+
+    async def _run(self, pod: Object, container: Mapping[str, Any], kind: str) -> ProbeResult:
+        action, what = hook_of(container, kind) or ("", {})
+        return await self.asking.act(action, what, pod, container=container, address=self.address(pod))
+
+    async def _tell(self, pod: Object, container: Mapping[str, Any], kind: str, said: ProbeResult) -> None:
+        words = f"{kind}Hook failed: {said.text.strip()}" if said.text.strip() else f"{kind}Hook failed"
+        part = part_of(pod, str(container["name"]))
+        await self.recorder.record(pod, f"Failed{kind}Hook", message=words, is_warning=True, part=part)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,10 +6,8 @@ from typing import Any
 
 from paceline.apimachinery.meta import Object, is_deleting, uid_of
 from paceline.apimachinery.timestamps import to_wire
-from paceline.node.lifecycle.hooks_spec import post_start_done
-from paceline.node.lifecycle.restart_backoff import Role, comes_again, pause_after, policy_of
 from paceline.node.lifecycle.termination import DEADLINE, EVICTED, OVERDUE, held_tries, is_overdue, is_sidecar
-from paceline.node.lifecycle.view import Ended, Seen, Try
+from paceline.node.lifecycle.view import Ended, Role, Seen, Try, comes_again, pause_after, policy_of, post_start_done
 from paceline.node.probes.probes import Health
 
 FINAL = ("Succeeded", "Failed")

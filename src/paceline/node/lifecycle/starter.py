@@ -13,16 +13,15 @@ from paceline.node import devices
 from paceline.node.devices import Devices
 from paceline.node.host_info import MEMORY_OWNER, CannotStart, Folders, Host
 from paceline.node.images import Images
-from paceline.node.lifecycle.snapshot import containers_of, numbers_of
+from paceline.node.lifecycle.state_files import MESSAGE, containers_of, numbers_of
 from paceline.node.lifecycle.termination import stop_signal
 from paceline.node.logs.archive import History
 from paceline.node.network.network import Networks
 from paceline.node.network.pod_hosts import Hosts, machine_name, no_sandbox
 from paceline.node.network.resolv_conf import has_own_list, resolver_text
-from paceline.node.runtime import cgroup_limits, sandbox, shim, unsandboxed
-from paceline.node.runtime.confinement import confinement_of, is_private, path_in_sandbox
+from paceline.node.runtime import cgroup_limits, sandbox, shim
+from paceline.node.runtime.confinement import capabilities_of, confinement_of, is_private, path_in_sandbox, user_of
 from paceline.node.runtime.env import CONFIG_ERROR, command_of, env_of
-from paceline.node.runtime.state_files import MESSAGE
 from paceline.node.volumes.mounter import Mounts
 from paceline.node.volumes.projection import FAILED
 from paceline.node.volumes.references import Sources, read_sources
@@ -188,12 +187,12 @@ class Starter:
             message=self.folders.attempt(uid, name, restarts) / MESSAGE,
             message_path=message_path,
             working_dir=working_dir,
-            user=sandbox.user_of(pod, container, self.host),
+            user=user_of(pod, container, self.host),
             openings=sandbox.openings_of(places, closed, self.world.files, private=self.host.private_folders),
             is_read_only=bool(context.get("readOnlyRootFilesystem")),
             resolver=self._resolver(pod),
             devices=devices.nodes(held),
-            capabilities=sandbox.capabilities_of(container),
+            capabilities=capabilities_of(container),
             views=self._views(pod, container, restarts),
             confinement=confinement_of(pod, container, self.host),
         )
@@ -265,7 +264,7 @@ class Starter:
     def _around(self, launch: sandbox.Launch, program: str) -> dict[str, Any]:
         """Say what is started: the sandbox with the program in it, or the program alone."""
         if not self.host.has_sandbox:
-            return unsandboxed.intent_of(launch, self.host)
+            return sandbox.unsandboxed_intent(launch, self.host)
         argv = [program, "--", *sandbox.command(launch, self.host)]
         return {"argv": argv, "options": sandbox.options(launch, self.host)}
 

@@ -9,8 +9,7 @@ from typing import Any
 from paceline.apimachinery.meta import Object, annotations_of
 from paceline.apimachinery.timestamps import from_wire
 from paceline.model import well_known_labels
-from paceline.node.lifecycle.hooks_spec import PRE_STOP, has_hook
-from paceline.node.lifecycle.view import Plan, Seen, Try
+from paceline.node.lifecycle.view import PRE_STOP, Plan, Seen, Try, has_hook
 
 DEFAULT_GRACE_SECONDS = 30
 # What a container gets once it is told to stop, however long its last hook and those before it took.

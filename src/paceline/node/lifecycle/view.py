@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Any
 
 from paceline.apimachinery.meta import Object
 from paceline.effects import ProcessHandle
@@ -99,3 +101,66 @@ class Plan:
     # Whether nothing of the pod is left, so that its object can go.
     remove: bool = False
     wake_at: datetime | None = None
+
+
+POST_START, PRE_STOP = "postStart", "preStop"
+
+
+def hook_of(container: Mapping[str, Any], kind: str) -> tuple[str, Mapping[str, Any]] | None:
+    """Read one hook of a container: how it is done, and what."""
+    said = (container.get("lifecycle") or {}).get(kind) or {}
+    return next(((name, what) for name, what in said.items() if what is not None), None)
+
+
+def has_hook(pod: Object, name: str, kind: str) -> bool:
+    """Tell whether a container of a pod has a hook."""
+    spec = pod["spec"]
+    every = (*(spec.get("initContainers") or ()), *spec["containers"])
+    return any(each["name"] == name and hook_of(each, kind) is not None for each in every)
+
+
+def post_start_done(seen: Seen, name: str) -> bool:
+    """Tell whether a container has been through its first hook, if it has one; once ended it needs none."""
+    each = seen.tries.get(name)
+    is_past = each is not None and (each.is_greeted or each.ended is not None)
+    return is_past or not has_hook(seen.pod, name, POST_START)
+
+
+# The first restart comes at once, later ones after a pause that doubles.
+PAUSE, LONGEST_PAUSE = timedelta(seconds=10), timedelta(minutes=5)
+# A container that ran this long had a good start: its pauses begin anew.
+STEADY = timedelta(minutes=10)
+
+
+def policy_of(pod: Object) -> str:
+    """Give the pod's restart policy."""
+    return str(pod["spec"].get("restartPolicy") or "Always")
+
+
+class Role(Enum):
+    """What a container is for in its pod."""
+
+    MAIN = 1
+    INIT = 2
+    SIDECAR = 3
+
+
+def comes_again(pod: Object, ended: Ended, role: Role = Role.MAIN) -> bool:
+    """Tell whether the pod's policy starts a container again that ended so."""
+    policy = policy_of(pod)
+    if role is Role.SIDECAR:
+        return True
+    if policy == "Never" or (role is Role.INIT and ended.exit_code == 0):
+        return False
+    return policy == "Always" or ended.exit_code != 0
+
+
+def pause_after(each: Try) -> timedelta:
+    """Say how long the next try waits after this one."""
+    if each.restarts == 0 or each.ended is None:
+        return timedelta()
+    began = each.ended.started_at
+    if began is not None and each.ended.finished_at - began >= STEADY:
+        return timedelta()
+    doubled: timedelta = PAUSE * 2 ** min(each.restarts - 1, 10)
+    return min(doubled, LONGEST_PAUSE)

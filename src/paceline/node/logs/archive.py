@@ -19,10 +19,9 @@ from paceline.effects import Effects
 from paceline.errors import NotFound
 from paceline.model import well_known_labels
 from paceline.node.host_info import Folders
-from paceline.node.lifecycle.snapshot import containers_of, numbers_of
+from paceline.node.lifecycle.state_files import containers_of, numbers_of, read_ended
 from paceline.node.logs.rotated_log import RotatedLog
 from paceline.node.runtime import shim
-from paceline.node.runtime.state_files import read_ended
 
 ABOUT, CONTAINERS = "pod.json", "containers"
 # In place of a try's log that was removed: when that was.

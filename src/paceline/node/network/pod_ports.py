@@ -20,7 +20,7 @@ from paceline.client.http.transport import Unreachable
 from paceline.effects import Effects, ProcessHandle
 from paceline.errors import BadRequest, NotFound, ServiceUnavailable
 from paceline.node.host_info import Folders
-from paceline.node.lifecycle.snapshot import containers_of, tries_of
+from paceline.node.lifecycle.state_files import containers_of, tries_of
 
 SCHEMES = ("http", "https")
 MAX_PORT = 65535

@@ -4,12 +4,16 @@ import asyncio
 import contextlib
 import ssl
 from collections.abc import Mapping
+from contextlib import aclosing, closing
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from paceline.apimachinery.meta import Object
+from paceline.apimachinery.meta import Object, uid_of
+from paceline.node.host_info import CannotStart
+from paceline.node.lifecycle.starter import Starter
+from paceline.node.lifecycle.state_files import containers_of, latest_folder, read_started
 from paceline.node.probes.probes import Probe, port_of
-from paceline.node.runtime.exec_types import Gone, NotRun
+from paceline.node.runtime.exec_types import Gone, NotRun, Run, order_for
 
 # Kubernetes shows as much of a failed answer.
 SHOWN_BYTES = 10 * 1024
@@ -156,3 +160,38 @@ def _request(what: Mapping[str, Any], host: str, path: str) -> bytes:
 def _reason(error: OSError) -> str:
     # asyncio puts the address into its words, and that is told already.
     return "connection refused" if isinstance(error, ConnectionRefusedError) else str(error)
+
+
+# What a command may say; the rest is read and forgotten.
+MAX_OUTPUT = 10 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunInside:
+    """Knows the containers of this machine and the way into them."""
+
+    starter: Starter
+    command: Run
+
+    async def run(self, pod: Object, container: str, argv: tuple[str, ...]) -> tuple[int, bytes]:
+        """Run a command; NotRun says why it cannot be run."""
+        try:
+            return await self._run(pod, container, argv)
+        except CannotStart as error:
+            raise NotRun(str(error)) from error
+
+    async def _run(self, pod: Object, container: str, argv: tuple[str, ...]) -> tuple[int, bytes]:
+        world, folders = self.starter.world, self.starter.folders
+        spec = next(each for each in containers_of(pod) if each["name"] == container)
+        folder = latest_folder(world, folders, uid_of(pod), container)
+        started = read_started(world.files, folder) if folder else None
+        if started is None or started.identity is None:
+            raise Gone(f"container {container} does not run")
+        launch = await self.starter.launch(pod, spec)
+        order = order_for(launch, self.starter.host, shim=started.identity, argv=argv, has_terminal=False)
+        output = b""
+        with closing(await self.command(order)) as running:
+            async with aclosing(running.output()) as pieces:
+                async for _, data in pieces:
+                    output = (output + data)[:MAX_OUTPUT]
+            return await running.code(), output

@@ -13,8 +13,7 @@ from paceline.apimachinery.meta import Object, uid_of
 from paceline.client.event_recorder import Recorder
 from paceline.effects import Clock
 from paceline.node.lifecycle.events import part_of
-from paceline.node.lifecycle.hooks_spec import POST_START, has_hook
-from paceline.node.lifecycle.view import Try
+from paceline.node.lifecycle.view import POST_START, Try, has_hook
 from paceline.node.probes.prober import Prober, ProbeResult
 from paceline.node.probes.probes import (
     LIVENESS,

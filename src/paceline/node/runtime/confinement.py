@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from paceline.apimachinery.builtin.qos import qos_class
-from paceline.apimachinery.meta import Object
+from paceline.apimachinery.meta import Object, name_of, namespace_of, uid_of
 from paceline.apimachinery.quantity import parse
 from paceline.node.host_info import CannotStart, Host
 from paceline.node.runtime import seccomp
@@ -34,6 +34,28 @@ KERNEL_LINKS = ("/proc", "/dev/core", "/dev/fd", "/dev/stderr", "/dev/stdin", "/
 # Whom the kernel ends first when the machine is out of memory, as a kubelet has it; but for those of the
 # class Guaranteed, which a kubelet puts below 0: only root can, and our own processes must stay below them.
 GUARANTEED_SCORE, LEAST_BURSTABLE, MOST_BURSTABLE, BEST_EFFORT_SCORE = 2, 3, 999, 1000
+# What root may do in every container. Not among them: making device nodes, which would open none in a sandbox, and raw
+# sockets, by which a pod could pretend to be another on the bridge that all pods share.
+USUAL = tuple(
+    f"CAP_{name}"
+    for name in (
+        *("AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE"),
+        *("SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT"),
+    )
+)
+EVERYTHING = "ALL"
+# What it takes to become another user.
+BECOMING = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """Who a container runs as; nothing said means: whoever the agent is."""
+
+    uid: int
+    gid: int
+    # Groups beside its own: those of its volumes, and others that were asked for.
+    groups: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +86,61 @@ def confinement_of(pod: Object, container: Object, host: Host) -> Confinement:
         has_masks=not is_privileged and context.get("procMount") != UNMASKED,
         oom_score=oom_score_of(pod, container, host),
     )
+
+
+def capabilities_of(container: Object) -> tuple[str, ...]:
+    """Work out what root may do in a container: what runtimes give to every one, less and more as it says."""
+    context = container.get("securityContext") or {}
+    if context.get("privileged"):
+        return (EVERYTHING,)
+    wish = context.get("capabilities") or {}
+    added, dropped = (tuple(map(_full_name, wish.get(word) or ())) for word in ("add", "drop"))
+    given = (EVERYTHING,) if EVERYTHING in added else (() if EVERYTHING in dropped else USUAL)
+    return tuple(dict.fromkeys(each for each in (*given, *added) if each not in dropped or each in added))
+
+
+def _full_name(capability: str) -> str:
+    name = str(capability).upper()
+    return name if name == EVERYTHING or name.startswith("CAP_") else f"CAP_{name}"
+
+
+def user_of(pod: Object, container: Object, host: Host) -> User | None:
+    """Work out who a container runs as; CannotStart when the agent cannot become that user."""
+    context: dict[str, Any] = {
+        **(pod["spec"].get("securityContext") or {}),
+        **(container.get("securityContext") or {}),
+    }
+    uid, gid, groups = context.get("runAsUser"), context.get("runAsGroup"), groups_of(pod)
+    _refuse_root(pod, container, host, uid=uid if context.get("runAsNonRoot") else 1)
+    if uid is None and gid is None and not (groups and host.is_root):
+        return None
+    wanted = User(
+        uid=host.uid if uid is None else int(uid),
+        gid=(0 if host.is_root else host.gid) if gid is None else int(gid),
+        groups=groups if host.is_root else (),
+    )
+    if not host.is_root and wanted != User(uid=host.uid, gid=host.gid):
+        said = f"runAsUser {wanted.uid} and runAsGroup {wanted.gid} need a node agent that runs as root"
+        raise CannotStart("CreateContainerConfigError", f"{said}; this one runs as {host.uid}:{host.gid}")
+    return wanted if host.is_root else None
+
+
+def _refuse_root(pod: Object, container: Object, host: Host, *, uid: Any) -> None:
+    """Refuse, in a kubelet's words, a container that must not be root and would be."""
+    where = f'(pod: "{name_of(pod)}_{namespace_of(pod)}({uid_of(pod)})", container: {container["name"]})'
+    if uid == 0:
+        said = f"container's runAsUser breaks non-root policy {where}"
+        raise CannotStart("CreateContainerConfigError", said)
+    if uid is None and host.is_root:
+        said = f"container has runAsNonRoot and image will run as root {where}"
+        raise CannotStart("CreateContainerConfigError", said)
+
+
+def groups_of(pod: Object) -> tuple[int, ...]:
+    """Give the groups that all containers of a pod are in: that of its volumes first."""
+    context = pod["spec"].get("securityContext") or {}
+    first = () if context.get("fsGroup") is None else (int(context["fsGroup"]),)
+    return tuple(dict.fromkeys((*first, *map(int, context.get("supplementalGroups") or ()))))
 
 
 def oom_score_of(pod: Object, container: Object, host: Host) -> int:

@@ -7,8 +7,8 @@ from typing import Protocol
 from paceline.effects import ProcessHandle
 from paceline.errors import HostError
 from paceline.node.host_info import Host
-from paceline.node.runtime.confinement import filter_of
-from paceline.node.runtime.sandbox import Launch, User, variables
+from paceline.node.runtime.confinement import User, filter_of
+from paceline.node.runtime.sandbox import Launch, variables
 
 # Which output a piece comes from; the numbers that the wire has for them too.
 STDOUT, STDERR = 1, 2

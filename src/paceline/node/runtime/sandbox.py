@@ -9,8 +9,10 @@ from paceline.apimachinery.meta import Object, name_of, namespace_of, uid_of
 from paceline.effects import Files
 from paceline.node.host_info import CannotStart, Host
 from paceline.node.images import Environment
-from paceline.node.runtime import confinement
-from paceline.node.runtime.confinement import CONFINED, Confinement
+from paceline.node.runtime import confinement, subreaper
+from paceline.node.runtime.confinement import BECOMING, CONFINED, EVERYTHING, Confinement, User
+from paceline.node.runtime.env import CONFIG_ERROR
+from paceline.node.runtime.shim import PLAIN_END
 from paceline.node.volumes.volumes import Mount
 
 # Read-only from the machine, where they exist: certificates, names, time zone, libraries' paths.
@@ -23,31 +25,9 @@ RESOLVER = "/etc/resolv.conf"
 # A word for bubblewrap, or a file that the shim gives it: its `place`, and its `text` or its `source`; or a part of a
 # volume (`root`, `subPath`), which the shim opens by handle; or a place in a volume (`inside`), which it looks at.
 Word = str | dict[str, str]
-# What root may do in every container. Not among them: making device nodes, which would open none in a sandbox, and raw
-# sockets, by which a pod could pretend to be another on the bridge that all pods share.
-USUAL = tuple(
-    f"CAP_{name}"
-    for name in (
-        *("AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE"),
-        *("SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT"),
-    )
-)
-EVERYTHING = "ALL"
-# What it takes to become another user.
-BECOMING = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP")
 MESSAGE = "/dev/termination-log"
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 - in the sandbox, as the two below
 SCRATCH, LASTING_SCRATCH = "/tmp", "/var/tmp"  # noqa: S108
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class User:
-    """Who a container runs as; nothing said means: whoever the agent is."""
-
-    uid: int
-    gid: int
-    # Groups beside its own: those of its volumes, and others that were asked for.
-    groups: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,61 +65,6 @@ class Launch:
     devices: tuple[str, ...] = ()
     # What of the default confinement it has.
     confinement: Confinement = CONFINED
-
-
-def capabilities_of(container: Object) -> tuple[str, ...]:
-    """Work out what root may do in a container: what runtimes give to every one, less and more as it says."""
-    context = container.get("securityContext") or {}
-    if context.get("privileged"):
-        return (EVERYTHING,)
-    wish = context.get("capabilities") or {}
-    added, dropped = (tuple(map(_full_name, wish.get(word) or ())) for word in ("add", "drop"))
-    given = (EVERYTHING,) if EVERYTHING in added else (() if EVERYTHING in dropped else USUAL)
-    return tuple(dict.fromkeys(each for each in (*given, *added) if each not in dropped or each in added))
-
-
-def _full_name(capability: str) -> str:
-    name = str(capability).upper()
-    return name if name == EVERYTHING or name.startswith("CAP_") else f"CAP_{name}"
-
-
-def user_of(pod: Object, container: Object, host: Host) -> User | None:
-    """Work out who a container runs as; CannotStart when the agent cannot become that user."""
-    context: dict[str, Any] = {
-        **(pod["spec"].get("securityContext") or {}),
-        **(container.get("securityContext") or {}),
-    }
-    uid, gid, groups = context.get("runAsUser"), context.get("runAsGroup"), groups_of(pod)
-    _refuse_root(pod, container, host, uid=uid if context.get("runAsNonRoot") else 1)
-    if uid is None and gid is None and not (groups and host.is_root):
-        return None
-    wanted = User(
-        uid=host.uid if uid is None else int(uid),
-        gid=(0 if host.is_root else host.gid) if gid is None else int(gid),
-        groups=groups if host.is_root else (),
-    )
-    if not host.is_root and wanted != User(uid=host.uid, gid=host.gid):
-        said = f"runAsUser {wanted.uid} and runAsGroup {wanted.gid} need a node agent that runs as root"
-        raise CannotStart("CreateContainerConfigError", f"{said}; this one runs as {host.uid}:{host.gid}")
-    return wanted if host.is_root else None
-
-
-def _refuse_root(pod: Object, container: Object, host: Host, *, uid: Any) -> None:
-    """Refuse, in a kubelet's words, a container that must not be root and would be."""
-    where = f'(pod: "{name_of(pod)}_{namespace_of(pod)}({uid_of(pod)})", container: {container["name"]})'
-    if uid == 0:
-        said = f"container's runAsUser breaks non-root policy {where}"
-        raise CannotStart("CreateContainerConfigError", said)
-    if uid is None and host.is_root:
-        said = f"container has runAsNonRoot and image will run as root {where}"
-        raise CannotStart("CreateContainerConfigError", said)
-
-
-def groups_of(pod: Object) -> tuple[int, ...]:
-    """Give the groups that all containers of a pod are in: that of its volumes first."""
-    context = pod["spec"].get("securityContext") or {}
-    first = () if context.get("fsGroup") is None else (int(context["fsGroup"]),)
-    return tuple(dict.fromkeys((*first, *map(int, context.get("supplementalGroups") or ()))))
 
 
 def openings_of(
@@ -391,3 +316,44 @@ def _env(launch: Launch, host: Host) -> Iterator[str]:
     yield "--clearenv"
     for name, value in variables(launch, host).items():
         yield from ("--setenv", name, value)
+
+
+WHY = "the cluster was started with --no-sandbox; `paceline down`, then `paceline up --sandbox`, would have it"
+# What is given to every pod, and missed by few.
+UNASKED = "/var/run/secrets/kubernetes.io/"
+
+
+def unsandboxed_intent(launch: Launch, host: Host) -> dict[str, Any]:
+    """Say what the shim starts in place of bubblewrap; CannotStart when the container needs one."""
+    if said := "; ".join(_lacking(launch)):
+        raise CannotStart(CONFIG_ERROR, f"{said}: {WHY}")
+    return {
+        "launcher": ["-I", "-S", subreaper.__file__],
+        "argv": [host.python, "--", *command(launch, host)],
+        "options": tuple(_unsandboxed_options(launch, host)),
+        "endSignal": PLAIN_END,
+    }
+
+
+def _unsandboxed_options(launch: Launch, host: Host) -> Iterator[str]:
+    yield from ("--chdir", launch.working_dir or "/")
+    for name, value in variables(launch, host).items():
+        yield from ("--setenv", name, value)
+
+
+def _lacking(launch: Launch) -> Iterator[str]:
+    for mount in launch.mounts:
+        if not _is_there(mount):
+            how = "read-only at" if mount.read_only else "at"
+            yield f"volume {mount.name!r} cannot be mounted {how} {mount.target} without a sandbox"
+    if launch.is_read_only:
+        yield "readOnlyRootFilesystem cannot be had without a sandbox"
+
+
+def _is_there(mount: Mount) -> bool:
+    """Tell whether a program finds a volume at its place anyway: a folder of the machine under its own name."""
+    if mount.target.startswith(UNASKED):
+        return True
+    if mount.source is None:
+        return mount.target == SHARED_MEMORY
+    return str(mount.source) == mount.target and not mount.read_only

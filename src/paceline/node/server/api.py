@@ -15,7 +15,7 @@ from paceline.effects import Effects
 from paceline.errors import BadRequest, HostError, MethodNotAllowed, NotFound, PacelineError
 from paceline.node.agent import Agent
 from paceline.node.host_info import Folders, Host
-from paceline.node.lifecycle.snapshot import containers_of, numbers_of
+from paceline.node.lifecycle.state_files import containers_of, numbers_of
 from paceline.node.logs.logs import LogQuery, log_query, read_log
 from paceline.node.network.pod_ports import Listens, PodPortProxy
 from paceline.node.runtime import shim

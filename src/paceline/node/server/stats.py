@@ -15,7 +15,7 @@ from paceline.apimachinery.meta import Key, Object, name_of, namespace_of, uid_o
 from paceline.apimachinery.timestamps import to_wire
 from paceline.effects import Effects, Executor, ProcessHandle
 from paceline.node.host_info import Folders, Host
-from paceline.node.lifecycle.snapshot import containers_of, tries_of
+from paceline.node.lifecycle.state_files import containers_of, tries_of
 from paceline.node.volumes.stats import VolumeUsage
 
 EVERY_SECONDS = 5.0

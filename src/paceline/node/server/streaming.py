@@ -11,13 +11,12 @@ from paceline.apimachinery.meta import Key, Object, uid_of
 from paceline.effects import Effects, Files, ProcessHandle
 from paceline.errors import BadRequest, HostError, NotFound
 from paceline.node.host_info import CannotStart, Folders, Host
-from paceline.node.lifecycle.snapshot import containers_of, latest_folder
+from paceline.node.lifecycle.state_files import containers_of, latest_folder, read_try
 from paceline.node.lifecycle.view import Try
 from paceline.node.logs.logs import HEAD, TAG, end_of_log, entries
 from paceline.node.logs.rotated_log import RotatedLog
 from paceline.node.runtime.exec_types import STDERR, STDOUT, NotRun, Run, order_for
 from paceline.node.runtime.sandbox import Launch
-from paceline.node.runtime.state_files import read_try
 from paceline.node.server.remotecommand import (
     PROTOCOLS,
     SUCCESS,
