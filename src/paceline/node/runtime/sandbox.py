@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from paceline.apimachinery.meta import Object, name_of, namespace_of, uid_of
 from paceline.effects import Files
 from paceline.node.host_info import CannotStart, Host
 from paceline.node.images import Environment
