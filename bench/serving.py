@@ -13,7 +13,7 @@ from pathlib import Path
 import uvloop
 
 from paceline.apiserver.app import make_app
-from paceline.apiserver.auth.authentication import Gate
+from paceline.apiserver.auth.authentication import Authenticator
 from paceline.apiserver.config import Server
 from paceline.client.in_process import IN_PROCESS, LocalCluster
 from paceline.client.interface import NAMESPACES
@@ -103,7 +103,7 @@ async def ours(group, settings, keys, port):
     store = Store(MarkedLog(SqliteLog(settings.store), store=settings.store, mark=settings.mark), OneThread("store"))
     await store.open()
     group.create_task(store.run())
-    gate = Gate(tokens=keys.tokens, hosts=frozenset({f"{LOOPBACK}:{port}", IN_PROCESS}))
+    gate = Authenticator(tokens=keys.tokens, hosts=frozenset({f"{LOOPBACK}:{port}", IN_PROCESS}))
     server = Server(store=store, kinds=live_kinds(store), clock=world.clock, ids=world.ids, gate=gate, nodes=NoNodes())
     app = make_app(server)
     async with LocalCluster(app, token=keys.controller_token) as cluster:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from paceline.apimachinery.meta import Object
 from paceline.apiserver.app import make_app
-from paceline.apiserver.auth.authentication import Gate, hashed
+from paceline.apiserver.auth.authentication import Authenticator, hash_token
 from paceline.apiserver.auth.service_account_tokens import AccountTokens
 from paceline.apiserver.config import Server
 from paceline.client.http.cluster import HttpCluster
@@ -24,14 +24,14 @@ from paceline.errors import ServiceUnavailable
 from paceline.host.asgi_server import loopback_socket, serve
 from paceline.host.effects import real_world
 from paceline.settings import LOOPBACK, Settings
-from paceline.store.limits import Limits
+from paceline.store.limits import StoreLimits
 from paceline.store.store import Store
 from paceline.testing.contract.target import Subject
 from paceline.testing.memory_backend import MemoryLog
 from paceline.testing.sim.effects import SimBlocking, SimChance
 
 # So short a memory that a promise can outlive it.
-FORGETFUL = Limits(history=100, batch=16, slack=10)
+FORGETFUL = StoreLimits(history=100, batch=16, slack=10)
 NUMBERS = itertools.count()
 
 
@@ -49,7 +49,7 @@ async def real_subject(access: Access) -> AsyncIterator[Subject]:
 
 
 @asynccontextmanager
-async def our_app(gate: Gate, *, limits: Limits = FORGETFUL) -> AsyncIterator[App]:
+async def our_app(gate: Authenticator, *, limits: StoreLimits = FORGETFUL) -> AsyncIterator[App]:
     """Our API server over a store in memory, without controllers and nodes."""
     async with app_over(deepcopy(await with_kinds()), gate, limits=limits) as app:
         yield app
@@ -61,7 +61,7 @@ LOGS: list[MemoryLog] = []
 async def with_kinds() -> MemoryLog:
     """A log in which our kinds are defined: by way of the API, once, because every subject needs it."""
     if not LOGS:
-        log, gate = MemoryLog(), Gate(tokens={hashed("secret"): "admin"}, hosts=frozenset({IN_PROCESS}))
+        log, gate = MemoryLog(), Authenticator(tokens={hash_token("secret"): "admin"}, hosts=frozenset({IN_PROCESS}))
         async with app_over(log, gate) as app, LocalCluster(app, token="secret") as cluster:
             await define_kinds(cluster)
         LOGS.append(log)
@@ -69,7 +69,7 @@ async def with_kinds() -> MemoryLog:
 
 
 @asynccontextmanager
-async def app_over(log: MemoryLog, gate: Gate, *, limits: Limits = FORGETFUL) -> AsyncIterator[App]:
+async def app_over(log: MemoryLog, gate: Authenticator, *, limits: StoreLimits = FORGETFUL) -> AsyncIterator[App]:
     store = Store(log, SimBlocking(), limits=limits)
     await store.open()
     world = real_world()
@@ -109,7 +109,7 @@ class NoNodes:
 
 @asynccontextmanager
 async def local_subject() -> AsyncIterator[Subject]:
-    gate = Gate(tokens={hashed("secret"): "admin"}, hosts=frozenset({IN_PROCESS}))
+    gate = Authenticator(tokens={hash_token("secret"): "admin"}, hosts=frozenset({IN_PROCESS}))
     async with our_app(gate) as app, LocalCluster(app, token="secret") as cluster:
         yield await settled_in(cluster)
 
@@ -120,7 +120,7 @@ async def http_subject(home: Path) -> AsyncIterator[Subject]:
     port = sock.getsockname()[1]
     settings = Settings(home=home)
     keys = prepare_keys(settings, real_world(), port)
-    gate = Gate(tokens=keys.tokens, hosts=frozenset({f"{LOOPBACK}:{port}"}))
+    gate = Authenticator(tokens=keys.tokens, hosts=frozenset({f"{LOOPBACK}:{port}"}))
     async with our_app(gate) as app, asyncio.TaskGroup() as group:
         started = asyncio.Event()
         serving = group.create_task(serve(app, sock, tls=(keys.certificate, keys.key), started=started))

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from paceline.errors import AlreadyExists, Conflict, Expired, NotFound, PacelineError, ServiceUnavailable
 from paceline.store.backend import Log, Op, Record
-from paceline.store.limits import Limits
+from paceline.store.limits import StoreLimits
 from paceline.store.sqlite import SqliteLog
 from paceline.store.store import Store, Stored
 from paceline.store.watch_hub import Ahead, Watch
@@ -21,7 +21,7 @@ from paceline.testing.sim.backend import Fault, SimLog
 from paceline.testing.sim.effects import SimBlocking
 
 # Small, so that batches split, history expires and the log is compacted within a few steps.
-LIMITS = Limits(history=9, batch=3, slack=4)
+LIMITS = StoreLimits(history=9, batch=3, slack=4)
 
 keys = st.sampled_from(["a/1", "a/2", "a/3", "b/1", "b"])
 prefixes = st.sampled_from(["", "a/", "b", "c/"])

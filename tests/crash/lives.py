@@ -19,7 +19,7 @@ from paceline.errors import NotFound
 from paceline.kinds.kind_types import GROUP, VERSION
 from paceline.node.network.network import SHARED_NETWORK
 from paceline.node.network.pod_hosts import StableName, natural_number
-from paceline.store.limits import Limits
+from paceline.store.limits import StoreLimits
 from paceline.testing.sim.backend import Fault
 from paceline.testing.sim.processes import Course
 from paceline.testing.sim.scenario import Life, Stage
@@ -454,7 +454,7 @@ LIVES = {
             act=refuse,
             course=refuse_course,
             stored=((f"/{GROUP}/genericjobs/default/old", OLD),),
-            limits=Limits(history=24, slack=4),
+            limits=StoreLimits(history=24, slack=4),
         ),
     )
 }

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from paceline.apiserver.app import make_app
-from paceline.apiserver.auth.authentication import Gate, hashed
+from paceline.apiserver.auth.authentication import Authenticator, hash_token
 from paceline.apiserver.config import Server
 from paceline.client.in_process import IN_PROCESS, LocalCluster
 from paceline.cluster.crd_install import live_kinds
@@ -14,14 +14,14 @@ from paceline.host.asgi_server import loopback_socket, serve
 from paceline.host.effects import OneThread, real_world
 from paceline.settings import LOOPBACK
 from paceline.store.high_water_mark import MarkedLog
-from paceline.store.limits import Limits
+from paceline.store.limits import StoreLimits
 from paceline.store.sqlite import SqliteLog
 from paceline.store.store import Store
 from tests.contract.subjects import NoNodes
 
 TOKEN = "secret"
 # So short a history that it is cleared away again and again.
-LIMITS = Limits(history=200, slack=50)
+LIMITS = StoreLimits(history=200, slack=50)
 
 
 async def main(folder: Path) -> None:
@@ -31,7 +31,7 @@ async def main(folder: Path) -> None:
     await store.open()
     sock = loopback_socket(0)
     port = sock.getsockname()[1]
-    gate = Gate(tokens={hashed(TOKEN): "admin"}, hosts=frozenset({f"{LOOPBACK}:{port}", IN_PROCESS}))
+    gate = Authenticator(tokens={hash_token(TOKEN): "admin"}, hosts=frozenset({f"{LOOPBACK}:{port}", IN_PROCESS}))
     world = real_world()
     app = make_app(
         Server(store=store, kinds=live_kinds(store), clock=world.clock, ids=world.ids, gate=gate, nodes=NoNodes())

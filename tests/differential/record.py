@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from paceline.apiserver.paths import find_target, split_path
-from paceline.apiserver.status_errors import Refusal
+from paceline.apiserver.status_errors import StatusError
 from paceline.client.kubeconfig import load
 from paceline.cluster.crd_install import full_scheme
 from paceline.cluster.pki import prepare_keys
@@ -239,7 +239,7 @@ def is_served(path: str) -> bool:
         return True
     try:
         find_target(scheme, parts)
-    except Refusal:
+    except StatusError:
         return False
     return True
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from paceline.apiserver.auth.authentication import Gate
+from paceline.apiserver.auth.authentication import Authenticator
 from paceline.client.http.cluster import HttpCluster
 from paceline.client.interface import STORAGE_CLASSES
 from paceline.client.kubeconfig import load
@@ -17,7 +17,7 @@ from paceline.cluster.wiring import create_default_objects, default_class
 from paceline.host.asgi_server import loopback_socket, serve
 from paceline.host.effects import real_world
 from paceline.settings import LOOPBACK, Settings
-from paceline.store.limits import Limits
+from paceline.store.limits import StoreLimits
 from paceline.testing.api_diff import Place
 from paceline.testing.definitions import define_kinds as define_kinds_there
 from paceline.testing.real.kube import real_kube
@@ -72,8 +72,8 @@ async def serving(home: Path):
     port = sock.getsockname()[1]
     settings = Settings(home=home)
     keys = prepare_keys(settings, real_world(), port)
-    gate = Gate(tokens=keys.tokens, hosts=frozenset({f"{LOOPBACK}:{port}"}))
-    async with our_app(gate, limits=Limits()) as app, asyncio.TaskGroup() as group:
+    gate = Authenticator(tokens=keys.tokens, hosts=frozenset({f"{LOOPBACK}:{port}"}))
+    async with our_app(gate, limits=StoreLimits()) as app, asyncio.TaskGroup() as group:
         started = asyncio.Event()
         task = group.create_task(serve(app, sock, tls=(keys.certificate, keys.key), started=started))
         await started.wait()

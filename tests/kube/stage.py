@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from paceline.apimachinery.meta import Object, name_of
-from paceline.apiserver.auth.authentication import Gate, hashed
+from paceline.apiserver.auth.authentication import Authenticator, hash_token
 from paceline.client.http.cluster import HttpTransport
 from paceline.client.http.transport import Transport, Unreachable
 from paceline.client.in_process import IN_PROCESS, LocalTransport
@@ -25,7 +25,7 @@ from paceline.effects import Effects
 from paceline.errors import Expired, NotFound, PacelineError
 from paceline.kinds import registry
 from paceline.kinds.kind_types import VERSION
-from paceline.store.limits import Limits
+from paceline.store.limits import StoreLimits
 from paceline.testing.sim.effects import SimChance, SimClock, sim_world
 from paceline.testing.sim.time_warp_loop import JumpLoop, running_loop
 from tests.contract.subjects import our_app
@@ -257,8 +257,8 @@ async def staged(transport: Transport) -> AsyncIterator[Stage]:
 
 @asynccontextmanager
 async def embedded_transport() -> AsyncIterator[Transport]:
-    gate = Gate(tokens={hashed("secret"): "admin"}, hosts=frozenset({IN_PROCESS}))
-    async with our_app(gate, limits=Limits()) as app, asyncio.TaskGroup() as group:
+    gate = Authenticator(tokens={hash_token("secret"): "admin"}, hosts=frozenset({IN_PROCESS}))
+    async with our_app(gate, limits=StoreLimits()) as app, asyncio.TaskGroup() as group:
         transport = LocalTransport(app, group, token="secret")
         try:
             yield transport

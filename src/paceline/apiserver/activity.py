@@ -13,13 +13,13 @@ from paceline.apimachinery.meta import Key
 from paceline.effects import Clock
 
 # Those who listen hear of a service's visits at most this often.
-NEWS = timedelta(seconds=5)
+NOTIFY_INTERVAL = timedelta(seconds=5)
 # So many services are remembered; of the one that was used longest ago it is forgotten when.
 MAX_SERVICES = 10_000
 
 
 @dataclass(slots=True)
-class _Book:
+class _Activity:
     """What is known of one service."""
 
     used: datetime
@@ -33,7 +33,7 @@ class ActivityTracker:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._books: dict[Key, _Book] = {}
+        self._books: dict[Key, _Activity] = {}
         self._hear: list[Callable[[str, str], None]] = []
 
     def listen(self, hear: Callable[[str, str], None]) -> None:
@@ -56,14 +56,14 @@ class ActivityTracker:
         """Write down that a service was asked for something, whether or not anybody answers."""
         now = self._clock.now()
         # The newest last, so that the first is the one to forget.
-        book = self._books.pop((namespace, service), None) or _Book(used=now)
+        book = self._books.pop((namespace, service), None) or _Activity(used=now)
         self._books[namespace, service] = book
         if len(self._books) > MAX_SERVICES:
             del self._books[next(iter(self._books))]
         book.used = now
         if is_opening:
             book.opened = now
-        if is_opening or book.told is None or now - book.told >= NEWS:
+        if is_opening or book.told is None or now - book.told >= NOTIFY_INTERVAL:
             book.told = now
             for hear in self._hear:
                 hear(namespace, service)

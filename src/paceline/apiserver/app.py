@@ -11,51 +11,48 @@ from urllib.parse import parse_qsl
 
 from paceline.apiserver import status_errors
 from paceline.apiserver.admission.chain import Admission
-from paceline.apiserver.admission.confinement import AccountAdmission
-from paceline.apiserver.auth.authentication import MAX_BODY_BYTES, PUBLIC, Gone, read_body
-from paceline.apiserver.auth.authorization import said_of, wanted_of
-from paceline.apiserver.auth.stream_expiry import Welcome
+from paceline.apiserver.admission.confinement import ServiceAccountAdmission
+from paceline.apiserver.auth.authentication import MAX_BODY_BYTES, PUBLIC, ClientDisconnected, read_body
+from paceline.apiserver.auth.authorization import attributes_of, denial_message
+from paceline.apiserver.auth.stream_expiry import StreamAuthorization
 from paceline.apiserver.config import Nodes, Server
-from paceline.apiserver.crd.lifecycle import Definitions
+from paceline.apiserver.crd.lifecycle import CrdReconciler
 from paceline.apiserver.encoding import events_v1
 from paceline.apiserver.encoding.openapi_v3 import OpenApi
 from paceline.apiserver.encoding.protobuf import as_json, is_protobuf
-from paceline.apiserver.encoding.yaml_response import in_yaml, wants_yaml
 from paceline.apiserver.handlers import access_reviews, metrics
-from paceline.apiserver.handlers.create_update import Writes
-from paceline.apiserver.handlers.delete import Deletes
+from paceline.apiserver.handlers.create_update import WriteHandler
+from paceline.apiserver.handlers.delete import DeleteHandler
 from paceline.apiserver.handlers.discovery import Discovery
-from paceline.apiserver.handlers.exec import Sessions
-from paceline.apiserver.handlers.get_list import Reads
+from paceline.apiserver.handlers.exec import ExecHandler
+from paceline.apiserver.handlers.get_list import ReadHandler
 from paceline.apiserver.handlers.health import health
-from paceline.apiserver.handlers.list_options import as_watch
-from paceline.apiserver.handlers.metrics import Metrics
-from paceline.apiserver.handlers.node_proxy import PREFIX_PARTS, NodeProxies, leads_to_node
-from paceline.apiserver.handlers.pod_subresources import Pods
-from paceline.apiserver.handlers.proxy import Proxies
-from paceline.apiserver.handlers.scale import Scales
+from paceline.apiserver.handlers.metrics import MetricsHandler
+from paceline.apiserver.handlers.node_proxy import PREFIX_PARTS, NodeProxyHandler, is_node_proxy
+from paceline.apiserver.handlers.pod_subresources import PodHandler
+from paceline.apiserver.handlers.proxy import ProxyHandler
+from paceline.apiserver.handlers.scale import ScaleHandler
 from paceline.apiserver.handlers.token_requests import request_token
-from paceline.apiserver.handlers.watch import STALL_SECONDS, Changes, Sent
+from paceline.apiserver.handlers.watch import STALL_SECONDS, EventCache, WatchStream
 from paceline.apiserver.http_types import (
     App,
+    ClientStalled,
+    HttpRequest,
+    HttpResponse,
     ProxiedResponse,
     Receive,
-    Request,
-    Response,
     Scope,
     Send,
-    Stalled,
     Stream,
-    refuse,
+    status_response,
 )
 from paceline.apiserver.managed_fields import FieldTracker
 from paceline.apiserver.paths import Target, find_target, split_path
-from paceline.apiserver.routes import ABOUT, HEALTH, PASSED_ON, VERBS, sort_of
-from paceline.apiserver.slicing import aside
-from paceline.apiserver.status_errors import Refusal
-from paceline.apiserver.url_rewrite import to_service
-from paceline.apiserver.warnings import attach_warnings, deprecation, with_deprecation, with_warnings
-from paceline.effects import Executor
+from paceline.apiserver.routes import DISCOVERY, HEALTH, PROXIED, VERBS, route_of
+from paceline.apiserver.slicing import offload
+from paceline.apiserver.status_errors import StatusError
+from paceline.apiserver.url_rewrite import rewrite_page_url
+from paceline.apiserver.warnings import attach_warnings, deprecation_warnings, with_deprecation, with_warnings
 from paceline.errors import PacelineError
 
 log = logging.getLogger(__name__)
@@ -64,8 +61,6 @@ MAX_QUERY = 64 * 1024
 MAX_FIELDS = 100
 # Of all warnings of an answer, and of the one that is cut where they are more.
 MAX_WARNING_CHARS, MAX_CUT_WARNING_CHARS = 4096, 256
-# How much longer it takes to write YAML than to read JSON.
-YAML_COST = 16
 # Where in /api/v1/namespaces/NAMESPACE/PLURAL/NAME/PART the part stands.
 PART = 6
 
@@ -81,9 +76,9 @@ def make_app(server: Server) -> App:
             case "lifespan":
                 await _live(receive, send)
             case "websocket":
-                await api.meet(to_service(scope), receive, send)
+                await api.meet(rewrite_page_url(scope), receive, send)
             case "http":
-                await api.handle(to_service(scope), receive, send)
+                await api.handle(rewrite_page_url(scope), receive, send)
 
     return app
 
@@ -102,14 +97,14 @@ class Api:
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._pods, self._sessions, self._proxies = Pods(server), Sessions(server), Proxies(server)
-        self._metrics, self._node_proxies = Metrics(server), NodeProxies(server)
+        self._pods, self._sessions, self._proxies = PodHandler(server), ExecHandler(server), ProxyHandler(server)
+        self._metrics, self._node_proxies = MetricsHandler(server), NodeProxyHandler(server)
         self._tracking = FieldTracker(server)
-        reads, deletes = Reads(server), Deletes(server)
+        reads, deletes = ReadHandler(server), DeleteHandler(server)
         self._deletes = deletes
         admission = Admission(server.kinds, server.store)
-        writes, by_accounts = Writes(server, admission), Writes(server, AccountAdmission(admission))
-        self._verbs: Mapping[str, Callable[[Request, Target], Awaitable[Response | Stream]]] = {
+        writes, by_accounts = WriteHandler(server, admission), WriteHandler(server, ServiceAccountAdmission(admission))
+        self._verbs: Mapping[str, Callable[[HttpRequest, Target], Awaitable[HttpResponse | Stream]]] = {
             "get": reads.get,
             "list": reads.list,
             "watch": self._watch,
@@ -125,55 +120,55 @@ class Api:
             "update": by_accounts.replace,
             "patch": by_accounts.patch,
         }
-        self._scales = Scales(server, writes)
-        self._definitions = Definitions(server, deletes)
-        self._sent = Sent()
+        self._scales = ScaleHandler(server, writes)
+        self._definitions = CrdReconciler(server, deletes)
+        self._sent = EventCache()
         self._discovery = Discovery(server.kinds)
         self._openapi = OpenApi(server.kinds)
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; this is the one place where a bug is caught, told and survived."""
-        reply = ResponseWriter(send, as_yaml=wants_yaml(scope), blocking=self._server.blocking)
+        reply = ResponseWriter(send)
         try:
             try:
                 request = self._request(scope)
                 seat = await self._server.fairness.enter(request.caller)
                 try:
                     answered = await self._answer(request, scope, receive)
-                    if isinstance(answered, Response):
+                    if isinstance(answered, HttpResponse):
                         await reply.whole(answered)
                         return
                 finally:
                     self._server.fairness.leave(seat)
                 await self._stream(request, scope, answered, receive, reply)
-            except Gone:
+            except ClientDisconnected:
                 return
-            except Stalled:
+            except ClientStalled:
                 await _cut_off(scope)
-            except Refusal as error:
-                await reply.whole(refuse(error.status, warnings=error.warnings))
+            except StatusError as error:
+                await reply.whole(status_response(error.status, warnings=error.warnings))
             except PacelineError as error:
-                await reply.whole(refuse(status_errors.status_of(error)))
+                await reply.whole(status_response(status_errors.status_of(error)))
         except Exception:
             log.exception("a request was not answered", extra={"method": scope["method"], "path": scope["path"]})
-            await reply.whole(refuse(status_errors.broken()))
+            await reply.whole(status_response(status_errors.internal_error()))
 
     async def _stream(
         self,
-        request: Request,
+        request: HttpRequest,
         scope: Scope,
         answered: Stream | ProxiedResponse,
         receive: Receive,
         reply: "ResponseWriter",
     ) -> None:
         """Serve what may last, for as long as its caller may have it."""
-        welcome = Welcome(self._server.gate, scope, request)
+        welcome = StreamAuthorization(self._server.gate, scope, request)
         with self._server.fairness.stream(request.caller):
             if not isinstance(answered, ProxiedResponse):
                 await _serve(answered, receive, reply, welcome)
             elif not await welcome.during(answered.run(receive, reply.pass_on)):
                 # Half of somebody else's answer can only be cut off.
-                raise Stalled
+                raise ClientStalled
 
     async def meet(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a WebSocket through to a container or a port; one that is refused is told why, as a request would be."""
@@ -186,21 +181,23 @@ class Api:
                 if not isinstance(passage, ProxiedResponse):
                     raise status_errors.bad_request("a WebSocket leads to exec, attach and proxy only")
                 with self._server.fairness.stream(request.caller):
-                    welcome = Welcome(self._server.gate, scope, request)
+                    welcome = StreamAuthorization(self._server.gate, scope, request)
                     if not await welcome.during(passage.run(receive, reply.pass_on)):
                         raise status_errors.unauthorized()
-            except Refusal as error:
-                await reply.whole(refuse(error.status))
+            except StatusError as error:
+                await reply.whole(status_response(error.status))
             except PacelineError as error:
-                await reply.whole(refuse(status_errors.status_of(error)))
+                await reply.whole(status_response(status_errors.status_of(error)))
         except Exception:
             log.exception("a WebSocket was not served", extra={"path": scope["path"]})
-            await reply.whole(refuse(status_errors.broken()))
+            await reply.whole(status_response(status_errors.internal_error()))
 
-    async def _answer(self, request: Request, scope: Scope, receive: Receive) -> Response | Stream | ProxiedResponse:
+    async def _answer(
+        self, request: HttpRequest, scope: Scope, receive: Receive
+    ) -> HttpResponse | Stream | ProxiedResponse:
         if scope["path"] in PUBLIC:
             if scope["method"] not in VERBS[HEALTH]:
-                raise status_errors.not_offered()
+                raise status_errors.method_not_allowed()
             self._allow(request, HEALTH, "get")
             return health(request, self._server.store.failure, is_known=self._server.gate.knows(scope, request.headers))
         if (through := self._through(request, scope)) is not None:
@@ -213,14 +210,14 @@ class Api:
         with self._server.fairness.body(request.caller, size):
             request = replace(request, body=await read_body(receive))
             if is_protobuf(request):
-                request = await aside(self._server.blocking, len(request.body), partial(as_json, request))
+                request = await offload(self._server.blocking, len(request.body), partial(as_json, request))
             return await self._route(request)
 
-    def _request(self, scope: Scope) -> Request:
+    def _request(self, scope: Scope) -> HttpRequest:
         """Read the head of a request that passes the gate."""
         headers = _headers(scope)
         caller = self._server.gate.admit(scope, headers)
-        return Request(
+        return HttpRequest(
             method=scope.get("method", "GET"),
             path=scope["path"],
             parts=split_path(scope.get("raw_path") or scope["path"].encode()),
@@ -229,14 +226,14 @@ class Api:
             caller=caller,
         )
 
-    def _through(self, request: Request, scope: Scope) -> ProxiedResponse | Response | None:
+    def _through(self, request: HttpRequest, scope: Scope) -> ProxiedResponse | HttpResponse | None:
         """Find the way for what is passed on, its body unread; None for everything else."""
         parts = request.parts
-        if leads_to_node(parts):
+        if is_node_proxy(parts):
             target = find_target(self._server.scheme, parts[:PREFIX_PARTS])
             self._allow(request, "proxy", _verb_of(request, target), target)
             return self._node_proxies.open(request, target, scope)
-        if len(parts) <= PART or parts[0] != "api" or parts[PART] not in PASSED_ON:
+        if len(parts) <= PART or parts[0] != "api" or parts[PART] not in PROXIED:
             return None
         target = find_target(self._server.scheme, parts[:PART])
         part = parts[PART]
@@ -248,47 +245,46 @@ class Api:
         opener = self._proxies if part == "proxy" else self._sessions
         return opener.open(request, target, scope)
 
-    def _allow(self, request: Request, sort: str, verb: str, target: Target | None = None) -> None:
+    def _allow(self, request: HttpRequest, sort: str, verb: str, target: Target | None = None) -> None:
         """Ask the gate, which knows every route and who may call it."""
         if self._server.gate.allows(request.caller, sort, verb, target):
             return
         if target is None or request.caller.account is None:
-            raise status_errors.unwelcome(f"{request.caller.name} may not {verb} this")
+            raise status_errors.access_denied(f"{request.caller.name} may not {verb} this")
         raise status_errors.not_allowed(
-            target.resource, target.name, said_of(request.caller.name, wanted_of(verb, target))
+            target.resource, target.name, denial_message(request.caller.name, attributes_of(verb, target))
         )
 
-    async def _route(self, request: Request) -> Response | Stream:
+    async def _route(self, request: HttpRequest) -> HttpResponse | Stream:
         parts = request.parts
         if parts[:1] == ("openapi",) and request.method == "GET":
-            self._allow(request, ABOUT, "get")
+            self._allow(request, DISCOVERY, "get")
             return self._openapi.answer(request)
         is_about_objects = len(parts) > {"api": 2, "apis": 3}.get(parts[0] if parts else "", len(parts))
         if is_about_objects:
-            request = as_watch(request)
             return await self._verb(request, find_target(self._server.scheme, request.parts))
-        self._allow(request, ABOUT, "get")
+        self._allow(request, DISCOVERY, "get")
         told = self._discovery.answer(request)
         if request.method != "GET":
-            raise status_errors.not_offered()
+            raise status_errors.method_not_allowed()
         return told
 
-    async def _verb(self, request: Request, target: Target) -> Response | Stream:
+    async def _verb(self, request: HttpRequest, target: Target) -> HttpResponse | Stream:
         verb = _verb_of(request, target)
-        self._allow(request, sort_of(target), verb, target)
+        self._allow(request, route_of(target), verb, target)
         await self._definitions.begin()
         if target.subresource == "scale":
             return await self._scales.serve(request, target)
         if target.subresource in {"binding", "eviction", "log", "token"}:
             return await self._special(request, target, verb)
         if verb not in target.resource.verbs:
-            raise status_errors.not_offered()
+            raise status_errors.method_not_allowed()
         if target.resource.is_builtin and target.resource.group == metrics.GROUP:
             return await self._metrics.serve(request, target)
         if target.resource.is_builtin and target.resource.group in access_reviews.GROUPS:
             asked = partial(access_reviews.review, request, target, self._server.clock, tracking=self._tracking)
-            return await aside(self._server.blocking, len(request.body), asked)
-        if said := deprecation(target.resource):
+            return await offload(self._server.blocking, len(request.body), asked)
+        if said := deprecation_warnings(target.resource):
             with attach_warnings(said):
                 answered = with_deprecation(await self._act(verb, request, target), target.resource)
         else:
@@ -298,18 +294,18 @@ class Api:
         await self._definitions.after_write(target.resource)
         return with_warnings(answered, target.resource)
 
-    async def _act(self, verb: str, request: Request, target: Target) -> Response | Stream:
+    async def _act(self, verb: str, request: HttpRequest, target: Target) -> HttpResponse | Stream:
         verbs = self._verbs if request.caller.account is None else self._verbs_of_accounts
         if target.resource.group == events_v1.GROUP and target.resource.is_builtin:
             core = self._server.scheme.find("", "v1", "events")
             if core is not None:
-                return await events_v1.through(verbs[verb], request, target, core, blocking=self._server.blocking)
+                return await events_v1.call_core(verbs[verb], request, target, core, blocking=self._server.blocking)
         return await verbs[verb](request, target)
 
-    async def _watch(self, request: Request, target: Target) -> Stream:
-        return Changes(request, self._server, target, sent=self._sent)
+    async def _watch(self, request: HttpRequest, target: Target) -> Stream:
+        return WatchStream(request, self._server, target, sent=self._sent)
 
-    async def _special(self, request: Request, target: Target, verb: str) -> Response | Stream:
+    async def _special(self, request: HttpRequest, target: Target, verb: str) -> HttpResponse | Stream:
         match target.subresource, verb:
             case "binding", "create":
                 return await self._pods.bind(request, target)
@@ -320,38 +316,33 @@ class Api:
             case "token", "create":
                 return await request_token(request, target, self._server)
             case _:
-                raise status_errors.not_offered()
+                raise status_errors.method_not_allowed()
 
 
-def _verb_of(request: Request, target: Target) -> str:
-    verb = VERBS[sort_of(target)].get(request.method)
+def _verb_of(request: HttpRequest, target: Target) -> str:
+    verb = VERBS[route_of(target)].get(request.method)
     if verb == "list" and request.flag("watch"):
         verb = "watch"
     if verb is None:
-        raise status_errors.not_offered()
+        raise status_errors.method_not_allowed()
     return verb
 
 
 class ResponseWriter:
     """The one answer to a request. Once its head is sent, a later one can only end it."""
 
-    def __init__(self, send: Send, *, as_yaml: bool = False, blocking: Executor) -> None:
+    def __init__(self, send: Send) -> None:
         self._send = send
-        self._blocking = blocking
-        self._as_yaml = as_yaml
         self._started = False
         self._is_foreign = False
 
-    async def whole(self, answered: Response) -> None:
+    async def whole(self, answered: HttpResponse) -> None:
         """Send everything at once; if a stream has begun already, end that."""
         if self._is_foreign:
             return  # Left unfinished, so that the client knows that something is missing.
         if self._started:
             await self.end()
             return
-        if self._as_yaml:
-            size = len(answered.body) + answered.rest_bytes
-            answered = await aside(self._blocking, YAML_COST * size, partial(in_yaml, answered))
         headers = [(b"content-length", str(len(answered.body) + answered.rest_bytes).encode())]
         headers.extend((b"warning", _warning(text)) for text in _bounded(answered.warnings))
         headers.extend((name.encode(), value.encode("latin-1")) for name, value in answered.headers)
@@ -368,7 +359,7 @@ class ResponseWriter:
                 async with asyncio.timeout(STALL_SECONDS):
                     await self._send({"type": "http.response.body", "body": part, "more_body": True})
         except TimeoutError:
-            raise Stalled from None
+            raise ClientStalled from None
         await self.end()
 
     async def pass_on(self, message: MutableMapping[str, Any]) -> None:
@@ -403,7 +394,7 @@ class WebSocketRejection:
         self._send = send
         self._started = False
 
-    async def whole(self, answered: Response) -> None:
+    async def whole(self, answered: HttpResponse) -> None:
         """Refuse with a whole answer, or hang up where that comes too late; a client that is gone need not know."""
         headers = [(b"content-type", answered.content_type.encode()), (b"cache-control", b"no-cache, private")]
         with suppress(OSError):
@@ -419,16 +410,16 @@ class WebSocketRejection:
         await self._send(message)
 
 
-async def _serve(stream: Stream, receive: Receive, reply: ResponseWriter, welcome: Welcome) -> None:
+async def _serve(stream: Stream, receive: Receive, reply: ResponseWriter, welcome: StreamAuthorization) -> None:
     """Run a stream until it ends, the client is gone, or it may not have it any more, whichever comes first."""
 
     async def write(chunk: bytes) -> None:
         await reply.part(stream.content_type, chunk)
 
-    async def run() -> Refusal | PacelineError | Stalled | None:
+    async def run() -> StatusError | PacelineError | ClientStalled | None:
         try:
             await stream.run(write)
-        except (Refusal, PacelineError, Stalled) as error:
+        except (StatusError, PacelineError, ClientStalled) as error:
             return error
         return None
 

@@ -7,12 +7,12 @@ from typing import Protocol
 from paceline.apimachinery.meta import Object
 from paceline.apimachinery.scheme import Scheme
 from paceline.apiserver.activity import ActivityTracker
-from paceline.apiserver.auth.authentication import Gate
+from paceline.apiserver.auth.authentication import Authenticator
 from paceline.apiserver.auth.service_account_tokens import AccountTokens
 from paceline.apiserver.crd.registry import LiveKinds
 from paceline.apiserver.fairness import Fairness
 from paceline.apiserver.http_types import Receive, Scope, Send
-from paceline.apiserver.slicing import Inline
+from paceline.apiserver.slicing import InlineExecutor
 from paceline.effects import Clock, Executor, Ids
 from paceline.store.store import Store
 
@@ -41,14 +41,14 @@ class Server:
     kinds: LiveKinds
     clock: Clock
     ids: Ids
-    gate: Gate
+    gate: Authenticator
     nodes: Nodes
     # Without them accounts have none, and pods are given none.
     tokens: AccountTokens | None = None
     # Whether pods are given one without asking.
     mounts_tokens: bool = False
     # Where large requests are read and checked, so that small ones do not wait for them.
-    blocking: Executor = field(default_factory=Inline)
+    blocking: Executor = field(default_factory=InlineExecutor)
     # How much of the server each caller may take.
     fairness: Fairness = field(default_factory=Fairness)
     # Where requests that are passed on to services are counted, if anybody wants to know.

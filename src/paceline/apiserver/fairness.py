@@ -50,7 +50,7 @@ Seat = _Flow | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shares:
+class FlowLimits:
     """How much one caller may have under way."""
 
     requests: int
@@ -58,14 +58,16 @@ class Shares:
     body_bytes: int = BODY_BYTES
 
 
-HOLDER = Shares(requests=REQUESTS, streams=STREAMS)
-POD = Shares(requests=POD_REQUESTS, streams=POD_STREAMS, body_bytes=POD_BODY_BYTES)
+USER_LIMITS = FlowLimits(requests=REQUESTS, streams=STREAMS)
+POD_LIMITS = FlowLimits(requests=POD_REQUESTS, streams=POD_STREAMS, body_bytes=POD_BODY_BYTES)
 
 
 class Fairness:
     """Counts what callers have under way."""
 
-    def __init__(self, *, holder: Shares = HOLDER, pod: Shares = POD, wait_seconds: float = WAIT_SECONDS) -> None:
+    def __init__(
+        self, *, holder: FlowLimits = USER_LIMITS, pod: FlowLimits = POD_LIMITS, wait_seconds: float = WAIT_SECONDS
+    ) -> None:
         self._holder, self._pod = holder, pod
         self._wait_seconds = wait_seconds
         self._flows: dict[str, _Flow] = {}
@@ -126,14 +128,14 @@ class Fairness:
             flow.body_bytes -= size
             self._body_bytes -= size
 
-    def _of(self, caller: Caller) -> tuple[str, Shares]:
+    def _of(self, caller: Caller) -> tuple[str, FlowLimits]:
         extra = caller.account.extra if caller.account else ()
         for key, value in extra:
             if key == POD_UID:
                 return value, self._pod
         return caller.name, self._holder
 
-    async def _wait(self, flow: _Flow, shares: Shares, caller: Caller) -> None:
+    async def _wait(self, flow: _Flow, shares: FlowLimits, caller: Caller) -> None:
         """Wait until whoever leaves hands its seat over."""
         said = f"{caller.name} has {shares.requests} requests under way"
         if len(flow.waiting) >= shares.requests:

@@ -43,7 +43,7 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class HttpRequest:
     """A request that has passed the gate, its body read."""
 
     method: str
@@ -63,7 +63,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Response:
+class HttpResponse:
     """A whole answer."""
 
     code: int = 200
@@ -81,7 +81,7 @@ class Response:
         return b"".join((self.body, *self.rest))
 
 
-class Stalled(Exception):
+class ClientStalled(Exception):
     """The client does not read what it asked for: the connection has to end without another word."""
 
 
@@ -106,7 +106,7 @@ class ProxiedResponse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class WriteOptions:
     """What a write asks for beside its body."""
 
     dry_run: bool = False
@@ -116,16 +116,16 @@ class Options:
     force: bool = False
 
 
-def answer(obj: Object, *, code: int = 200, warnings: tuple[str, ...] = ()) -> Response:
+def object_response(obj: Object, *, code: int = 200, warnings: tuple[str, ...] = ()) -> HttpResponse:
     """Answer with an object."""
-    return Response(code=code, body=orjson.dumps(obj, option=orjson.OPT_APPEND_NEWLINE), warnings=warnings)
+    return HttpResponse(code=code, body=orjson.dumps(obj, option=orjson.OPT_APPEND_NEWLINE), warnings=warnings)
 
 
-def refuse(status: Status, *, warnings: tuple[str, ...] = ()) -> Response:
+def status_response(status: Status, *, warnings: tuple[str, ...] = ()) -> HttpResponse:
     """Answer with a Status."""
     if status.plain:
-        return Response(code=status.code, body=status.plain.encode(), content_type=PLAIN, warnings=warnings)
+        return HttpResponse(code=status.code, body=status.plain.encode(), content_type=PLAIN, warnings=warnings)
     body = orjson.dumps(status.to_wire(), option=orjson.OPT_APPEND_NEWLINE)
     seconds = (status.details or {}).get("retryAfterSeconds") if status.code == TOO_MANY else None
     headers = () if seconds is None else (("retry-after", str(seconds)),)
-    return Response(code=status.code, body=body, warnings=warnings, headers=headers)
+    return HttpResponse(code=status.code, body=body, warnings=warnings, headers=headers)

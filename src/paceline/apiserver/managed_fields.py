@@ -24,7 +24,7 @@ from paceline.apimachinery.meta import Object
 from paceline.apimachinery.scheme import Resource, Scheme
 from paceline.apimachinery.timestamps import to_wire as time_to_wire
 from paceline.apiserver.config import Server
-from paceline.apiserver.http_types import Request
+from paceline.apiserver.http_types import HttpRequest
 from paceline.apiserver.paths import Target
 from paceline.errors import BadRequest
 
@@ -53,7 +53,7 @@ _SAME: dict[Path, tuple[Path, ...]] = dict.fromkeys(_ACCOUNT, _ACCOUNT)
 _POD_STATUS = (_SPEC, ("f:metadata", "f:deletionTimestamp"), ("f:metadata", "f:ownerReferences"))
 
 
-def author_of(request: Request, target: Target, *, operation: str = UPDATE) -> Author:
+def author_of(request: HttpRequest, target: Target, *, operation: str = UPDATE) -> Author:
     """Tell who writes: whoever the query names, or the program that sent the request."""
     name = request.query.get("fieldManager") or _program(request.headers.get("user-agent", ""))
     return Author(
@@ -68,7 +68,7 @@ def _program(agent: str) -> str:
     return "".join(each for each in agent.partition("/")[0] if each.isprintable())[:MAX_NAME]
 
 
-def ignored_by(target: Target) -> tuple[Path, ...]:
+def ignored_paths(target: Target) -> tuple[Path, ...]:
     """Give what a door does not change, so that nobody owns anything of it by writing there."""
     resource = target.resource
     if target.subresource == "status":
@@ -147,7 +147,7 @@ class FieldTracker:
         resource, metadata = target.resource, new["metadata"]
         said = metadata.pop("managedFields", None)
         zero = _zero(struct_of(resource.group, resource.version, resource.kind) if resource.is_builtin else "")
-        ignored = (*ignored_by(target), *unsaid)
+        ignored = (*ignored_paths(target), *unsaid)
         managed = said_or_there(said, None)
         if managed:
             found = self._compared(resource, zero, new).without(ignored)

@@ -199,7 +199,7 @@ def _with(obj: Object, part: str, value: Any) -> Object:
     return rest if value is None else {**rest, part: value}
 
 
-def recount(new: Object, old: Object, resource: Resource) -> None:
+def recount_generation(new: Object, old: Object, resource: Resource) -> None:
     """Count a change, in place, only if one is left after everything was filled in that its author left out."""
     if counts_generations(resource):
         before = int(old["metadata"].get("generation") or 0)

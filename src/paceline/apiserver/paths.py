@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from paceline.apimachinery.scheme import Resource, Scheme
-from paceline.apiserver.status_errors import bad_request, no_such_path, not_found, nowhere, unparsable
+from paceline.apiserver.status_errors import bad_request, malformed_url, no_such_path, not_found, page_not_found
 
 CLUSTER = "-"
 CORE = "core"
@@ -22,7 +22,7 @@ _BROKEN = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class ServedFields:
     """In whose words an object is written that is kept in those of another version."""
 
     api_version: str
@@ -38,7 +38,7 @@ class Target:
     namespace: str = ""
     name: str = ""
     subresource: str = ""
-    written: Written | None = None
+    written: ServedFields | None = None
 
     @property
     def key(self) -> str:
@@ -62,7 +62,7 @@ def prefix_for(resource: Resource, namespace: str = "") -> str:
     return f"{start}{namespace}/" if namespace else start
 
 
-def names_in(key: str) -> tuple[str, str]:
+def split_key(key: str) -> tuple[str, str]:
     """Give the namespace and the name that a key holds."""
     _, namespace, name = key.rsplit("/", 2)
     return ("" if namespace == CLUSTER else namespace), name
@@ -76,7 +76,7 @@ def split_path(raw: bytes) -> tuple[str, ...]:
     if text.isascii() and "%" not in text:
         return tuple(text.strip("/").split("/")) if text.strip("/") else ()
     if _BROKEN.search(text):
-        raise unparsable()
+        raise malformed_url()
     try:
         return tuple(unquote(part, errors="strict") for part in text.strip("/").split("/"))
     except UnicodeDecodeError as error:
@@ -97,7 +97,7 @@ def find_target(scheme: Scheme, parts: tuple[str, ...]) -> Target:
         namespace, rest = rest[1], rest[2:]
     resource = scheme.find(group, version, rest[0]) if rest else None
     if resource is None and group and not _is_kubernetes_own(scheme, group, version):
-        raise nowhere()
+        raise page_not_found()
     # What comes after a proxy is not ours to read.
     is_too_long = len(rest) > 3 and rest[2] != PROXY
     if resource is None or is_too_long or (namespace and not resource.namespaced):

@@ -18,9 +18,9 @@ class Callers(Enum):
     HOLDERS = "holders of a token, as far as the gate allows"
 
 
-HEALTH, ABOUT, COLLECTION, OBJECT = "health", "about", "collection", "object"
+HEALTH, DISCOVERY, COLLECTION, OBJECT = "health", "discovery", "collection", "object"
 # What goes straight through to a node's agent, or to a pod behind it.
-PASSED_ON = ("attach", "exec", "portforward", "proxy")
+PROXIED = ("attach", "exec", "portforward", "proxy")
 
 _ANY = {"GET": "get", "HEAD": "get", "OPTIONS": "get", "POST": "create", "PUT": "update", "PATCH": "patch"}
 _READ_AND_WRITE = {"GET": "get", "PUT": "update", "PATCH": "patch"}
@@ -29,7 +29,7 @@ _LINE = {"GET": "get", "POST": "create"}
 # What a method means, by the sort of a path: subresources are sorts of their own.
 VERBS: Mapping[str, Mapping[str, str]] = {
     HEALTH: {"GET": "get", "HEAD": "get"},
-    ABOUT: {"GET": "get"},
+    DISCOVERY: {"GET": "get"},
     COLLECTION: {"GET": "list", "POST": "create", "DELETE": "deletecollection"},
     OBJECT: {**_READ_AND_WRITE, "DELETE": "delete"},
     "attach": _LINE,
@@ -47,7 +47,7 @@ VERBS: Mapping[str, Mapping[str, str]] = {
 
 CALLERS: Mapping[tuple[str, str], Callers] = {
     (HEALTH, "get"): Callers.ANYONE,
-    (ABOUT, "get"): Callers.HOLDERS,
+    (DISCOVERY, "get"): Callers.HOLDERS,
     (COLLECTION, "list"): Callers.HOLDERS,
     (COLLECTION, "watch"): Callers.HOLDERS,
     (COLLECTION, "create"): Callers.HOLDERS,
@@ -81,12 +81,12 @@ CALLERS: Mapping[tuple[str, str], Callers] = {
 }
 
 
-def sort_of(target: Target) -> str:
+def route_of(target: Target) -> str:
     """Tell which sort of path names a target."""
     return target.subresource or (OBJECT if target.name else COLLECTION)
 
 
-def passed_on_to(path: str) -> tuple[str, ...]:
+def proxied_object(path: str) -> tuple[str, ...]:
     """Return namespace, plural and name of the pod or service that a raw path leads through to; () for other paths.
 
     The path is the one that was sent, not unquoted: a quoted slash must not look like one between names.

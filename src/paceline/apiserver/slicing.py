@@ -31,7 +31,7 @@ async def in_slices(values: Iterable[T], size_of: Callable[[T], int]) -> AsyncIt
         yield some
 
 
-def first_slice(sizes: Sequence[int], most: int) -> int:
+def count_in_slice(sizes: Sequence[int], most: int) -> int:
     """Return how many of some things are handled together: as many as a slice holds, at least one."""
     spent = 0
     for count, size in enumerate(sizes[:most]):
@@ -41,7 +41,7 @@ def first_slice(sizes: Sequence[int], most: int) -> int:
     return min(most, len(sizes))
 
 
-class Inline:
+class InlineExecutor:
     """Runs everything on the spot."""
 
     async def run(self, call: Callable[[], T]) -> T:
@@ -49,7 +49,7 @@ class Inline:
         return call()
 
 
-async def aside(blocking: Executor, size: int, call: Callable[[], T]) -> T:
+async def offload(blocking: Executor, size: int, call: Callable[[], T]) -> T:
     """Run a call whose work grows with `size`: at once where that is small, else elsewhere.
 
     What it reads of the store may be changed meanwhile, so whatever it decides is written under a guard.

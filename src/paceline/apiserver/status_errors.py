@@ -56,7 +56,7 @@ class Status:
         return {**wire, "code": self.code}
 
 
-class Refusal(Exception):
+class StatusError(Exception):
     """Raised anywhere below the dispatcher; the dispatcher answers with its Status."""
 
     def __init__(self, status: Status, *, warnings: tuple[str, ...] = ()) -> None:
@@ -66,157 +66,157 @@ class Refusal(Exception):
         self.warnings = warnings
 
 
-def bad_request(message: str) -> Refusal:
+def bad_request(message: str) -> StatusError:
     """Refuse what cannot be read."""
-    return Refusal(Status(code=400, reason="BadRequest", message=message))
+    return StatusError(Status(code=400, reason="BadRequest", message=message))
 
 
-def unfit(message: str) -> Refusal:
+def unfit(message: str) -> StatusError:
     """Refuse what Kubernetes fails over: its words, but a code that says whose fault it is."""
-    return Refusal(Status(code=400, reason="", message=message))
+    return StatusError(Status(code=400, reason="", message=message))
 
 
-def unauthorized() -> Refusal:
+def unauthorized() -> StatusError:
     """Refuse whoever did not say who they are."""
-    return Refusal(Status(code=401, reason="Unauthorized", message="Unauthorized"))
+    return StatusError(Status(code=401, reason="Unauthorized", message="Unauthorized"))
 
 
-def unwelcome(message: str) -> Refusal:
+def access_denied(message: str) -> StatusError:
     """Refuse a request at the gate, whoever sends it."""
-    return Refusal(Status(code=403, reason="Forbidden", message=message, details={}))
+    return StatusError(Status(code=403, reason="Forbidden", message=message, details={}))
 
 
-def forbidden(resource: Resource, name: str, why: str, *, causes: Iterable[Object] = ()) -> Refusal:
+def forbidden(resource: Resource, name: str, why: str, *, causes: Iterable[Object] = ()) -> StatusError:
     """Refuse what nobody may do to an object."""
     details = _details(resource, name)
     if listed := list(causes):
         details["causes"] = listed
     message = f'{_plural(resource)} "{name}" is forbidden: {why}'
-    return Refusal(Status(code=403, reason="Forbidden", message=message, details=details))
+    return StatusError(Status(code=403, reason="Forbidden", message=message, details=details))
 
 
-def not_allowed(resource: Resource, name: str, why: str) -> Refusal:
+def not_allowed(resource: Resource, name: str, why: str) -> StatusError:
     """Refuse what this caller may not do."""
     about = f'{_plural(resource)} "{name}"' if name else _plural(resource)
     details = {key: value for key, value in _details(resource, name).items() if value}
     message = f"{about} is forbidden: {why}"
-    return Refusal(Status(code=403, reason="Forbidden", message=message, details=details))
+    return StatusError(Status(code=403, reason="Forbidden", message=message, details=details))
 
 
-def no_such_path() -> Refusal:
+def no_such_path() -> StatusError:
     """Refuse a path that leads nowhere."""
     message = "the server could not find the requested resource"
-    return Refusal(Status(code=404, reason="NotFound", message=message, details={}))
+    return StatusError(Status(code=404, reason="NotFound", message=message, details={}))
 
 
-def nowhere() -> Refusal:
+def page_not_found() -> StatusError:
     """Refuse a path below which there is nothing at all, as a web server does."""
     message = "404 page not found"
-    return Refusal(Status(code=404, reason="NotFound", message=message, plain=f"{message}\n"))
+    return StatusError(Status(code=404, reason="NotFound", message=message, plain=f"{message}\n"))
 
 
 def _visible(letter: str) -> str:
     return letter if letter.isprintable() else f"\\x{ord(letter):02x}"
 
 
-def not_found(resource: Resource, name: str) -> Refusal:
+def not_found(resource: Resource, name: str) -> StatusError:
     """Refuse what is about an object that is not there."""
     # A name that can be none is shown as Go quotes it.
     shown = name if name.isprintable() else "".join(map(_visible, name))
     message = f'{_plural(resource)} "{shown}" not found'
-    return Refusal(Status(code=404, reason="NotFound", message=message, details=_details(resource, name)))
+    return StatusError(Status(code=404, reason="NotFound", message=message, details=_details(resource, name)))
 
 
-def unparsable() -> Refusal:
+def malformed_url() -> StatusError:
     """Refuse what is no request at all."""
-    return Refusal(Status(code=400, reason="BadRequest", message="Bad Request", plain="400 Bad Request"))
+    return StatusError(Status(code=400, reason="BadRequest", message="Bad Request", plain="400 Bad Request"))
 
 
-def not_offered() -> Refusal:
+def method_not_allowed() -> StatusError:
     """Refuse a verb that the path does not have."""
     message = "the server does not allow this method on the requested resource"
-    return Refusal(Status(code=405, reason="MethodNotAllowed", message=message, details={}))
+    return StatusError(Status(code=405, reason="MethodNotAllowed", message=message, details={}))
 
 
-def not_acceptable(offered: str) -> Refusal:
+def not_acceptable(offered: str) -> StatusError:
     """Refuse to answer in a form that is not there."""
     message = f"406: Not Acceptable\n\nAvailable representations: {offered}"
-    return Refusal(Status(code=406, reason="NotAcceptable", message=message, details={}))
+    return StatusError(Status(code=406, reason="NotAcceptable", message=message, details={}))
 
 
-def already_exists(resource: Resource, name: str) -> Refusal:
+def already_exists(resource: Resource, name: str) -> StatusError:
     """Refuse a name that is taken."""
     message = f'{_plural(resource)} "{name}" already exists'
-    return Refusal(Status(code=409, reason="AlreadyExists", message=message, details=_details(resource, name)))
+    return StatusError(Status(code=409, reason="AlreadyExists", message=message, details=_details(resource, name)))
 
 
-def conflict(what: str, name: str, why: str, *, group: str = "") -> Refusal:
+def conflict(what: str, name: str, why: str, *, group: str = "") -> StatusError:
     """Refuse a change to something that is not as the caller believes."""
     qualified = f"{what}.{group}" if group else what
     details = {"name": name, **({"group": group} if group else {}), "kind": what}
     message = f'Operation cannot be fulfilled on {qualified} "{name}": {why}'
-    return Refusal(Status(code=409, reason="Conflict", message=message, details=details))
+    return StatusError(Status(code=409, reason="Conflict", message=message, details=details))
 
 
-def apply_conflict(message: str, causes: Iterable[Object]) -> Refusal:
+def apply_conflict(message: str, causes: Iterable[Object]) -> StatusError:
     """Refuse to take fields from those who own them."""
-    return Refusal(Status(code=409, reason="Conflict", message=message, details={"causes": list(causes)}))
+    return StatusError(Status(code=409, reason="Conflict", message=message, details={"causes": list(causes)}))
 
 
-def modified(resource: Resource, name: str) -> Refusal:
+def object_modified(resource: Resource, name: str) -> StatusError:
     """Refuse a change to an object that has changed since it was read."""
     why = "the object has been modified; please apply your changes to the latest version and try again"
     return conflict(resource.plural, name, why, group=resource.group)
 
 
-def expired(message: str, *, go_on: str = "") -> Refusal:
+def expired(message: str, *, go_on: str = "") -> StatusError:
     """Refuse to go back further than history is kept."""
     metadata = {"continue": go_on} if go_on else {}
-    return Refusal(Status(code=410, reason="Expired", message=message, metadata=metadata))
+    return StatusError(Status(code=410, reason="Expired", message=message, metadata=metadata))
 
 
-def busy(message: str) -> Refusal:
+def service_unavailable(message: str) -> StatusError:
     """Refuse what cannot be done now."""
-    return Refusal(Status(code=503, reason="ServiceUnavailable", message=message))
+    return StatusError(Status(code=503, reason="ServiceUnavailable", message=message))
 
 
-def too_large(message: str) -> Refusal:
+def too_large(message: str) -> StatusError:
     """Refuse more than is taken."""
-    return Refusal(Status(code=413, reason="RequestEntityTooLarge", message=message))
+    return StatusError(Status(code=413, reason="RequestEntityTooLarge", message=message))
 
 
-def too_slow(message: str) -> Refusal:
+def request_timeout(message: str) -> StatusError:
     """Refuse to wait any longer for a client."""
-    return Refusal(Status(code=408, reason="Timeout", message=message))
+    return StatusError(Status(code=408, reason="Timeout", message=message))
 
 
-def too_many(message: str, seconds: int) -> Refusal:
+def too_many(message: str, seconds: int) -> StatusError:
     """Refuse more than one caller's share, and say after how many seconds to try again."""
     details = {"retryAfterSeconds": seconds}
-    return Refusal(Status(code=429, reason="TooManyRequests", message=message, details=details))
+    return StatusError(Status(code=429, reason="TooManyRequests", message=message, details=details))
 
 
-def unreadable(accepted: str) -> Refusal:
+def unsupported_media_type(accepted: str) -> StatusError:
     """Refuse a body of a type that is not read."""
     message = f"the body of the request was in an unknown format - accepted media types include: {accepted}"
-    return Refusal(Status(code=415, reason="UnsupportedMediaType", message=message))
+    return StatusError(Status(code=415, reason="UnsupportedMediaType", message=message))
 
 
-def unpatchable() -> Refusal:
+def unpatchable() -> StatusError:
     """Refuse a patch of a type that is not known."""
     message = "415: Unsupported Media Type"
-    return Refusal(Status(code=415, reason="UnsupportedMediaType", message=message, details={}))
+    return StatusError(Status(code=415, reason="UnsupportedMediaType", message=message, details={}))
 
 
-def too_new(asked: int, current: int) -> Refusal:
+def revision_too_large(asked: int, current: int) -> StatusError:
     """Refuse a revision that has not happened yet."""
     message = f"Timeout: Too large resource version: {asked}, current: {current}"
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     details = {"causes": [cause], "retryAfterSeconds": 1}
-    return Refusal(Status(code=504, reason="Timeout", message=message, details=details))
+    return StatusError(Status(code=504, reason="Timeout", message=message, details=details))
 
 
-def invalid(kind: str, name: str, faults: Iterable[Fault], *, group: str = "") -> Refusal:
+def invalid(kind: str, name: str, faults: Iterable[Fault], *, group: str = "") -> StatusError:
     """Refuse an object that breaks rules, naming all of them."""
     causes = [_cause(fault) for fault in faults]
     said = list(dict.fromkeys(f"{cause['field']}: {cause['message']}" for cause in causes))
@@ -226,18 +226,18 @@ def invalid(kind: str, name: str, faults: Iterable[Fault], *, group: str = "") -
     details: Object = {part: text for part, text in said_of.items() if text}
     message = f'{qualified} "{name}" is invalid: {listed}'
     details["causes"] = causes
-    return Refusal(Status(code=422, reason="Invalid", message=message, details=details))
+    return StatusError(Status(code=422, reason="Invalid", message=message, details=details))
 
 
-def invalid_patch(shown: str, why: str) -> Refusal:
+def invalid_patch(shown: str, why: str) -> StatusError:
     """Refuse a patch because of what comes of it."""
     value = json.dumps(shown, ensure_ascii=False)
     cause = {"reason": Problem.INVALID.value, "message": f"Invalid value: {value}: {why}", "field": "patch"}
     message = f' "" is invalid: patch: {cause["message"]}'
-    return Refusal(Status(code=422, reason="Invalid", message=message, details={"causes": [cause]}))
+    return StatusError(Status(code=422, reason="Invalid", message=message, details={"causes": [cause]}))
 
 
-def broken() -> Status:
+def internal_error() -> Status:
     """Say that the server itself is at fault."""
     message = "this is a bug in Paceline: the request could not be answered; the server's log says more"
     return Status(code=500, reason="InternalError", message=message, details={"causes": [{"message": message}]})

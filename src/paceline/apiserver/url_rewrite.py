@@ -11,14 +11,14 @@ from paceline.apiserver.http_types import Scope
 from paceline.model.interactive import proxy_path
 
 # Where a scope says that its request came by a page's own path, and what of that path the page does not know.
-PAGE = "paceline.page"
+PAGE_PREFIX = "paceline.page"
 
 
-def to_service(scope: Scope) -> Scope:
+def rewrite_page_url(scope: Scope) -> Scope:
     """Lead a request for a page to the service that has it."""
     raw = scope.get("raw_path") or scope["path"].encode()
     found = proxy_path(raw.decode("latin-1").partition("?")[0])
     if found is None:
         return scope
     path, unseen = found
-    return {**scope, "path": unquote(path), "raw_path": path.encode("latin-1"), PAGE: unseen}
+    return {**scope, "path": unquote(path), "raw_path": path.encode("latin-1"), PAGE_PREFIX: unseen}

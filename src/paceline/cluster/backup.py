@@ -15,7 +15,7 @@ from paceline.host.lockfile import lock_file
 from paceline.settings import Settings
 from paceline.store.backend import Damaged
 from paceline.store.backup import Contents, beside, check, copy_out, fill, last_revision, prepare, salvage
-from paceline.store.high_water_mark import Marked, MarkedLog, read_mark, write_mark
+from paceline.store.high_water_mark import HighWaterMark, MarkedLog, read_mark, write_mark
 from paceline.store.sqlite import SqliteLog
 from paceline.store.sqlite_schema import RESTORE, sync_folder
 
@@ -141,7 +141,7 @@ def _mark(settings: Settings) -> None:
         trail = log.trail(revision)
     fd = os.open(settings.mark, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        write_mark(fd, Marked(revision=revision, trail=trail))
+        write_mark(fd, HighWaterMark(revision=revision, trail=trail))
         os.fsync(fd)
     finally:
         os.close(fd)

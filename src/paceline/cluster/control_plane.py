@@ -15,7 +15,7 @@ import uvloop
 
 from paceline.apiserver.activity import ActivityTracker
 from paceline.apiserver.app import Nodes, Server, make_app
-from paceline.apiserver.auth.authentication import Gate
+from paceline.apiserver.auth.authentication import Authenticator
 from paceline.apiserver.auth.service_account_tokens import AccountTokens
 from paceline.apiserver.http_types import App
 from paceline.client.in_process import IN_PROCESS, LocalCluster
@@ -172,7 +172,7 @@ def _server(keys: Keys, store: Store, world: Effects, *, nodes: Nodes, port: int
     tokens = AccountTokens(key=keys.signing, store=store, scheme=lambda: kinds.scheme, clock=world.clock)
     # Whoever comes by another name was led here by a page that should not know of this server.
     hosts = frozenset({IN_PROCESS, *(f"{name}:{port}" for name in (LOOPBACK, "localhost", *API_NAMES))})
-    gate = Gate(tokens=keys.tokens, hosts=hosts, account=tokens.caller)
+    gate = Authenticator(tokens=keys.tokens, hosts=hosts, account=tokens.caller)
     return Server(
         store=store,
         kinds=kinds,

@@ -9,7 +9,7 @@ from paceline.apimachinery.crd.crd import Known
 from paceline.apimachinery.meta import Object, name_of
 from paceline.apimachinery.scheme import Scheme
 from paceline.apiserver.crd.registry import LiveKinds
-from paceline.apiserver.crd.schema_cache import Schemas
+from paceline.apiserver.crd.schema_cache import SchemaCache
 from paceline.client.interface import CRDS, Cluster
 from paceline.errors import NotFound
 from paceline.kinds import registry
@@ -54,9 +54,9 @@ def fixed_kinds(store: Store) -> LiveKinds:
 
 
 @cache
-def _full_schemas() -> Schemas:
+def _full_schemas() -> SchemaCache:
     """Give what every server of those tests would work out anew."""
-    return Schemas(full_scheme().components)
+    return SchemaCache(full_scheme().components)
 
 
 async def define_kinds(cluster: Cluster) -> None:

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from paceline.apiserver.auth.authentication import hashed
+from paceline.apiserver.auth.authentication import hash_token
 from paceline.effects import Effects
 from paceline.errors import HostError
 from paceline.node.network.network import API_NAMES
@@ -50,11 +50,11 @@ def prepare_keys(settings: Settings, world: Effects, port: int) -> Keys:
     server = f"https://{LOOPBACK}:{port}"
     for user, path in ((ADMIN, settings.kubeconfig), (NODE, settings.agent_access)):
         token = _token_in(path) or world.ids.secret()
-        tokens[hashed(token)] = user
+        tokens[hash_token(token)] = user
         config = _kubeconfig(server, authority.read_bytes(), user=user, token=token)
         world.files.write(path, json.dumps(config, indent=2).encode() + b"\n")
     controller_token = world.ids.secret()
-    tokens[hashed(controller_token)] = CONTROLLER
+    tokens[hash_token(controller_token)] = CONTROLLER
     return Keys(
         authority=authority,
         certificate=certificate,

@@ -7,7 +7,7 @@ from httptools import HttpParserError, HttpParserUpgrade
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from paceline.apiserver.http_types import refuse
+from paceline.apiserver.http_types import status_response
 from paceline.apiserver.status_errors import Status
 from paceline.host.connection_limits import (
     HEAD_BYTES,
@@ -272,7 +272,7 @@ class Connection(HttpToolsProtocol):
             # Another answer is under way, into which this one must not be written.
             self.transport.abort()
             return
-        answer = refuse(status)
+        answer = status_response(status)
         head = f"content-type: {answer.content_type}\r\ncontent-length: {len(answer.body)}\r\nconnection: close\r\n\r\n"
         self.transport.write(STATUS_LINE[status.code] + head.encode() + answer.body)
         if self._timer is not None:

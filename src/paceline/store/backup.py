@@ -49,7 +49,7 @@ def copy_out(source: Path, target: Path) -> Contents:
     with beside(target) as copy, ExitStack() as undo:
         os.close(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         with sqlite_schema.translate_errors(source):
-            sqlite_schema.plain(source, undo).execute("VACUUM INTO ?", (str(copy),))
+            sqlite_schema.open_connection(source, undo).execute("VACUUM INTO ?", (str(copy),))
         with closing(SqliteLog(copy, reserve=0)) as log:
             last = log.open()
             _count(log)
@@ -87,7 +87,7 @@ def salvage(path: Path) -> Salvage:
     intact: dict[int, Record] = {}
     suspects: dict[int, str] = {}
     with ExitStack() as undo:
-        db = sqlite_schema.plain(path, undo)
+        db = sqlite_schema.open_connection(path, undo)
         for revision, key, op, created, value, checksum in _readable(db):
             if isinstance(value, bytes) and sum_of((revision, key, op, created), value) == checksum:
                 intact[revision] = Record(revision=revision, key=key, op=Op(op), value=value, created=created)

@@ -15,10 +15,10 @@ START = bytes(HASH_BYTES)
 _WRAP = 1 << (8 * HASH_BYTES)
 
 # Identity of a record: revision, key, op, created.
-Named = tuple[int, str, str, int]
+RecordIdentity = tuple[int, str, str, int]
 
 
-def sum_of(identity: Named, value: bytes) -> bytes:
+def sum_of(identity: RecordIdentity, value: bytes) -> bytes:
     """Return the checksum of a row."""
     digest = blake2b(repr(identity).encode(), digest_size=HASH_BYTES)
     digest.update(value)
@@ -59,7 +59,7 @@ class Total:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
+class LogHead:
     """The end of a log: its last revision, the chain there, and the total."""
 
     revision: int
@@ -68,16 +68,16 @@ class Head:
     total: Total | None
 
 
-NEW = Head(revision=0, chain=START, total=Total())
+NEW = LogHead(revision=0, chain=START, total=Total())
 
 
-def sum_of_head(head: Head) -> bytes:
+def sum_of_head(head: LogHead) -> bytes:
     """Return the checksum of the row that stores where the log begins."""
     total = head.total.to_bytes() if head.total else b""
     return link(head.chain, repr(head.revision).encode(), total)
 
 
-def chained(head: Head, sums: Iterable[bytes], total: Total) -> list[bytes]:
+def chained(head: LogHead, sums: Iterable[bytes], total: Total) -> list[bytes]:
     """Return the chain at each row of a batch after a head; the last one also covers the total."""
     chain = head.chain
     chains = [chain := link(chain, checksum) for checksum in sums]

@@ -18,9 +18,9 @@ from paceline.errors import (
     ServiceUnavailable,
 )
 from paceline.store.backend import DiskFull, Log, Op, Record
-from paceline.store.index import State, Stored, stored
-from paceline.store.limits import Limits
-from paceline.store.watch_hub import TICKS, Feed
+from paceline.store.index import Index, Stored, stored
+from paceline.store.limits import StoreLimits
+from paceline.store.watch_hub import TICKS, WatchHub
 
 # Returns the bytes to store, given the revision of the write.
 Render = Callable[[int], bytes]
@@ -59,7 +59,7 @@ class Batch:
     answers: list[tuple[Write, Stored | PacelineError]] = field(default_factory=list)
     bytes: int = 0
 
-    def full(self, limits: Limits) -> bool:
+    def full(self, limits: StoreLimits) -> bool:
         """Return whether the batch should be committed without adding more."""
         return len(self.records) >= limits.batch or self.bytes >= limits.batch_bytes
 
@@ -88,7 +88,7 @@ def copy_error(error: PacelineError, addition: str = "") -> PacelineError:
     return kind(f"{error}; {addition}" if addition else str(error))
 
 
-def refusal(write: Write, existing: Stored | None) -> PacelineError | None:
+def precondition_error(write: Write, existing: Stored | None) -> PacelineError | None:
     """Return the error of a write whose precondition does not hold; None if it holds."""
     if write.op is Op.CREATE:
         return AlreadyExists(f"{write.key} already exists") if existing else None
@@ -102,7 +102,7 @@ def refusal(write: Write, existing: Stored | None) -> PacelineError | None:
 class Writer:
     """Appends batches to the log, and publishes them when they are durable."""
 
-    def __init__(self, log: Log, blocking: Executor, *, state: State, feed: Feed, limits: Limits) -> None:
+    def __init__(self, log: Log, blocking: Executor, *, state: Index, feed: WatchHub, limits: StoreLimits) -> None:
         self._log = log
         self._blocking = blocking
         self._state = state
@@ -197,7 +197,7 @@ class Writer:
             self._waiting.popleft()
 
     def _record(self, write: Write, existing: Stored | None, revision: int) -> Record | PacelineError:
-        error = refusal(write, existing)
+        error = precondition_error(write, existing)
         if error is not None:
             return error
         try:

@@ -20,25 +20,25 @@ MARK_BYTES = DIGITS + 1 + 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Marked:
+class HighWaterMark:
     """How far a store had come when it was last seen; its hash is empty when it is not known."""
 
     revision: int = 0
     trail: str = ""
 
 
-def read_mark(path: Path) -> Marked:
+def read_mark(path: Path) -> HighWaterMark:
     """Read a mark; a missing or damaged one marks nothing."""
     try:
         words = path.read_bytes()[:MARK_BYTES].split()
     except FileNotFoundError:
         words = []
     if not words or not words[0].isdigit():
-        return Marked()
-    return Marked(revision=int(words[0]), trail=words[1].decode(errors="replace") if len(words) > 1 else "")
+        return HighWaterMark()
+    return HighWaterMark(revision=int(words[0]), trail=words[1].decode(errors="replace") if len(words) > 1 else "")
 
 
-def write_mark(fd: int, mark: Marked) -> None:
+def write_mark(fd: int, mark: HighWaterMark) -> None:
     """Write a mark over the one before."""
     os.pwrite(fd, f"{mark.revision:0{DIGITS}} {mark.trail}\n".encode(), 0)
 
@@ -71,7 +71,7 @@ class MarkedLog:
         self._write(last)
         return last
 
-    def _lost(self, marked: Marked, last: int) -> str:
+    def _lost(self, marked: HighWaterMark, last: int) -> str:
         """Say in what way the store is not the one that was acknowledged."""
         if last < marked.revision:
             return f"it ends at revision {last}, but {marked.revision} was acknowledged"
@@ -124,4 +124,4 @@ class MarkedLog:
         # A mark that lags behind does no harm, so it is not synced, which would cost as much as the batch itself did,
         # and a disk that does not take it does not make the batch fail, which is durable by now.
         with contextlib.suppress(OSError):
-            write_mark(self._fd, Marked(revision=revision, trail=self._log.trail(revision)))
+            write_mark(self._fd, HighWaterMark(revision=revision, trail=self._log.trail(revision)))

@@ -23,7 +23,7 @@ def stored(record: Record) -> Stored:
     return Stored(key=record.key, value=record.value, revision=record.revision, created=record.created)
 
 
-class State:
+class Index:
     """The current value of every key."""
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class StoreLimits:
     """Limits of one store. The history must be several times as large as a batch."""
 
     # History for watches: number of revisions, bytes, and approximate age.
@@ -22,4 +22,4 @@ class Limits:
     slack: int = 1000
 
 
-DEFAULTS = Limits()
+DEFAULTS = StoreLimits()

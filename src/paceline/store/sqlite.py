@@ -11,7 +11,7 @@ from pathlib import Path
 from paceline.errors import HostError, PacelineError, ServiceUnavailable
 from paceline.store import sqlite_schema
 from paceline.store.backend import Op, Record
-from paceline.store.checksums import Head, Total, chained, link, sum_of, sum_of_head
+from paceline.store.checksums import LogHead, Total, chained, link, sum_of, sum_of_head
 
 READ_CURRENT = "SELECT revision, key, op, created, value, sum FROM current ORDER BY revision"
 READ_LOG = "SELECT revision, key, op, created, value, sum, chain, total FROM log WHERE revision > ? ORDER BY revision"
@@ -55,7 +55,7 @@ class SqliteLog:
         self._db: sqlite3.Connection | None = None
         self._release = ExitStack()
         # The end of the log on disk; None if it has to be read.
-        self._head: Head | None = None
+        self._head: LogHead | None = None
         self._is_checkpointed = True
 
     def open(self) -> int:
@@ -84,7 +84,7 @@ class SqliteLog:
         """Open the file for reading, also while another process uses it; all reads see the state at this call."""
         with ExitStack() as undo:
             with sqlite_schema.translate_errors(self._path):
-                self._db = sqlite_schema.look(self._path, undo)
+                self._db = sqlite_schema.open_snapshot(self._path, undo)
                 head = self._head_at(self._db, NEWEST)
             self._release = undo.pop_all()
         return head.revision
@@ -112,7 +112,7 @@ class SqliteLog:
         self._check_chain(head, rows)
         return records
 
-    def _check_chain(self, head: Head, rows: Sequence[tuple[object, ...]]) -> None:
+    def _check_chain(self, head: LogHead, rows: Sequence[tuple[object, ...]]) -> None:
         chain = head.chain
         for revision, _, _, _, _, checksum, written, total in rows:
             chain = link(chain, _bytes(checksum))
@@ -154,7 +154,7 @@ class SqliteLog:
             first = (batch[0].revision,)
             db.execute(UPSERT, first)
             db.execute(REMOVE, first)
-        self._head = Head(revision=batch[-1].revision, chain=chains[-1], total=total)
+        self._head = LogHead(revision=batch[-1].revision, chain=chains[-1], total=total)
 
     def _checkpoint(self) -> None:
         """Copy into the database, once, the write-ahead log that an earlier process left.
@@ -183,7 +183,7 @@ class SqliteLog:
         with self._transaction() as db:
             head = self._head_at(db, NEWEST)
             chain = link(head.chain, repr(revision).encode())
-            sqlite_schema.write_base(db, Head(revision=revision, chain=chain, total=head.total))
+            sqlite_schema.write_base(db, LogHead(revision=revision, chain=chain, total=head.total))
             db.execute("DELETE FROM log")
             self._head = None
 
@@ -228,19 +228,19 @@ class SqliteLog:
         with sqlite_schema.translate_errors(self._path):
             self._release.close()
 
-    def _head_at(self, db: sqlite3.Connection, revision: int) -> Head:
+    def _head_at(self, db: sqlite3.Connection, revision: int) -> LogHead:
         """Return the head at the last stored record up to a revision, or where the log begins."""
         row = db.execute(READ_HEAD, (revision,)).fetchone()
         base = self._base(db)
         if row is None or row[0] <= base.revision:
             return base
-        return Head(revision=row[0], chain=_bytes(row[1]), total=Total.of(_bytes(row[2])) if row[2] else None)
+        return LogHead(revision=row[0], chain=_bytes(row[1]), total=Total.of(_bytes(row[2])) if row[2] else None)
 
-    def _base(self, db: sqlite3.Connection) -> Head:
+    def _base(self, db: sqlite3.Connection) -> LogHead:
         row = db.execute(READ_BASE).fetchone()
         if row is not None and isinstance(row[0], int):
             revision, chain, total = row[0], _bytes(row[1]), _bytes(row[2])
-            base = Head(revision=revision, chain=chain, total=Total.of(total) if total else None)
+            base = LogHead(revision=revision, chain=chain, total=Total.of(total) if total else None)
             if sum_of_head(base) == row[3]:
                 return base
         raise sqlite_schema.damaged(self._path, "the row that stores where the log begins is damaged")
@@ -265,7 +265,7 @@ class SqliteLog:
             yield self._db
 
 
-def _total_after(db: sqlite3.Connection, head: Head, batch: Iterable[tuple[Record, bytes]]) -> Total:
+def _total_after(db: sqlite3.Connection, head: LogHead, batch: Iterable[tuple[Record, bytes]]) -> Total:
     """Return the total after a batch: with its rows instead of those that they replace."""
     final = {record.key: None if record.op is Op.DELETE else checksum for record, checksum in batch}
     marks = ", ".join("?" * len(final))

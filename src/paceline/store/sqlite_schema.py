@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from paceline.errors import HostError, PacelineError, ServiceUnavailable
 from paceline.store.backend import Damaged, DiskFull
-from paceline.store.checksums import NEW, Head, Total, chained, link, sum_of_head
+from paceline.store.checksums import NEW, LogHead, Total, chained, link, sum_of_head
 
 SCHEMA = 2
 # How long a write waits for another program that has locked the file.
@@ -136,7 +136,7 @@ def sync_folder(path: Path) -> None:
 
 def connect(path: Path, undo: ExitStack) -> sqlite3.Connection:
     """Return a connection to the file, migrated to the current schema."""
-    db = plain(path, undo)
+    db = open_connection(path, undo)
     schema = _schema(db, path)
     db.execute("PRAGMA journal_mode = WAL")
     # NORMAL would lose acknowledged writes in a power cut.
@@ -149,11 +149,11 @@ def connect(path: Path, undo: ExitStack) -> sqlite3.Connection:
     return db
 
 
-def look(path: Path, undo: ExitStack) -> sqlite3.Connection:
+def open_snapshot(path: Path, undo: ExitStack) -> sqlite3.Connection:
     """Return a read-only view of the file at this moment, also while another process uses it."""
     if not path.is_file():
         raise HostError(f"{path} does not exist; check the name")
-    db = plain(path, undo)
+    db = open_connection(path, undo)
     schema = _schema(db, path)
     if schema != SCHEMA:
         raise HostError(f"{path} is empty or of an older version (its schema is {schema}); `paceline up` migrates it")
@@ -162,7 +162,7 @@ def look(path: Path, undo: ExitStack) -> sqlite3.Connection:
     return db
 
 
-def plain(path: Path, undo: ExitStack) -> sqlite3.Connection:
+def open_connection(path: Path, undo: ExitStack) -> sqlite3.Connection:
     """Return a connection to a file as it is, writable if its permissions allow it."""
     mode = "rw" if os.access(path, os.W_OK) else "ro"
     # Only one thread at a time makes calls, but not always the same one.
@@ -196,7 +196,7 @@ def _check_pages(db: sqlite3.Connection, path: Path) -> None:
         raise damaged(path, "the file is damaged")
 
 
-def write_base(db: sqlite3.Connection, head: Head) -> None:
+def write_base(db: sqlite3.Connection, head: LogHead) -> None:
     """Store where the log begins."""
     total = head.total.to_bytes() if head.total else b""
     db.execute(WRITE_BASE, (head.revision, head.chain, total, sum_of_head(head)))
@@ -237,7 +237,7 @@ def _from_1(db: sqlite3.Connection) -> None:
     sums = [row[0] for row in db.execute("SELECT sum FROM current")]
     total = Total().change(gone=(), come=sums)
     rows = db.execute("SELECT revision, sum FROM log ORDER BY revision").fetchall()
-    base = Head(revision=compacted, chain=link(NEW.chain, repr(compacted).encode()), total=None if rows else total)
+    base = LogHead(revision=compacted, chain=link(NEW.chain, repr(compacted).encode()), total=None if rows else total)
     db.execute(BASE_TABLE)
     write_base(db, base)
     if rows:

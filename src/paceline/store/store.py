@@ -7,9 +7,9 @@ from paceline.effects import Executor
 from paceline.errors import HostError
 from paceline.store.backend import Log, Op, Record
 from paceline.store.group_commit import Render, Writer
-from paceline.store.index import State, Stored
-from paceline.store.limits import DEFAULTS, Limits
-from paceline.store.watch_hub import Feed, Watch
+from paceline.store.index import Index, Stored
+from paceline.store.limits import DEFAULTS, StoreLimits
+from paceline.store.watch_hub import Watch, WatchHub
 
 __all__ = ["Render", "Store", "Stored"]
 
@@ -30,11 +30,11 @@ class Store:
     Between two awaits of a caller, `revision`, `get`, `list` and the start of a `watch` see one state.
     """
 
-    def __init__(self, log: Log, blocking: Executor, *, limits: Limits = DEFAULTS) -> None:
+    def __init__(self, log: Log, blocking: Executor, *, limits: StoreLimits = DEFAULTS) -> None:
         self._log = log
         self._blocking = blocking
-        self._state = State()
-        self._feed = Feed(limits)
+        self._state = Index()
+        self._feed = WatchHub(limits)
         self._writer = Writer(log, blocking, state=self._state, feed=self._feed, limits=limits)
 
     async def open(self) -> None:

@@ -10,7 +10,7 @@ from typing import Self
 from paceline.errors import Expired, ServiceUnavailable
 from paceline.store.backend import Op, Record
 from paceline.store.index import Stored
-from paceline.store.limits import Limits
+from paceline.store.limits import StoreLimits
 
 # How often the age of the history is checked within its maximum age.
 TICKS = 4
@@ -27,7 +27,7 @@ class Watch:
     repeated without losing one. A reader that is slower than the history gets Expired.
     """
 
-    def __init__(self, feed: "Feed", prefix: str, unread: deque[Record]) -> None:
+    def __init__(self, feed: "WatchHub", prefix: str, unread: deque[Record]) -> None:
         self.prefix = prefix
         self._feed = feed
         # Bounded by the history: a watch with unread records that left the history is ended.
@@ -124,10 +124,10 @@ class Watch:
         self.close()
 
 
-class Feed:
+class WatchHub:
     """The recent history and the watches on it."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: StoreLimits) -> None:
         self._limits = limits
         self._history: deque[Record] = deque()
         self._bytes = 0

@@ -9,10 +9,10 @@ from paceline.apimachinery.field_errors import not_found
 from paceline.apimachinery.scheme import Column, Resource, Scheme
 from paceline.apiserver.activity import ActivityTracker
 from paceline.apiserver.app import make_app
-from paceline.apiserver.auth.authentication import Gate, hashed
+from paceline.apiserver.auth.authentication import Authenticator, hash_token
 from paceline.apiserver.config import Server
 from paceline.apiserver.crd.registry import LiveKinds
-from paceline.store.limits import Limits
+from paceline.store.limits import StoreLimits
 from paceline.store.store import Store
 from paceline.testing.memory_backend import MemoryLog
 from paceline.testing.sim.effects import SimBlocking, sim_world
@@ -120,7 +120,7 @@ def nodes():
 
 @pytest.fixture
 def limits():
-    return Limits(history=50, batch=16, slack=10)
+    return StoreLimits(history=50, batch=16, slack=10)
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ async def client(store, world, nodes, visits):
         kinds=LiveKinds(Scheme(resources=(*builtin_resources(), WIDGET), components=components), store),
         clock=world.clock,
         ids=world.ids,
-        gate=Gate(tokens={hashed(TOKEN): "tester"}, hosts=frozenset({HOST})),
+        gate=Authenticator(tokens={hash_token(TOKEN): "tester"}, hosts=frozenset({HOST})),
         nodes=nodes,
         visits=visits,
     )

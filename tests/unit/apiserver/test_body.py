@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.apiserver.encoding.json_errors import what_is_wrong
-from paceline.apiserver.encoding.request_body import duplicates, read_yaml
+from paceline.apiserver.encoding.request_body import duplicate_fields, read_yaml
 from tests.unit.apiserver.client import CONFIG_MAPS, config_map
 
 YAML = "application/yaml"
@@ -127,7 +127,7 @@ HIDDEN = {
 
 @pytest.mark.parametrize("body", HIDDEN.values(), ids=HIDDEN)
 def test_a_field_that_stands_twice_is_found_wherever_it_hides(body):
-    assert duplicates(body, orjson.loads(body)) == ("data.x",)
+    assert duplicate_fields(body, orjson.loads(body)) == ("data.x",)
 
 
 values = st.recursive(
@@ -141,7 +141,7 @@ values = st.recursive(
 def test_fields_that_stand_once_are_not_said_to_stand_twice(value, is_ascii, marks):
     body = json.dumps(value, ensure_ascii=is_ascii, separators=marks).encode()
 
-    assert duplicates(body, orjson.loads(body)) == ()
+    assert duplicate_fields(body, orjson.loads(body)) == ()
 
 
 async def test_owners_that_stand_twice_are_taken_once(client):

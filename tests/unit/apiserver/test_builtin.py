@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from paceline.apiserver.admission import service_allocator
-from paceline.apiserver.admission.service_allocator import ADDRESSES, NODE_PORTS, Shares
+from paceline.apiserver.admission.service_allocator import ADDRESSES, NODE_PORTS, ServiceAllocator
 from tests.unit.apiserver.client import CONFIG_MAPS, MERGE, NAMESPACE, PODS, TABLE, pod
 
 SERVICES = f"{NAMESPACE}/services"
@@ -33,7 +33,7 @@ async def test_an_address_that_a_stored_service_has_is_not_given_again(client, s
     made = (await client.post(SERVICES, service("s", type="NodePort"))).json
     another = {"metadata": {"uid": "x"}, "spec": {**made["spec"]}}
 
-    found = Shares(store).give(another, None)
+    found = ServiceAllocator(store).give(another, None)
 
     assert [fault.path for fault in found] == ["spec.clusterIPs", "spec.ports[0].nodePort"]
 
@@ -236,7 +236,7 @@ async def test_a_pod_that_is_written_back_without_what_was_filled_in_has_not_cha
 
 
 async def test_an_address_is_given_once_also_while_its_service_is_still_being_written(store):
-    shares = Shares(store)
+    shares = ServiceAllocator(store)
     first, second = ({"metadata": {"uid": uid}, "spec": {"clusterIP": "10.96.3.4"}} for uid in ("a", "b"))
 
     assert shares.give(first, None) == ()

@@ -6,9 +6,9 @@ import pytest
 
 from paceline.apimachinery.builtin.registry import builtin_components, builtin_resources
 from paceline.apimachinery.scheme import Scheme
-from paceline.apiserver.admission.confinement import lifted
+from paceline.apiserver.admission.confinement import unconfined_fields
 from paceline.apiserver.app import make_app
-from paceline.apiserver.auth.authentication import Gate, hashed
+from paceline.apiserver.auth.authentication import Authenticator, hash_token
 from paceline.apiserver.auth.service_account_tokens import AccountTokens
 from paceline.apiserver.config import Server
 from paceline.apiserver.crd.registry import LiveKinds
@@ -65,7 +65,7 @@ LIFTED = {
 async def client(store, world, nodes):
     kinds = LiveKinds(Scheme(resources=(*builtin_resources(), KEEPER), components=builtin_components()), store)
     tokens = AccountTokens(key=b"key", store=store, scheme=lambda: kinds.scheme, clock=world.clock)
-    gate = Gate(tokens={hashed(TOKEN): "tester"}, hosts=frozenset({HOST}), account=tokens.caller)
+    gate = Authenticator(tokens={hash_token(TOKEN): "tester"}, hosts=frozenset({HOST}), account=tokens.caller)
     made = {"store": store, "kinds": kinds, "clock": world.clock, "ids": world.ids, "nodes": nodes}
     client = Client(make_app(Server(gate=gate, tokens=tokens, **made)))
     await client.post("/api/v1/namespaces", {"metadata": {"name": "default"}})
@@ -97,14 +97,16 @@ async def test_an_account_may_not_lift_the_confinement_of_a_pod_and_the_admin_ma
 def test_however_a_capability_is_spelt_it_lifts_the_confinement(name):
     context = {"capabilities": {"add": [name], "drop": ["ALL"]}}
 
-    assert list(lifted({"securityContext": context}, "spec")) == [("spec.securityContext.capabilities.add[0]", name)]
+    assert list(unconfined_fields({"securityContext": context}, "spec")) == [
+        ("spec.securityContext.capabilities.add[0]", name)
+    ]
 
 
 def test_accounts_may_add_what_every_container_has_and_drop_anything():
     added = [each.removeprefix("CAP_") for each in USUAL]
     context = {"capabilities": {"add": [*added, "IPC_LOCK", "cap_chown"], "drop": ["NET_RAW"]}}
 
-    assert not list(lifted({"securityContext": context}, "spec"))
+    assert not list(unconfined_fields({"securityContext": context}, "spec"))
 
 
 async def test_an_account_may_not_hide_it_in_what_pods_are_made_from(client):
@@ -112,7 +114,7 @@ async def test_an_account_may_not_hide_it_in_what_pods_are_made_from(client):
     template = {"spec": {"containers": [{"name": "a", "securityContext": UNCONFINED}]}}
     widget = {"apiVersion": "toys.test/v1", "kind": "Widget", "metadata": {"name": "w"}}
 
-    assert next(lifted({"replicaSpecs": [{"template": template}]}, "spec")) == (
+    assert next(unconfined_fields({"replicaSpecs": [{"template": template}]}, "spec")) == (
         "spec.replicaSpecs[0].template.spec.containers[0].securityContext.seccompProfile.type",
         "Unconfined",
     )

@@ -5,7 +5,7 @@ import pytest
 from paceline.apimachinery.builtin.registry import builtin_components, builtin_resources
 from paceline.apimachinery.scheme import Scheme
 from paceline.apiserver.app import make_app
-from paceline.apiserver.auth.authentication import Gate, hashed
+from paceline.apiserver.auth.authentication import Authenticator, hash_token
 from paceline.apiserver.config import Server
 from paceline.apiserver.crd.registry import LiveKinds
 from tests.unit.apiserver.client import HOST, MERGE, TABLE, TOKEN, Client
@@ -50,7 +50,7 @@ async def test_a_dry_run_defines_nothing(client):
 async def test_a_server_that_starts_serves_what_is_defined(lamps, store, world, nodes):
     await lamps.post(LAMPS, lamp())
     scheme = Scheme(resources=builtin_resources(), components=builtin_components())
-    gate = Gate(tokens={hashed(TOKEN): "tester"}, hosts=frozenset({HOST}))
+    gate = Authenticator(tokens={hash_token(TOKEN): "tester"}, hosts=frozenset({HOST}))
     again = Server(
         store=store, kinds=LiveKinds(scheme, store), clock=world.clock, ids=world.ids, gate=gate, nodes=nodes
     )
@@ -157,7 +157,7 @@ async def test_a_deletion_that_was_cut_short_is_finished_by_the_next_server(lamp
     stored = store.get("/home.test/lamps/default/held")
     await store.delete(stored.key, lambda _: stored.value, expected=None)
     scheme = Scheme(resources=builtin_resources(), components=builtin_components())
-    gate = Gate(tokens={hashed(TOKEN): "tester"}, hosts=frozenset({HOST}))
+    gate = Authenticator(tokens={hash_token(TOKEN): "tester"}, hosts=frozenset({HOST}))
     again = Server(
         store=store, kinds=LiveKinds(scheme, store), clock=world.clock, ids=world.ids, gate=gate, nodes=nodes
     )

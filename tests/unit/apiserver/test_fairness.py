@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from paceline.apiserver.auth import stream_expiry
-from paceline.apiserver.fairness import POD_UID, Fairness, Shares
+from paceline.apiserver.fairness import POD_UID, Fairness, FlowLimits
 from paceline.apiserver.http_types import Account, Caller
-from paceline.apiserver.status_errors import Refusal
+from paceline.apiserver.status_errors import StatusError
 from tests.unit.apiserver.client import CONFIG_MAPS, PODS, Following, scope_of
 from tests.unit.apiserver.test_tokens import ACCOUNTS, bound_to, make_pod, token_of
 from tests.unit.apiserver.test_tokens import client as account_client
@@ -24,8 +24,8 @@ def pod(uid):
 
 def small(seconds=0.05):
     return Fairness(
-        holder=Shares(requests=2, streams=2),
-        pod=Shares(requests=1, streams=1, body_bytes=100_000),
+        holder=FlowLimits(requests=2, streams=2),
+        pod=FlowLimits(requests=1, streams=1, body_bytes=100_000),
         wait_seconds=seconds,
     )
 
@@ -35,7 +35,7 @@ async def test_a_request_too_many_waits_and_is_then_refused():
     await fairness.enter(ADMIN)
     await fairness.enter(ADMIN)
 
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(StatusError) as refused:
         await fairness.enter(ADMIN)
 
     status = refused.value.status
@@ -61,7 +61,7 @@ async def test_more_than_wait_are_refused_at_once():
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(fairness.enter(ADMIN)) for _ in range(4)]
         await asyncio.sleep(0)
-        with pytest.raises(Refusal):
+        with pytest.raises(StatusError):
             await fairness.enter(ADMIN)
         for task in tasks:
             task.cancel()
@@ -85,7 +85,7 @@ async def test_one_pod_does_not_keep_another_waiting():
     await fairness.enter(pod("a"))
 
     assert await fairness.enter(pod("b")) is not None
-    with pytest.raises(Refusal):
+    with pytest.raises(StatusError):
         await fairness.enter(pod("a"))
 
 
@@ -97,7 +97,7 @@ async def test_our_own_processes_are_never_kept_waiting():
 
 def test_streams_are_counted_apart():
     fairness = small()
-    with fairness.stream(pod("a")), fairness.stream(pod("b")), pytest.raises(Refusal), fairness.stream(pod("a")):
+    with fairness.stream(pod("a")), fairness.stream(pod("b")), pytest.raises(StatusError), fairness.stream(pod("a")):
         pass
     with fairness.stream(pod("a")):
         pass
@@ -106,7 +106,7 @@ def test_streams_are_counted_apart():
 def test_large_bodies_are_counted_by_their_bytes():
     fairness = small()
     with fairness.body(pod("a"), 80_000), fairness.body(pod("a"), 1000):
-        with pytest.raises(Refusal), fairness.body(pod("a"), 80_000):
+        with pytest.raises(StatusError), fairness.body(pod("a"), 80_000):
             pass
         with fairness.body(pod("b"), 80_000):
             pass

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from paceline.apiserver.app import make_app
-from paceline.apiserver.auth.authentication import Gate, hashed
+from paceline.apiserver.auth.authentication import Authenticator, hash_token
 from paceline.apiserver.config import Server
 from paceline.cluster.crd_install import fixed_kinds, full_scheme
 from paceline.errors import Invalid
@@ -71,7 +71,7 @@ async def client(store, world, nodes):
         kinds=fixed_kinds(store),
         clock=world.clock,
         ids=world.ids,
-        gate=Gate(tokens={hashed(TOKEN): "tester"}, hosts=frozenset({HOST})),
+        gate=Authenticator(tokens={hash_token(TOKEN): "tester"}, hosts=frozenset({HOST})),
         nodes=nodes,
     )
     client = Client(make_app(server))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from paceline.apiserver.auth.authentication import read_body
-from paceline.apiserver.status_errors import Refusal
+from paceline.apiserver.status_errors import StatusError
 from tests.differential.servers import ours
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
@@ -273,7 +273,7 @@ async def test_a_body_that_does_not_come_is_not_waited_for():
 
         return next(said, None) or await asyncio.Event().wait()
 
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(StatusError) as refused:
         await read_body(receive, seconds=0.01)
 
     assert refused.value.status.code == 408

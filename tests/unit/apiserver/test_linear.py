@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from paceline.apiserver.auth.authentication import Gate, hashed
-from paceline.store.limits import Limits
+from paceline.apiserver.auth.authentication import Authenticator, hash_token
+from paceline.store.limits import StoreLimits
 from tests.contract.subjects import our_app
 from tests.unit.apiserver.client import HOST, JSON_PATCH, MERGE, STRATEGIC, TOKEN, Client
 
@@ -359,8 +359,8 @@ SELECTORS = {
 @pytest.fixture
 async def client():
     """A server with our kinds over a store in memory."""
-    gate = Gate(tokens={hashed(TOKEN): "admin"}, hosts=frozenset({HOST}))
-    async with our_app(gate, limits=Limits()) as app:
+    gate = Authenticator(tokens={hash_token(TOKEN): "admin"}, hosts=frozenset({HOST}))
+    async with our_app(gate, limits=StoreLimits()) as app:
         client = Client(app)
         await client.post("/api/v1/namespaces", {"metadata": {"name": "default"}})
         yield client

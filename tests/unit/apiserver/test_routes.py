@@ -2,15 +2,15 @@
 
 import pytest
 
-from paceline.apiserver.auth.authentication import ANYONE, PUBLIC, Gate
+from paceline.apiserver.auth.authentication import ANYONE, PUBLIC, Authenticator
 from paceline.apiserver.http_types import Caller
-from paceline.apiserver.routes import ABOUT, CALLERS, COLLECTION, HEALTH, OBJECT, VERBS, Callers
+from paceline.apiserver.routes import CALLERS, COLLECTION, DISCOVERY, HEALTH, OBJECT, VERBS, Callers
 from paceline.cluster.crd_install import full_scheme
 from tests.unit.apiserver.client import NAMESPACE, PODS
 from tests.unit.apiserver.test_exec import meet
 
 SOMEBODY = Caller(name="somebody")
-PATHS = {HEALTH: PUBLIC[0], ABOUT: "/version", COLLECTION: PODS, OBJECT: f"{PODS}/p"}
+PATHS = {HEALTH: PUBLIC[0], DISCOVERY: "/version", COLLECTION: PODS, OBJECT: f"{PODS}/p"}
 
 
 def routes():
@@ -53,7 +53,7 @@ def test_only_being_alive_is_told_to_anyone():
 
 
 def test_the_gate_lets_nobody_through_to_a_route_that_is_not_classified():
-    gate = Gate(tokens={}, hosts=frozenset())
+    gate = Authenticator(tokens={}, hosts=frozenset())
 
     assert gate.allows(SOMEBODY, OBJECT, "get", None)
     assert not gate.allows(ANYONE, OBJECT, "get", None)
@@ -68,7 +68,7 @@ async def test_a_websocket_needs_a_token_too(client, part):
 
 
 async def test_a_dispatcher_that_meets_a_forbidden_route_says_so(client, monkeypatch):
-    monkeypatch.setattr(Gate, "allows", lambda *_: False)
+    monkeypatch.setattr(Authenticator, "allows", lambda *_: False)
 
     for path in (PODS, f"{PODS}/p", f"{PODS}/p/exec", f"{NAMESPACE}/services/s/proxy/", "/version", "/openapi/v3"):
         assert (await client.get(path)).code == 403, path

@@ -9,7 +9,7 @@ import pytest
 from paceline.apimachinery.builtin.registry import builtin_components, builtin_resources
 from paceline.apimachinery.scheme import Scheme
 from paceline.apiserver.app import make_app
-from paceline.apiserver.auth.authentication import Gate, hashed
+from paceline.apiserver.auth.authentication import Authenticator, hash_token
 from paceline.apiserver.auth.service_account_tokens import AccountTokens
 from paceline.apiserver.config import Server
 from paceline.apiserver.crd.registry import LiveKinds
@@ -24,7 +24,7 @@ PLACE = "/var/run/secrets/kubernetes.io/serviceaccount"
 async def client(store, world, nodes):
     kinds = LiveKinds(Scheme(resources=(*builtin_resources(), WIDGET), components=builtin_components()), store)
     tokens = AccountTokens(key=b"key", store=store, scheme=lambda: kinds.scheme, clock=world.clock)
-    gate = Gate(tokens={hashed(TOKEN): "tester"}, hosts=frozenset({HOST}), account=tokens.caller)
+    gate = Authenticator(tokens={hash_token(TOKEN): "tester"}, hosts=frozenset({HOST}), account=tokens.caller)
     made = {"store": store, "kinds": kinds, "clock": world.clock, "ids": world.ids, "nodes": nodes}
     client = Client(make_app(Server(gate=gate, tokens=tokens, mounts_tokens=True, **made)))
     for name in ("default", "other"):

@@ -7,7 +7,7 @@ import pytest
 from paceline.apimachinery.builtin.registry import builtin_components, builtin_resources
 from paceline.apimachinery.scheme import Scheme
 from paceline.apiserver.app import make_app
-from paceline.apiserver.auth.authentication import Gate, hashed
+from paceline.apiserver.auth.authentication import Authenticator, hash_token
 from paceline.apiserver.config import Server
 from paceline.apiserver.crd.registry import LiveKinds
 from paceline.apiserver.slicing import LARGE_BYTES
@@ -99,7 +99,7 @@ async def test_a_large_body_is_checked_on_another_thread(store, world, nodes, si
 
     spy = Spy("large")
     kinds = LiveKinds(Scheme(resources=builtin_resources(), components=builtin_components()), store)
-    gate = Gate(tokens={hashed(TOKEN): "tester"}, hosts=frozenset({HOST}))
+    gate = Authenticator(tokens={hash_token(TOKEN): "tester"}, hosts=frozenset({HOST}))
     made = {"store": store, "kinds": kinds, "clock": world.clock, "ids": world.ids, "nodes": nodes}
     client = Client(make_app(Server(gate=gate, blocking=spy, **made)))
     await client.post("/api/v1/namespaces", {"metadata": {"name": "default"}})
@@ -143,7 +143,7 @@ async def test_every_large_body_is_read_on_another_thread(store, world, nodes, c
 
     spy = Spy("large")
     kinds = LiveKinds(Scheme(resources=builtin_resources(), components=builtin_components()), store)
-    gate = Gate(tokens={hashed(TOKEN): "tester"}, hosts=frozenset({HOST}))
+    gate = Authenticator(tokens={hash_token(TOKEN): "tester"}, hosts=frozenset({HOST}))
     made = {"store": store, "kinds": kinds, "clock": world.clock, "ids": world.ids, "nodes": nodes}
     client = Client(make_app(Server(gate=gate, blocking=spy, **made)))
     await client.post("/api/v1/namespaces", {"metadata": {"name": "default"}})

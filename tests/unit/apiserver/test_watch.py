@@ -12,7 +12,7 @@ from paceline.apiserver.handlers import watch
 from paceline.apiserver.handlers.selection import Selection
 from paceline.cluster.crd_install import full_scheme
 from paceline.store.backend import Op, Record
-from paceline.store.watch_hub import Feed
+from paceline.store.watch_hub import WatchHub
 from tests.unit.apiserver.client import CONFIG_MAPS, PODS, TABLE, config_map, pod, scope_of
 
 LISTEN = {"watch": "1"}
@@ -111,13 +111,13 @@ async def test_what_a_start_forgot_counts_as_known_once(limits):
     """After a restart the kept history begins somewhere: a DELETED too many is harmless, one too few is not."""
     selection = Selection(labels=parse_labels("team=a"))
     blue = orjson.dumps(config_map("x", labels={"team": "b"}))
-    feed = Feed(limits)
+    feed = WatchHub(limits)
     steps = [Record(revision=n, key="/core/configmaps/default/x", op=Op.REPLACE, value=blue, created=1) for n in (5, 6)]
 
     feed.load(steps, floor=4, revision=6)
     records = await feed.watch("/core/", 4).take()
 
-    assert [watch.change_of(record, selection) for record in records] == [b"DELETED", None]
+    assert [watch.event_type_of(record, selection) for record in records] == [b"DELETED", None]
 
 
 async def test_fields_are_followed_too(client):
@@ -380,7 +380,7 @@ async def test_those_who_read_are_told_all_while_others_do_not(client):
 
 
 def test_a_line_is_written_once_for_all_who_follow():
-    sent = watch.Sent()
+    sent = watch.EventCache()
     value = orjson.dumps(config_map("x"))
     record = Record(revision=5, key="/core/configmaps/default/x", op=Op.REPLACE, value=value, created=1)
     resource = full_scheme().find("", "v1", "configmaps")
@@ -394,7 +394,7 @@ def test_a_line_is_written_once_for_all_who_follow():
 
 def test_lines_that_are_kept_are_bounded(monkeypatch):
     monkeypatch.setattr(watch, "KEPT_BYTES", 1000)
-    sent = watch.Sent()
+    sent = watch.EventCache()
     resource = full_scheme().find("", "v1", "configmaps")
     for revision in range(100):
         record = Record(revision=revision, key="/core/configmaps/default/x", op=Op.REPLACE, value=b"{}", created=1)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.contract.subjects import our_app
 
-from paceline.apiserver.auth.authentication import Gate, hashed
+from paceline.apiserver.auth.authentication import Authenticator, hash_token
 from paceline.client.in_process import IN_PROCESS, LocalCluster
 from paceline.client.rest_config import Access
 from paceline.cluster.external_controllers import TOKEN_SECONDS, Choice, check, find_access, pod_token
@@ -48,7 +48,7 @@ def test_a_kubeconfig_that_is_named_is_the_one_that_is_used(tmp_path):
 
 
 async def test_an_embedded_cluster_is_not_looked_after_twice():
-    gate = Gate(tokens={hashed("secret"): "admin"}, hosts=frozenset({IN_PROCESS}))
+    gate = Authenticator(tokens={hash_token("secret"): "admin"}, hosts=frozenset({IN_PROCESS}))
     async with our_app(gate) as app, LocalCluster(app, token="secret") as cluster:
         with pytest.raises(HostError, match="its controllers run already"):
             await check(cluster, Choice(access=Access(server="https://here")))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from paceline.apimachinery.meta import key_of
 from paceline.apiserver.app import make_app
-from paceline.apiserver.auth.authentication import Gate, hashed
+from paceline.apiserver.auth.authentication import Authenticator, hash_token
 from paceline.apiserver.config import Server
 from paceline.apiserver.crd.registry import LiveKinds
 from paceline.client.event_recorder import Recorder
@@ -100,7 +100,7 @@ def run_beside(use):
 async def _main(use):
     world, store = sim_world(seed=1, follows_loop=True), Store(MemoryLog(), SimBlocking())
     await store.open()
-    gate = Gate(tokens={hashed(TOKEN): "admin"}, hosts=frozenset({IN_PROCESS}))
+    gate = Authenticator(tokens={hash_token(TOKEN): "admin"}, hosts=frozenset({IN_PROCESS}))
     kinds = LiveKinds(builtin_scheme(), store)
     app = make_app(Server(store=store, kinds=kinds, clock=world.clock, ids=world.ids, gate=gate, nodes=NoLogs()))
     async with asyncio.TaskGroup() as group, LocalCluster(app, token=TOKEN) as cluster:

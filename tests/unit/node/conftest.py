@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from paceline.apiserver.app import make_app
-from paceline.apiserver.auth.authentication import Gate, hashed
+from paceline.apiserver.auth.authentication import Authenticator, hash_token
 from paceline.apiserver.config import Server
 from paceline.client.event_recorder import Recorder
 from paceline.client.in_process import IN_PROCESS, LocalCluster
@@ -143,7 +143,7 @@ async def make_place():
     sim = sim_world(follows_loop=True)
     store = Store(MemoryLog(), SimBlocking())
     await store.open()
-    gate = Gate(tokens={hashed("secret"): "admin"}, hosts=frozenset({IN_PROCESS}))
+    gate = Authenticator(tokens={hash_token("secret"): "admin"}, hosts=frozenset({IN_PROCESS}))
     server = Server(store=store, kinds=fixed_kinds(store), clock=sim.clock, ids=sim.ids, gate=gate, nodes=None)
     async with asyncio.TaskGroup() as group:
         writing = group.create_task(store.run())

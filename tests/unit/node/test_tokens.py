@@ -7,7 +7,7 @@ import pytest
 
 from paceline.apimachinery.meta import uid_of
 from paceline.apiserver.app import make_app
-from paceline.apiserver.auth.authentication import Gate, hashed
+from paceline.apiserver.auth.authentication import Authenticator, hash_token
 from paceline.apiserver.auth.service_account_tokens import AccountTokens
 from paceline.apiserver.config import Server
 from paceline.client.in_process import IN_PROCESS, LocalCluster
@@ -33,7 +33,7 @@ async def cluster(sim):
     await store.open()
     kinds = fixed_kinds(store)
     tokens = AccountTokens(key=b"key", store=store, scheme=lambda: kinds.scheme, clock=sim.clock)
-    gate = Gate(tokens={hashed("secret"): "admin"}, hosts=frozenset({IN_PROCESS}), account=tokens.caller)
+    gate = Authenticator(tokens={hash_token("secret"): "admin"}, hosts=frozenset({IN_PROCESS}), account=tokens.caller)
     server = Server(store=store, kinds=kinds, clock=sim.clock, ids=sim.ids, gate=gate, nodes=None, tokens=tokens)
     async with asyncio.TaskGroup() as group:
         writing = group.create_task(store.run())

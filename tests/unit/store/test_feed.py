@@ -7,8 +7,8 @@ import pytest
 
 from paceline.errors import Expired
 from paceline.store.backend import Op, Record
-from paceline.store.limits import Limits
-from paceline.store.watch_hub import Ahead, Feed
+from paceline.store.limits import StoreLimits
+from paceline.store.watch_hub import Ahead, WatchHub
 
 
 def record(revision, key="a/1", size=10):
@@ -16,7 +16,7 @@ def record(revision, key="a/1", size=10):
 
 
 def feed_of(*records, **limits):
-    feed = Feed(Limits(**limits))
+    feed = WatchHub(StoreLimits(**limits))
     feed.publish(records)
     return feed
 

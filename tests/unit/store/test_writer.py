@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 
 from paceline.errors import AlreadyExists, HostError, NotFound, ServiceUnavailable
-from paceline.store.limits import DEFAULTS, Limits
+from paceline.store.limits import DEFAULTS, StoreLimits
 from paceline.store.store import Store
 from paceline.testing.contract.store import read, running, says
 from paceline.testing.sim.backend import Fault, SimLog
@@ -58,12 +58,12 @@ class TestGrouping:
         assert log.batches == [20, 21]
 
     async def test_a_batch_has_a_largest_count(self, log):
-        async with store_on(log, limits=Limits(batch=10)) as store:
+        async with store_on(log, limits=StoreLimits(batch=10)) as store:
             await asyncio.gather(*(store.create(f"a/{number}", says("x")) for number in range(25)))
         assert log.batches == [10, 10, 5]
 
     async def test_a_batch_has_a_largest_size(self, log):
-        async with store_on(log, limits=Limits(batch_bytes=1000)) as store:
+        async with store_on(log, limits=StoreLimits(batch_bytes=1000)) as store:
             await asyncio.gather(*(store.create(f"a/{number}", lambda _: bytes(400)) for number in range(7)))
         assert log.batches == [3, 3, 1]
 
@@ -86,7 +86,7 @@ class TestGrouping:
                 assert (store.revision, store.get("a"), watch.oldest) == (1, made, 1)
 
     async def test_writes_past_the_bound_are_turned_away(self, log, gate):
-        async with store_on(log, gate, Limits(waiting=3)) as store:
+        async with store_on(log, gate, StoreLimits(waiting=3)) as store:
             gate.opened.clear()
             flying = asyncio.ensure_future(store.create("flying", says("x")))
             await gate.arrivals(2)
@@ -289,7 +289,7 @@ class TestClearingAway:
             await store.delete("nothing", says("x"), expected=None)
 
     async def test_the_log_forgets_what_the_feed_does_not_tell(self, log):
-        async with store_on(log, limits=Limits(history=5, slack=3)) as store:
+        async with store_on(log, limits=StoreLimits(history=5, slack=3)) as store:
             await self.write(store, 7)
             assert log.compacted() == 0
             await self.write(store, 1)
@@ -299,7 +299,7 @@ class TestClearingAway:
             assert len(store.list("")) == 11
 
     async def test_a_new_start_does_not_clear_away_again(self, log):
-        limits = Limits(history=5, slack=3)
+        limits = StoreLimits(history=5, slack=3)
         async with store_on(log, limits=limits) as store:
             await self.write(store, 8)
         log.fail("compact", Fault.BROKEN)
@@ -308,7 +308,7 @@ class TestClearingAway:
             assert len(store.list("")) == 10
 
     async def test_large_objects_are_cleared_away_sooner(self, log):
-        async with store_on(log, limits=Limits(history_bytes=500)) as store:
+        async with store_on(log, limits=StoreLimits(history_bytes=500)) as store:
             await self.write(store, 9)
             assert log.compacted() == 0
             await self.write(store, 1)
@@ -317,7 +317,7 @@ class TestClearingAway:
             assert log.compacted() == 5
 
     async def test_a_full_disk_only_delays_it(self, log):
-        async with store_on(log, limits=Limits(history=5, slack=3)) as store:
+        async with store_on(log, limits=StoreLimits(history=5, slack=3)) as store:
             log.fail("compact", Fault.FULL)
             await self.write(store, 8)
             assert log.compacted() == 0
@@ -325,7 +325,7 @@ class TestClearingAway:
             assert log.compacted() == 4
 
     async def test_a_broken_disk_ends_the_writing(self, log):
-        async with store_on(log, limits=Limits(history=5, slack=3)) as store:
+        async with store_on(log, limits=StoreLimits(history=5, slack=3)) as store:
             log.fail("compact", Fault.BROKEN)
             await self.write(store, 7)
             await store.create("last", says("x"))
@@ -334,7 +334,7 @@ class TestClearingAway:
             assert len(store.list("")) == 8
 
     async def test_a_broken_disk_is_not_cleared(self, log):
-        async with store_on(log, limits=Limits(history=5, slack=3)) as store:
+        async with store_on(log, limits=StoreLimits(history=5, slack=3)) as store:
             log.fail("compact", Fault.FULL)
             await self.write(store, 8)
             log.fail("append", Fault.BROKEN)

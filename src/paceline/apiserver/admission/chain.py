@@ -25,9 +25,9 @@ from paceline.apiserver.admission.plugins import AdmissionPlugins
 from paceline.apiserver.crd.registry import LiveKinds
 from paceline.apiserver.crd.schema_check import definition_faults
 from paceline.apiserver.crd.schema_validation import MAX_FAULTS
-from paceline.apiserver.encoding.request_body import duplicates
-from paceline.apiserver.object_strategy import is_builtin, recount
-from paceline.apiserver.paths import names_in, prefix_for
+from paceline.apiserver.encoding.request_body import duplicate_fields
+from paceline.apiserver.object_strategy import is_builtin, recount_generation
+from paceline.apiserver.paths import prefix_for, split_key
 from paceline.apiserver.status_errors import bad_request, invalid
 from paceline.errors import BadRequest, Fault
 from paceline.store.store import Store
@@ -46,8 +46,8 @@ class Admission:
 
     def clean(self, resource: Resource, obj: Object, *, body: bytes = b"") -> tuple[str, ...]:
         """Take out, in place, what the kind does not have; give what has to be said about it."""
-        twice = tuple(f'duplicate field "{path}"' for path in duplicates(body, obj)) if body else ()
-        if struct := struct_of_resource(resource):
+        twice = tuple(f'duplicate field "{path}"' for path in duplicate_fields(body, obj)) if body else ()
+        if struct := struct_name(resource):
             read = _read(resource, obj, struct)
             obj.clear()
             obj.update(read)
@@ -61,7 +61,7 @@ class Admission:
         """Complete an object by what is around it; refuse one that breaks a rule, naming every one it breaks."""
         found: list[Fault] = list(_metadata_faults(resource, obj, old))
         found.extend(self._surroundings.fit(resource, obj, old, dry_run=dry_run))
-        struct = struct_of_resource(resource)
+        struct = struct_name(resource)
         # The kinds of Kubernetes were read by their types; its schemas for them only tell people what those are.
         broken = () if struct else self._kinds.schemas.validators.faults(resource, obj)
         found.extend(broken)
@@ -78,7 +78,7 @@ class Admission:
         if struct:
             complete(obj, struct)
             if old is not None:
-                recount(obj, old, resource)
+                recount_generation(obj, old, resource)
 
     def _definition_faults(self, resource: Resource, obj: Object) -> tuple[Fault, ...]:
         """Try the schemas of a definition; not of our own, which work: that would be most of what a start holds."""
@@ -88,7 +88,7 @@ class Admission:
 
     def check_status(self, resource: Resource, obj: Object) -> None:
         """Refuse an object whose new status breaks its schema."""
-        if struct := struct_of_resource(resource):
+        if struct := struct_name(resource):
             complete(obj, struct)
         else:
             found: list[Fault] = list(self._kinds.schemas.validators.faults(resource, obj))
@@ -106,11 +106,11 @@ class Admission:
         for resource in self._kinds.scheme.resources:
             if resource.plural == plural:
                 prefix = prefix_for(resource, namespace if resource.namespaced else "")
-                return tuple(names_in(each.key)[1] for each in self._store.list(prefix))
+                return tuple(split_key(each.key)[1] for each in self._store.list(prefix))
         return ()
 
 
-def struct_of_resource(resource: Resource) -> str:
+def struct_name(resource: Resource) -> str:
     """Name the struct by which a kind is read, or "" for one that Kubernetes does not have."""
     return struct_of(resource.group, resource.version, resource.kind) if is_builtin(resource) else ""
 
@@ -123,7 +123,7 @@ def _read(resource: Resource, obj: Object, struct: str) -> Object:
         raise bad_request(said) from error
 
 
-def refuse_unknown(resource: Resource, said: tuple[str, ...]) -> None:
+def reject_unknown_fields(resource: Resource, said: tuple[str, ...]) -> None:
     """Refuse an object because of fields that its kind does not have."""
     message = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}'
     raise bad_request(f"{message}: strict decoding error: {', '.join(said)}")

@@ -23,7 +23,7 @@ HARMLESS = frozenset(
 )
 
 
-class AccountAdmission(Admission):
+class ServiceAccountAdmission(Admission):
     """The rules for objects that a service account writes."""
 
     def __init__(self, admission: Admission) -> None:
@@ -33,7 +33,7 @@ class AccountAdmission(Admission):
     def check(self, resource: Resource, obj: Object, old: Object | None = None, *, dry_run: bool = False) -> None:
         """Refuse what lifts the confinement of containers, unless the account changes nothing of what they run."""
         spec = obj.get("spec")
-        if (old is None or spec != old.get("spec")) and (found := next(lifted(spec, "spec"), None)):
+        if (old is None or spec != old.get("spec")) and (found := next(unconfined_fields(spec, "spec"), None)):
             path, value = found
             why = "service accounts may not lift the confinement of containers; the cluster's admin may"
             cause = {"reason": "FieldValueForbidden", "message": f"Forbidden: {why}", "field": path}
@@ -41,11 +41,11 @@ class AccountAdmission(Admission):
         super().check(resource, obj, old, dry_run=dry_run)
 
 
-def lifted(value: Any, path: str) -> Iterator[tuple[str, str]]:
+def unconfined_fields(value: Any, path: str) -> Iterator[tuple[str, str]]:
     """Yield where an object lifts the confinement of containers: the path of the field, and its value."""
     if isinstance(value, list):
         for index, item in enumerate(value):
-            yield from lifted(item, f"{path}[{index}]")
+            yield from unconfined_fields(item, f"{path}[{index}]")
     if not isinstance(value, dict):
         return
     for key, item in value.items():
@@ -58,7 +58,7 @@ def lifted(value: Any, path: str) -> Iterator[tuple[str, str]]:
             if item.get("procMount") == "Unmasked":
                 yield f"{place}.procMount", "Unmasked"
             yield from _added(item.get("capabilities"), f"{place}.capabilities.add")
-        yield from lifted(item, place)
+        yield from unconfined_fields(item, place)
 
 
 def _added(capabilities: Any, path: str) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ from paceline.apimachinery.meta import Object, name_of
 from paceline.apimachinery.name_validation import subdomain_problem
 from paceline.apimachinery.quantity import parse
 from paceline.apimachinery.scheme import Resource, Scheme
-from paceline.apiserver.admission.service_allocator import Shares
+from paceline.apiserver.admission.service_allocator import ServiceAllocator
 from paceline.apiserver.object_strategy import read
 from paceline.apiserver.paths import key_for, prefix_for
 from paceline.apiserver.status_errors import forbidden
@@ -54,11 +54,11 @@ class AdmissionPlugins:
 
     scheme: Now
     store: Store
-    shares: Shares = field(init=False)
+    shares: ServiceAllocator = field(init=False)
 
     def __post_init__(self) -> None:
         """Share out what services share."""
-        self.shares = Shares(self.store)
+        self.shares = ServiceAllocator(self.store)
 
     def fit(self, resource: Resource, obj: Object, old: Object | None, *, dry_run: bool = False) -> tuple[Fault, ...]:
         """Complete an object in place; say what it cannot have, or refuse it."""

@@ -14,7 +14,7 @@ _MIRROR = "kubernetes.io/config.mirror"
 _SUFFIX_CHARS = 5
 
 
-def give_token(pod: Object, resource: Resource, server: Server) -> None:
+def mount_token(pod: Object, resource: Resource, server: Server) -> None:
     """Complete a new pod in place, as Kubernetes does: nobody owns what it is given here."""
     if (resource.group, resource.kind) != ("", "Pod") or not server.mounts_tokens or server.tokens is None:
         return

@@ -53,7 +53,7 @@ _READER = msgspec.json.Decoder(_Service)
 
 
 @dataclass(slots=True)
-class Shares:
+class ServiceAllocator:
     """Gives every service its own address and ports."""
 
     store: Store

@@ -15,11 +15,18 @@ from dataclasses import dataclass
 from hashlib import sha256
 from urllib.parse import SplitResult, urlsplit
 
-from paceline.apiserver.auth.authorization import may, wanted_of
+from paceline.apiserver.auth.authorization import attributes_of, is_allowed
 from paceline.apiserver.http_types import Caller, Receive, Scope
 from paceline.apiserver.paths import Target
-from paceline.apiserver.routes import CALLERS, Callers, passed_on_to
-from paceline.apiserver.status_errors import Refusal, bad_request, too_large, too_slow, unauthorized, unwelcome
+from paceline.apiserver.routes import CALLERS, Callers, proxied_object
+from paceline.apiserver.status_errors import (
+    StatusError,
+    access_denied,
+    bad_request,
+    request_timeout,
+    too_large,
+    unauthorized,
+)
 from paceline.model.interactive import proxy_path
 
 # As long as Kubernetes waits for a whole request.
@@ -41,16 +48,16 @@ _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _WEBSOCKET_BEARER = "base64url.bearer.authorization.k8s.io."
 
 
-class Gone(Exception):
+class ClientDisconnected(Exception):
     """The client hung up before it had said all."""
 
 
-def hashed(token: str) -> str:
+def hash_token(token: str) -> str:
     """Give the form in which a token is kept."""
     return sha256(token.encode()).hexdigest()
 
 
-def is_from_here(origin: str, site: str) -> bool:
+def is_local_page(origin: str, site: str) -> bool:
     """Tell whether a page has an address of this machine, as one that came through `kubectl proxy` has."""
     return site in {TYPED, *SAME_ORIGINS} and split(origin).hostname in LOOPBACK
 
@@ -69,30 +76,30 @@ def raw_path(scope: Scope) -> str:
     return raw.decode("latin-1").partition("?")[0]
 
 
-def program_at(path: str) -> tuple[str, ...]:
+def proxied_target(path: str) -> tuple[str, ...]:
     """Return whose page lies at a path, be it a page's own or a proxy's; () when none does."""
     found = proxy_path(path)
-    return passed_on_to(found[0] if found else path)
+    return proxied_object(found[0] if found else path)
 
 
-def nobody(_token: str) -> Caller | None:
+def no_account(_token: str) -> Caller | None:
     """Know no account."""
     return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gate:
+class Authenticator:
     """Who may come in. `tokens` maps the hash of a token to the name of its holder."""
 
     tokens: Mapping[str, str]
     hosts: frozenset[str]
     # Tells which account a token is of, if of any.
-    account: Callable[[str], Caller | None] = nobody
+    account: Callable[[str], Caller | None] = no_account
 
     def admit(self, scope: Scope, headers: Mapping[str, str]) -> Caller:
         """Tell who asks, or refuse."""
         # What is passed on to a pod may be of any size: nothing of it is held here.
-        if not passed_on_to(raw_path(scope)):
+        if not proxied_object(raw_path(scope)):
             self._check_length(headers)
         self._check_host(scope)
         self._check_page(scope, headers)
@@ -104,7 +111,7 @@ class Gate:
         """Tell whether a request that needs no token has one all the same."""
         try:
             self._caller(scope, headers)
-        except Refusal:
+        except StatusError:
             return False
         return True
 
@@ -115,7 +122,7 @@ class Gate:
             return True
         if callers is not Callers.HOLDERS or caller == ANYONE:
             return False
-        return target is None or caller.account is None or may(caller.account, wanted_of(verb, target))
+        return target is None or caller.account is None or is_allowed(caller.account, attributes_of(verb, target))
 
     def _check_length(self, headers: Mapping[str, str]) -> None:
         length = headers.get("content-length", "0")
@@ -129,7 +136,7 @@ class Gate:
         said = [value for name, value in scope["headers"] if name == b"host"]
         if len(said) != 1 or said[0].decode("latin-1").lower() not in self.hosts:
             known = " or ".join(sorted(self.hosts))
-            raise unwelcome(f"the Host header must be {known}; use the address of the kubeconfig")
+            raise access_denied(f"the Host header must be {known}; use the address of the kubeconfig")
 
     def _check_page(self, scope: Scope, headers: Mapping[str, str]) -> None:
         """Let no web page in but one that talks to its own program; and to that one by no WebSocket.
@@ -139,15 +146,15 @@ class Gate:
         """
         if not self._is_of_page(headers):
             return
-        program = program_at(raw_path(scope))
+        program = proxied_target(raw_path(scope))
         if not program:
-            raise unwelcome(f"web pages may not ask for this; {USE_INSTEAD}")
+            raise access_denied(f"web pages may not ask for this; {USE_INSTEAD}")
         if scope["type"] == "websocket":
-            raise unwelcome(f"web pages may not open a WebSocket here; {USE_INSTEAD}")
+            raise access_denied(f"web pages may not open a WebSocket here; {USE_INSTEAD}")
         site = headers.get("sec-fetch-site", "")
         is_typed = site == TYPED and scope["method"] in _SAFE
         if not is_typed and not (site in SAME_ORIGINS and self._page_of(headers) == program):
-            raise unwelcome(f"a web page may talk to the program that it came from, and to no other; {USE_INSTEAD}")
+            raise access_denied(f"a web page may talk to the program that it came from, and to no other; {USE_INSTEAD}")
 
     def _is_of_page(self, headers: Mapping[str, str]) -> bool:
         """Tell whether a browser sent this; libraries for WebSockets give the server's own address as the origin."""
@@ -160,7 +167,7 @@ class Gate:
         page = split(headers.get("referer", ""))
         origin = headers.get("origin", f"{page.scheme}://{page.netloc}")
         is_from_proxy = page.hostname in LOOPBACK or page.netloc.lower() in self.hosts
-        return program_at(page.path) if is_from_proxy and origin == f"{page.scheme}://{page.netloc}" else ()
+        return proxied_target(page.path) if is_from_proxy and origin == f"{page.scheme}://{page.netloc}" else ()
 
     def _caller(self, scope: Scope, headers: Mapping[str, str]) -> Caller:
         scheme, _, token = headers.get("authorization", "").partition(" ")
@@ -170,7 +177,7 @@ class Gate:
             # Tokens are 256 random bits, kept as plain hashes: nobody can guess one or find one for a hash, so there is
             # nothing to salt or slow down. And how long looking up takes tells about hashes only, from which nothing
             # follows about a token: what is nearly right has quite another hash.
-            name = self.tokens.get(hashed(token.strip()))
+            name = self.tokens.get(hash_token(token.strip()))
             if name is not None:
                 return Caller(name=name)
             if (caller := self.account(token.strip())) is not None:
@@ -197,7 +204,7 @@ async def read_body(receive: Receive, *, seconds: float = BODY_SECONDS) -> bytes
         async with asyncio.timeout(seconds):
             return await _read_body(receive)
     except TimeoutError as error:
-        raise too_slow(f"the body of the request did not arrive within {seconds:g} seconds") from error
+        raise request_timeout(f"the body of the request did not arrive within {seconds:g} seconds") from error
 
 
 async def _read_body(receive: Receive) -> bytes:
@@ -206,7 +213,7 @@ async def _read_body(receive: Receive) -> bytes:
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise Gone
+            raise ClientDisconnected
         chunk = message.get("body", b"")
         size += len(chunk)
         if size > MAX_BODY_BYTES:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from paceline.apiserver.http_types import Account
 from paceline.apiserver.paths import Target
 
-READING = frozenset({"get", "list", "watch"})
+READ_VERBS = frozenset({"get", "list", "watch"})
 # Questions about oneself.
 _REVIEWS = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
 # What accounts may see, by group; kinds that were defined here too. No secrets, and nothing of the machine.
-SEEN: Mapping[str, frozenset[str]] = {
+READABLE: Mapping[str, frozenset[str]] = {
     "": frozenset({"configmaps", "endpoints", "events", "persistentvolumeclaims", "pods", "services"}),
     "coordination.k8s.io": frozenset({"leases"}),
     "discovery.k8s.io": frozenset({"endpointslices"}),
@@ -21,7 +21,7 @@ SEEN: Mapping[str, frozenset[str]] = {
     "metrics.k8s.io": frozenset({"pods"}),
 }
 # And what those may write that have the right to: whoever may make pods may have the machine's folders.
-WRITTEN: Mapping[str, frozenset[str]] = {
+WRITABLE: Mapping[str, frozenset[str]] = {
     "": frozenset({"configmaps", "events", "persistentvolumeclaims", "pods", "services"}),
     "coordination.k8s.io": frozenset({"leases"}),
     "events.k8s.io": frozenset({"events"}),
@@ -45,7 +45,7 @@ class AuthzAttributes:
     is_defined: bool = False
 
 
-def wanted_of(verb: str, target: Target) -> AuthzAttributes:
+def attributes_of(verb: str, target: Target) -> AuthzAttributes:
     """Say what a request wants."""
     return AuthzAttributes(
         verb=verb,
@@ -57,7 +57,7 @@ def wanted_of(verb: str, target: Target) -> AuthzAttributes:
     )
 
 
-def may(account: Account, wanted: AuthzAttributes) -> bool:
+def is_allowed(account: Account, wanted: AuthzAttributes) -> bool:
     """Tell whether an account may do this."""
     if wanted.group in _REVIEWS:
         return wanted.verb == "create"
@@ -65,9 +65,9 @@ def may(account: Account, wanted: AuthzAttributes) -> bool:
         return False
     if wanted.part in _LINES:
         return account.may_write and wanted.plural in {"pods", "services"}
-    if wanted.verb in READING:
-        return wanted.part in _SEEN_PARTS and (wanted.is_defined or wanted.plural in _of(SEEN, wanted.group))
-    is_known = wanted.is_defined or wanted.plural in _of(WRITTEN, wanted.group)
+    if wanted.verb in READ_VERBS:
+        return wanted.part in _SEEN_PARTS and (wanted.is_defined or wanted.plural in _of(READABLE, wanted.group))
+    is_known = wanted.is_defined or wanted.plural in _of(WRITABLE, wanted.group)
     return account.may_write and is_known and wanted.part in _WRITTEN_PARTS
 
 
@@ -75,7 +75,7 @@ def _of(table: Mapping[str, frozenset[str]], group: str) -> frozenset[str]:
     return table.get(group, frozenset())
 
 
-def said_of(name: str, wanted: AuthzAttributes) -> str:
+def denial_message(name: str, wanted: AuthzAttributes) -> str:
     """Say what somebody may not do, as Kubernetes does."""
     plural = f"{wanted.plural}/{wanted.part}" if wanted.part else wanted.plural
     where = f'in the namespace "{wanted.namespace}"' if wanted.namespace else "at the cluster scope"

@@ -3,18 +3,18 @@
 import asyncio
 from collections.abc import Awaitable
 
-from paceline.apiserver.auth.authentication import Gate
-from paceline.apiserver.http_types import Request, Scope
-from paceline.apiserver.status_errors import Refusal
+from paceline.apiserver.auth.authentication import Authenticator
+from paceline.apiserver.http_types import HttpRequest, Scope
+from paceline.apiserver.status_errors import StatusError
 
 # Streams end within five seconds after their caller lost its rights; asking takes some ten microseconds.
 AGAIN_SECONDS = 3.0
 
 
-class Welcome:
+class StreamAuthorization:
     """Asks the gate again and again for one caller."""
 
-    def __init__(self, gate: Gate, scope: Scope, request: Request) -> None:
+    def __init__(self, gate: Authenticator, scope: Scope, request: HttpRequest) -> None:
         self._gate = gate
         self._scope = scope
         self._headers = request.headers
@@ -51,7 +51,7 @@ class Welcome:
     def _is_welcome(self) -> bool:
         try:
             return self._gate.admit(self._scope, self._headers).account == self._account
-        except Refusal:
+        except StatusError:
             return False
 
 

@@ -5,7 +5,7 @@ import orjson
 from paceline.apimachinery.scheme import Resource
 
 
-def as_read(resource: Resource, value: bytes) -> bytes:
+def in_version(resource: Resource, value: bytes) -> bytes:
     """Give stored bytes as an object of the version that was asked for; nothing but apiVersion differs."""
     if not resource.is_shared or value.startswith(_head(resource)):
         return value

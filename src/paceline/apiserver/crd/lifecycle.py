@@ -12,9 +12,9 @@ from paceline.apimachinery.timestamps import to_wire
 from paceline.apiserver import object_strategy, status_errors
 from paceline.apiserver.config import Server
 from paceline.apiserver.crd.registry import PREFIX
-from paceline.apiserver.handlers.delete import Deletes
+from paceline.apiserver.handlers.delete import DeleteHandler
 from paceline.apiserver.managed_fields import FieldTracker
-from paceline.apiserver.paths import Target, names_in, prefix_for
+from paceline.apiserver.paths import Target, prefix_for, split_key
 from paceline.errors import Conflict, NotFound
 
 # So many objects of a definition that goes are deleted side by side: they share the waits for the disk.
@@ -23,10 +23,10 @@ TOGETHER = 64
 AUTHOR = Author(name="kube-apiserver", api_version="apiextensions.k8s.io/v1", subresource="status", operation=UPDATE)
 
 
-class Definitions:
+class CrdReconciler:
     """Brings every stored definition to where it should be. Nothing here runs by itself."""
 
-    def __init__(self, server: Server, deletes: Deletes) -> None:
+    def __init__(self, server: Server, deletes: DeleteHandler) -> None:
         self._server = server
         self._deletes = deletes
         self._tracking = FieldTracker(server)
@@ -105,14 +105,14 @@ class Definitions:
         for start in range(0, len(stored), TOGETHER):
             async with asyncio.TaskGroup() as group:
                 for each in stored[start : start + TOGETHER]:
-                    namespace, name = names_in(each.key)
+                    namespace, name = split_key(each.key)
                     target = Target(resource=resource, namespace=namespace, name=name)
                     group.create_task(self._delete(target))
 
     async def _delete(self, target: Target) -> None:
         try:
             await self._deletes.remove(target)
-        except status_errors.Refusal as error:
+        except status_errors.StatusError as error:
             if error.status.code not in {404, 409}:
                 raise
 

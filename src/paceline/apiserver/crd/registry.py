@@ -9,13 +9,13 @@ from paceline.apimachinery.crd import crd
 from paceline.apimachinery.crd.crd import Known
 from paceline.apimachinery.meta import Object
 from paceline.apimachinery.scheme import Resource, Scheme
-from paceline.apiserver.crd.schema_cache import Schemas
+from paceline.apiserver.crd.schema_cache import SchemaCache
 from paceline.store.store import Store, Stored
 from paceline.store.watch_hub import Watch
 
 # Where definitions are stored; all of them, for they are in no namespace.
 PREFIX = f"/{crd.GROUP}/{crd.PLURAL}/"
-NOBODY: Mapping[tuple[str, str], Known] = MappingProxyType({})
+NO_AUTHORS: Mapping[tuple[str, str], Known] = MappingProxyType({})
 
 
 class LiveKinds:
@@ -25,12 +25,12 @@ class LiveKinds:
         self,
         fixed: Scheme,
         store: Store,
-        known: Mapping[tuple[str, str], Known] = NOBODY,
+        known: Mapping[tuple[str, str], Known] = NO_AUTHORS,
         *,
-        schemas: Schemas | None = None,
+        schemas: SchemaCache | None = None,
     ) -> None:
         # Those of a definition stand for themselves: the components are always the built-in ones.
-        self.schemas = schemas or Schemas(fixed.components)
+        self.schemas = schemas or SchemaCache(fixed.components)
         self._fixed = fixed
         self._store = store
         self._known = known

@@ -9,7 +9,7 @@ from paceline.apimachinery.scheme import ByKind, Resource
 from paceline.apiserver.crd.schema_validation import Validators
 
 
-class Schemas:
+class SchemaCache:
     """Each is worked out when it is first asked for. Servers of the same kinds may share them."""
 
     def __init__(self, components: Mapping[str, Any]) -> None:

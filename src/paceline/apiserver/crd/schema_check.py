@@ -10,9 +10,9 @@ from paceline.apimachinery.crd.validation import part_path
 from paceline.apimachinery.field_errors import invalid
 from paceline.apimachinery.meta import Object
 from paceline.apimachinery.schema import Shapes, as_json_schema, prune
-from paceline.apiserver.crd.regex_support import usable
+from paceline.apiserver.crd.regex_support import without_unsupported_patterns
 from paceline.apiserver.crd.schema_validation import faults_of
-from paceline.apiserver.crd.validator import Validator, compiled
+from paceline.apiserver.crd.validator import Validator, compile_schema
 from paceline.errors import Fault
 
 NOTHING: Mapping[str, Any] = {}
@@ -62,7 +62,7 @@ def _default_fault(schema: Mapping[str, Any], path: str) -> Iterator[Fault]:
 
 
 def _validator(schema: Mapping[str, Any]) -> Validator:
-    return compiled(usable(as_json_schema(schema, NOTHING)))
+    return compile_schema(without_unsupported_patterns(as_json_schema(schema, NOTHING)))
 
 
 def _first_line(error: Exception) -> str:

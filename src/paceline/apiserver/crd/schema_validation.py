@@ -10,8 +10,8 @@ from paceline.apimachinery.meta import Object
 from paceline.apimachinery.quantity import RULE, is_quantity
 from paceline.apimachinery.schema import META, REF, as_json_schema, spell
 from paceline.apimachinery.scheme import ByKind, Resource
-from paceline.apiserver.crd.regex_support import usable
-from paceline.apiserver.crd.validator import Broken, Validator, compiled
+from paceline.apiserver.crd.regex_support import without_unsupported_patterns
+from paceline.apiserver.crd.validator import ValidationError, Validator, compile_schema
 
 # More would not help anyone, and a hostile object could have millions.
 MAX_FAULTS = 50
@@ -79,10 +79,10 @@ class Validators:
         if META in self._components:
             parts.append({"properties": {"metadata": {"$ref": REF + META}}})
         schema = as_json_schema({"allOf": parts}, self._components)
-        return compiled(usable(schema) if resource.is_structural else schema, _OWN_FORMATS)
+        return compile_schema(without_unsupported_patterns(schema) if resource.is_structural else schema, _OWN_FORMATS)
 
 
-def faults_of(error: Broken, *, is_defined: bool = False) -> Iterator[FieldFault]:
+def faults_of(error: ValidationError, *, is_defined: bool = False) -> Iterator[FieldFault]:
     """Say what a validator found; of a kind that a definition has brought, as Kubernetes says it of those."""
     kind, said = error.kind.name, error.kind.as_dict()
     path = spell(error.instance_path)
@@ -103,7 +103,7 @@ def faults_of(error: Broken, *, is_defined: bool = False) -> Iterator[FieldFault
             yield _bound_fault(error, kind, said)
 
 
-def _bound_fault(error: Broken, kind: str, said: Mapping[str, Any]) -> FieldFault:
+def _bound_fault(error: ValidationError, kind: str, said: Mapping[str, Any]) -> FieldFault:
     path, value = spell(error.instance_path), error.instance
     if kind == "maxLength":
         return FieldFault(path, value, f"may not be more than {said['limit']} bytes", Problem.TOO_LONG)
@@ -122,7 +122,7 @@ def _size(value: Any) -> int:
 
 def _type_fault(path: str, value: Any, types: list[str]) -> FieldFault:
     """Say it in the words of Kubernetes, and then what to do about it where that is plain."""
-    found, wanted = type_of(value), ",".join(dict.fromkeys(name for name in types if name != "null"))
+    found, wanted = json_type_of(value), ",".join(dict.fromkeys(name for name in types if name != "null"))
     hint = f'{path} in body must be of type {wanted}: "{found}"{_advice(types, value)}'
     return FieldFault(path, found, hint, Problem.TYPE)
 
@@ -133,7 +133,9 @@ def _format_fault(path: str, value: Any, form: str, *, is_defined: bool) -> Fiel
     return invalid(path, value, _FORMATS.get(form, f"must be of the form {form}"))
 
 
-def _closest(error: Broken, branches: list[list[Broken]], *, is_defined: bool) -> Iterator[FieldFault]:
+def _closest(
+    error: ValidationError, branches: list[list[ValidationError]], *, is_defined: bool
+) -> Iterator[FieldFault]:
     """Say what would be right for the value: all types that may stand here, or what one branch lacks."""
     path, valid = spell(error.instance_path), sum(not branch for branch in branches)
     types = [
@@ -166,7 +168,7 @@ def _advice(types: list[str], value: Any) -> str:
     return ""
 
 
-def type_of(value: Any) -> str:
+def json_type_of(value: Any) -> str:
     """Name the JSON type of a value."""
     match value:
         case None:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 Formats = Mapping[str, Callable[[str], bool]]
 
 
-class Broken(Protocol):
+class ValidationError(Protocol):
     """What an object breaks, and where."""
 
     instance: Any
@@ -24,12 +24,12 @@ class Validator(Protocol):
         """Tell whether an object breaks nothing."""
         ...
 
-    def iter_errors(self, instance: Any) -> Iterator[Broken]:
+    def iter_errors(self, instance: Any) -> Iterator[ValidationError]:
         """Give everything that an object breaks."""
         ...
 
 
-def compiled(schema: Any, formats: Formats | None = None) -> Validator:
+def compile_schema(schema: Any, formats: Formats | None = None) -> Validator:
     """Make the validator of a schema; ValueError says why there is none."""
     made: Validator = _draft7()(schema, validate_formats=True, formats=formats)
     return made

@@ -10,11 +10,11 @@ import orjson
 from paceline.apimachinery.builtin.validation.event import new_event_faults
 from paceline.apimachinery.meta import Object
 from paceline.apimachinery.scheme import Resource
-from paceline.apiserver.encoding.request_body import duplicates
-from paceline.apiserver.http_types import Request, Response, Stream, Write
-from paceline.apiserver.paths import Target, Written
-from paceline.apiserver.slicing import aside
-from paceline.apiserver.status_errors import Refusal, Status
+from paceline.apiserver.encoding.request_body import duplicate_fields
+from paceline.apiserver.http_types import HttpRequest, HttpResponse, Stream, Write
+from paceline.apiserver.paths import ServedFields, Target
+from paceline.apiserver.slicing import offload
+from paceline.apiserver.status_errors import Status, StatusError
 from paceline.apiserver.warnings import attach_warnings
 from paceline.effects import Executor
 
@@ -30,34 +30,34 @@ _IN_CORE = {
     "deprecatedCount": "count",
 }
 _HERE = {there: here for here, there in _IN_CORE.items()}
-_WRITTEN = Written(api_version=_VERSION, names={f"f:{there}": f"f:{here}" for there, here in _HERE.items()})
+_WRITTEN = ServedFields(api_version=_VERSION, names={f"f:{there}": f"f:{here}" for there, here in _HERE.items()})
 # Always written in the core group, be it empty, but not here.
 _OMITTED = ("reportingController", "reportingInstance")
 
-Verb = Callable[[Request, Target], Awaitable[Response | Stream]]
+Verb = Callable[[HttpRequest, Target], Awaitable[HttpResponse | Stream]]
 
 
-async def through(
-    verb: Verb, request: Request, target: Target, core: Resource, *, blocking: Executor
-) -> Response | Stream:
+async def call_core(
+    verb: Verb, request: HttpRequest, target: Target, core: Resource, *, blocking: Executor
+) -> HttpResponse | Stream:
     """Answer a request about events of this group with the events of the core group."""
-    body = await aside(blocking, len(request.body), lambda: _body(request))
+    body = await offload(blocking, len(request.body), lambda: _body(request))
     inside = replace(request, body=body, query=_query(request))
     meant = replace(target, resource=core)
     if request.method == "POST":
         meant = replace(meant, resource=_strict(core), written=_WRITTEN)
-    twice = await aside(blocking, len(request.body), lambda: _twice(request))
+    twice = await offload(blocking, len(request.body), lambda: _twice(request))
     try:
         with attach_warnings(twice):
             answered = await verb(inside, meant)
-    except Refusal as error:
-        raise Refusal(_said(error.status), warnings=error.warnings) from error
-    if isinstance(answered, Response):
+    except StatusError as error:
+        raise StatusError(_said(error.status), warnings=error.warnings) from error
+    if isinstance(answered, HttpResponse):
         warnings = (*twice, *answered.warnings)
         size = len(answered.body) + answered.rest_bytes
-        shown = await aside(blocking, size, lambda: _shown(answered.whole))
+        shown = await offload(blocking, size, lambda: _shown(answered.whole))
         return replace(answered, body=shown, rest=(), rest_bytes=0, warnings=warnings)
-    return Translated(content_type=answered.content_type, stream=answered)
+    return EventsV1Stream(content_type=answered.content_type, stream=answered)
 
 
 @cache
@@ -77,7 +77,7 @@ def _said(status: Status) -> Status:
 
 
 @dataclass(slots=True)
-class Translated:
+class EventsV1Stream:
     """A watch of the core group's events, told with the names of this group."""
 
     content_type: str
@@ -122,7 +122,7 @@ def _named_here(obj: Object) -> Object:
     return {**made, "apiVersion": _VERSION} if "apiVersion" in made else made
 
 
-def _body(request: Request) -> bytes:
+def _body(request: HttpRequest) -> bytes:
     """Give a body with the names of the core group; what cannot be read is refused where bodies are read."""
     try:
         value = orjson.loads(request.body)
@@ -137,12 +137,12 @@ def _body(request: Request) -> bytes:
             return request.body
 
 
-def _twice(request: Request) -> tuple[str, ...]:
+def _twice(request: HttpRequest) -> tuple[str, ...]:
     """Say which fields stand in a body twice: renamed, each would stand there once."""
     if request.method not in {"POST", "PUT"} or request.query.get("fieldValidation") == "Ignore":
         return ()
     try:
-        paths = duplicates(request.body, orjson.loads(request.body))
+        paths = duplicate_fields(request.body, orjson.loads(request.body))
     except orjson.JSONDecodeError:
         return ()
     return tuple(f'duplicate field "{path}"' for path in paths)
@@ -167,7 +167,7 @@ def _moved(operation: Any) -> Any:
     return moved
 
 
-def _query(request: Request) -> Mapping[str, str]:
+def _query(request: HttpRequest) -> Mapping[str, str]:
     selector = request.query.get("fieldSelector", "")
     if not selector:
         return request.query

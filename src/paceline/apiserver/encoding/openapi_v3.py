@@ -11,8 +11,8 @@ from paceline.apimachinery.schema import META, REF, reachable
 from paceline.apimachinery.scheme import Resource, Scheme
 from paceline.apiserver.crd.registry import LiveKinds
 from paceline.apiserver.encoding.openapi_v2 import PROTOBUF, as_json, as_protobuf
-from paceline.apiserver.http_types import PLAIN, Request, Response, answer
-from paceline.apiserver.status_errors import nowhere
+from paceline.apiserver.http_types import PLAIN, HttpRequest, HttpResponse, object_response
+from paceline.apiserver.status_errors import page_not_found
 
 _JSON = "application/json"
 _PATCHES = ("application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json")
@@ -66,30 +66,30 @@ class OpenApi:
         # The last document of version 2: of which scheme, and whether in protobuf.
         self._older: tuple[Scheme, bool, bytes] | None = None
 
-    def answer(self, request: Request) -> Response:
+    def answer(self, request: HttpRequest) -> HttpResponse:
         """Answer a path below /openapi."""
         if request.parts == ("openapi", "v2"):
             return self._version_two(request)
         if request.parts[:2] != ("openapi", "v3"):
-            raise nowhere()
+            raise page_not_found()
         below, paths = "/".join(request.parts[2:]), self._paths()
         if not below:
             self._made = {path: made for path, made in self._made.items() if path in paths}
             urls = {path: {"serverRelativeURL": self._url(path, about)} for path, about in paths.items()}
             # As Kubernetes does, though it is JSON.
-            return Response(body=answer({"paths": urls}).body, content_type=PLAIN)
+            return HttpResponse(body=object_response({"paths": urls}).body, content_type=PLAIN)
         if below not in paths:
-            return Response(code=404, body=b"", content_type="")
-        return Response(body=self._document(below, paths[below]))
+            return HttpResponse(code=404, body=b"", content_type="")
+        return HttpResponse(body=self._document(below, paths[below]))
 
-    def _version_two(self, request: Request) -> Response:
+    def _version_two(self, request: HttpRequest) -> HttpResponse:
         """Answer in the old form: kubectl asks for it when the new one does not know a kind, a List for example."""
         is_protobuf = _SWAGGER in request.headers.get("accept", "")
         scheme = self._kinds.scheme
         if self._older is None or self._older[:2] != (scheme, is_protobuf):
             schemas = {**scheme.components, **{each.schema_name: _marked(each) for each in scheme.resources}}
             self._older = (scheme, is_protobuf, as_protobuf(schemas) if is_protobuf else as_json(schemas))
-        return Response(body=self._older[2], content_type=PROTOBUF if is_protobuf else _JSON)
+        return HttpResponse(body=self._older[2], content_type=PROTOBUF if is_protobuf else _JSON)
 
     def _paths(self) -> dict[str, tuple[Resource, ...]]:
         found: dict[str, tuple[Resource, ...]] = {}

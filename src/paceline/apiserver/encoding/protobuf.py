@@ -11,7 +11,7 @@ import orjson
 
 from paceline.apimachinery.builtin.go_types import Sort, Type, fields_of, struct_of
 from paceline.apimachinery.meta import Object
-from paceline.apiserver.http_types import JSON, Request
+from paceline.apiserver.http_types import JSON, HttpRequest
 from paceline.apiserver.status_errors import bad_request
 from paceline.errors import BadRequest
 
@@ -28,13 +28,13 @@ _OPTIONS = {"DeleteOptions": "meta.v1.DeleteOptions"}
 _Fields = Iterator[tuple[int, int | bytes]]
 
 
-def is_protobuf(request: Request) -> bool:
+def is_protobuf(request: HttpRequest) -> bool:
     """Tell whether a request has a body in protobuf."""
     sort = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     return sort == PROTOBUF and bool(request.body)
 
 
-def as_json(request: Request) -> Request:
+def as_json(request: HttpRequest) -> HttpRequest:
     """Give a request whose body is JSON, if it was sent in protobuf; bytes that are no object are refused.
 
     An object of a kind that is not known here is left as it is, for whoever knows the path to refuse.

@@ -12,8 +12,8 @@ from paceline.apimachinery.field_errors import FieldFault, Problem
 from paceline.apimachinery.meta import Object
 from paceline.apimachinery.yaml_reader import read_trees
 from paceline.apiserver.encoding.json_errors import what_is_wrong
-from paceline.apiserver.http_types import JSON, YAML, Options, Request
-from paceline.apiserver.status_errors import Refusal, bad_request, invalid, unreadable
+from paceline.apiserver.http_types import JSON, YAML, HttpRequest, WriteOptions
+from paceline.apiserver.status_errors import StatusError, bad_request, invalid, unsupported_media_type
 from paceline.errors import BadRequest, TooLarge
 
 # Deeper than any schema of a schema; shallower than anything that could overflow a stack.
@@ -60,22 +60,22 @@ def check_depth(value: Any, brackets: int, what: str) -> None:
     raise bad_request(f"{what}: it nests deeper than {MAX_DEPTH} levels")
 
 
-def read_object(request: Request, kind: str) -> Object:
+def read_object(request: HttpRequest, kind: str) -> Object:
     """Read the object that a body holds."""
-    return read_written(request, kind)[0]
+    return read_with_warnings(request, kind)[0]
 
 
-def read_written(request: Request, kind: str, *, needs_kind: bool = False) -> tuple[Object, tuple[str, ...]]:
+def read_with_warnings(request: HttpRequest, kind: str, *, needs_kind: bool = False) -> tuple[Object, tuple[str, ...]]:
     """Read the object that a body holds, in JSON or YAML, and say which fields stand there twice."""
     sort, body = content_type(request) or JSON, request.body
     if sort not in {JSON, YAML}:
-        raise unreadable(OFFERED)
+        raise unsupported_media_type(OFFERED)
     start = f"the object provided is unrecognized (must be of type {kind})"
     try:
         twice: list[str] = []
         parse = f"{start}: {_PARSE_ERROR}"
         value = read_yaml(body, start, twice=twice) if sort == YAML else read_json(body, parse)
-    except Refusal as error:
+    except StatusError as error:
         raise bad_request(f"{error.status.message} ({_summary(body)})") from error
     if value is not None:
         _check_head(value, f"{start}: {_PARSE_ERROR}", _summary(body))
@@ -84,7 +84,9 @@ def read_written(request: Request, kind: str, *, needs_kind: bool = False) -> tu
         raise bad_request(f"{start}: Object 'Kind' is missing in '{text[:_MAX_SHOWN]}' ({_summary(body)})")
     if value is None:
         return {}, ()
-    return value, tuple(twice) or tuple(f'duplicate field "{path}"' for path in duplicates(body, value, sort=sort))
+    return value, tuple(twice) or tuple(
+        f'duplicate field "{path}"' for path in duplicate_fields(body, value, sort=sort)
+    )
 
 
 def _check_head(value: Any, start: str, summary: str) -> None:
@@ -114,7 +116,7 @@ def read_applied(body: bytes) -> tuple[Object, tuple[str, ...]]:
         value = read_yaml(body, f"{start}: error converting YAML to JSON", twice=twice)
     else:
         check_depth(value, body.count(b"{") + body.count(b"["), start)
-        if isinstance(value, dict) and duplicates(body, value):
+        if isinstance(value, dict) and duplicate_fields(body, value):
             value = read_yaml(body, start, twice=twice)
     if value is None:
         value = {}
@@ -151,7 +153,7 @@ def go_name(value: Any) -> str:
     return _GO_NAMES.get(type(value), "number")
 
 
-def duplicates(body: bytes, value: Any, *, sort: str = JSON) -> tuple[str, ...]:
+def duplicate_fields(body: bytes, value: Any, *, sort: str = JSON) -> tuple[str, ...]:
     """Give the paths of fields that stand in a body twice; YAML is asked elsewhere."""
     if sort != JSON or _has_all(body, orjson.dumps(value)):
         return ()
@@ -190,7 +192,7 @@ def _paths(value: Any, twice: dict[int, list[str]], path: str) -> Iterator[str]:
             yield from _paths(inner, twice, f"{path}[{index}]")
 
 
-def read_options(request: Request, kind: str) -> Options:
+def read_options(request: HttpRequest, kind: str) -> WriteOptions:
     """Read what the query of a write asks for."""
     validation = request.query.get("fieldValidation", "")
     dry_run = request.query.get("dryRun")
@@ -207,7 +209,7 @@ def read_options(request: Request, kind: str) -> Options:
     if faults:
         raise invalid(kind, "", faults, group="meta.k8s.io")
     force = request.query.get("force", "")
-    return Options(dry_run=bool(dry_run), validation=validation or "Warn", force=_is_yes(force))
+    return WriteOptions(dry_run=bool(dry_run), validation=validation or "Warn", force=_is_yes(force))
 
 
 def _author_faults(name: str) -> Iterator[FieldFault]:
@@ -218,7 +220,7 @@ def _author_faults(name: str) -> Iterator[FieldFault]:
             yield FieldFault("fieldManager", name, f"invalid character U+{ord(each):04X} (at position {at})")
 
 
-def _apply_faults(request: Request) -> Iterator[FieldFault]:
+def _apply_faults(request: HttpRequest) -> Iterator[FieldFault]:
     if is_apply(request):
         if not request.query.get("fieldManager"):
             yield FieldFault("fieldManager", None, "is required for apply patch", Problem.REQUIRED)
@@ -226,12 +228,12 @@ def _apply_faults(request: Request) -> Iterator[FieldFault]:
         yield FieldFault("force", None, "may not be specified for non-apply patch", Problem.FORBIDDEN)
 
 
-def is_apply(request: Request) -> bool:
+def is_apply(request: HttpRequest) -> bool:
     """Tell whether a patch says what its author wants, and not what shall change."""
     return content_type(request) == APPLY_YAML
 
 
-def content_type(request: Request) -> str:
+def content_type(request: HttpRequest) -> str:
     """Give the type of a body, without what is said about it."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 

@@ -9,9 +9,9 @@ from paceline.apimachinery.meta import Object
 from paceline.apimachinery.scheme import Scheme
 from paceline.apimachinery.timestamps import to_wire
 from paceline.apiserver import object_strategy, status_errors
-from paceline.apiserver.auth.authorization import READING, SEEN, WRITTEN, AuthzAttributes, may
+from paceline.apiserver.auth.authorization import READ_VERBS, READABLE, WRITABLE, AuthzAttributes, is_allowed
 from paceline.apiserver.encoding.request_body import read_object
-from paceline.apiserver.http_types import Account, Caller, Request, Response, answer
+from paceline.apiserver.http_types import Account, Caller, HttpRequest, HttpResponse, object_response
 from paceline.apiserver.managed_fields import FieldTracker, author_of
 from paceline.apiserver.paths import Target
 from paceline.effects import Clock
@@ -38,7 +38,7 @@ _PATH_RULES = [
 ]
 
 
-def review(request: Request, target: Target, clock: Clock, *, tracking: FieldTracker) -> Response:
+def review(request: HttpRequest, target: Target, clock: Clock, *, tracking: FieldTracker) -> HttpResponse:
     """Answer a question about the caller."""
     resource = target.resource
     obj = read_object(request, resource.kind)
@@ -58,10 +58,10 @@ def review(request: Request, target: Target, clock: Clock, *, tracking: FieldTra
     if resource.kind == "SelfSubjectRulesReview":
         obj["spec"] = {}
     complete(obj, struct)
-    return answer(obj, code=201)
+    return object_response(obj, code=201)
 
 
-def _status(request: Request, kind: str, spec: Object, *, scheme: Scheme) -> Object:
+def _status(request: HttpRequest, kind: str, spec: Object, *, scheme: Scheme) -> Object:
     match kind:
         case "SelfSubjectAccessReview":
             _check_question(spec)
@@ -100,7 +100,7 @@ def _may(caller: Caller, spec: Object, scheme: Scheme) -> bool:
         namespace=str(asked.get("namespace") or ""),
         is_defined=bool(known) and not known[0].is_builtin,
     )
-    return may(caller.account, wanted)
+    return is_allowed(caller.account, wanted)
 
 
 def _rules(account: Account | None, namespace: str) -> Object:
@@ -108,7 +108,7 @@ def _rules(account: Account | None, namespace: str) -> Object:
         return {"resourceRules": _RULES, "nonResourceRules": _PATH_RULES, "incomplete": False}
     told = list(_RULES[:-1])
     if namespace == account.namespace:
-        tables = [(sorted(READING), SEEN), *([(["*"], WRITTEN)] if account.may_write else [])]
+        tables = [(sorted(READ_VERBS), READABLE), *([(["*"], WRITABLE)] if account.may_write else [])]
         for verbs, table in tables:
             told += [{"verbs": verbs, "apiGroups": [group], "resources": sorted(table[group])} for group in table]
     # Kinds that were defined come and go.

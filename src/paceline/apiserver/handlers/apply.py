@@ -9,8 +9,8 @@ from paceline.apimachinery.fields.typed import faults
 from paceline.apimachinery.meta import Object, name_of
 from paceline.apiserver import object_strategy, status_errors
 from paceline.apiserver.encoding.request_body import read_applied
-from paceline.apiserver.http_types import Options, Request
-from paceline.apiserver.managed_fields import FieldTracker, author_of, ignored_by
+from paceline.apiserver.http_types import HttpRequest, WriteOptions
+from paceline.apiserver.managed_fields import FieldTracker, author_of, ignored_paths
 from paceline.apiserver.paths import Target
 from paceline.errors import BadRequest
 
@@ -21,7 +21,9 @@ class ApplyHandler:
     def __init__(self, tracking: FieldTracker) -> None:
         self._tracking = tracking
 
-    def read(self, request: Request, target: Target, options: Options) -> tuple[AppliedConfig, tuple[str, ...]]:
+    def read(
+        self, request: HttpRequest, target: Target, options: WriteOptions
+    ) -> tuple[AppliedConfig, tuple[str, ...]]:
         """Read what is said, and what has to be told about how it is written."""
         obj, twice = read_applied(request.body)
         if twice and options.validation == "Strict":
@@ -30,7 +32,7 @@ class ApplyHandler:
             raise status_errors.bad_request(f"error strict decoding YAML: {why}")
         self._check(obj, target)
         author = author_of(request, target, operation=APPLY)
-        said = AppliedConfig(author=author, obj=obj, force=options.force, ignored=ignored_by(target))
+        said = AppliedConfig(author=author, obj=obj, force=options.force, ignored=ignored_paths(target))
         return said, twice if options.validation == "Warn" else ()
 
     def _check(self, obj: Object, target: Target) -> None:

@@ -15,11 +15,11 @@ from paceline.apimachinery.meta import Object, is_deleting, name_of
 from paceline.apimachinery.scheme import Resource
 from paceline.apiserver import object_strategy as change
 from paceline.apiserver import status_errors
-from paceline.apiserver.admission.chain import Admission, refuse_unknown
-from paceline.apiserver.admission.service_account import give_token
+from paceline.apiserver.admission.chain import Admission, reject_unknown_fields
+from paceline.apiserver.admission.service_account import mount_token
 from paceline.apiserver.config import Server
-from paceline.apiserver.crd.conversion import as_read
-from paceline.apiserver.encoding.negotiation import form_of, one_of
+from paceline.apiserver.crd.conversion import in_version
+from paceline.apiserver.encoding.negotiation import render_object, representation_of
 from paceline.apiserver.encoding.request_body import (
     MAX_DEPTH,
     check_depth,
@@ -28,19 +28,19 @@ from paceline.apiserver.encoding.request_body import (
     is_apply,
     not_a_map,
     read_options,
-    read_written,
+    read_with_warnings,
 )
 from paceline.apiserver.handlers.apply import ApplyHandler
-from paceline.apiserver.handlers.patch import JSON_PATCH, MERGE, Patch, read_patch, refuse_if_unknown
-from paceline.apiserver.http_types import YAML, Options, Request, Response
+from paceline.apiserver.handlers.patch import JSON_PATCH, MERGE, Patch, check_patch_type, read_patch
+from paceline.apiserver.http_types import YAML, HttpRequest, HttpResponse, WriteOptions
 from paceline.apiserver.managed_fields import FieldTracker, author_of
 from paceline.apiserver.paths import Target, key_for
-from paceline.apiserver.slicing import aside
+from paceline.apiserver.slicing import offload
 from paceline.apiserver.warnings import attach_warnings
 from paceline.errors import AlreadyExists, BadRequest, Conflict, NotFound
 from paceline.store.store import Stored
 
-__all__ = ["JSON_PATCH", "MAX_TRIES", "MERGE", "Writes"]
+__all__ = ["JSON_PATCH", "MAX_TRIES", "MERGE", "WriteHandler"]
 
 # A change that another write overtook is made again on the new state; a guarded one is refused by its guard.
 MAX_TRIES = 8
@@ -60,7 +60,7 @@ T = TypeVar("T")
 Edit = Callable[[Object], Object]
 
 
-class Writes:
+class WriteHandler:
     """The verbs that change objects."""
 
     def __init__(self, server: Server, admission: Admission) -> None:
@@ -69,12 +69,12 @@ class Writes:
         self._tracking = FieldTracker(server)
         self._applies = ApplyHandler(self._tracking)
 
-    async def create(self, request: Request, target: Target) -> Response:
+    async def create(self, request: HttpRequest, target: Target) -> HttpResponse:
         """Store a new object."""
         resource = target.resource
         if resource.namespaced and not target.namespace:
-            raise status_errors.not_offered()
-        form_of(request)
+            raise status_errors.method_not_allowed()
+        representation_of(request)
         options = read_options(request, "CreateOptions")
         obj, entries, said = await self._aside(request, target, partial(self._read, request, target, options))
         with attach_warnings(said):
@@ -83,9 +83,9 @@ class Writes:
             change.restore_managed_fields(obj, entries)
             author = author_of(request, target)
             stored = await self._create(obj, target, options=options, author=author, size=len(request.body))
-        return Response(code=201, body=self._shown(request, target, stored), warnings=said)
+        return HttpResponse(code=201, body=self._shown(request, target, stored), warnings=said)
 
-    async def _aside(self, request: Request | int, target: Target, call: Callable[[], T]) -> T:
+    async def _aside(self, request: HttpRequest | int, target: Target, call: Callable[[], T]) -> T:
         """Do work that grows with a request where it keeps nobody waiting.
 
         Services are read elsewhere too, but worked on here: what they are given of what all share is given out one by
@@ -97,12 +97,12 @@ class Writes:
             if len(request.body) > MAX_SERVICE_BYTES:
                 why = f"a Service may be written with {MAX_SERVICE_BYTES} bytes, not {len(request.body)}"
                 raise status_errors.too_large(f"Request entity too large: {why}")
-        return await aside(self._server.blocking, request if isinstance(request, int) else len(request.body), call)
+        return await offload(self._server.blocking, request if isinstance(request, int) else len(request.body), call)
 
-    def _read(self, request: Request, target: Target, options: Options) -> tuple[Object, Any, tuple[str, ...]]:
+    def _read(self, request: HttpRequest, target: Target, options: WriteOptions) -> tuple[Object, Any, tuple[str, ...]]:
         """Read an object, apart from it whose its fields are, and what has to be said about it."""
         resource = target.resource
-        whole, twice = read_written(request, resource.kind, needs_kind=not resource.is_builtin)
+        whole, twice = read_with_warnings(request, resource.kind, needs_kind=not resource.is_builtin)
         self._check_kind(whole, resource)
         if wrong := _metadata_fault(whole, resource):
             raise status_errors.bad_request(f"{_cannot(resource)}: {wrong}")
@@ -113,7 +113,7 @@ class Writes:
             if twice and content_type(request) == YAML:
                 listed = "\n  ".join(twice)
                 said = (f"yaml: unmarshal errors:\n  {listed}", *said[len(twice) :])
-            refuse_unknown(resource, said)
+            reject_unknown_fields(resource, said)
         more = change.dedup_owner_refs(obj["metadata"])
         return obj, entries, (*(said if options.validation == "Warn" else ()), *more)
 
@@ -132,7 +132,7 @@ class Writes:
             fault = FieldFault("kind", kind, f"must be {resource.kind}")
             raise status_errors.invalid(kind, name_of(obj), (fault,), group=resource.group)
 
-    def _newborn(self, obj: Object, target: Target, options: Options, author: Author | None) -> Object:
+    def _newborn(self, obj: Object, target: Target, options: WriteOptions, author: Author | None) -> Object:
         """Return a new object as it is stored, checked and complete."""
         resource = target.resource
         new = change.prepare_for_create(obj, resource, now=self._server.clock.now(), ids=self._server.ids)
@@ -143,12 +143,12 @@ class Writes:
         change.restore_managed_fields(new, entries)
         if author is not None:
             self._tracking.born(new, target, author, unsaid=unsaid)
-        give_token(new, resource, self._server)
+        mount_token(new, resource, self._server)
         change.check_size(new)
         return new
 
     async def _create(
-        self, obj: Object, target: Target, *, options: Options, author: Author | None, size: int
+        self, obj: Object, target: Target, *, options: WriteOptions, author: Author | None, size: int
     ) -> Stored:
         resource, chosen = target.resource, bool(obj["metadata"].get("name"))
         for left in reversed(range(1 if chosen else MAX_TRIES)):
@@ -161,16 +161,16 @@ class Writes:
                     raise status_errors.already_exists(resource, name_of(new)) from error
         raise AssertionError("unreachable: the last try returns or raises")
 
-    async def _store_new(self, key: str, new: Object, options: Options) -> Stored:
+    async def _store_new(self, key: str, new: Object, options: WriteOptions) -> Stored:
         if not options.dry_run:
             return await self._server.store.create(key, partial(change.write, new))
         if self._server.store.get(key) is not None:
             raise AlreadyExists(key)
         return Stored(key=key, value=orjson.dumps(new), revision=0, created=0)
 
-    async def replace(self, request: Request, target: Target) -> Response:
+    async def replace(self, request: HttpRequest, target: Target) -> HttpResponse:
         """Store a whole object in place of another."""
-        form_of(request)
+        representation_of(request)
         options = read_options(request, "UpdateOptions")
         obj, entries, said = await self._aside(request, target, partial(self._read, request, target, options))
         change.set_type_and_namespace(obj, target, name=target.name)
@@ -190,12 +190,12 @@ class Writes:
         with attach_warnings(said):
             author = author_of(request, target)
             stored = await self.change(target, edit, options=options, author=author, size=len(request.body))
-        return Response(body=self._shown(request, target, stored), warnings=said)
+        return HttpResponse(body=self._shown(request, target, stored), warnings=said)
 
-    async def patch(self, request: Request, target: Target) -> Response:
+    async def patch(self, request: HttpRequest, target: Target) -> HttpResponse:
         """Change parts of an object."""
-        form_of(request)
-        refuse_if_unknown(request, target.resource)
+        representation_of(request)
+        check_patch_type(request, target.resource)
         options = read_options(request, "PatchOptions")
         if is_apply(request):
             return await self._apply(request, target, options)
@@ -210,10 +210,10 @@ class Writes:
         with attach_warnings(told):
             author = author_of(request, target)
             stored = await self.change(target, edit, options=options, author=author, size=len(request.body))
-        return Response(body=self._shown(request, target, stored), warnings=tuple(told))
+        return HttpResponse(body=self._shown(request, target, stored), warnings=tuple(told))
 
     def _patched(
-        self, patch: Patch, old: Object, target: Target, *, options: Options
+        self, patch: Patch, old: Object, target: Target, *, options: WriteOptions
     ) -> tuple[Object, tuple[str, ...]]:
         resource, whole = target.resource, patch.apply(old)
         check_depth(whole, MAX_DEPTH + 1, "error decoding patch")
@@ -227,7 +227,7 @@ class Writes:
         new = change.read(orjson.dumps(new))
         try:
             said = (*patch.twice, *self._admission.clean(resource, new))
-        except status_errors.Refusal as error:
+        except status_errors.StatusError as error:
             why = error.status.message.removeprefix(f"{_cannot(resource)}: ")
             raise status_errors.invalid_patch(patch.shown(whole), why) from error
         if said and options.validation == "Strict":
@@ -261,15 +261,15 @@ class Writes:
                 group = str(new.get("apiVersion") or "").rpartition("/")[0]
                 raise status_errors.invalid(kind, name_of(new), (fault,), group=group)
 
-    async def _apply(self, request: Request, target: Target, options: Options) -> Response:
+    async def _apply(self, request: HttpRequest, target: Target, options: WriteOptions) -> HttpResponse:
         """Make true what somebody says about an object, which may have to be made for it."""
         said, warnings = await self._aside(request, target, partial(self._applies.read, request, target, options))
         with attach_warnings(warnings):
             code, stored = await self._make_true(said, target, options, size=len(request.body))
-        return Response(code=code, body=self._shown(request, target, stored), warnings=warnings)
+        return HttpResponse(code=code, body=self._shown(request, target, stored), warnings=warnings)
 
     async def _make_true(
-        self, said: AppliedConfig, target: Target, options: Options, *, size: int
+        self, said: AppliedConfig, target: Target, options: WriteOptions, *, size: int
     ) -> tuple[int, Stored]:
         for left in reversed(range(MAX_TRIES)):
             try:
@@ -277,14 +277,14 @@ class Writes:
                     return 201, await self._born_by(said, target, options, size=size)
                 edit = partial(self._applied, said, target)
                 return 200, await self.change(target, edit, options=options, size=size)
-            except status_errors.Refusal as error:
+            except status_errors.StatusError as error:
                 # It came or went in between: what is said holds for either.
                 came = error.status.reason == "AlreadyExists"
                 if not left or not came:
                     raise
         raise AssertionError("unreachable: the last try returns or raises")
 
-    async def _born_by(self, said: AppliedConfig, target: Target, options: Options, *, size: int) -> Stored:
+    async def _born_by(self, said: AppliedConfig, target: Target, options: WriteOptions, *, size: int) -> Stored:
         def made() -> Object:
             obj = self._applies.newborn(said, target)
             change.set_type_and_namespace(obj, target, name=target.name)
@@ -327,7 +327,7 @@ class Writes:
         target: Target,
         edit: Edit,
         *,
-        options: Options,
+        options: WriteOptions,
         author: Author | None = None,
         size: int = 0,
     ) -> Stored:
@@ -348,16 +348,16 @@ class Writes:
                 return await self._store(new, stored)
             except Conflict as error:
                 if not left:
-                    raise status_errors.modified(target.resource, target.name) from error
+                    raise status_errors.object_modified(target.resource, target.name) from error
             except NotFound as error:
                 raise status_errors.not_found(target.resource, target.name) from error
         raise AssertionError("unreachable: the last try returns or raises")
 
     def _changed(
-        self, stored: Stored, target: Target, edit: Edit, *, options: Options, author: Author | None
+        self, stored: Stored, target: Target, edit: Edit, *, options: WriteOptions, author: Author | None
     ) -> Object | None:
         """Return what an edit makes of an object, checked and complete; None where nothing changes."""
-        old = change.read(as_read(target.resource, stored.value))
+        old = change.read(in_version(target.resource, stored.value))
         said = edit(old)
         new, entries = change.split_managed_fields(change.prepare_for_update(old, said, target))
         if target.subresource in {"", "finalize"}:
@@ -382,8 +382,8 @@ class Writes:
             raise status_errors.not_found(target.resource, target.name)
         return stored
 
-    def _shown(self, request: Request, target: Target, stored: Stored) -> bytes:
-        return one_of(request, target.resource, stored, clock=self._server.clock)
+    def _shown(self, request: HttpRequest, target: Target, stored: Stored) -> bytes:
+        return render_object(request, target.resource, stored, clock=self._server.clock)
 
     async def _store(self, new: Object, stored: Stored) -> Stored:
         render = partial(change.write, new)
@@ -397,7 +397,7 @@ class Writes:
         revision = said.get("resourceVersion")
         # Nothing, and 0, ask for whatever is there.
         if revision and revision not in {"0", there["resourceVersion"]}:
-            raise status_errors.modified(target.resource, target.name)
+            raise status_errors.object_modified(target.resource, target.name)
         uid = said.get("uid")
         if uid and uid != there["uid"]:
             why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {there['uid']}"

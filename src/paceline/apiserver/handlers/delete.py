@@ -16,7 +16,7 @@ from paceline.apimachinery.meta import Object, is_deleting, uid_of
 from paceline.apimachinery.timestamps import to_wire
 from paceline.apiserver import object_strategy, status_errors
 from paceline.apiserver.config import Server
-from paceline.apiserver.encoding.negotiation import list_of, one_of
+from paceline.apiserver.encoding.negotiation import render_list, render_object
 from paceline.apiserver.encoding.request_body import (
     OFFERED,
     content_type,
@@ -27,11 +27,11 @@ from paceline.apiserver.encoding.request_body import (
     read_yaml,
 )
 from paceline.apiserver.handlers.create_update import MAX_TRIES
-from paceline.apiserver.handlers.list_options import number_of
+from paceline.apiserver.handlers.list_options import int_param
 from paceline.apiserver.handlers.selection import selection_of
-from paceline.apiserver.http_types import JSON, YAML, Request, Response, answer
-from paceline.apiserver.paths import Target, names_in, prefix_for
-from paceline.apiserver.slicing import aside, first_slice, in_slices
+from paceline.apiserver.http_types import JSON, YAML, HttpRequest, HttpResponse, object_response
+from paceline.apiserver.paths import Target, prefix_for, split_key
+from paceline.apiserver.slicing import count_in_slice, in_slices, offload
 from paceline.errors import BadRequest, Conflict, NotFound
 from paceline.store.store import Stored
 
@@ -63,30 +63,30 @@ class DeleteOptions:
     is_eviction: bool = False
 
 
-class Deletes:
+class DeleteHandler:
     """The verbs that remove objects."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
 
-    async def delete(self, request: Request, target: Target) -> Response:
+    async def delete(self, request: HttpRequest, target: Target) -> HttpResponse:
         """Remove one object, or begin to."""
         stored, gone = await self._delete(target, await self._wish(request))
         if not gone or (target.resource.kind in _SHOWN and object_strategy.is_builtin(target.resource)):
-            return Response(body=one_of(request, target.resource, stored, clock=self._server.clock))
+            return HttpResponse(body=render_object(request, target.resource, stored, clock=self._server.clock))
         group = target.resource.group
         details = {"name": target.name, **({"group": group} if group else {}), "kind": target.resource.plural}
         details["uid"] = uid_of(object_strategy.read(stored.value))
         done = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
-        return answer(done)
+        return object_response(done)
 
-    async def _wish(self, request: Request) -> DeleteOptions:
+    async def _wish(self, request: HttpRequest) -> DeleteOptions:
         """Read the options of a deletion; a large body where it keeps nobody waiting."""
-        return await aside(self._server.blocking, len(request.body), partial(_wish_of, request))
+        return await offload(self._server.blocking, len(request.body), partial(_wish_of, request))
 
-    async def evict(self, request: Request, target: Target) -> Response:
+    async def evict(self, request: HttpRequest, target: Target) -> HttpResponse:
         """Remove a pod because somebody wants its node empty; nothing here says how many must stay."""
-        eviction = await aside(self._server.blocking, len(request.body), partial(read_object, request, _EVICTION))
+        eviction = await offload(self._server.blocking, len(request.body), partial(read_object, request, _EVICTION))
         version, kind = eviction.get("apiVersion") or _POLICY, eviction.get("kind") or _EVICTION
         if (version, kind) != (_POLICY, _EVICTION):
             short = str(version).rpartition("/")[2]
@@ -100,19 +100,19 @@ class Deletes:
         wish = replace(wish, dry_run=wish.dry_run or options.dry_run, is_eviction=True)
         await self._delete(replace(target, subresource=""), wish)
         done = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
-        return answer(done, code=201)
+        return object_response(done, code=201)
 
     async def remove(self, target: Target) -> None:
         """Remove one object, or begin to, for the server itself."""
         await self._delete(target, DeleteOptions())
 
-    async def delete_all(self, request: Request, target: Target) -> Response:
+    async def delete_all(self, request: HttpRequest, target: Target) -> HttpResponse:
         """Remove all objects that are meant, some at a time; what refuses to go ends it."""
         if target.resource.namespaced and not target.namespace:
-            raise status_errors.not_offered()
+            raise status_errors.method_not_allowed()
         wish, selection = await self._wish(request), selection_of(request, target)
         revision = self._server.store.revision
-        limit = number_of(request, "limit") or sys.maxsize
+        limit = int_param(request, "limit") or sys.maxsize
         found = self._server.store.list(selection.prefix(target))
         chosen = [
             each
@@ -123,22 +123,24 @@ class Deletes:
         touched: list[Stored] = []
         while chosen and (room := limit - len(touched)) > 0:
             # Together, so that one write to the disk is enough for many, and what has to go hears of it at once.
-            count = first_slice([len(each.value) for each in chosen[:TOGETHER]], min(room, TOGETHER))
+            count = count_in_slice([len(each.value) for each in chosen[:TOGETHER]], min(room, TOGETHER))
             several, chosen = chosen[:count], chosen[count:]
             outcomes = await asyncio.gather(*(self._delete_one(target, each.key, wish) for each in several))
             touched += [each for each in outcomes if isinstance(each, Stored)]
             for refused in outcomes:
-                if isinstance(refused, status_errors.Refusal):
+                if isinstance(refused, status_errors.StatusError):
                     raise refused
         values = (each.value for each in touched)
-        return Response(body=list_of(target.resource, values, {"resourceVersion": str(revision)}))
+        return HttpResponse(body=render_list(target.resource, values, {"resourceVersion": str(revision)}))
 
-    async def _delete_one(self, target: Target, key: str, wish: DeleteOptions) -> Stored | status_errors.Refusal | None:
+    async def _delete_one(
+        self, target: Target, key: str, wish: DeleteOptions
+    ) -> Stored | status_errors.StatusError | None:
         """Remove one of many; None when someone else was faster, which is what was wanted."""
-        namespace, name = names_in(key)
+        namespace, name = split_key(key)
         try:
             return (await self._delete(Target(resource=target.resource, namespace=namespace, name=name), wish))[0]
-        except status_errors.Refusal as error:
+        except status_errors.StatusError as error:
             return None if error.status.code == 404 else error
 
     async def _delete(self, target: Target, wish: DeleteOptions) -> tuple[Stored, bool]:
@@ -169,7 +171,7 @@ class Deletes:
                 raise status_errors.not_found(target.resource, target.name) from error
             except Conflict as error:
                 if not left:
-                    raise status_errors.modified(target.resource, target.name) from error
+                    raise status_errors.object_modified(target.resource, target.name) from error
         raise AssertionError("unreachable: the last try returns or raises")
 
     def _read(self, stored: Stored, wish: DeleteOptions) -> Object:
@@ -274,14 +276,14 @@ def _is_namespace(target: Target) -> bool:
     return (target.resource.group, target.resource.kind) == ("", "Namespace")
 
 
-def _wish_of(request: Request) -> DeleteOptions:
+def _wish_of(request: HttpRequest) -> DeleteOptions:
     body = _options_of(request)
     if request.body:
         # Whoever sends options in a body has said all there, as in Kubernetes.
         request = replace(request, query={})
     options = read_options(request, "DeleteOptions")
     conditions = body.get("preconditions") or {}
-    grace = body.get("gracePeriodSeconds", number_of(request, "gracePeriodSeconds"))
+    grace = body.get("gracePeriodSeconds", int_param(request, "gracePeriodSeconds"))
     policy = body.get("propagationPolicy") or request.query.get("propagationPolicy", "")
     orphan = body.get("orphanDependents")
     if orphan is None and "orphanDependents" in request.query:
@@ -300,13 +302,13 @@ def _wish_of(request: Request) -> DeleteOptions:
     )
 
 
-def _options_of(request: Request) -> Object:
+def _options_of(request: HttpRequest) -> Object:
     """Read the options that a body holds, if there is one."""
     if not request.body.strip():
         return {}
     sort = content_type(request) or JSON
     if sort not in {JSON, YAML}:
-        raise status_errors.unreadable(OFFERED)
+        raise status_errors.unsupported_media_type(OFFERED)
     what = "couldn't get version/kind; json parse error"
     body = read_yaml(request.body, what, twice=[]) if sort == YAML else read_json(request.body, what)
     if body is None:

@@ -12,8 +12,8 @@ from paceline.apimachinery.meta import Object
 from paceline.apimachinery.scheme import Resource, Scheme
 from paceline.apiserver.auth.authentication import PUBLIC
 from paceline.apiserver.crd.registry import LiveKinds
-from paceline.apiserver.http_types import JSON, Request, Response, answer
-from paceline.apiserver.status_errors import no_such_path, not_acceptable, nowhere
+from paceline.apiserver.http_types import JSON, HttpRequest, HttpResponse, object_response
+from paceline.apiserver.status_errors import no_such_path, not_acceptable, page_not_found
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
@@ -58,18 +58,18 @@ class Discovery:
 
     def __init__(self, kinds: LiveKinds) -> None:
         self._kinds = kinds
-        self._last: Listing | None = None
+        self._last: SchemeDiscovery | None = None
 
-    def answer(self, request: Request) -> Response:
+    def answer(self, request: HttpRequest) -> HttpResponse:
         """Answer a path that is about the server, not about objects."""
         scheme = self._kinds.scheme
         if self._last is None or self._last.scheme is not scheme:
-            self._last = Listing(scheme)
+            self._last = SchemeDiscovery(scheme)
         return self._last.answer(request)
 
 
 @dataclass(slots=True)
-class Listing:
+class SchemeDiscovery:
     """The answers about the kinds of one scheme."""
 
     scheme: Scheme
@@ -81,30 +81,32 @@ class Listing:
         same = groupby(ordered, key=lambda each: (each.group, each.version))
         self._by_version = {key: tuple(found) for key, found in same}
 
-    def answer(self, request: Request) -> Response:
+    def answer(self, request: HttpRequest) -> HttpResponse:
         """Answer a path that is about the server, not about objects."""
         if request.parts in {("api",), ("apis",)} and _wants_all(request):
             return self._aggregated(core=request.parts == ("api",))
         match request.parts:
             case ("version",):
-                return answer(_version())
+                return object_response(_version())
             case ("api",):
-                return answer({"kind": "APIVersions", "versions": self._versions(""), "serverAddressByClientCIDRs": []})
+                return object_response(
+                    {"kind": "APIVersions", "versions": self._versions(""), "serverAddressByClientCIDRs": []}
+                )
             case ("apis",):
                 groups = [self._group(name) for name in self._groups()]
-                return answer({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+                return object_response({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
             case ("api", version) if version not in self._versions(""):
                 raise no_such_path()
             case ("api", version):
-                return answer(self._resources("", version))
+                return object_response(self._resources("", version))
             case ("apis", group) if group in self._groups():
-                return answer({"kind": "APIGroup", "apiVersion": "v1", **self._group(group)})
+                return object_response({"kind": "APIGroup", "apiVersion": "v1", **self._group(group)})
             case ("apis", group, version):
-                return answer(self._resources(group, version))
+                return object_response(self._resources(group, version))
             case ():
-                return answer({"paths": sorted(("/api", "/apis", "/openapi/v3", "/version", *PUBLIC))})
+                return object_response({"paths": sorted(("/api", "/apis", "/openapi/v3", "/version", *PUBLIC))})
             case _:
-                raise nowhere()
+                raise page_not_found()
 
     def _groups(self) -> list[str]:
         return list(dict.fromkeys(group for group, _ in self._by_version if group))
@@ -119,7 +121,7 @@ class Listing:
     def _resources(self, group: str, version: str) -> Object:
         found = self._by_version.get((group, version))
         if found is None:
-            raise nowhere()
+            raise page_not_found()
         return {
             "kind": "APIResourceList",
             # As Kubernetes does: only named groups say it.
@@ -128,7 +130,7 @@ class Listing:
             "resources": [line for resource in found for line in _described(resource)],
         }
 
-    def _aggregated(self, *, core: bool) -> Response:
+    def _aggregated(self, *, core: bool) -> HttpResponse:
         items = [
             {
                 "metadata": {"name": group} if group else {},
@@ -145,8 +147,8 @@ class Listing:
             if self._versions(group)
         ]
         whole = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}}
-        made = answer({**whole, "items": items})
-        return Response(body=made.body, content_type=AGGREGATED)
+        made = object_response({**whole, "items": items})
+        return HttpResponse(body=made.body, content_type=AGGREGATED)
 
 
 def _order(resource: Resource) -> tuple[object, ...]:
@@ -154,7 +156,7 @@ def _order(resource: Resource) -> tuple[object, ...]:
     return place, resource.group, version_rank(resource.version), resource.plural
 
 
-def _wants_all(request: Request) -> bool:
+def _wants_all(request: HttpRequest) -> bool:
     clauses = [clause.replace(" ", "") for clause in request.headers.get("accept", "").split(",")]
     if any({"as=APIGroupDiscoveryList", "v=v2"} <= set(clause.split(";")) for clause in clauses):
         return True

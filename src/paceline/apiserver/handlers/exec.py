@@ -6,20 +6,20 @@ from urllib.parse import quote
 from paceline.apiserver import object_strategy, status_errors
 from paceline.apiserver.config import Server
 from paceline.apiserver.handlers.pod_subresources import container_of
-from paceline.apiserver.http_types import ProxiedResponse, Request, Scope
+from paceline.apiserver.http_types import HttpRequest, ProxiedResponse, Scope
 from paceline.apiserver.paths import Target
 
 # Headers that the agent needs; the others concern this server only.
 _KEPT = frozenset({b"host", b"upgrade", b"user-agent"})
 
 
-class Sessions:
+class ExecHandler:
     """Opens the lines to containers."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
 
-    def open(self, request: Request, target: Target, scope: Scope) -> ProxiedResponse:
+    def open(self, request: HttpRequest, target: Target, scope: Scope) -> ProxiedResponse:
         """Find the container that is meant, and the way to it; on a wrong one say what Kubernetes says."""
         stored = self._server.store.get(target.key)
         if stored is None:
@@ -38,12 +38,12 @@ class Sessions:
             **scope,
             "raw_path": "".join(f"/{quote(part, safe='')}" for part in parts).encode(),
             "headers": [(name, value) for name, value in scope["headers"] if name.lower() in _KEPT],
-            "subprotocols": own_protocols(scope),
+            "subprotocols": without_token_protocol(scope),
         }
         return ProxiedResponse(run=partial(self._server.nodes.pass_on, onward))
 
 
-def own_protocols(scope: Scope) -> list[str]:
+def without_token_protocol(scope: Scope) -> list[str]:
     """Give the protocols that a WebSocket offers, without the one that hides a token."""
     offered: list[str] = scope.get("subprotocols") or []
     return [each for each in offered if not each.startswith("base64url.bearer.authorization.k8s.io.")]

@@ -13,19 +13,19 @@ import orjson
 from paceline.apimachinery.meta import Object
 from paceline.apiserver import status_errors
 from paceline.apiserver.config import Server
-from paceline.apiserver.crd.conversion import as_read
+from paceline.apiserver.crd.conversion import in_version
 from paceline.apiserver.encoding.negotiation import (
     META_API,
     Representation,
-    Tables,
-    form_of,
-    list_answer,
-    one_of,
-    partial_list_answer,
+    TableRenderer,
+    list_response,
+    partial_list_response,
+    render_object,
+    representation_of,
 )
-from paceline.apiserver.handlers.list_options import Asked, asked_by, revision_of
+from paceline.apiserver.handlers.list_options import ListOptions, list_options_of, resource_version_param
 from paceline.apiserver.handlers.selection import Selection, selection_of
-from paceline.apiserver.http_types import Request, Response
+from paceline.apiserver.http_types import HttpRequest, HttpResponse
 from paceline.apiserver.paths import Target
 from paceline.apiserver.slicing import in_slices
 from paceline.errors import Expired
@@ -105,25 +105,29 @@ class ListSnapshots:
         return self._store.list_at(prefix, revision) if kept is None else kept
 
 
-class Reads:
+class ReadHandler:
     """The verbs that only look."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
         self._lists = ListSnapshots(server.store)
 
-    async def get(self, request: Request, target: Target) -> Response:
+    async def get(self, request: HttpRequest, target: Target) -> HttpResponse:
         """Answer with one object."""
         if request.query:
-            self._check_new(revision_of(request))
+            self._check_new(resource_version_param(request))
         stored = self._server.store.get(target.key)
         if stored is None:
             raise status_errors.not_found(target.resource, target.name)
-        return Response(body=one_of(request, target.resource, stored, clock=self._server.clock))
+        return HttpResponse(body=render_object(request, target.resource, stored, clock=self._server.clock))
 
-    async def list(self, request: Request, target: Target) -> Response:
+    async def list(self, request: HttpRequest, target: Target) -> HttpResponse:
         """Answer with all objects that are meant, or with a page of them."""
-        form, selection, asked = form_of(request, many=True), selection_of(request, target), asked_by(request)
+        form, selection, asked = (
+            representation_of(request, many=True),
+            selection_of(request, target),
+            list_options_of(request),
+        )
         prefix = selection.prefix(target)
         mark = ContinueToken.of(asked.token) if asked.token else ContinueToken(revision=0, after="")
         revision, items = self._lists.again(prefix, mark) if asked.token else self._from(prefix, asked)
@@ -136,7 +140,7 @@ class Reads:
                 metadata["remainingItemCount"] = sum(1 for _ in _after(items, page[-1].key))
         return await self._answer(request, target, form, page=page, metadata=metadata)
 
-    def _from(self, prefix: str, asked: Asked) -> tuple[int, tuple[Stored, ...]]:
+    def _from(self, prefix: str, asked: ListOptions) -> tuple[int, tuple[Stored, ...]]:
         """Give the list that a request begins with, and its revision."""
         self._check_new(asked.revision)
         if not asked.revision or not asked.is_exact:
@@ -149,22 +153,22 @@ class Reads:
     def _check_new(self, wanted: int | None) -> None:
         """Refuse a revision that is yet to come."""
         if wanted and wanted > self._server.store.revision:
-            raise status_errors.too_new(wanted, self._server.store.revision)
+            raise status_errors.revision_too_large(wanted, self._server.store.revision)
 
     async def _answer(
-        self, request: Request, target: Target, form: Representation, *, page: tuple[Stored, ...], metadata: Object
-    ) -> Response:
+        self, request: HttpRequest, target: Target, form: Representation, *, page: tuple[Stored, ...], metadata: Object
+    ) -> HttpResponse:
         values = [stored.value for stored in page]
         if target.resource.is_shared:
             slices = in_slices(values, len)
-            values = [as_read(target.resource, value) async for some in slices for value in some]
+            values = [in_version(target.resource, value) async for some in slices for value in some]
         match form:
             case Representation.TABLE:
-                return await Tables(request, target.resource, self._server.clock).answer(values, metadata)
+                return await TableRenderer(request, target.resource, self._server.clock).answer(values, metadata)
             case Representation.METADATA:
-                return await partial_list_answer(request, values, metadata)
+                return await partial_list_response(request, values, metadata)
             case Representation.OBJECT:
-                return list_answer(target.resource, values, metadata)
+                return list_response(target.resource, values, metadata)
 
 
 async def _page(

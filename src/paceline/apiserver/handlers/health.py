@@ -4,19 +4,19 @@ A store that nothing can be written to any more makes the server unfit for good,
 three say so: readyz, whose 503 keeps requests away, and livez and healthz, whose 503 lets a keeper restart it.
 """
 
-from paceline.apiserver.http_types import Request, Response
+from paceline.apiserver.http_types import HttpRequest, HttpResponse
 from paceline.errors import HostError
 
 PLAIN = "text/plain; charset=utf-8"
 
 
-def health(request: Request, failure: HostError | None, *, is_known: bool) -> Response:
+def health(request: HttpRequest, failure: HostError | None, *, is_known: bool) -> HttpResponse:
     """Answer a health path; only whoever has a token is told why something failed."""
     name, _, part = request.path.strip("/").partition("/")
     if part == "ping" or (failure is None and "verbose" not in request.query):
-        return Response(body=b"ok", content_type=PLAIN)
+        return HttpResponse(body=b"ok", content_type=PLAIN)
     if failure is None:
-        return Response(body=f"[+]ping ok\n[+]store ok\n{name} check passed\n".encode(), content_type=PLAIN)
+        return HttpResponse(body=f"[+]ping ok\n[+]store ok\n{name} check passed\n".encode(), content_type=PLAIN)
     reason = str(failure) if is_known else "reason withheld"
     text = f"[+]ping ok\n[-]store failed: {reason}\n{name} check failed\n"
-    return Response(code=503, body=text.encode(), content_type=PLAIN)
+    return HttpResponse(code=503, body=text.encode(), content_type=PLAIN)

@@ -6,20 +6,20 @@ from paceline.apimachinery.meta import Object
 from paceline.apimachinery.metrics import GROUP, VERSION
 from paceline.apiserver.config import Server
 from paceline.apiserver.handlers.selection import Selection, selection_of
-from paceline.apiserver.http_types import Request, Response, answer
+from paceline.apiserver.http_types import HttpRequest, HttpResponse, object_response
 from paceline.apiserver.paths import Target, key_for
-from paceline.apiserver.status_errors import Refusal, Status
+from paceline.apiserver.status_errors import Status, StatusError
 
-__all__ = ["GROUP", "Metrics"]
+__all__ = ["GROUP", "MetricsHandler"]
 
 
-class Metrics:
+class MetricsHandler:
     """The answers about use."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
 
-    async def serve(self, request: Request, target: Target) -> Response:
+    async def serve(self, request: HttpRequest, target: Target) -> HttpResponse:
         """Answer with what one of them uses, or all that are meant."""
         selection = selection_of(request, target)
         summary = await self._server.nodes.stats()
@@ -30,10 +30,10 @@ class Metrics:
             if key not in found:
                 measured = "nodes" if is_node else "pods"
                 raise _missing(target) if self._metadata(measured, *key) else _unknown(target)
-            return answer(found[key])
+            return object_response(found[key])
         items = [each for key, each in sorted(found.items()) if self._takes(selection, target, each)]
         kind = f"{target.resource.kind}List"
-        return answer({"kind": kind, "apiVersion": f"{GROUP}/{VERSION}", "metadata": {}, "items": items})
+        return object_response({"kind": kind, "apiVersion": f"{GROUP}/{VERSION}", "metadata": {}, "items": items})
 
     def _takes(self, selection: Selection, target: Target, each: Object) -> bool:
         meta = each["metadata"]
@@ -89,16 +89,18 @@ def _usage(measured: Object) -> Object:
     return {"cpu": f"{measured['cpu']['usageNanoCores']}n", "memory": f"{memory}Ki"}
 
 
-def _unknown(target: Target) -> Refusal:
+def _unknown(target: Target) -> StatusError:
     """Refuse as a metrics server does when there is nothing to measure."""
     kind = "pods" if target.namespace else "node"
     details = {"name": target.name, "kind": kind}
-    return Refusal(Status(code=404, reason="NotFound", message=f'{kind} "{target.name}" not found', details=details))
+    return StatusError(
+        Status(code=404, reason="NotFound", message=f'{kind} "{target.name}" not found', details=details)
+    )
 
 
-def _missing(target: Target) -> Refusal:
+def _missing(target: Target) -> StatusError:
     kind = target.resource.kind.lower()
     name = f"{target.namespace}/{target.name}" if target.namespace else target.name
     details = {"name": name, "group": GROUP, "kind": kind}
     message = f'{kind}.{GROUP} "{name}" not found'
-    return Refusal(Status(code=404, reason="NotFound", message=message, details=details))
+    return StatusError(Status(code=404, reason="NotFound", message=message, details=details))

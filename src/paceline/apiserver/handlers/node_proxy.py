@@ -5,7 +5,7 @@ from urllib.parse import unquote
 
 from paceline.apiserver import status_errors
 from paceline.apiserver.config import Server
-from paceline.apiserver.http_types import ProxiedResponse, Receive, Request, Scope, Send
+from paceline.apiserver.http_types import HttpRequest, ProxiedResponse, Receive, Scope, Send
 from paceline.apiserver.paths import Target
 from paceline.errors import MethodNotAllowed
 
@@ -15,18 +15,18 @@ PREFIX_PARTS = 5
 ASKED = frozenset({"healthz", "history", "pods", "stats"})
 
 
-def leads_to_node(parts: tuple[str, ...]) -> bool:
+def is_node_proxy(parts: tuple[str, ...]) -> bool:
     """Tell whether a path goes through to a node's agent."""
     return parts[:3] == ("api", "v1", "nodes") and parts[4:PREFIX_PARTS] == ("proxy",)
 
 
-class NodeProxies:
+class NodeProxyHandler:
     """Passes questions on to a node's agent."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
 
-    def open(self, request: Request, target: Target, scope: Scope) -> ProxiedResponse:
+    def open(self, request: HttpRequest, target: Target, scope: Scope) -> ProxiedResponse:
         """Find the way to an agent; what it does not tell is refused here."""
         if self._server.store.get(target.key) is None:
             raise status_errors.not_found(target.resource, target.name)

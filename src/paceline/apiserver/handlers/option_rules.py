@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from paceline.apimachinery.field_errors import forbidden, unsupported
-from paceline.apiserver.http_types import Request
+from paceline.apiserver.http_types import HttpRequest
 from paceline.apiserver.status_errors import invalid
 from paceline.errors import Fault
 
@@ -11,7 +11,7 @@ _EXACT, _NOT_OLDER = "Exact", "NotOlderThan"
 _MATCH, _INITIAL = "resourceVersionMatch", "sendInitialEvents"
 
 
-def check_options(request: Request, *, watch: bool = False) -> None:
+def check_options(request: HttpRequest, *, watch: bool = False) -> None:
     """Refuse options that contradict each other, naming all of them."""
     # The usual list has none of them.
     if not {_MATCH, _INITIAL, "continue"} & request.query.keys():
@@ -20,7 +20,7 @@ def check_options(request: Request, *, watch: bool = False) -> None:
         raise invalid("ListOptions", "", wrong, group="meta.k8s.io")
 
 
-def _list_faults(request: Request) -> Iterator[Fault]:
+def _list_faults(request: HttpRequest) -> Iterator[Fault]:
     match, revision = request.query.get(_MATCH, ""), request.query.get("resourceVersion", "")
     if match:
         if not revision:
@@ -35,7 +35,7 @@ def _list_faults(request: Request) -> Iterator[Fault]:
         yield forbidden(_INITIAL, "sendInitialEvents is forbidden for list")
 
 
-def _watch_faults(request: Request) -> Iterator[Fault]:
+def _watch_faults(request: HttpRequest) -> Iterator[Fault]:
     match, has_initial = request.query.get(_MATCH, ""), _INITIAL in request.query
     if has_initial and match != _NOT_OLDER:
         yield forbidden(_MATCH, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")

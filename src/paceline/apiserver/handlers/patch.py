@@ -13,8 +13,8 @@ from paceline.apimachinery.patch.json_patch import MAX_OPERATIONS, Unfit, apply_
 from paceline.apimachinery.patch.strategic_merge import Strategic
 from paceline.apimachinery.scheme import Resource
 from paceline.apiserver import status_errors
-from paceline.apiserver.encoding.request_body import APPLY_YAML, content_type, duplicates, not_a_map, read_json
-from paceline.apiserver.http_types import Request
+from paceline.apiserver.encoding.request_body import APPLY_YAML, content_type, duplicate_fields, not_a_map, read_json
+from paceline.apiserver.http_types import HttpRequest
 from paceline.errors import BadRequest
 
 MERGE = "application/merge-patch+json"
@@ -71,17 +71,17 @@ def _place(name: str) -> int:
     return _METADATA.index(name) if name in _METADATA else len(_METADATA)
 
 
-def refuse_if_unknown(request: Request, resource: Resource) -> None:
+def check_patch_type(request: HttpRequest, resource: Resource) -> None:
     """Refuse a patch of a sort that is not known, or that the kind does not have."""
     sort = content_type(request)
     if sort not in _KNOWN:
         raise status_errors.unpatchable()
     if sort == STRATEGIC and not resource.is_builtin:
         # Only the schemas of Kubernetes' own kinds say how their lists are merged.
-        raise status_errors.unreadable(", ".join(each for each in _KNOWN if each != STRATEGIC))
+        raise status_errors.unsupported_media_type(", ".join(each for each in _KNOWN if each != STRATEGIC))
 
 
-def read_patch(request: Request, resource: Resource, components: Mapping[str, Any]) -> Patch:
+def read_patch(request: HttpRequest, resource: Resource, components: Mapping[str, Any]) -> Patch:
     """Read a patch that says what shall change."""
     sort = content_type(request)
     said = read_json(request.body, "" if sort == STRATEGIC else "error decoding patch")
@@ -96,7 +96,7 @@ def read_patch(request: Request, resource: Resource, components: Mapping[str, An
         raise status_errors.bad_request(
             not_a_map(said) if sort == STRATEGIC else f"error decoding patch: {not_a_map(said)}"
         )
-    twice = tuple(f'duplicate field "{path}"' for path in duplicates(request.body, said))
+    twice = tuple(f'duplicate field "{path}"' for path in duplicate_fields(request.body, said))
     if sort == MERGE:
         return Patch(sort=sort, said=said, twice=twice, apply=lambda old: merge(old, said))
     strategic = Strategic(components)
@@ -127,7 +127,7 @@ def _fitted(apply: Callable[[Object], Any], old: Object) -> Any:
         return apply(old)
     except Unfit as error:
         status = status_errors.Status(code=422, reason="Invalid", message=f"{_REJECTED}: {error}", details={})
-        raise status_errors.Refusal(status) from error
+        raise status_errors.StatusError(status) from error
     except BadRequest as error:
         raise status_errors.bad_request(str(error)) from error
 

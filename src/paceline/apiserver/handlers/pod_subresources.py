@@ -12,25 +12,25 @@ from paceline.apiserver import object_strategy, status_errors
 from paceline.apiserver.config import Server
 from paceline.apiserver.encoding.request_body import read_object
 from paceline.apiserver.handlers.create_update import MAX_TRIES
-from paceline.apiserver.handlers.list_options import number_of
-from paceline.apiserver.http_types import Request, Response, Write, answer
+from paceline.apiserver.handlers.list_options import int_param
+from paceline.apiserver.http_types import HttpRequest, HttpResponse, Write, object_response
 from paceline.apiserver.paths import Target
-from paceline.apiserver.slicing import aside
+from paceline.apiserver.slicing import offload
 from paceline.errors import Conflict, NotFound
 
 # Two thousand years, give or take a few: from any clock's present they lead to a moment that can be written.
 MOST_SINCE_SECONDS = 60_000_000_000
 
 
-class Pods:
+class PodHandler:
     """The subresources of pods."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
 
-    async def bind(self, request: Request, target: Target) -> Response:
+    async def bind(self, request: HttpRequest, target: Target) -> HttpResponse:
         """Give a pod to a node, once."""
-        binding = await aside(self._server.blocking, len(request.body), partial(read_object, request, "Binding"))
+        binding = await offload(self._server.blocking, len(request.body), partial(read_object, request, "Binding"))
         node = _node_of(binding, target)
         store = self._server.store
         for left in reversed(range(MAX_TRIES)):
@@ -46,13 +46,13 @@ class Pods:
                 raise status_errors.not_found(target.resource, target.name) from error
             except Conflict as error:
                 if not left:
-                    raise status_errors.modified(target.resource, target.name) from error
+                    raise status_errors.object_modified(target.resource, target.name) from error
                 continue
             break
         done = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
-        return answer(done, code=201)
+        return object_response(done, code=201)
 
-    async def log(self, request: Request, target: Target) -> "Response | Log":
+    async def log(self, request: HttpRequest, target: Target) -> "HttpResponse | LogStream":
         """Show the log of one container."""
         query = _log_query(request, target.name)
         stored = self._server.store.get(target.key)
@@ -61,12 +61,12 @@ class Pods:
         pod = object_strategy.read(stored.value)
         container = container_of(pod, query.get("container", ""), target.name)
         if not pod["spec"].get("nodeName"):
-            return Response(code=204, body=b"", content_type="text/plain")
+            return HttpResponse(code=204, body=b"", content_type="text/plain")
         query = {**query, "container": container}
-        return Log(self._server.nodes.logs(target.namespace, pod, query))
+        return LogStream(self._server.nodes.logs(target.namespace, pod, query))
 
 
-class Log:
+class LogStream:
     """A log, as the stream that shows it."""
 
     content_type = "text/plain"
@@ -129,10 +129,10 @@ def _bound(pod: Object, node: str, binding: Object, *, now: str) -> Object:
     }
 
 
-def _log_query(request: Request, name: str) -> Mapping[str, str]:
+def _log_query(request: HttpRequest, name: str) -> Mapping[str, str]:
     """Check the options of a log, so that a node need not; in the order and the words of Kubernetes."""
     query, faults = request.query, []
-    numbers = {option: number_of(request, option) for option in ("tailLines", "limitBytes", "sinceSeconds")}
+    numbers = {option: int_param(request, option) for option in ("tailLines", "limitBytes", "sinceSeconds")}
     if (numbers["sinceSeconds"] or 0) > MOST_SINCE_SECONDS:
         said = f"sinceSeconds: {query['sinceSeconds']} seconds ago there was no calendar"
         raise status_errors.bad_request(f"{said}; give at most {MOST_SINCE_SECONDS}")

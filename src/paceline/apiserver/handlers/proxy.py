@@ -17,10 +17,10 @@ from paceline.apimachinery.meta import Key, Object
 from paceline.apiserver import object_strategy, status_errors
 from paceline.apiserver.auth import authentication
 from paceline.apiserver.config import Server
-from paceline.apiserver.handlers.exec import own_protocols
-from paceline.apiserver.http_types import ProxiedResponse, Receive, Request, Response, Scope, Send
+from paceline.apiserver.handlers.exec import without_token_protocol
+from paceline.apiserver.http_types import HttpRequest, HttpResponse, ProxiedResponse, Receive, Scope, Send
 from paceline.apiserver.paths import Target, key_for
-from paceline.apiserver.url_rewrite import PAGE
+from paceline.apiserver.url_rewrite import PAGE_PREFIX
 from paceline.model.interactive import is_front
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -36,7 +36,7 @@ Pass = Callable[[Receive, Send], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Door:
+class Backend:
     """A port of a pod."""
 
     scheme: str
@@ -45,7 +45,7 @@ class Door:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ProxyTarget:
     """What a name in the path says: `[SCHEME:]NAME[:PORT]`."""
 
     scheme: str
@@ -53,31 +53,31 @@ class Asked:
     port: str
 
 
-class Proxies:
+class ProxyHandler:
     """Finds the pods that requests are passed on to."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
 
-    def open(self, request: Request, target: Target, scope: Scope) -> ProxiedResponse | Response:
+    def open(self, request: HttpRequest, target: Target, scope: Scope) -> ProxiedResponse | HttpResponse:
         """Find the way to a pod's port; on a wrong one say what Kubernetes says."""
-        asked = asked_in(target)
-        prefix, tail = cut(scope.get("raw_path") or scope["path"].encode())
+        asked = parse_proxy_name(target)
+        prefix, tail = split_proxy_path(scope.get("raw_path") or scope["path"].encode())
         is_pod = target.resource.kind == "Pod"
         door = self._pod(asked, target) if is_pod else self._service(asked, target, is_opening=_is_opening(scope, tail))
-        if PAGE in scope:
+        if PAGE_PREFIX in scope:
             # It came by a page's own path, of which the pod may know a part.
-            prefix = scope[PAGE]
+            prefix = scope[PAGE_PREFIX]
         query = scope["query_string"]
         if not tail and request.method in {"GET", "HEAD"} and scope["type"] == "http":
             where = f"{prefix}/{'?' if query else ''}{query.decode('latin-1')}"
-            return Response(code=301, body=b"", content_type="text/plain", headers=(("location", where),))
+            return HttpResponse(code=301, body=b"", content_type="text/plain", headers=(("location", where),))
         parts = ("proxy", door.scheme, target.namespace, door.pod, str(door.port))
         onward = {
             **scope,
             "raw_path": ("".join(f"/{quote(part, safe='')}" for part in parts) + (tail or "/")).encode(),
             "headers": onward_headers(scope, prefix + tail),
-            "subprotocols": own_protocols(scope),
+            "subprotocols": without_token_protocol(scope),
         }
         passing = partial(self._pass_on, onward, prefix)
         return ProxiedResponse(
@@ -100,7 +100,7 @@ class Proxies:
 
         await self._server.nodes.pass_on(scope, receive, rewrite)
 
-    def _pod(self, asked: Asked, target: Target) -> Door:
+    def _pod(self, asked: ProxyTarget, target: Target) -> Backend:
         pod = self._read(target, asked.name)
         if not pod["spec"].get("nodeName"):
             raise status_errors.bad_request("address not allowed")
@@ -108,9 +108,9 @@ class Proxies:
         named = {str(port.get("name")): port["containerPort"] for port in ports if port.get("name")}
         first = ports[0]["containerPort"] if ports else DEFAULT_PORTS[asked.scheme]
         port = named.get(asked.port, asked.port) if asked.port else first
-        return Door(scheme=asked.scheme, pod=asked.name, port=_number(port, asked))
+        return Backend(scheme=asked.scheme, pod=asked.name, port=_number(port, asked))
 
-    def _service(self, asked: Asked, target: Target, *, is_opening: bool) -> Door:
+    def _service(self, asked: ProxyTarget, target: Target, *, is_opening: bool) -> Backend:
         service = self._read(target, asked.name)
         if self._server.visits is not None:
             # Also when nobody answers yet: by this, what sleeps is woken.
@@ -120,14 +120,14 @@ class Proxies:
         if name.isdecimal():
             names = [str(port.get("name") or "") for port in ports if port["port"] == int(name)]
             if not names:
-                raise status_errors.busy(f'no service port {name} found for service "{asked.name}"')
+                raise status_errors.service_unavailable(f'no service port {name} found for service "{asked.name}"')
             name = names[0]
         elif not name and len(ports) == 1:
             name = str(ports[0].get("name") or "")
         found = next(self._endpoints(target, asked.name, name), None)
         if found is None:
-            raise status_errors.busy(f'no endpoints available for service "{asked.name}"')
-        return Door(scheme=asked.scheme, pod=found[0], port=found[1])
+            raise status_errors.service_unavailable(f'no endpoints available for service "{asked.name}"')
+        return Backend(scheme=asked.scheme, pod=found[0], port=found[1])
 
     def _endpoints(self, target: Target, name: str, port: str) -> Iterator[tuple[str, int]]:
         """Give the ready pods behind a service's port, with their own port."""
@@ -157,16 +157,16 @@ class Proxies:
         return object_strategy.read(stored.value)
 
 
-def asked_in(target: Target) -> Asked:
+def parse_proxy_name(target: Target) -> ProxyTarget:
     """Read the name of a pod or service with what stands before and after it."""
     parts = target.name.split(":")
     scheme, name, port = {1: ["", *parts, ""], 2: ["", *parts], 3: parts}.get(len(parts), ["?", "", ""])
     if scheme not in {"", *DEFAULT_PORTS} or not name:
         raise status_errors.bad_request(f'invalid {target.resource.kind.lower()} request "{target.name}"')
-    return Asked(scheme=scheme or "http", name=name, port=port)
+    return ProxyTarget(scheme=scheme or "http", name=name, port=port)
 
 
-def cut(raw: bytes) -> tuple[str, str]:
+def split_proxy_path(raw: bytes) -> tuple[str, str]:
     """Cut a path into what leads to the pod and what is the pod's own, both as they were sent."""
     text = raw.decode("latin-1").partition("?")[0]
     parts = text.split("/", PREFIX_PARTS + 1)
@@ -190,7 +190,7 @@ def onward_headers(scope: Scope, path: str) -> Pairs:
     client = scope.get("client") or ("", 0)
     said = str(scope.get("scheme") or "https")
     scheme = {"ws": "http", "wss": "https"}.get(said, said)
-    if authentication.is_from_here(_header(scope, b"origin"), _header(scope, b"sec-fetch-site")):
+    if authentication.is_local_page(_header(scope, b"origin"), _header(scope, b"sec-fetch-site")):
         # A program holds the page's address against that of the request: a proxy on the way has changed only one.
         kept = [(name, value) for name, value in kept if name.lower() != b"origin"]
         kept.append((b"origin", f"{scheme}://{_header(scope, b'host')}".encode("latin-1")))
@@ -233,7 +233,7 @@ def _header(scope: Scope, wanted: bytes) -> str:
     return next((value.decode("latin-1") for name, value in scope["headers"] if name.lower() == wanted), "")
 
 
-def _number(port: Any, asked: Asked) -> int:
+def _number(port: Any, asked: ProxyTarget) -> int:
     text = str(port)
     if not (text.isascii() and text.isdecimal() and 0 < int(text) <= MAX_PORT):
         raise status_errors.bad_request(

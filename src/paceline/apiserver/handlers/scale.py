@@ -14,13 +14,13 @@ from paceline.apimachinery.scheme import Column, Resource, ScalePaths
 from paceline.apimachinery.table import AGE
 from paceline.apiserver import object_strategy, status_errors
 from paceline.apiserver.config import Server
-from paceline.apiserver.encoding.negotiation import one_of
+from paceline.apiserver.encoding.negotiation import render_object
 from paceline.apiserver.encoding.request_body import read_json, read_object, read_options
-from paceline.apiserver.handlers.create_update import JSON_PATCH, MERGE, Writes
-from paceline.apiserver.http_types import Options, Request, Response
+from paceline.apiserver.handlers.create_update import JSON_PATCH, MERGE, WriteHandler
+from paceline.apiserver.http_types import HttpRequest, HttpResponse, WriteOptions
 from paceline.apiserver.managed_fields import author_of
 from paceline.apiserver.paths import Target
-from paceline.apiserver.slicing import aside
+from paceline.apiserver.slicing import offload
 from paceline.errors import BadRequest
 from paceline.store.store import Stored
 
@@ -42,30 +42,30 @@ SCALE = Resource(
 _SHOWN = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
-class Scales:
+class ScaleHandler:
     """The verbs of the scale subresource."""
 
-    def __init__(self, server: Server, writes: Writes) -> None:
+    def __init__(self, server: Server, writes: WriteHandler) -> None:
         self._server = server
         self._writes = writes
 
-    async def serve(self, request: Request, target: Target) -> Response:
+    async def serve(self, request: HttpRequest, target: Target) -> HttpResponse:
         """Answer a request for a scale."""
         match request.method:
             case "GET":
                 return self._shown(request, target, self._writes.find(target))
             case "PUT":
                 options = read_options(request, "UpdateOptions")
-                said = await aside(self._server.blocking, len(request.body), partial(read_object, request, KIND))
+                said = await offload(self._server.blocking, len(request.body), partial(read_object, request, KIND))
                 return await self._scaled(request, target, lambda _: said, options=options)
             case "PATCH":
                 options = read_options(request, "PatchOptions")
-                patched = await aside(self._server.blocking, len(request.body), partial(_patch_of, request))
+                patched = await offload(self._server.blocking, len(request.body), partial(_patch_of, request))
                 return await self._scaled(request, target, patched, options=options)
             case _:
-                raise status_errors.not_offered()
+                raise status_errors.method_not_allowed()
 
-    async def _scaled(self, request: Request, target: Target, said: Any, *, options: Options) -> Response:
+    async def _scaled(self, request: HttpRequest, target: Target, said: Any, *, options: WriteOptions) -> HttpResponse:
         """Set the wanted replicas to what a scale says, made out of the one that is there."""
         main = Target(resource=target.resource, namespace=target.namespace, name=target.name)
 
@@ -76,10 +76,10 @@ class Scales:
         stored = await self._writes.change(main, edit, options=options, author=author, size=size)
         return self._shown(request, target, stored)
 
-    def _shown(self, request: Request, target: Target, stored: Stored) -> Response:
+    def _shown(self, request: HttpRequest, target: Target, stored: Stored) -> HttpResponse:
         scale = orjson.dumps(_scale_of(object_strategy.read(stored.value), _paths(target)))
         shown = Stored(key=stored.key, value=scale, revision=stored.revision, created=stored.created)
-        return Response(body=one_of(request, SCALE, shown, clock=self._server.clock))
+        return HttpResponse(body=render_object(request, SCALE, shown, clock=self._server.clock))
 
 
 def _paths(target: Target) -> ScalePaths:
@@ -105,7 +105,7 @@ def _with_scale(old: Object, scale: Object, target: Target) -> Object:
     metadata = scale.get("metadata") or {}
     for field, there in (("resourceVersion", "resourceVersion"), ("uid", "uid")):
         if metadata.get(field) and metadata[field] != old["metadata"][there]:
-            raise status_errors.modified(target.resource, target.name)
+            raise status_errors.object_modified(target.resource, target.name)
     spec = scale.get("spec")
     replicas = spec.get("replicas", 0) if isinstance(spec, Mapping) else 0
     if not isinstance(replicas, int) or isinstance(replicas, bool):
@@ -121,14 +121,14 @@ def _with_scale(old: Object, scale: Object, target: Target) -> Object:
     return new
 
 
-def _refused(target: Target, fault: FieldFault) -> status_errors.Refusal:
+def _refused(target: Target, fault: FieldFault) -> status_errors.StatusError:
     return status_errors.invalid(target.resource.kind, target.name, (fault,), group=target.resource.group)
 
 
-def _patch_of(request: Request) -> Any:
+def _patch_of(request: HttpRequest) -> Any:
     sort = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if sort not in {JSON_PATCH, MERGE}:
-        raise status_errors.unreadable(f"{JSON_PATCH}, {MERGE}")
+        raise status_errors.unsupported_media_type(f"{JSON_PATCH}, {MERGE}")
     patch = read_json(request.body, "error decoding patch")
 
     def patched(scale: Object) -> Any:

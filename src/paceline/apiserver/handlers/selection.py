@@ -15,9 +15,9 @@ from paceline.apimachinery.selector import (
     parse_fields,
     parse_labels,
 )
-from paceline.apiserver.http_types import Request
+from paceline.apiserver.http_types import HttpRequest
 from paceline.apiserver.object_strategy import read
-from paceline.apiserver.paths import Target, key_for, names_in
+from paceline.apiserver.paths import Target, key_for, split_key
 from paceline.apiserver.status_errors import bad_request
 from paceline.errors import BadRequest
 
@@ -67,7 +67,7 @@ class Selection:
         """Tell whether what a key says is meant."""
         if not self.by_key:
             return True
-        namespace, name = names_in(key)
+        namespace, name = split_key(key)
         return self._by_key.matches({"metadata.name": name, "metadata.namespace": namespace}.__getitem__)
 
     def takes(self, key: str, value: bytes) -> bool:
@@ -91,7 +91,7 @@ class Selection:
 _ALL = Selection()
 
 
-def selection_of(request: Request, target: Target) -> Selection:
+def selection_of(request: HttpRequest, target: Target) -> Selection:
     """Read the selectors of a request."""
     labels, fields = request.query.get("labelSelector", ""), request.query.get("fieldSelector", "")
     if not labels and not fields:

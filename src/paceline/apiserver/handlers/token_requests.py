@@ -13,9 +13,9 @@ from paceline.apiserver import status_errors
 from paceline.apiserver.auth.service_account_tokens import ISSUER, PRIVATE, AccountTokens
 from paceline.apiserver.config import Server
 from paceline.apiserver.encoding.request_body import read_object, read_options
-from paceline.apiserver.http_types import Request, Response, answer
+from paceline.apiserver.http_types import HttpRequest, HttpResponse, object_response
 from paceline.apiserver.paths import Target
-from paceline.apiserver.slicing import aside
+from paceline.apiserver.slicing import offload
 from paceline.errors import BadRequest, Fault
 
 KIND, GROUP, VERSION = "TokenRequest", "authentication.k8s.io", "authentication.k8s.io/v1"
@@ -26,13 +26,13 @@ POD_SECONDS, POD_LASTS_SECONDS = 3607, 365 * 24 * 3600
 _BOUND = {("v1", "Pod"): "pods", ("v1", "Secret"): "secrets"}
 
 
-async def request_token(request: Request, target: Target, server: Server) -> Response:
+async def request_token(request: HttpRequest, target: Target, server: Server) -> HttpResponse:
     """Give a token to whoever may ask for one."""
     tokens = server.tokens
     if tokens is None:
         raise status_errors.no_such_path()
     read_options(request, "CreateOptions")
-    asked = await aside(server.blocking, len(request.body), partial(read_object, request, KIND))
+    asked = await offload(server.blocking, len(request.body), partial(read_object, request, KIND))
     _check_head(asked)
     spec = _spec(asked)
     _refuse(_faults(spec), name="")
@@ -65,7 +65,7 @@ async def request_token(request: Request, target: Target, server: Server) -> Res
         "creationTimestamp": to_wire(now),
     }
     told = {"kind": KIND, "apiVersion": VERSION, "metadata": metadata, "spec": spec, "status": given}
-    return answer(told, code=201)
+    return object_response(told, code=201)
 
 
 def _check_head(asked: Object) -> None:

@@ -10,11 +10,11 @@ from paceline.apimachinery.meta import Object
 from paceline.apimachinery.scheme import Resource
 from paceline.apiserver import status_errors
 from paceline.apiserver.config import Server
-from paceline.apiserver.crd.conversion import as_read
-from paceline.apiserver.encoding.negotiation import Representation, Tables, form_of, partial_of
-from paceline.apiserver.handlers.list_options import asked_by
+from paceline.apiserver.crd.conversion import in_version
+from paceline.apiserver.encoding.negotiation import Representation, TableRenderer, partial_metadata, representation_of
+from paceline.apiserver.handlers.list_options import list_options_of
 from paceline.apiserver.handlers.selection import Selection, selection_of
-from paceline.apiserver.http_types import YAML, Request, Stalled, Write
+from paceline.apiserver.http_types import ClientStalled, HttpRequest, Write
 from paceline.apiserver.object_strategy import read
 from paceline.apiserver.object_strategy import write as write_object
 from paceline.apiserver.paths import Target
@@ -40,7 +40,7 @@ _CHANGES = {Op.CREATE: ADDED, Op.REPLACE: MODIFIED, Op.DELETE: DELETED}
 _INITIAL_END = "k8s.io/initial-events-end"
 
 
-def change_of(record: Record, selection: Selection) -> bytes | None:
+def event_type_of(record: Record, selection: Selection) -> bytes | None:
     """Tell what a record is to whoever follows a selection: entering it is being added, leaving it is being deleted."""
     if selection.is_fixed:
         if not selection.takes_key(record.key):
@@ -62,7 +62,7 @@ def _was_in(record: Record, selection: Selection) -> bool:
     return selection.takes(record.key, record.previous)
 
 
-class Sent:
+class EventCache:
     """Events as they are sent: written once for all who follow the same objects in the same form."""
 
     def __init__(self) -> None:
@@ -74,7 +74,9 @@ class Sent:
         known = (record.revision, change, form, resource.version)
         line = self._kept.get(known)
         if line is None:
-            line = self._keep(known, write_line(change, seen_of(record, change), form=form, resource=resource))
+            line = self._keep(
+                known, write_line(change, object_for_watcher(record, change), form=form, resource=resource)
+            )
         return line
 
     def all(self, records: tuple[Record, ...], prefix: str, *, form: Representation, resource: Resource) -> bytes:
@@ -96,18 +98,18 @@ class Sent:
 
 def write_line(change: bytes, value: bytes, *, form: Representation, resource: Resource) -> bytes:
     """Write the line that tells a change of an object, or of its metadata."""
-    value = as_read(resource, value)
-    return _event(change, value if form is Representation.OBJECT else orjson.dumps(partial_of(read(value))))
+    value = in_version(resource, value)
+    return _event(change, value if form is Representation.OBJECT else orjson.dumps(partial_metadata(read(value))))
 
 
-def seen_of(record: Record, change: bytes) -> bytes:
+def object_for_watcher(record: Record, change: bytes) -> bytes:
     """Give what a watcher is told of an object; of one that is gone for it, what it last knew, as of the end."""
     if change != DELETED or record.op is Op.DELETE or record.previous is None:
         return record.value
     return write_object(read(record.previous), record.revision)
 
 
-class Patient:
+class StallGuard:
     """Sends for as long as the client takes something now and then; else it lets a time limit strike.
 
     One timer at most, and none while nothing is being sent: a timer for each send costs more than sending.
@@ -150,21 +152,19 @@ class Patient:
             self._limit.reschedule(self._loop.time())
 
 
-class Changes:
+class WatchStream:
     """One watch, as the stream that answers it."""
 
     content_type = "application/json"
 
-    def __init__(self, request: Request, server: Server, target: Target, *, sent: Sent) -> None:
+    def __init__(self, request: HttpRequest, server: Server, target: Target, *, sent: EventCache) -> None:
         self._server = server
         self._resource = target.resource
-        self._form = form_of(request)
-        if request.headers.get("accept", "").partition(";")[0] == YAML:
-            raise status_errors.not_acceptable("application/json;stream=watch")
-        self._tables = Tables(request, target.resource, server.clock)
+        self._form = representation_of(request)
+        self._tables = TableRenderer(request, target.resource, server.clock)
         self._sent = sent
         self._bookmarks = request.flag("allowWatchBookmarks")
-        self._asked = asked = asked_by(request, watch=True)
+        self._asked = asked = list_options_of(request, watch=True)
         self._seconds = min(float(max(asked.seconds or 0, 0) or DEFAULT_SECONDS), MAX_SECONDS)
         self._selection = selection_of(request, target)
         self._prefix = self._selection.prefix(target)
@@ -176,15 +176,15 @@ class Changes:
         """Tell what is there if that was asked for, then what happens, until the time is up."""
         try:
             async with asyncio.timeout(None) as limit:
-                with Patient(write, limit) as patient:
+                with StallGuard(write, limit) as patient:
                     await self._run(patient.send)
         except TimeoutError:
-            raise Stalled from None
+            raise ClientStalled from None
 
     async def _run(self, send: Write) -> None:
         try:
             watch, items = self._start()
-        except (Expired, status_errors.Refusal) as error:
+        except (Expired, status_errors.StatusError) as error:
             # As Kubernetes does: the stream begins well and its first event is the error.
             await send(_error(error))
             return
@@ -203,7 +203,7 @@ class Changes:
             since = self._since or store.revision
             return store.watch(self._prefix, min(since, store.revision)), ()
         if self._since > store.revision:
-            raise status_errors.too_new(self._since, store.revision)
+            raise status_errors.revision_too_large(self._since, store.revision)
         self._since = store.revision
         return store.watch(self._prefix, store.revision), store.list(self._prefix)
 
@@ -258,18 +258,18 @@ class Changes:
         return b"".join(
             self._line_of(record, change)
             for record in records
-            if record.revision > self._since and (change := change_of(record, self._selection)) is not None
+            if record.revision > self._since and (change := event_type_of(record, self._selection)) is not None
         )
 
     def _line_of(self, record: Record, change: bytes) -> bytes:
         if self._form is Representation.TABLE:
-            return self._line(change, seen_of(record, change))
+            return self._line(change, object_for_watcher(record, change))
         return self._sent.one(record, change, form=self._form, resource=self._resource)
 
     def _line(self, change: bytes, value: bytes) -> bytes:
         if self._form is not Representation.TABLE:
             return write_line(change, value, form=self._form, resource=self._resource)
-        value = as_read(self._resource, value)
+        value = in_version(self._resource, value)
         revision = read(value)["metadata"]["resourceVersion"]
         return _event(change, self._tables.of((value,), {"resourceVersion": revision}))
 
@@ -294,6 +294,6 @@ def _event(change: bytes, obj: bytes) -> bytes:
     return b'{"type":"%b","object":%b}\n' % (change, obj)
 
 
-def _error(error: Expired | status_errors.Refusal) -> bytes:
-    status = error.status if isinstance(error, status_errors.Refusal) else status_errors.expired(str(error)).status
+def _error(error: Expired | status_errors.StatusError) -> bytes:
+    status = error.status if isinstance(error, status_errors.StatusError) else status_errors.expired(str(error)).status
     return _event(ERROR, orjson.dumps(status.to_wire()))

@@ -13,7 +13,7 @@ import pytest
 from paceline.effects import Executor
 from paceline.errors import AlreadyExists, BadRequest, Conflict, Expired, HostError, NotFound, TooLarge
 from paceline.store.backend import Log, Op, Record
-from paceline.store.limits import DEFAULTS, Limits
+from paceline.store.limits import DEFAULTS, StoreLimits
 from paceline.store.store import Render, Store
 from paceline.store.watch_hub import Ahead, Watch
 
@@ -35,7 +35,7 @@ def says(text: str) -> Render:
 
 
 @asynccontextmanager
-async def running(log: Log, blocking: Executor, limits: Limits = DEFAULTS) -> AsyncIterator[Store]:
+async def running(log: Log, blocking: Executor, limits: StoreLimits = DEFAULTS) -> AsyncIterator[Store]:
     """Open a store and run its writer for the length of a block."""
     store = Store(log, blocking, limits=limits)
     await store.open()
@@ -300,7 +300,7 @@ class WatchSuite:
             assert seen | {one.key for one in told} == {f"a/{number}" for number in range(40)}
 
     async def test_a_revision_that_is_not_kept_has_expired(self, make_log: MakeLog, blocking: Executor) -> None:
-        async with running(make_log(), blocking, Limits(history=3, slack=1)) as store:
+        async with running(make_log(), blocking, StoreLimits(history=3, slack=1)) as store:
             for number in range(6):
                 await store.create(f"a/{number}", says("x"))
             with pytest.raises(Expired, match="too old resource version: 2"):
@@ -332,7 +332,7 @@ class WatchSuite:
         async with running(make_log(), blocking) as store:
             for number in range(6):
                 await store.create(f"a/{number}", says("x"))
-        async with running(make_log(), blocking, Limits(history=2)) as store:
+        async with running(make_log(), blocking, StoreLimits(history=2)) as store:
             with pytest.raises(Expired):
                 store.watch("", 3)
             with store.watch("", 4) as watch:

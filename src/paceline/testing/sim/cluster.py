@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from paceline.apimachinery.meta import Object
 from paceline.apiserver.app import Server, make_app
-from paceline.apiserver.auth.authentication import Gate, hashed
+from paceline.apiserver.auth.authentication import Authenticator, hash_token
 from paceline.apiserver.auth.service_account_tokens import AccountTokens
 from paceline.client.event_recorder import Recorder
 from paceline.client.in_process import IN_PROCESS, LocalCluster
@@ -25,7 +25,7 @@ from paceline.node.host_info import Device, Folders, Host, Supply
 from paceline.node.network.service_proxy import Lead, ServiceProxy
 from paceline.node.runtime.exec_types import Order, Run
 from paceline.store.backend import Log
-from paceline.store.limits import DEFAULTS, Limits
+from paceline.store.limits import DEFAULTS, StoreLimits
 from paceline.store.store import Store
 from paceline.testing.sim.backend import SimLog
 from paceline.testing.sim.effects import SimBlocking, SimWorld, sim_world
@@ -148,7 +148,7 @@ class SimCluster:
 
     seed: int
     seam: Seam = _nothing_between
-    limits: Limits = DEFAULTS
+    limits: StoreLimits = DEFAULTS
     # Whether the controllers are a process of their own, as they are beside a real Kubernetes.
     apart: bool = False
     # Whether our kinds are defined by way of the API at every start, or simply there, which is faster.
@@ -263,7 +263,7 @@ class SimCluster:
         world = replace(self.sim.world(), clock=keeper.clock)
         store = Store(log, SimBlocking(), limits=self.limits)
         await store.open()
-        gate = Gate(tokens={hashed(TOKEN): "admin"}, hosts=frozenset({IN_PROCESS}))
+        gate = Authenticator(tokens={hash_token(TOKEN): "admin"}, hosts=frozenset({IN_PROCESS}))
         kinds = live_kinds(store) if self.defines else fixed_kinds(store)
         tokens = AccountTokens(key=TOKEN.encode(), store=store, scheme=lambda: kinds.scheme, clock=world.clock)
         server = Server(store=store, kinds=kinds, clock=world.clock, ids=world.ids, gate=gate, nodes=NoLogs())

@@ -15,7 +15,7 @@ from paceline.errors import PacelineError
 from paceline.model import well_known_labels
 from paceline.sdk.client import copy_of
 from paceline.store.backend import Record
-from paceline.store.limits import Limits
+from paceline.store.limits import StoreLimits
 from paceline.testing.sim.backend import Fault, SimLog
 from paceline.testing.sim.cluster import SimCluster
 from paceline.testing.sim.invariants import FINAL, Broken, Oracle
@@ -35,7 +35,7 @@ READY_SECONDS = 0.2
 # After the faults have stopped, everything must have come to rest within this time.
 REST_SECONDS = 900.0
 # So little history that whoever was away for long finds it gone.
-LIMITS = Limits(history=1000, slack=200, batch=128)
+LIMITS = StoreLimits(history=1000, slack=200, batch=128)
 
 
 Act = Callable[[], Awaitable[None]]

@@ -22,7 +22,7 @@ from paceline.errors import AlreadyExists, Conflict, NotFound, PacelineError
 from paceline.kinds.kind_types import GROUP, SERVICE_GROUP
 from paceline.kinds.registry import stem_of
 from paceline.store.backend import Op, Record
-from paceline.store.limits import DEFAULTS, Limits
+from paceline.store.limits import DEFAULTS, StoreLimits
 from paceline.testing.sim.backend import SimLog
 from paceline.testing.sim.cluster import ROOT, Component, SimCluster
 from paceline.testing.sim.crash_points import Crash, Site, Taps, Write
@@ -53,7 +53,7 @@ class Life:
     course: Callable[[str, str, int], Course]
     # What an earlier version of the product has stored: key and object.
     stored: tuple[tuple[str, Object], ...] = ()
-    limits: Limits = DEFAULTS
+    limits: StoreLimits = DEFAULTS
     # Reasons of stories about jobs that depend on who is faster; a node that is late is one in every life.
     may_say: frozenset[str] = frozenset({"Unschedulable"})
 
