@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from paceline.apimachinery.meta import Key, Object, key_of, name_of, namespace_of, revision_of, uid_of
+from paceline.apimachinery.pods import condition_of, is_terminal
 from paceline.apimachinery.timestamps import to_wire
 from paceline.client.event_recorder import Recorder
 from paceline.client.informer import Informer
@@ -15,7 +16,7 @@ from paceline.errors import Conflict, NotFound
 from paceline.plan.scheduling.disruption_target import MESSAGE, TYPE, needs_delete, new_mark, rest_of
 from paceline.plan.scheduling.gang import Placement, place
 from paceline.plan.scheduling.preemption import holders_of
-from paceline.plan.scheduling.resources import PodGroup, asks_of, family_of, is_final, rooms_of, waits
+from paceline.plan.scheduling.resources import PodGroup, asks_of, family_of, rooms_of, waits
 from paceline.plan.scheduling.unbound_claims import lack_of
 
 # There is one thing to do: place what waits.
@@ -48,7 +49,9 @@ class Scheduler:
         self._claims = Informer(self.cluster, CLAIMS, chance=self.chance, on_change=self._changed)
         # So that a pass costs nothing for the many pods that have ended.
         self.pods.cache.index(WAITING, lambda pod: (True,) if waits(pod) else ())
-        self.pods.cache.index(PLACED, lambda pod: (True,) if pod["spec"].get("nodeName") and not is_final(pod) else ())
+        self.pods.cache.index(
+            PLACED, lambda pod: (True,) if pod["spec"].get("nodeName") and not is_terminal(pod) else ()
+        )
         self.pods.cache.index(FAMILY, lambda pod: (family_of(pod),))
         self.pods.cache.index(MARKED, lambda pod: (True,) if needs_delete(pod) else ())
 
@@ -206,7 +209,5 @@ class Scheduler:
 
 
 def _reason_of(pod: Object) -> str:
-    for condition in (pod.get("status") or {}).get("conditions") or ():
-        if condition["type"] == "PodScheduled" and condition["status"] == "False":
-            return str(condition.get("message", ""))
-    return ""
+    condition = condition_of(pod, "PodScheduled") or {}
+    return str(condition.get("message", "")) if condition.get("status") == "False" else ""

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline.apimachinery.meta import Key, Object, is_deleting, key_of, revision_of, uid_of
+from paceline.apimachinery.pods import TERMINAL_PHASES, containers_of, is_terminal
 from paceline.client.event_recorder import Recorder
 from paceline.client.informer import Informer
 from paceline.client.interface import CLAIMS, PODS, VOLUMES, Change, Cluster
@@ -33,9 +34,8 @@ from paceline.node.lifecycle.decide import MOMENT, decide
 from paceline.node.lifecycle.events import Story, part_of, pulled, stories
 from paceline.node.lifecycle.eviction import Evictions, without_grace
 from paceline.node.lifecycle.killer import ContainerKiller, Hooks
-from paceline.node.lifecycle.pod_status import FINAL
 from paceline.node.lifecycle.starter import Starter
-from paceline.node.lifecycle.state_files import containers_of, look, read_started, tries_of, write_ended, write_hooked
+from paceline.node.lifecycle.state_files import look, read_started, tries_of, write_ended, write_hooked
 from paceline.node.lifecycle.termination import held_tries
 from paceline.node.lifecycle.view import Plan, Problem, Seen, Try, post_start_done
 from paceline.node.logs.archive import History, Policy
@@ -270,7 +270,7 @@ class Agent:
         self._look_again(uid, plan, is_blocked=bool(problems))
         if plan.remove:
             await self._remove(pod)
-        elif (seen.pod.get("status") or {}).get("phase") in FINAL and self._has_ended(seen, plan):
+        elif is_terminal(seen.pod) and self._has_ended(seen, plan):
             await self.blocking.run(functools.partial(self._clearing.history.release, uid))
 
     async def _start(self, pod: Object, plan: Plan) -> dict[str, Problem]:
@@ -437,7 +437,7 @@ class Agent:
     def _has_ended(self, seen: Seen, plan: Plan) -> bool:
         """Tell whether nothing of a pod runs or will run again."""
         status = plan.status or seen.pod.get("status") or {}
-        is_over = plan.remove or status.get("phase") in FINAL
+        is_over = plan.remove or status.get("phase") in TERMINAL_PHASES
         return is_over and not any(each.is_held for each in seen.tries.values())
 
     def _pod(self, uid: str) -> Object | None:

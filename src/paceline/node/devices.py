@@ -11,6 +11,7 @@ from pathlib import Path
 
 from paceline.apimachinery.builtin.qos import is_extended
 from paceline.apimachinery.meta import Object, uid_of
+from paceline.apimachinery.pods import is_sidecar
 from paceline.apimachinery.quantity import whole
 from paceline.effects import Files
 from paceline.node.host_info import CannotStart, Device, Folders, Supply
@@ -131,7 +132,7 @@ def _short(resource: str, asked: int, free: int) -> CannotStart:
 def _first_steps(pod: Object) -> Iterator[str]:
     """Name the containers that end before the others start."""
     for container in pod["spec"].get("initContainers") or ():
-        if container.get("restartPolicy") != "Always":
+        if not is_sidecar(container):
             yield str(container["name"])
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from paceline.apimachinery.meta import Object, is_deleting, labels_of, name_of, namespace_of, owned_by, uid_of
+from paceline.apimachinery.pods import is_ready, is_terminal, target_port
 
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 OLD_MANAGED_BY = "endpoints.kubernetes.io/managed-by"
@@ -37,7 +38,7 @@ def endpoints_of(service: Object, pods: Iterable[Object]) -> Object:
     subsets: dict[tuple[Port, ...], tuple[list[Object], list[Object]]] = {}
     for pod in _reachable(service, pods):
         ready, other = subsets.setdefault(_ports(spec, pod), ([], []))
-        to = ready if _is_ready(pod) or spec.get("publishNotReadyAddresses") else other
+        to = ready if is_ready(pod) or spec.get("publishNotReadyAddresses") else other
         to.append({"ip": pod["status"]["podIP"], **_about(service, pod)})
     labels = {**labels_of(service), OLD_MANAGED_BY: MANAGER}
     if spec.get("clusterIP") == "None":
@@ -93,7 +94,7 @@ def _slice(service: Object, index: int, ports: tuple[Port, ...], endpoints: list
 
 
 def _endpoint(service: Object, pod: Object) -> Object:
-    ready, going = _is_ready(pod), is_deleting(pod)
+    ready, going = is_ready(pod), is_deleting(pod)
     shown = bool(service["spec"].get("publishNotReadyAddresses"))
     conditions = {"ready": shown or (ready and not going), "serving": ready, "terminating": going}
     return {"addresses": [pod["status"]["podIP"]], "conditions": conditions, **_about(service, pod)}
@@ -119,31 +120,16 @@ def _reachable(service: Object, pods: Iterable[Object]) -> list[Object]:
         for pod in pods
         if selects(service, pod)
         and (pod.get("status") or {}).get("podIP")
-        and pod["status"].get("phase") not in {"Failed", "Succeeded"}
+        and not is_terminal(pod)
         and (shown or not is_deleting(pod))
     ]
     return sorted(candidates, key=name_of)
 
 
-def _is_ready(pod: Object) -> bool:
-    conditions = (pod.get("status") or {}).get("conditions") or ()
-    return any(condition.get("type") == "Ready" and condition.get("status") == "True" for condition in conditions)
-
-
 def _ports(spec: Mapping[str, Any], pod: Object) -> tuple[Port, ...]:
     """Return the ports of a service as a pod has them; one that the pod does not have is left out."""
-    ports = []
-    for port in spec.get("ports") or ():
-        target, sort = port.get("targetPort") or port["port"], port.get("protocol") or "TCP"
-        number = target if isinstance(target, int) else _named(pod, target, sort)
-        if number:
-            ports.append((port.get("name") or "", number, sort))
-    return tuple(ports)
-
-
-def _named(pod: Object, name: str, sort: str) -> int:
-    for container in pod["spec"].get("containers") or ():
-        for port in container.get("ports") or ():
-            if port.get("name") == name and (port.get("protocol") or "TCP") == sort:
-                return int(port["containerPort"])
-    return 0
+    return tuple(
+        (port.get("name") or "", number, port.get("protocol") or "TCP")
+        for port in spec.get("ports") or ()
+        if (number := target_port(port, pod))
+    )

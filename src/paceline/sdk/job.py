@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from paceline.apimachinery.field_errors import nearest
 from paceline.apimachinery.meta import Object, controller_of, key_of, revision_of, uid_of
+from paceline.apimachinery.pods import container_statuses_of, is_terminal
 from paceline.client.interface import EVENTS, PODS, Select
 from paceline.client.sync import DirectCluster
 from paceline.errors import Fault, HostError, Invalid, MethodNotAllowed, NotFound
@@ -23,7 +24,6 @@ from paceline.sdk.replica_pods import MemberPod, last_tries, leader_place, membe
 
 # The prefix of container ids of our own node agent.
 OURS = "paceline://"
-FINAL = ("Succeeded", "Failed")
 # The default grace period of Kubernetes.
 GRACE_SECONDS = 30
 # Allowance for the delay of controllers and node agents on a busy machine.
@@ -43,7 +43,7 @@ def signal_named(word: str) -> str:
 
 def has_processes(pod: Object) -> bool:
     """Return True if a pod may have processes."""
-    return (pod.get("status") or {}).get("phase") not in FINAL
+    return not is_terminal(pod)
 
 
 def seconds_to_stop(pods: Iterable[Object], margin: float = MARGIN_SECONDS) -> float:
@@ -59,9 +59,8 @@ def _grace(pod: Object) -> int:
 
 def is_ours(pod: Object) -> bool:
     """Return True if our own node agent runs a pod, as far as its containers have started."""
-    status = pod.get("status") or {}
-    statuses = (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ()))
-    ids = [str(container["containerID"]) for container in statuses if container.get("containerID")]
+    statuses = container_statuses_of(pod)
+    ids = [str(status["containerID"]) for status in statuses if status.get("containerID")]
     return all(container_id.startswith(OURS) for container_id in ids)
 
 

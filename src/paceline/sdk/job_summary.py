@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
+from paceline.apimachinery import pods
 from paceline.apimachinery.meta import Object
 from paceline.apimachinery.timestamps import from_wire
 from paceline.errors import BadRequest
@@ -120,12 +121,9 @@ def claims_of(job: Object) -> tuple[tuple[str, str], ...]:
     """Return every claim that a job mounts with its mount path, without duplicates."""
     mounts = []
     for replica in replica_specs(job):
-        spec = (replica.get("template") or {}).get("spec") or {}
-        claims = {
-            volume["name"]: volume["persistentVolumeClaim"].get("claimName")
-            for volume in spec.get("volumes") or ()
-            if volume.get("persistentVolumeClaim")
-        }
+        template = replica.get("template") or {}
+        spec = template.get("spec") or {}
+        claims = {claim.volume: claim.name for claim in pods.claims_of(template) if not claim.is_ephemeral}
         mounts += [(claims[name], path) for name, path in _mounts(spec.get("containers") or ()) if name in claims]
     return tuple(dict.fromkeys(mounts))
 

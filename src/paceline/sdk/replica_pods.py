@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Any
 
 from paceline.apimachinery.meta import Object, is_deleting, labels_of, name_of
+from paceline.apimachinery.pods import TERMINAL_PHASES
 from paceline.apimachinery.timestamps import from_wire
 from paceline.model import well_known_labels
 from paceline.model.gang import ReplicaId
 
-FINAL = ("Succeeded", "Failed")
 LEADER_ROLE = "master"
 # Waiting reasons of every normal start, which are not worth reporting.
 ORDINARY_WAITS = frozenset({"ContainerCreating", "PodInitializing"})
@@ -41,7 +41,7 @@ class MemberPod:
     @property
     def is_final(self) -> bool:
         """Return True if this pod will never run again."""
-        return self.phase in FINAL
+        return self.phase in TERMINAL_PHASES
 
 
 def member_pods(pods: Iterable[Object]) -> tuple[MemberPod, ...]:

@@ -6,7 +6,7 @@ import pytest
 
 from paceline.node.lifecycle.decide import decide
 from paceline.node.lifecycle.pod_status import pod_status
-from paceline.node.probes.probes import Health, Tally, count, first_tally, health_of, is_fatal, port_of, probe_of
+from paceline.node.probes.probes import Health, Tally, count, first_tally, health_of, is_fatal, probe_of
 from tests.unit.node.pods import NOW, container, done, pod, running, seen
 
 HTTP = {"httpGet": {"port": 80}}
@@ -121,8 +121,3 @@ def test_a_sidecar_that_has_not_started_holds_the_others_back():
     world = seen(pod(initContainers=[proxy]), {"proxy": running()}, health={"proxy": Health(started=False)})
 
     assert not decide(world, NOW).start
-
-
-@pytest.mark.parametrize(("port", "number"), [(80, 80), ("80", 80), ("web", 8080), ("none", None)])
-def test_a_port_may_be_said_by_name(port, number):
-    assert port_of(container(ports=[{"name": "web", "containerPort": 8080}]), port) == number

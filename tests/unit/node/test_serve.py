@@ -156,7 +156,7 @@ async def test_odd_wishes_for_a_log_are_refused_or_granted_and_nothing_else(quer
 
 
 async def test_a_bug_is_an_answer_of_its_own_and_not_an_agent_that_is_not_there(caplog):
-    app = kubelet_over(sim_world(), {("team", "demo"): {"spec": None}})
+    app = kubelet_over(sim_world(), {("team", "demo"): {"spec": {"containers": [{}]}}})
 
     status, body = await ask(app, "/containerLogs/team/demo/main")
 

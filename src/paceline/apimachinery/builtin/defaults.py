@@ -7,6 +7,7 @@ from typing import Any
 from paceline.apimachinery.builtin.qos import qos_class
 from paceline.apimachinery.builtin.taints import NOT_READY
 from paceline.apimachinery.meta import Object, name_of
+from paceline.apimachinery.pods import spec_containers
 
 _FILE_MODE = 0o644
 _HOUR_SECONDS = 3600
@@ -35,7 +36,7 @@ def pod_defaults(pod: Object) -> None:
         for container in _dicts(spec.get("containers")):
             # Only those that run first may say it for themselves.
             container.pop("restartPolicy", None)
-        for container in _containers(spec):
+        for container in spec_containers(spec):
             _request_defaults(container)
             if spec.get("hostNetwork"):
                 for port in _dicts(container.get("ports")):
@@ -67,17 +68,13 @@ def pod_spec_defaults(spec: Object) -> None:
     ):
         spec.setdefault(name, value)
     spec.setdefault("securityContext", {})
-    for container in _containers(spec):
+    for container in spec_containers(spec):
         _container_defaults(container)
     for volume in _dicts(spec.get("volumes")):
         _volume_defaults(volume)
     for constraint in _dicts(spec.get("topologySpreadConstraints")):
         constraint.setdefault("nodeAffinityPolicy", "Honor")
         constraint.setdefault("nodeTaintsPolicy", "Ignore")
-
-
-def _containers(spec: Object) -> tuple[Object, ...]:
-    return (*_dicts(spec.get("initContainers")), *_dicts(spec.get("containers")))
 
 
 def _toleration_defaults(spec: Object) -> None:

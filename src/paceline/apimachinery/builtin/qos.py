@@ -3,6 +3,7 @@
 from typing import Any
 
 from paceline.apimachinery.meta import Object
+from paceline.apimachinery.pods import containers_of
 from paceline.apimachinery.quantity import parse
 
 _COUNTED = ("cpu", "memory")
@@ -10,7 +11,7 @@ _COUNTED = ("cpu", "memory")
 
 def qos_class(pod: Object) -> str:
     """Tell how a pod ranks when resources run out, as Kubernetes names it."""
-    each = [container.get("resources") for container in _containers(pod.get("spec"))]
+    each = [container.get("resources") for container in containers_of(pod)]
     if not any(_amounts(one, which) for one in each for which in ("requests", "limits")):
         return "BestEffort"
     guaranteed = all(
@@ -24,13 +25,6 @@ def is_extended(resource: str) -> bool:
     """Tell whether a resource is a vendor's own, of which nodes say how many they have."""
     vendor, _, name = resource.partition("/")
     return bool(name) and not f".{vendor}".endswith(".kubernetes.io")
-
-
-def _containers(spec: Any) -> tuple[Object, ...]:
-    # Asked before the pod is checked, so nothing is known yet about what is where.
-    both = (spec.get(field) for field in ("initContainers", "containers")) if isinstance(spec, dict) else ()
-    lists = (each for each in both if isinstance(each, list))
-    return tuple(container for each in lists for container in each if isinstance(container, dict))
 
 
 def _amounts(resources: Any, which: str) -> dict[str, Any]:

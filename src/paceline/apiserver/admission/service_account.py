@@ -1,8 +1,7 @@
 """What a new pod is given of its account: a token in a volume, and the names of secrets for images."""
 
-from collections.abc import Iterator
-
 from paceline.apimachinery.meta import Object, annotations_of, namespace_of
+from paceline.apimachinery.pods import spec_containers
 from paceline.apimachinery.scheme import Resource
 from paceline.apiserver.config import Server
 
@@ -33,17 +32,12 @@ def _mount(spec: Object, fresh: str) -> None:
     volumes = spec.get("volumes") or []
     there = next((each["name"] for each in volumes if str(each.get("name")).startswith(NAME)), None)
     name = there or fresh
-    lacking = [each for each in _containers(spec) if not _has_mount(each)]
+    lacking = [each for each in spec_containers(spec) if not _has_mount(each)]
     for container in lacking:
         mount = {"name": name, "readOnly": True, "mountPath": PLACE}
         container["volumeMounts"] = [*(container.get("volumeMounts") or ()), mount]
     if lacking and there is None:
         spec["volumes"] = [*volumes, _volume(name)]
-
-
-def _containers(spec: Object) -> Iterator[Object]:
-    for field in ("initContainers", "containers"):
-        yield from spec.get(field) or ()
 
 
 def _has_mount(container: Object) -> bool:

@@ -13,6 +13,7 @@ from paceline.apimachinery.builtin.go_json import read_struct
 from paceline.apimachinery.crd.status import marked
 from paceline.apimachinery.field_errors import FieldFault, Problem, invalid
 from paceline.apimachinery.meta import Object, is_deleting, uid_of
+from paceline.apimachinery.pods import is_terminal
 from paceline.apimachinery.timestamps import to_wire
 from paceline.apiserver import object_strategy, status_errors
 from paceline.apiserver.config import Server
@@ -217,8 +218,8 @@ def _grace_of(target: Target, old: Object, wish: DeleteOptions) -> int:
     """Give the seconds a pod has to end: none when nothing of it runs."""
     if (target.resource.group, target.resource.kind) != ("", "Pod"):
         return 0
-    spec, status = old.get("spec") or {}, old.get("status") or {}
-    if not spec.get("nodeName") or status.get("phase") in {"Succeeded", "Failed"}:
+    spec = old.get("spec") or {}
+    if not spec.get("nodeName") or is_terminal(old):
         return 0
     wanted = wish.grace_seconds
     if wanted is None:

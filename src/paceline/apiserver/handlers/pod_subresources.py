@@ -2,11 +2,11 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from functools import partial
-from typing import Any
 
 from paceline.apimachinery.field_errors import FieldFault, forbidden, invalid, required
 from paceline.apimachinery.meta import Object, is_deleting
 from paceline.apimachinery.name_validation import subdomain_problem
+from paceline.apimachinery.pods import containers_of
 from paceline.apimachinery.timestamps import moment_from, to_wire
 from paceline.apiserver import object_strategy, status_errors
 from paceline.apiserver.config import Server
@@ -165,14 +165,13 @@ def _log_query(request: HttpRequest, name: str) -> Mapping[str, str]:
 
 def container_of(pod: Object, wanted: str, name: str) -> str:
     """Tell which container of a pod is meant; one that has several must be told which."""
-    spec: Mapping[str, Any] = pod["spec"]
-    main = [str(each["name"]) for each in spec.get("containers") or ()]
-    init = [str(each["name"]) for each in spec.get("initContainers") or ()]
+    main = [str(container["name"]) for container in pod["spec"].get("containers") or ()]
+    names = [str(container["name"]) for container in containers_of(pod)]
     if wanted:
-        if wanted not in (*init, *main):
+        if wanted not in names:
             raise status_errors.bad_request(f"container {wanted} is not valid for pod {name}")
         return wanted
     if len(main) == 1:
         return main[0]
-    listed = " ".join((*init, *main))
+    listed = " ".join(names)
     raise status_errors.bad_request(f"a container name must be specified for pod {name}, choose one of: [{listed}]")

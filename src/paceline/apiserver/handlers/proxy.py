@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import quote, urlunsplit
 
 from paceline.apimachinery.meta import Key, Object
+from paceline.apimachinery.pods import port_number
 from paceline.apiserver import object_strategy, status_errors
 from paceline.apiserver.auth import authentication
 from paceline.apiserver.config import Server
@@ -104,10 +105,12 @@ class ProxyHandler:
         pod = self._read(target, asked.name)
         if not pod["spec"].get("nodeName"):
             raise status_errors.bad_request("address not allowed")
-        ports = [port for each in pod["spec"]["containers"] for port in each.get("ports") or ()]
-        named = {str(port.get("name")): port["containerPort"] for port in ports if port.get("name")}
-        first = ports[0]["containerPort"] if ports else DEFAULT_PORTS[asked.scheme]
-        port = named.get(asked.port, asked.port) if asked.port else first
+        containers = pod["spec"]["containers"]
+        if asked.port:
+            port = port_number(asked.port, containers)
+        else:
+            ports = [port["containerPort"] for container in containers for port in container.get("ports") or ()]
+            port = ports[0] if ports else DEFAULT_PORTS[asked.scheme]
         return Backend(scheme=asked.scheme, pod=asked.name, port=_number(port, asked))
 
     def _service(self, asked: ProxyTarget, target: Target, *, is_opening: bool) -> Backend:

@@ -6,6 +6,7 @@ from typing import Any
 
 from paceline.apimachinery.builtin.printers.network import reached_cells
 from paceline.apimachinery.meta import Object, labels_of, name_of
+from paceline.apimachinery.pods import container_statuses_of, sidecars_of
 from paceline.cli.output.console import Output
 from paceline.cli.output.table import age, pairs, short, table
 from paceline.errors import NotFound
@@ -103,10 +104,8 @@ def member_rows(job: Object, now: datetime) -> list[Row]:
 
 def pod_cells(pod: Object) -> Row:
     """Return the cells READY, STATUS and RESTARTS of a pod; earlier attempts count as restarts."""
-    status, inits = pod.get("status") or {}, pod["spec"].get("initContainers") or ()
-    statuses = [*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())]
-    sidecars = {container["name"] for container in inits if container.get("restartPolicy") == "Always"}
-    long_running = {*sidecars, *(container["name"] for container in pod["spec"]["containers"])}
+    status, statuses = pod.get("status") or {}, container_statuses_of(pod)
+    long_running = {*sidecars_of(pod), *(container["name"] for container in pod["spec"]["containers"])}
     ready = sum(bool(container.get("ready")) for container in statuses if container["name"] in long_running)
     attempt = int(labels_of(pod).get(well_known_labels.ATTEMPT) or 0)
     restarts = attempt + sum(int(container.get("restartCount") or 0) for container in statuses)

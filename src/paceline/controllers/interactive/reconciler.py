@@ -19,6 +19,7 @@ from paceline.apimachinery.meta import (
     owned_by,
     uid_of,
 )
+from paceline.apimachinery.pods import is_ready
 from paceline.apimachinery.timestamps import from_wire
 from paceline.apimachinery.untrusted import untrusted
 from paceline.client.cache import Handler
@@ -309,12 +310,11 @@ def pod_seen(pod: Object, reached: Container[str]) -> ServicePod:
     """Read one pod of a service; it is ready once it says so and people can reach it."""
     status = pod.get("status") or {}
     reason, message = why_of(status)
-    conditions = {condition.get("type"): condition.get("status") for condition in status.get("conditions") or ()}
     return ServicePod(
         name=name_of(pod),
         uid=uid_of(pod),
         phase=PodPhase(status.get("phase") or PodPhase.PENDING),
-        is_ready=conditions.get("Ready") == "True" and uid_of(pod) in reached,
+        is_ready=is_ready(pod) and uid_of(pod) in reached,
         is_deleting=is_deleting(pod),
         digest=annotations_of(pod).get(DIGEST, ""),
         reason=reason,

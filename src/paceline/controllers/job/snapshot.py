@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from paceline.apimachinery.meta import Object, annotations_of, is_deleting, labels_of, name_of, uid_of
+from paceline.apimachinery.pods import sidecars_of
 from paceline.apimachinery.timestamps import from_wire
 from paceline.apimachinery.untrusted import untrusted
 from paceline.errors import Invalid
@@ -196,13 +197,9 @@ def _inits(status: dict[str, Any]) -> tuple[dict[str, Any], ...]:
 
 def _failed_first(pod: Object) -> tuple[ContainerSeen, ...]:
     """Find the init container that a pod failed by; sidecars decide over nothing."""
-    beside = {
-        container["name"]
-        for container in pod["spec"].get("initContainers") or ()
-        if container.get("restartPolicy") == "Always"
-    }
+    sidecars = sidecars_of(pod)
     inits = (
-        _container(container) for container in _inits(pod.get("status") or {}) if container.get("name") not in beside
+        _container(container) for container in _inits(pod.get("status") or {}) if container.get("name") not in sidecars
     )
     return tuple(container for container in inits if container.exit_code)
 

@@ -4,8 +4,7 @@ from pathlib import PurePosixPath
 
 from paceline.apimachinery.builtin.storage_annotations import FOLDERS, PROVISIONED_BY, UID_LETTERS, VOLUME_PREFIX
 from paceline.apimachinery.meta import Object, name_of, namespace_of, owned_by, uid_of
-
-ENDED = frozenset({"Failed", "Succeeded"})
+from paceline.apimachinery.pods import claims_of, is_terminal
 
 
 def folder_of(claim: Object) -> str:
@@ -69,15 +68,7 @@ def ephemeral_claims(pod: Object) -> tuple[Object, ...]:
 
 def claims_used(pod: Object) -> tuple[str, ...]:
     """Return the claims of a pod that has not ended."""
-    if (pod.get("status") or {}).get("phase") in ENDED:
-        return ()
-    names = []
-    for volume in (pod.get("spec") or {}).get("volumes") or ():
-        if claim := (volume.get("persistentVolumeClaim") or {}).get("claimName"):
-            names.append(str(claim))
-        elif "ephemeral" in volume:
-            names.append(f"{name_of(pod)}-{volume['name']}")
-    return tuple(names)
+    return () if is_terminal(pod) else tuple(claim.name for claim in claims_of(pod))
 
 
 def is_used(claim: Object, pod: Object) -> bool:

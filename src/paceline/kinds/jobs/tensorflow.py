@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from paceline.apimachinery.field_errors import invalid, required
+from paceline.apimachinery.pods import port_number
 from paceline.errors import Fault
 from paceline.kinds.interactive.tensorboard_spec import TensorBoardSpec, check_logs, log_claims
 from paceline.kinds.jobs import training_jobs
@@ -149,8 +150,7 @@ KIND = JobKind(
 
 def _usual_port(template: Free) -> int:
     container = template["spec"]["containers"][training_jobs.container_named(template, CONTAINER)]
-    ports = {port.get("name"): int(port["containerPort"]) for port in container.get("ports") or ()}
-    return ports.get(PORT_NAME, USUAL_PORT)
+    return port_number(PORT_NAME, (container,)) or USUAL_PORT
 
 
 def _usual_scope(types: Collection[str]) -> RestartScope:

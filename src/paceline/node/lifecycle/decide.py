@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from paceline.apimachinery.meta import Object, is_deleting
+from paceline.apimachinery.pods import is_sidecar, is_terminal
 from paceline.node.lifecycle.pod_status import is_over, pod_status
-from paceline.node.lifecycle.termination import deadline_of, held_tries, is_overdue, is_sidecar, stop, stop_sick
+from paceline.node.lifecycle.termination import deadline_of, held_tries, is_overdue, stop, stop_sick
 from paceline.node.lifecycle.view import Ended, Plan, Role, Seen, Start, comes_again, pause_after, post_start_done
 
 KILLED = 137
@@ -25,7 +26,7 @@ def decide(seen: Seen, now: datetime) -> Plan:
     status = pod_status(seen, now)
     if is_deleting(seen.pod):
         return replace(stop(seen, now), status=status, remove=not held)
-    if (seen.pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+    if is_terminal(seen.pod):
         # Terminal is terminal; what still runs was given up by whoever set the phase.
         return Plan(kill=tuple(held))
     if seen.evicted or is_overdue(seen.pod, now) or is_over(seen):

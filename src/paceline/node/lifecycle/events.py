@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from paceline.apimachinery.meta import Object, is_deleting
-from paceline.node.lifecycle.termination import DEADLINE, EVICTED, OVERDUE, held_tries, sidecars_of
+from paceline.apimachinery.pods import sidecars_of
+from paceline.node.lifecycle.termination import DEADLINE, EVICTED, OVERDUE, held_tries
 from paceline.node.lifecycle.view import Seen, policy_of
 from paceline.node.probes.probes import NAMES
 

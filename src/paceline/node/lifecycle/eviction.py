@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline.apimachinery.meta import Key, Object, uid_of
+from paceline.apimachinery.pods import containers_of, is_terminal
 from paceline.apimachinery.quantity import canonical, whole
 from paceline.effects import Executor, Files
 from paceline.node.host_info import Folders, Host
@@ -20,7 +21,6 @@ GRACE_SECONDS = 1
 RECORD = "evicted"
 STORAGE = "ephemeral-storage"
 KIBI = 1024
-ENDED = frozenset({"Succeeded", "Failed"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class Evictions:
 
     def _is_concerned(self, pod: Object) -> bool:
         is_mine = pod["spec"].get("nodeName") == self.host.name
-        return is_mine and (pod.get("status") or {}).get("phase") not in ENDED and has_begun(pod)
+        return is_mine and not is_terminal(pod) and has_begun(pod)
 
     async def _look(self, pod: Object) -> None:
         uid = uid_of(pod)
@@ -112,7 +112,7 @@ def limits_of(pod: Object, folders: Folders) -> Iterator[Limit]:
             said = f'Usage of EmptyDir volume "{volume["name"]}" exceeds the limit "{canonical(limit)}". '
             yield Limit(folders=(folder,), bytes=whole(limit), message=said)
     logs, limits = [], []
-    for container in (*(pod["spec"].get("initContainers") or ()), *pod["spec"]["containers"]):
+    for container in containers_of(pod):
         name = str(container["name"])
         logs.append(folders.container(uid, name))
         if limit := _storage(container):

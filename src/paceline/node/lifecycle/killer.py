@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from paceline.apimachinery.meta import Object, uid_of
+from paceline.apimachinery.pods import containers_of
 from paceline.client.event_recorder import Recorder
 from paceline.effects import Effects, Files, ProcessHandle
 from paceline.node.host_info import Folders
 from paceline.node.lifecycle.events import part_of, why_stopping
-from paceline.node.lifecycle.state_files import containers_of, write_asked
+from paceline.node.lifecycle.state_files import write_asked
 from paceline.node.lifecycle.termination import chosen_signal, grace_of
 from paceline.node.lifecycle.view import POST_START, PRE_STOP, Plan, Seen, Try, hook_of
 from paceline.node.probes.prober import Prober, ProbeResult

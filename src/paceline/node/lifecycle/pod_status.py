@@ -5,12 +5,12 @@ from datetime import datetime
 from typing import Any
 
 from paceline.apimachinery.meta import Object, is_deleting, uid_of
+from paceline.apimachinery.pods import TERMINAL_PHASES, is_sidecar, sidecars_of
 from paceline.apimachinery.timestamps import to_wire
-from paceline.node.lifecycle.termination import DEADLINE, EVICTED, OVERDUE, held_tries, is_overdue, is_sidecar
+from paceline.node.lifecycle.termination import DEADLINE, EVICTED, OVERDUE, held_tries, is_overdue
 from paceline.node.lifecycle.view import Ended, Role, Seen, Try, comes_again, pause_after, policy_of, post_start_done
 from paceline.node.probes.probes import Health
 
-FINAL = ("Succeeded", "Failed")
 # A container that could not be started began at the beginning of time.
 START_ERROR, NEVER = "StartError", "1970-01-01T00:00:00Z"
 # What is said of a container that its pod did not live to see started, or started again.
@@ -26,19 +26,19 @@ def pod_status(seen: Seen, now: datetime) -> Object:
     old = seen.pod.get("status") or {}
     init, main = _statuses(seen)
     # Final is final, whatever its containers have come to since.
-    phase = old["phase"] if old.get("phase") in FINAL else phase_of(seen, init, main)
+    phase = old["phase"] if old.get("phase") in TERMINAL_PHASES else phase_of(seen, init, main)
     why: Object = {}
-    if is_overdue(seen.pod, now) and old.get("phase") not in FINAL:
+    if is_overdue(seen.pod, now) and old.get("phase") not in TERMINAL_PHASES:
         phase, why = "Failed", {"reason": DEADLINE, "message": OVERDUE}
-    if seen.evicted and old.get("phase") not in FINAL:
+    if seen.evicted and old.get("phase") not in TERMINAL_PHASES:
         phase, why = "Failed", {"reason": EVICTED, "message": seen.evicted}
-    if phase in FINAL and old.get("phase") not in FINAL and held_tries(seen):
+    if phase in TERMINAL_PHASES and old.get("phase") not in TERMINAL_PHASES and held_tries(seen):
         # Not over before its last container is: whoever waits for the end may rely on it.
         phase, why = str(old.get("phase") or "Pending"), {}
     conditions = _conditions(seen, (init, main), phase, now)
     if (is_deleting(seen.pod) or why) and not held_tries(seen):
         # Nothing will start any more; a keeper that has written how its program ended may still be about to go.
-        phase = phase if phase in FINAL else "Failed"
+        phase = phase if phase in TERMINAL_PHASES else "Failed"
         _close(seen, init, main)
     status: Object = {
         "phase": phase,
@@ -59,7 +59,7 @@ def pod_status(seen: Seen, now: datetime) -> Object:
 
 def is_over(seen: Seen) -> bool:
     """Tell whether nothing more is to start; what still runs are sidecars with nothing left to do."""
-    return phase_of(seen, *_statuses(seen)) in FINAL
+    return phase_of(seen, *_statuses(seen)) in TERMINAL_PHASES
 
 
 def _statuses(seen: Seen) -> tuple[list[Object], list[Object]]:
@@ -118,8 +118,7 @@ def phase_of(seen: Seen, init: list[Object], main: list[Object]) -> str:
 
 def is_beside(seen: Seen, status: Object) -> bool:
     """Tell whether an init container's status is that of a sidecar."""
-    inits = seen.pod["spec"].get("initContainers") or ()
-    return any(is_sidecar(each) for each in inits if each["name"] == status["name"])
+    return status["name"] in sidecars_of(seen.pod)
 
 
 def _starts(seen: Seen) -> list[datetime]:
@@ -254,7 +253,7 @@ def _conditions(seen: Seen, containers: tuple[list[Object], list[Object]], phase
 
 def _can_start(seen: Seen, phase: str, *, has_run: bool) -> bool:
     """Tell whether what all containers of a pod need is there: what keeps one of them waiting is its own."""
-    if phase in FINAL or (is_deleting(seen.pod) and not held_tries(seen)):
+    if phase in TERMINAL_PHASES or (is_deleting(seen.pod) and not held_tries(seen)):
         return False
     own = [each for each in seen.problems.values() if not each.is_of_pod and each.reason != "SandboxMissing"]
     return has_run or bool(own)

@@ -7,13 +7,14 @@ from typing import Any
 
 from paceline.apimachinery.meta import Key, Object, name_of, namespace_of, uid_of
 from paceline.apimachinery.name_validation import label_problem
+from paceline.apimachinery.pods import containers_of
 from paceline.client.interface import Cluster
 from paceline.effects import Effects
 from paceline.node import devices
 from paceline.node.devices import Devices
 from paceline.node.host_info import MEMORY_OWNER, CannotStart, Folders, Host
 from paceline.node.images import Images
-from paceline.node.lifecycle.state_files import MESSAGE, containers_of, numbers_of
+from paceline.node.lifecycle.state_files import MESSAGE, numbers_of
 from paceline.node.lifecycle.termination import stop_signal
 from paceline.node.logs.archive import History
 from paceline.node.network.network import Networks

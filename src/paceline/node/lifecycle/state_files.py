@@ -10,6 +10,7 @@ from typing import Any
 
 from paceline.apimachinery.meta import Object, uid_of
 from paceline.apimachinery.name_validation import label_problem
+from paceline.apimachinery.pods import containers_of
 from paceline.apimachinery.timestamps import from_wire, to_wire_micro
 from paceline.effects import Effects, Files, Processes, ProcessHandle
 from paceline.node.host_info import ADDRESS, Folders
@@ -150,12 +151,6 @@ def look(world: Effects, folders: Folders, pod: Object, *, address: str, problem
         address=address,
         host_address=ADDRESS,
     )
-
-
-def containers_of(pod: Object) -> tuple[Object, ...]:
-    """Give all containers of a pod in the order in which they may start."""
-    spec = pod["spec"]
-    return (*(spec.get("initContainers") or ()), *spec["containers"])
 
 
 def tries_of(world: Effects, folders: Folders, uid: str, names: Iterable[str]) -> dict[str, Try]:

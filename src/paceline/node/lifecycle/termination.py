@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from paceline.apimachinery.meta import Object, annotations_of
+from paceline.apimachinery.pods import sidecars_of
 from paceline.apimachinery.timestamps import from_wire
 from paceline.model import well_known_labels
 from paceline.node.lifecycle.view import PRE_STOP, Plan, Seen, Try, has_hook
@@ -40,16 +41,6 @@ def _number_of(word: str) -> int | None:
     # Those for real time are counted from the first or back from the last: SIGRTMIN+3.
     step = word.removeprefix(name) or "0"
     return signal.Signals[name].value + int(step) if re.fullmatch(r"[-+]?\d{1,2}", step) else None
-
-
-def is_sidecar(container: Mapping[str, Any]) -> bool:
-    """Tell whether an init container runs beside the main ones instead of before them."""
-    return container.get("restartPolicy") == "Always"
-
-
-def sidecars_of(pod: Object) -> tuple[str, ...]:
-    """Name a pod's sidecars in the order in which they start."""
-    return tuple(str(each["name"]) for each in pod["spec"].get("initContainers") or () if is_sidecar(each))
 
 
 def deadline_of(pod: Object) -> datetime | None:

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any
 
 from paceline.apimachinery.meta import Object
+from paceline.apimachinery.pods import container_named
 from paceline.effects import ProcessHandle
 from paceline.node.probes.probes import Health
 
@@ -114,9 +115,8 @@ def hook_of(container: Mapping[str, Any], kind: str) -> tuple[str, Mapping[str, 
 
 def has_hook(pod: Object, name: str, kind: str) -> bool:
     """Tell whether a container of a pod has a hook."""
-    spec = pod["spec"]
-    every = (*(spec.get("initContainers") or ()), *spec["containers"])
-    return any(each["name"] == name and hook_of(each, kind) is not None for each in every)
+    container = container_named(pod, name)
+    return container is not None and hook_of(container, kind) is not None
 
 
 def post_start_done(seen: Seen, name: str) -> bool:

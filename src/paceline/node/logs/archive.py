@@ -14,12 +14,13 @@ from typing import Any
 
 from paceline.apimachinery.meta import Object, controller_of, labels_of, name_of, namespace_of, uid_of
 from paceline.apimachinery.name_validation import subdomain_problem
+from paceline.apimachinery.pods import containers_of
 from paceline.apimachinery.timestamps import from_wire, to_wire, to_wire_micro
 from paceline.effects import Effects
 from paceline.errors import NotFound
 from paceline.model import well_known_labels
 from paceline.node.host_info import Folders
-from paceline.node.lifecycle.state_files import containers_of, numbers_of, read_ended
+from paceline.node.lifecycle.state_files import numbers_of, read_ended
 from paceline.node.logs.rotated_log import RotatedLog
 from paceline.node.runtime import shim
 

@@ -10,11 +10,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from paceline.apimachinery.meta import Key, Object, uid_of
+from paceline.apimachinery.pods import is_terminal
 from paceline.apimachinery.timestamps import from_wire, to_wire
 from paceline.client.event_recorder import Recorder
 from paceline.effects import Executor
 from paceline.node.host_info import Host
-from paceline.node.lifecycle.pod_status import FINAL
 from paceline.node.logs.archive import ABOUT, CONTAINERS, PRUNED, ArchivedPod, History, Policy
 from paceline.node.logs.rotated_log import RotatedLog, is_page
 
@@ -81,7 +81,7 @@ class LogGC:
 
     def _has_ended(self, pod: Object) -> bool:
         is_mine = pod["spec"].get("nodeName") == self.host.name
-        return is_mine and (pod.get("status") or {}).get("phase") in FINAL
+        return is_mine and is_terminal(pod)
 
 
 def sweep(history: History, ended: Iterable[Object] = (), known: dict[Path, ArchivedPod] | None = None) -> GCResult:

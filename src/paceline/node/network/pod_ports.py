@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from paceline.apimachinery.meta import Key, Object, uid_of
+from paceline.apimachinery.pods import containers_of
 from paceline.client.http.http1 import Address
 from paceline.client.http.reverse_proxy import ProxyRequest, Receive, Send, join, kept, pass_on
 from paceline.client.http.transport import Unreachable
 from paceline.effects import Effects, ProcessHandle
 from paceline.errors import BadRequest, NotFound, ServiceUnavailable
 from paceline.node.host_info import Folders
-from paceline.node.lifecycle.state_files import containers_of, tries_of
+from paceline.node.lifecycle.state_files import tries_of
 
 SCHEMES = ("http", "https")
 MAX_PORT = 65535

@@ -11,6 +11,7 @@ from typing import Any
 from zlib import crc32
 
 from paceline.apimachinery.meta import Key, Object, is_deleting, key_of, labels_of, namespace_of
+from paceline.apimachinery.pods import is_ready, target_port
 
 BALANCED = "LoadBalancer"
 TYPES = frozenset({BALANCED, "NodePort"})
@@ -90,7 +91,7 @@ def backends_of(service: Object, number: int, pods: Iterable[Object]) -> tuple[t
     if port is None:
         return ()
     found = (
-        (pod, _number(port, pod))
+        (pod, target_port(port, pod) or 0)
         for pod in pods
         if namespace_of(pod) == namespace_of(service)
         and spec["selector"].items() <= labels_of(pod).items()
@@ -151,17 +152,6 @@ def _age(service: Object) -> tuple[str, Key]:
 
 
 def _answers(pod: Object, *, is_shown: bool) -> bool:
-    status = pod.get("status") or {}
-    if status.get("phase") != "Running" or is_deleting(pod):
+    if (pod.get("status") or {}).get("phase") != "Running" or is_deleting(pod):
         return False
-    conditions = status.get("conditions") or ()
-    return is_shown or any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
-
-
-def _number(port: Port, pod: Object) -> int:
-    """Give the number of a service's port in a pod; 0 when the pod has none of that name."""
-    target = port.get("targetPort") or port["port"]
-    if isinstance(target, int):
-        return target
-    named = (each for container in pod["spec"].get("containers") or () for each in container.get("ports") or ())
-    return next((int(each["containerPort"]) for each in named if each.get("name") == target), 0)
+    return is_shown or is_ready(pod)

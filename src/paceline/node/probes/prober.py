@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from paceline.apimachinery.meta import Object, uid_of
+from paceline.apimachinery.pods import containers_of, port_number
 from paceline.node.host_info import CannotStart
 from paceline.node.lifecycle.starter import Starter
-from paceline.node.lifecycle.state_files import containers_of, latest_folder, read_started
-from paceline.node.probes.probes import Probe, port_of
+from paceline.node.lifecycle.state_files import latest_folder, read_started
+from paceline.node.probes.probes import Probe
 from paceline.node.runtime.exec_types import Gone, NotRun, Run, order_for
 
 # Kubernetes shows as much of a failed answer.
@@ -82,7 +83,7 @@ class Prober:
 
 
 async def _connect(what: Mapping[str, Any], container: Mapping[str, Any], address: str) -> ProbeResult:
-    host, port = str(what.get("host") or address), port_of(container, what.get("port") or 0)
+    host, port = str(what.get("host") or address), port_number(what.get("port") or 0, (container,))
     if port is None:
         return ProbeResult(is_good=False, is_unknown=True, text=_no_port(what, container))
     try:
@@ -96,7 +97,7 @@ async def _connect(what: Mapping[str, Any], container: Mapping[str, Any], addres
 
 
 async def _get(what: Mapping[str, Any], container: Mapping[str, Any], address: str) -> ProbeResult:
-    host, port = str(what.get("host") or address), port_of(container, what.get("port") or 0)
+    host, port = str(what.get("host") or address), port_number(what.get("port") or 0, (container,))
     if port is None:
         return ProbeResult(is_good=False, is_unknown=True, text=_no_port(what, container))
     is_tls = str(what.get("scheme") or "HTTP").upper() == "HTTPS"
@@ -133,7 +134,7 @@ def _url(what: Mapping[str, Any], place: str) -> str:
 def _too_late(probe: Probe, container: Mapping[str, Any], address: str) -> str:
     """Say that an answer did not come in time."""
     what = probe.what
-    place = f"{what.get('host') or address}:{port_of(container, what.get('port') or 0)}"
+    place = f"{what.get('host') or address}:{port_number(what.get('port') or 0, (container,))}"
     match probe.action:
         case "exec":
             command = " ".join(what.get("command") or ())

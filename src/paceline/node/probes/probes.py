@@ -102,13 +102,3 @@ def health_of(container: Mapping[str, Any], tallies: Mapping[str, Tally]) -> Hea
         if probe.kind == READINESS and not tally.verdict:
             health = replace(health, ready=False)
     return health
-
-
-def port_of(container: Mapping[str, Any], port: int | str) -> int | None:
-    """Find the number of a port that may be said by name."""
-    if isinstance(port, int):
-        return port
-    if str(port).isdecimal():
-        return int(port)
-    named = (each for each in container.get("ports") or () if each.get("name") == port)
-    return next((int(each["containerPort"]) for each in named), None)

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from paceline.apimachinery.meta import Object, uid_of
+from paceline.apimachinery.pods import containers_of
 from paceline.client.event_recorder import Recorder
 from paceline.effects import Clock
 from paceline.node.lifecycle.events import part_of
@@ -159,6 +160,4 @@ def _asked(probes: Mapping[str, Probe], tallies: Mapping[str, Tally]) -> tuple[s
 
 
 def _with_probes(pod: Object, name: str) -> tuple[Mapping[str, Any], ...]:
-    spec = pod["spec"]
-    every = (*(spec.get("initContainers") or ()), *spec["containers"])
-    return tuple(each for each in every if each["name"] == name and probes_of(each))
+    return tuple(container for container in containers_of(pod) if container["name"] == name and probes_of(container))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from paceline.apimachinery.meta import Object, annotations_of, labels_of, name_of, namespace_of, uid_of
+from paceline.apimachinery.pods import container_named
 from paceline.apimachinery.quantity import parse, whole
 from paceline.node.host_info import ADDRESS, CannotStart, Host
 from paceline.node.volumes.references import Sources
@@ -136,13 +137,6 @@ _FIELDS: dict[str, Callable[[Object], str]] = {
     "status.podIP": _in_status("podIP"),
     "status.podIPs": _in_status("podIP"),
 }
-
-
-def container_named(pod: Object, name: Any) -> Object | None:
-    """Find a container of a pod by its name."""
-    spec = pod.get("spec") or {}
-    every = (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
-    return next((each for each in every if each["name"] == name), None)
 
 
 def resource_of(container: Object, reference: Mapping[str, Any], host: Host | None) -> str:

@@ -11,11 +11,12 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 from paceline.apimachinery.meta import Key, Object, uid_of
+from paceline.apimachinery.pods import container_statuses_of, containers_of
 from paceline.effects import Effects
 from paceline.errors import BadRequest, HostError, MethodNotAllowed, NotFound, PacelineError
 from paceline.node.agent import Agent
 from paceline.node.host_info import Folders, Host
-from paceline.node.lifecycle.state_files import containers_of, numbers_of
+from paceline.node.lifecycle.state_files import numbers_of
 from paceline.node.logs.logs import LogQuery, log_query, read_log
 from paceline.node.network.pod_ports import Listens, PodPortProxy
 from paceline.node.runtime import shim
@@ -193,10 +194,9 @@ def _not_upgraded(scope: Mapping[str, Any]) -> str:
 
 
 def _why(pod: Object, container: str) -> str:
-    status = pod.get("status") or {}
-    for each in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
-        if each["name"] == container and "waiting" in each["state"]:
-            return str(each["state"]["waiting"]["reason"])
+    for status in container_statuses_of(pod):
+        if status["name"] == container and "waiting" in status["state"]:
+            return str(status["state"]["waiting"]["reason"])
     return "ContainerCreating"
 
 

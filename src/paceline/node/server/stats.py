@@ -12,10 +12,11 @@ from datetime import datetime
 from functools import partial
 
 from paceline.apimachinery.meta import Key, Object, name_of, namespace_of, uid_of
+from paceline.apimachinery.pods import containers_of
 from paceline.apimachinery.timestamps import to_wire
 from paceline.effects import Effects, Executor, ProcessHandle
 from paceline.node.host_info import Folders, Host
-from paceline.node.lifecycle.state_files import containers_of, tries_of
+from paceline.node.lifecycle.state_files import tries_of
 from paceline.node.volumes.stats import VolumeUsage
 
 EVERY_SECONDS = 5.0

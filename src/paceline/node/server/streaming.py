@@ -8,10 +8,11 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from paceline.apimachinery.meta import Key, Object, uid_of
+from paceline.apimachinery.pods import container_named
 from paceline.effects import Effects, Files, ProcessHandle
 from paceline.errors import BadRequest, HostError, NotFound
 from paceline.node.host_info import CannotStart, Folders, Host
-from paceline.node.lifecycle.state_files import containers_of, latest_folder, read_try
+from paceline.node.lifecycle.state_files import latest_folder, read_try
 from paceline.node.lifecycle.view import Try
 from paceline.node.logs.logs import HEAD, TAG, end_of_log, entries
 from paceline.node.logs.rotated_log import RotatedLog
@@ -104,7 +105,7 @@ class Sessions:
         pod = self.pods.get(key)
         if pod is None:
             raise NotFound(f'pods "{key[1]}" not found')
-        spec = next((each for each in containers_of(pod) if each["name"] == container), None)
+        spec = container_named(pod, container)
         folder = latest_folder(self.world, self.folders, uid_of(pod), container) if spec else None
         found = read_try(self.world.files, self.world.processes, folder) if folder else None
         who = _keeper(found)

@@ -7,8 +7,9 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from paceline.apimachinery.meta import Object, namespace_of
+from paceline.apimachinery.pods import container_named
 from paceline.node.host_info import CannotStart, Host
-from paceline.node.runtime.env import container_named, field_of, resource_of
+from paceline.node.runtime.env import field_of, resource_of
 from paceline.node.volumes.references import Sources
 from paceline.node.volumes.token_cache import ask_of
 

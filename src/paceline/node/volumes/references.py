@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from paceline.apimachinery.meta import Object, namespace_of
+from paceline.apimachinery.pods import containers_of
 from paceline.client.interface import CONFIG_MAPS, Cluster, Collection
 from paceline.errors import NotFound
 from paceline.node.volumes.token_cache import Ask, Tokens
@@ -75,10 +76,9 @@ async def read_sources(cluster: Cluster, pod: Object, tokens: Tokens) -> Sources
 
 def references(pod: Object) -> Iterator[Reference]:
     """Name every config map and secret that a pod's containers and volumes read."""
-    spec = pod.get("spec") or {}
-    for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
+    for container in containers_of(pod):
         yield from _in_container(container)
-    for volume in spec.get("volumes") or ():
+    for volume in (pod.get("spec") or {}).get("volumes") or ():
         if wanted := volume.get("configMap"):
             yield "configmap", str(wanted["name"])
         if wanted := volume.get("secret"):

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from paceline.apimachinery.meta import Key, Object, uid_of
+from paceline.apimachinery.pods import is_terminal
 from paceline.effects import Files
 from paceline.errors import PacelineError
 from paceline.node.host_info import CannotStart
@@ -15,7 +16,6 @@ from paceline.node.volumes.volumes import MADE_OF_OTHERS, has_begun, volume_of
 
 # A kubelet takes up to a minute and a half; whoever waits for it is glad of less.
 PERIOD_SECONDS = 10.0
-ENDED = frozenset({"Succeeded", "Failed"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +36,8 @@ class Refresh:
                     await self._renew(pod, reading)
 
     def _is_concerned(self, pod: Object) -> bool:
-        spec, status = pod["spec"], pod.get("status") or {}
-        if spec.get("nodeName") != self.starter.host.name or status.get("phase") in ENDED or not has_begun(pod):
+        spec = pod["spec"]
+        if spec.get("nodeName") != self.starter.host.name or is_terminal(pod) or not has_begun(pod):
             return False
         return any(word in volume for volume in spec.get("volumes") or () for word in MADE_OF_OTHERS)
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from paceline.apimachinery.meta import Key, Object, key_of, name_of, namespace_of
+from paceline.apimachinery.pods import claims_of
 from paceline.apimachinery.quantity import whole
 from paceline.apimachinery.timestamps import to_wire
 from paceline.effects import Clock, Executor, Files
@@ -70,12 +71,12 @@ class VolumeUsage:
     def of(self, pod: Object) -> list[Object]:
         """Tell how full the claims are that a pod mounts, by the names of its volumes."""
         by_claim = {(each["pvcRef"]["namespace"], each["pvcRef"]["name"]): each for each in self.told()}
-        found = []
-        for volume in pod["spec"].get("volumes") or ():
-            name = (volume.get("persistentVolumeClaim") or {}).get("claimName")
-            if told := by_claim.get((namespace_of(pod), str(name))):
-                found.append({**told, "name": volume["name"]})
-        return found
+        namespace = namespace_of(pod)
+        return [
+            {**stats, "name": claim.volume}
+            for claim in claims_of(pod)
+            if (stats := by_claim.get((namespace, claim.name)))
+        ]
 
     def _folders(self) -> Iterator[tuple[Object, Path, int]]:
         """Give every claim that is a folder of this machine, with that and what it may hold."""

@@ -17,6 +17,7 @@ from paceline.apimachinery.meta import (
     namespace_of,
     uid_of,
 )
+from paceline.apimachinery.pods import container_statuses_of, containers_of
 from paceline.apimachinery.quantity import whole
 from paceline.node.host_info import CannotStart, Folders, Host
 from paceline.node.runtime.confinement import path_in_sandbox
@@ -121,10 +122,9 @@ def mounts_of(
 
 def mounted(pod: Object) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """Give the volumes that containers of a pod mount, and which each of them is."""
-    spec = pod["spec"]
-    containers = (*(spec.get("initContainers") or ()), *spec["containers"])
-    wanted = {mount["name"] for container in containers for mount in container.get("volumeMounts") or ()}
-    return ((index, each) for index, each in enumerate(spec.get("volumes") or ()) if each["name"] in wanted)
+    names = {mount["name"] for container in containers_of(pod) for mount in container.get("volumeMounts") or ()}
+    volumes = enumerate(pod["spec"].get("volumes") or ())
+    return ((index, volume) for index, volume in volumes if volume["name"] in names)
 
 
 def _sub_path(wire: Mapping[str, Any], env: Mapping[str, str]) -> str:
@@ -244,9 +244,7 @@ def _persistent(claim: str, volume: Object, *, read_only: bool) -> Volume:
 
 def has_begun(pod: Object) -> bool:
     """Tell whether a container of a pod has run: what it mounts stays with it then."""
-    status = pod.get("status") or {}
-    told = (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ()))
-    return any(each.get("containerID") for each in told)
+    return any(status.get("containerID") for status in container_statuses_of(pod))
 
 
 def _host_path(name: str, wire: Mapping[str, Any]) -> Volume:

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from paceline.apimachinery.meta import Key, Object, annotations_of, controller_of, is_deleting, key_of, labels_of
+from paceline.apimachinery.pods import is_terminal
 from paceline.apimachinery.timestamps import from_wire, to_wire
 from paceline.model import well_known_labels
-from paceline.plan.scheduling.resources import family_of, is_final
+from paceline.plan.scheduling.resources import family_of
 
 TYPE, REASON = "DisruptionTarget", "PreemptionByScheduler"
 # The words of Kubernetes' own scheduler.
@@ -47,7 +48,7 @@ def is_marked(pod: Object) -> bool:
 
 def needs_delete(pod: Object) -> bool:
     """Return whether a pod gives way that was not told to end yet."""
-    return is_marked(pod) and not is_deleting(pod) and not is_final(pod)
+    return is_marked(pod) and not is_deleting(pod) and not is_terminal(pod)
 
 
 def new_mark(message: str, now: datetime) -> Object:
@@ -66,7 +67,7 @@ def rest_of(placed: Iterable[Object], now: datetime) -> DisruptionWork:
     """Go on where the last pass, or the last scheduler, stopped: a job whose one pod is marked goes as a whole."""
     families: dict[str, list[Object]] = {}
     for pod in placed:
-        if not is_deleting(pod) and not is_final(pod):
+        if not is_deleting(pod) and not is_terminal(pod):
             families.setdefault(family_of(pod), []).append(pod)
     mark: dict[Key, str] = {}
     due: dict[Key, datetime] = {}

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from paceline.apimachinery.meta import Key, Object, is_deleting, key_of, labels_of
+from paceline.apimachinery.pods import is_terminal
 from paceline.model import well_known_labels
 from paceline.plan.scheduling.disruption_target import is_marked
 from paceline.plan.scheduling.node_fit import Fit, fit_of, is_enough
@@ -13,7 +14,6 @@ from paceline.plan.scheduling.resources import (
     PodGroup,
     add,
     family_of,
-    is_final,
     rank_of,
     requests_of,
 )
@@ -59,7 +59,7 @@ def holders_of(pods: tuple[Object, ...], *, below: int) -> tuple[VictimCandidate
     for pod in pods:
         # Results that are being copied are worth more than anybody's hurry: errands end by themselves.
         is_errand = well_known_labels.ERRAND in labels_of(pod) and not is_deleting(pod)
-        if pod["spec"].get("nodeName") and not is_final(pod) and not is_errand:
+        if pod["spec"].get("nodeName") and not is_terminal(pod) and not is_errand:
             groups.setdefault((family_of(pod), is_deleting(pod)), []).append(pod)
     return tuple(_holder(family, group) for (family, _), group in groups.items())
 

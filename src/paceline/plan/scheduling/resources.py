@@ -15,6 +15,7 @@ from paceline.apimachinery.meta import (
     labels_of,
     uid_of,
 )
+from paceline.apimachinery.pods import is_ready, is_sidecar, is_terminal, spec_containers
 from paceline.apimachinery.quantity import parse
 from paceline.model import well_known_labels as labels
 from paceline.plan.scheduling.node_affinity import NodeRequirements, Taint, taints_of, wishes_of
@@ -24,7 +25,6 @@ Amounts = Mapping[str, Decimal]
 PODS = "pods"
 # What asking for one of a node's own ports is called: "port 8080/TCP".
 PORT = "port "
-FINAL = ("Succeeded", "Failed")
 # Priorities within a queue go from 0 to 100.
 QUEUE_STEPS = 101
 
@@ -83,7 +83,7 @@ def rooms_of(nodes: Iterable[Object], pods: Iterable[Object]) -> tuple[NodeResou
     used: dict[str, dict[str, Decimal]] = {}
     for pod in pods:
         node = pod["spec"].get("nodeName")
-        if node and not is_final(pod):
+        if node and not is_terminal(pod):
             used[node] = add(used.get(node, {}), requests_of(pod["spec"]))
     return tuple(
         NodeResources(
@@ -116,7 +116,7 @@ def requests_of(spec: Mapping[str, Any]) -> dict[str, Decimal]:
     first: dict[str, Decimal] = {}
     for container in spec.get("initContainers") or ():
         requests = _container_requests(container)
-        if container.get("restartPolicy") == "Always":
+        if is_sidecar(container):
             beside = add(beside, requests)
             requests = {}
         now = add(beside, requests)
@@ -131,7 +131,7 @@ def requests_of(spec: Mapping[str, Any]) -> dict[str, Decimal]:
 
 def _host_ports(spec: Mapping[str, Any]) -> Iterable[str]:
     """Yield the node's own ports that a pod asks for."""
-    for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
+    for container in spec_containers(spec):
         for port in container.get("ports") or ():
             if port.get("hostPort"):
                 yield f"{PORT}{port['hostPort']}/{port.get('protocol') or 'TCP'}"
@@ -211,24 +211,16 @@ def _number(text: str | None, *, otherwise: int) -> int:
 def waits(pod: Object) -> bool:
     """Return whether a pod waits for a node."""
     spec = pod["spec"]
-    return not (spec.get("nodeName") or spec.get("schedulingGates") or is_final(pod) or is_deleting(pod))
+    return not (spec.get("nodeName") or spec.get("schedulingGates") or is_terminal(pod) or is_deleting(pod))
 
 
 def _holds(pod: Object) -> bool:
     """Return whether a pod has a node, and is not about to leave it."""
-    return bool(pod["spec"].get("nodeName")) and not is_final(pod) and not is_deleting(pod)
-
-
-def is_final(pod: Object) -> bool:
-    """Return whether a pod has ended."""
-    return (pod.get("status") or {}).get("phase") in FINAL
+    return bool(pod["spec"].get("nodeName")) and not is_terminal(pod) and not is_deleting(pod)
 
 
 def _takes_pods(node: Object) -> bool:
-    conditions = {
-        condition["type"]: condition["status"] for condition in (node.get("status") or {}).get("conditions") or ()
-    }
-    return conditions.get("Ready") == "True" and not (node.get("spec") or {}).get("unschedulable")
+    return is_ready(node) and not (node.get("spec") or {}).get("unschedulable")
 
 
 def _container_requests(container: Mapping[str, Any]) -> dict[str, Decimal]:

@@ -1,9 +1,10 @@
 """Which claims keep a pod from a node: it gets one when all that it claims has volumes."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from paceline.apimachinery.builtin.storage_annotations import WAITING
-from paceline.apimachinery.meta import Key, Object, annotations_of, is_deleting, name_of, namespace_of
+from paceline.apimachinery.meta import Key, Object, annotations_of, is_deleting, namespace_of
+from paceline.apimachinery.pods import claims_of
 
 # The words of Kubernetes' own scheduler, by which people search.
 UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
@@ -11,9 +12,10 @@ UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
 
 def lack_of(pod: Object, claims: Mapping[Key, Object]) -> str:
     """Return which claim of a pod has no volume, and why; empty when all are bound."""
-    for name, is_own in _names(pod):
+    for reference in claims_of(pod):
+        name = reference.name
         claim = claims.get((namespace_of(pod), name))
-        if claim is None and is_own:
+        if claim is None and reference.is_ephemeral:
             return f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
         if claim is None:
             return f'persistentvolumeclaim "{name}" not found'
@@ -27,12 +29,3 @@ def lack_of(pod: Object, claims: Mapping[Key, Object]) -> str:
             reason = annotations_of(claim).get(WAITING, "")
             return f"{UNBOUND} ({name}: {reason})" if reason else UNBOUND
     return ""
-
-
-def _names(pod: Object) -> Iterator[tuple[str, bool]]:
-    """Yield the claims of a pod, and whether each is ephemeral."""
-    for volume in pod["spec"].get("volumes") or ():
-        if claim := (volume.get("persistentVolumeClaim") or {}).get("claimName"):
-            yield str(claim), False
-        elif "ephemeral" in volume:
-            yield f"{name_of(pod)}-{volume['name']}", True

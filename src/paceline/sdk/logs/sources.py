@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from paceline.apimachinery.meta import Object, name_of, revision_of
+from paceline.apimachinery.pods import is_terminal
 from paceline.apimachinery.timestamps import to_wire
 from paceline.client.interface import PODS, Change, Collection, Select, WatchEvent
 from paceline.errors import BadRequest, Expired, NotFound, ServiceUnavailable
@@ -290,7 +291,7 @@ def resumed(ask: LogOptions, since: str) -> dict[str, str]:
 def has_ended(pod: Object, restarts: int) -> bool:
     """Return True if the process of a log has ended."""
     status = pod.get("status") or {}
-    if status.get("phase") in ("Succeeded", "Failed"):
+    if is_terminal(pod):
         return True
     for container in (status.get("containerStatuses") or ())[:1]:
         state = container.get("state") or {}

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from paceline.apimachinery.meta import Object, name_of
+from paceline.apimachinery.meta import Object, is_deleting, name_of
+from paceline.apimachinery.pods import condition_of, is_ready, is_terminal, sidecars_of
 from paceline.apimachinery.scheme import Column
 from paceline.apimachinery.table import NONE, age
 
@@ -15,7 +16,7 @@ POD_COLUMNS = (
 def pod_cells(pod: Object, now: str) -> tuple[Any, ...]:
     """Show a pod."""
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
-    sidecars = _sidecars(spec)
+    sidecars = sidecars_of(pod)
     main = status.get("containerStatuses") or ()
     before = tuple(status.get("initContainerStatuses") or ())
     side = [each for each in before if each.get("name") in sidecars]
@@ -39,24 +40,21 @@ def pod_word(pod: Object) -> str:
     """Say in one word where a pod is: its phase, or the reason that says more."""
     status = pod.get("status") or {}
     word = status.get("reason") or status.get("phase") or "Unknown"
-    if any(
-        each.get("type") == "PodScheduled" and each.get("reason") == "SchedulingGated"
-        for each in status.get("conditions") or ()
-    ):
+    if (condition_of(pod, "PodScheduled") or {}).get("reason") == "SchedulingGated":
         word = "SchedulingGated"
     starting = _starting_word(pod)
     word = starting or _running_word(pod, word)
-    if not pod["metadata"].get("deletionTimestamp"):
+    if not is_deleting(pod):
         return word
     if status.get("reason") == "NodeLost":
         return "Unknown"
-    return word if status.get("phase") in {"Succeeded", "Failed"} else "Terminating"
+    return word if is_terminal(pod) else "Terminating"
 
 
 def _starting_word(pod: Object) -> str:
     """Say how far the init containers are; "" once they are done."""
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
-    sidecars, total = _sidecars(spec), len(spec.get("initContainers") or ())
+    sidecars, total = sidecars_of(pod), len(spec.get("initContainers") or ())
     for index, each in enumerate(status.get("initContainerStatuses") or ()):
         state = _state(each)
         ended, waiting = state.get("terminated"), state.get("waiting")
@@ -85,10 +83,7 @@ def _running_word(pod: Object, word: str) -> str:
         elif each.get("ready") and "running" in state:
             running = True
     if word == "Completed" and running:
-        ready = any(
-            each.get("type") == "Ready" and each.get("status") == "True" for each in status.get("conditions") or ()
-        )
-        return "Running" if ready else "NotReady"
+        return "Running" if is_ready(pod) else "NotReady"
     return str(word)
 
 
@@ -114,10 +109,6 @@ def _gates(spec: Object, status: Object) -> str:
         return NONE
     true = {each.get("type") for each in status.get("conditions") or () if each.get("status") == "True"}
     return f"{sum(1 for gate in gates if gate in true)}/{len(gates)}"
-
-
-def _sidecars(spec: Object) -> set[str]:
-    return {each["name"] for each in spec.get("initContainers") or () if each.get("restartPolicy") == "Always"}
 
 
 def _state(status: Object) -> Object:
