@@ -1,15 +1,15 @@
-"""Stands in for ssh, pdsh and sshd between the members of one job.
+"""Replaces ssh, pdsh and sshd between the members of one job.
 
-A program of its own that travels into the user's image as text, under three names: standard library only, and nothing
-that Python 3.7 does not have. Beside it lie `hosts.json` (host → port) and `key`, which only members of this job have.
+This program is copied as text into the user's image under three names, so it uses only the standard library and only
+what Python 3.7 has. Its folder also holds `hosts.json` (host → port) and `key`, which only members of this job have.
 
-agent serve --port=N [--bind=HOST]   waits, runs what a member with the key asks for, and passes output and exit code on
-ssh [options] HOST COMMAND…          runs a command at a member; ends with its exit code, or 255
-pdsh [options] -w HOSTS COMMAND…     the same at several members at once; %n becomes a member's number, %h its
-                                     name, and %% a %
+agent serve --port=N [--bind=HOST]   run the commands of members that have the key; return their output and exit code
+ssh [options] HOST COMMAND…          run a command on a member; exit with its exit code, or 255
+pdsh [options] -w HOSTS COMMAND…     run a command on several members at once; %n is replaced by the member's number,
+                                     %h by its name, and %% by a %
 
-Both sides prove that they have the key, by answering a question that is new each time; the key itself never travels.
-What follows is neither hidden nor sealed, as with rsh: members' own traffic is not either.
+Both sides prove with a challenge and a response that they have the key; the key itself is never sent.
+The traffic after that is neither encrypted nor signed, as with rsh and as with the members' own traffic.
 """
 
 from __future__ import annotations
@@ -33,40 +33,41 @@ from typing import IO
 
 FOLDER = Path(__file__).parent
 # Members start at different moments; a launcher is often the first.
-PATIENCE_SECONDS = 300.0
+CONNECT_SECONDS = 300.0
 RETRY_SECONDS = 0.2
-# How long a stranger may take to show the key.
-GREETING_SECONDS = 10.0
+# How long a client may take to prove that it has the key.
+HANDSHAKE_SECONDS = 10.0
 GRACE_SECONDS = 5.0
 HANG_UP_SECONDS = 60.0
 CHUNK = 64 * 1024
-MAX_WORDS = 4 * 1024 * 1024
-BROKEN = 255
+MAX_MESSAGE = 4 * 1024 * 1024
+CONNECTION_FAILED = 255
+FORWARDED_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STDOUT, STDERR, EXIT, STDIN, END, SIGNAL = b"o", b"e", b"x", b"i", b"f", b"s"
-# Options of ssh and of pdsh that are followed by a word of their own.
-SSH_TAKES = frozenset("BbcDEeFIiJLlmOopQRSWw")
-PDSH_TAKES = frozenset("lftuRwxg")
+# Options of ssh and of pdsh that take an argument.
+SSH_OPTIONS_WITH_VALUE = frozenset("BbcDEeFIiJLlmOopQRSWw")
+PDSH_OPTIONS_WITH_VALUE = frozenset("lftuRwxg")
 
 
-class Wire:
-    """Messages over a connection: one byte says which sort, four how long."""
+class MessageStream:
+    """Messages over a connection: one byte for the type, four for the length, then the data."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
-        self._sending = threading.Lock()
+        self._send_lock = threading.Lock()
 
-    def send(self, sort: bytes, data: bytes = b"") -> None:
-        with self._sending:
-            self.connection.sendall(sort + len(data).to_bytes(4, "big") + data)
+    def send(self, message_type: bytes, data: bytes = b"") -> None:
+        with self._send_lock:
+            self.connection.sendall(message_type + len(data).to_bytes(4, "big") + data)
 
     def receive(self) -> tuple[bytes, bytes]:
-        """Give the next message; EOFError when the other side has gone."""
-        sort, size = self._exactly(1), int.from_bytes(self._exactly(4), "big")
-        if size > MAX_WORDS:
+        """Return the type and data of the next message; raise EOFError when the peer has closed the connection."""
+        message_type, size = self._read(1), int.from_bytes(self._read(4), "big")
+        if size > MAX_MESSAGE:
             raise EOFError
-        return sort, self._exactly(size)
+        return message_type, self._read(size)
 
-    def _exactly(self, size: int) -> bytes:
+    def _read(self, size: int) -> bytes:
         parts = []
         while size:
             data = self.connection.recv(min(size, CHUNK))
@@ -76,69 +77,69 @@ class Wire:
             size -= len(data)
         return b"".join(parts)
 
-    def meet(self, me: bytes, other: bytes) -> None:
-        """Show that this side has the key, and see that the other side has it; PermissionError when it has not."""
+    def authenticate(self, role: bytes, peer_role: bytes) -> None:
+        """Prove that this side has the key, and check the peer's proof; raise PermissionError when it is wrong."""
         key = (FOLDER / "key").read_bytes().strip()
-        question = secrets.token_bytes(32)
-        self.send(b"q", question)
-        asked = self.receive()[1]
-        if len(asked) != len(question) or asked == question:
+        challenge = secrets.token_bytes(32)
+        self.send(b"q", challenge)
+        peer_challenge = self.receive()[1]
+        if len(peer_challenge) != len(challenge) or peer_challenge == challenge:
             raise PermissionError
-        self.send(b"a", _answer(key, me, asked, question))
-        if not hmac.compare_digest(self.receive()[1], _answer(key, other, question, asked)):
+        self.send(b"a", _response(key, role, peer_challenge, challenge))
+        if not hmac.compare_digest(self.receive()[1], _response(key, peer_role, challenge, peer_challenge)):
             raise PermissionError
 
 
-def _answer(key: bytes, who: bytes, asked: bytes, own: bytes) -> bytes:
-    return hmac.new(key, who + asked + own, sha256).digest()
+def _response(key: bytes, role: bytes, challenge: bytes, counter_challenge: bytes) -> bytes:
+    return hmac.new(key, role + challenge + counter_challenge, sha256).digest()
 
 
-class Visit(socketserver.BaseRequestHandler):
-    """One command that another member asks for."""
+class CommandHandler(socketserver.BaseRequestHandler):
+    """Runs one command for another member."""
 
     def handle(self) -> None:
-        """Let in who has the key, run one command, and end what is left of it when they go."""
-        wire = Wire(self.request)
+        """Authenticate the client, run its command, and end the command when the client disconnects."""
+        stream = MessageStream(self.request)
         try:
-            self.request.settimeout(GREETING_SECONDS)
-            wire.meet(b"agent", b"member")
-            asked = json.loads(wire.receive()[1])
+            self.request.settimeout(HANDSHAKE_SECONDS)
+            stream.authenticate(b"agent", b"member")
+            request = json.loads(stream.receive()[1])
             self.request.settimeout(None)
         except (OSError, EOFError, ValueError):
             return
-        process = subprocess.Popen(  # noqa: S602 - the caller may run anything here: that is what it is for
-            asked["command"],
+        process = subprocess.Popen(  # noqa: S602 - a member with the key may run anything, as with ssh
+            request["command"],
             shell=True,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
-        obeying = threading.Thread(target=_obey, args=(wire, process), daemon=True)
-        obeying.start()
+        input_thread = threading.Thread(target=_forward_input, args=(stream, process), daemon=True)
+        input_thread.start()
         try:
-            _pump(process, wire)
-            wire.send(EXIT, str(_code(process.wait())).encode())
+            _forward_output(process, stream)
+            stream.send(EXIT, str(_shell_code(process.wait())).encode())
         except OSError:
-            _end(process)
-        # The caller hangs up first: closing on words of theirs that nobody has read would take back our last ones.
-        obeying.join(HANG_UP_SECONDS)
+            _terminate(process)
+        # The client must close first: closing a socket with unread input resets it, which would discard our last data.
+        input_thread.join(HANG_UP_SECONDS)
 
 
-def _obey(wire: Wire, process: subprocess.Popen[bytes]) -> None:
-    """Pass input and signals on; when the caller goes, what it started goes too."""
+def _forward_input(stream: MessageStream, process: subprocess.Popen[bytes]) -> None:
+    """Forward input and signals to the command, and terminate it when the client disconnects."""
     stdin = process.stdin
     try:
         while True:
-            sort, data = wire.receive()
-            if sort == SIGNAL:
+            message_type, data = stream.receive()
+            if message_type == SIGNAL:
                 _signal(process, int(data))
-            elif sort == END and stdin:
+            elif message_type == END and stdin:
                 stdin.close()
-            elif sort == STDIN and stdin and not stdin.closed:
+            elif message_type == STDIN and stdin and not stdin.closed:
                 _write(stdin, data)
     except (OSError, EOFError, ValueError):
-        _end(process)
+        _terminate(process)
 
 
 def _write(stdin: IO[bytes], data: bytes) -> None:
@@ -149,26 +150,26 @@ def _write(stdin: IO[bytes], data: bytes) -> None:
         stdin.close()
 
 
-def _pump(process: subprocess.Popen[bytes], wire: Wire) -> None:
-    """Send output as it comes, until the command has ended and nothing more is there.
+def _forward_output(process: subprocess.Popen[bytes], stream: MessageStream) -> None:
+    """Send output as it is written, until the command has ended and its pipes are empty.
 
-    A command may leave a daemon behind that keeps the pipes open, as mpirun's does: the command's end counts.
+    A command may leave a daemon behind that keeps the pipes open, as mpirun's does, so do not wait for them to close.
     """
-    sorts = {stream: sort for stream, sort in ((process.stdout, STDOUT), (process.stderr, STDERR)) if stream}
-    while sorts:
+    types = {pipe: kind for pipe, kind in ((process.stdout, STDOUT), (process.stderr, STDERR)) if pipe}
+    while types:
         has_ended = process.poll() is not None
-        ready = select.select(list(sorts), [], [], 0.0 if has_ended else 0.1)[0]
+        ready = select.select(list(types), [], [], 0.0 if has_ended else 0.1)[0]
         if has_ended and not ready:
             return
-        for stream in ready:
-            data = os.read(stream.fileno(), CHUNK)
+        for pipe in ready:
+            data = os.read(pipe.fileno(), CHUNK)
             if data:
-                wire.send(sorts[stream], data)
+                stream.send(types[pipe], data)
             else:
-                del sorts[stream]
+                del types[pipe]
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _terminate(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
         _signal(process, signal.SIGTERM)
         try:
@@ -184,90 +185,108 @@ def _signal(process: subprocess.Popen[bytes], number: int) -> None:
         return
 
 
-def _code(code: int) -> int:
+def _shell_code(code: int) -> int:
     return code if code >= 0 else 128 - code
 
 
-class Agent(socketserver.ThreadingTCPServer):
-    """The door of one member."""
+class AgentServer(socketserver.ThreadingTCPServer):
+    """The replacement of sshd in one member."""
 
     allow_reuse_address = True
     daemon_threads = True
-    # All members of a large job may come at once.
+    # All members of a large job may connect at once.
     request_queue_size = 1024
 
 
-def serve(words: list[str]) -> int:
-    """Wait for other members until told to stop."""
-    options = dict(word.lstrip("-").split("=", 1) for word in words)
+def serve(arguments: list[str]) -> int:
+    """Run the commands of other members until SIGTERM."""
+    options = dict(argument.lstrip("-").split("=", 1) for argument in arguments)
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
-    with Agent((_address(options.get("bind", "")), int(options["port"])), Visit) as agent:
-        agent.serve_forever()
+    with AgentServer((_address(options.get("bind", "")), int(options["port"])), CommandHandler) as server:
+        server.serve_forever()
     return 0
 
 
 def _address(host: str) -> str:
-    """Give the address of a name of this member; all addresses when the name is not known yet."""
+    """Return the address of this member's name, or "" (all addresses) while the name does not resolve."""
     try:
         return socket.gethostbyname(host) if host else ""
     except OSError:
         return ""
 
 
-class Call:
-    """A command at one member."""
+class RemoteCommand:
+    """A command on one member."""
 
-    def __init__(self, host: str, command: str) -> None:
-        self.host = host
-        self.wire = Wire(_connected(host))
-        self.wire.meet(b"member", b"agent")
-        self.wire.send(b"c", json.dumps({"command": command}).encode())
+    def __init__(self, host: str, stop: threading.Event | None = None) -> None:
+        """Connect to the member; raise OSError when `stop` is set before that."""
+        self.stream = MessageStream(_connect(host, stop or threading.Event()))
+        # Held to send the command or a signal, so that a signal is never sent before the command.
+        self._start_lock = threading.Lock()
+        self._is_started = False
 
-    def follow(self, out: IO[bytes], err: IO[bytes], prefix: bytes = b"") -> int:
-        """Pass output on until the command ends, and give its exit code."""
-        kept = {STDOUT: b"", STDERR: b""}
+    def start(self, command: str) -> None:
+        """Start the command; raise OSError or EOFError when a signal came first or the member is gone."""
+        self.stream.authenticate(b"member", b"agent")
+        with self._start_lock:
+            self.stream.send(b"c", json.dumps({"command": command}).encode())
+            self._is_started = True
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the command, or keep it from starting when it has not started yet."""
+        with self._start_lock:
+            try:
+                if self._is_started:
+                    self.stream.send(SIGNAL, str(int(number)).encode())
+                else:
+                    self.stream.connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                return
+
+    def forward_output(self, out: IO[bytes], err: IO[bytes], prefix: bytes = b"") -> int:
+        """Write the command's output until the command ends, and return its exit code."""
+        partial = {STDOUT: b"", STDERR: b""}
         streams = {STDOUT: out, STDERR: err}
         while True:
-            sort, data = self.wire.receive()
-            if sort == EXIT:
-                for each, rest in kept.items():
-                    _say(streams[each], prefix + rest + b"\n" if rest else b"")
+            message_type, data = self.stream.receive()
+            if message_type == EXIT:
+                for kind, line in partial.items():
+                    _write_output(streams[kind], prefix + line + b"\n" if line else b"")
                 return int(data)
             if not prefix:
-                _say(streams[sort], data)
+                _write_output(streams[message_type], data)
                 continue
-            # Lines of several members stay whole.
-            *lines, kept[sort] = (kept[sort] + data).split(b"\n")
-            _say(streams[sort], b"".join(prefix + line + b"\n" for line in lines))
+            # Write whole lines only, so that the lines of several members do not mix.
+            *lines, partial[message_type] = (partial[message_type] + data).split(b"\n")
+            _write_output(streams[message_type], b"".join(prefix + line + b"\n" for line in lines))
 
-    def feed(self, source: IO[bytes]) -> None:
-        """Pass input on until it ends."""
+    def forward_input(self, source: IO[bytes]) -> None:
+        """Send input to the command until the input ends."""
         try:
             while True:
                 data = os.read(source.fileno(), CHUNK)
-                self.wire.send(STDIN if data else END, data)
+                self.stream.send(STDIN if data else END, data)
                 if not data:
                     return
         except OSError:
             return
 
 
-def _say(stream: IO[bytes], data: bytes) -> None:
+def _write_output(stream: IO[bytes], data: bytes) -> None:
     stream.write(data)
     stream.flush()
 
 
-def _connected(host: str) -> socket.socket:
-    """Reach a member, which may not have started yet."""
+def _connect(host: str, stop: threading.Event) -> socket.socket:
+    """Return a connection to a member, which may not have started yet."""
     address = (host, _port(host))
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + CONNECT_SECONDS
     while True:
         try:
-            connection = socket.create_connection(address, timeout=GREETING_SECONDS)
+            connection = socket.create_connection(address, timeout=HANDSHAKE_SECONDS)
         except OSError:
-            if time.monotonic() > deadline:
+            if stop.wait(RETRY_SECONDS) or time.monotonic() > deadline:
                 raise
-            time.sleep(RETRY_SECONDS)
         else:
             connection.settimeout(None)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -280,100 +299,117 @@ def _port(host: str) -> int:
     for name, port in hosts.items():
         if host in (name, name.split(".")[0]):
             return port
-    raise OSError(f"{host} is no member of this job; there are {', '.join(hosts)}")
+    raise OSError(f"{host} is not a member of this job; the members are {', '.join(hosts)}")
 
 
-def ssh(words: list[str]) -> int:
-    """Run a command at one member."""
-    _, rest = _parsed(words, SSH_TAKES)
-    if not rest:
-        raise OSError("name a host")
-    call = Call(rest[0].split("@")[-1], " ".join(rest[1:]))
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda number, _: call.wire.send(SIGNAL, str(int(number)).encode()))
-    threading.Thread(target=call.feed, args=(sys.stdin.buffer,), daemon=True).start()
-    return call.follow(sys.stdout.buffer, sys.stderr.buffer)
+def ssh(arguments: list[str]) -> int:
+    """Run a command on one member."""
+    _, operands = _parse(arguments, SSH_OPTIONS_WITH_VALUE)
+    if not operands:
+        raise OSError("specify a host")
+    remote = RemoteCommand(operands[0].split("@")[-1])
+    remote.start(" ".join(operands[1:]))
+    for number in FORWARDED_SIGNALS:
+        signal.signal(number, lambda number, _: remote.signal(number))
+    threading.Thread(target=remote.forward_input, args=(sys.stdin.buffer,), daemon=True).start()
+    return remote.forward_output(sys.stdout.buffer, sys.stderr.buffer)
 
 
-def pdsh(words: list[str]) -> int:
-    """Run a command at several members at once, and end with the exit code of the first that fails."""
-    options, rest = _parsed(words, PDSH_TAKES)
+class Launch:
+    """One command on several members; the first failure or a signal ends it on all of them."""
+
+    def __init__(self, command: str) -> None:
+        self.command = command
+        self.failures: list[int] = []
+        self.remotes: list[RemoteCommand] = []
+        self._stopped = threading.Event()
+        self._stop_signal = 0
+
+    def run(self, number: int, host: str) -> None:
+        """Run the command on one member; when it fails, stop the others.
+
+        A training cannot go on without a member: the others would wait for it. Their exit codes are not the cause.
+        """
+        code = CONNECTION_FAILED
+        try:
+            values = {"%n": str(number), "%h": host, "%%": "%"}
+            remote = RemoteCommand(host, self._stopped)
+            self.remotes.append(remote)
+            # stop() sets the event before it reads the list, so after this append one of the two sees the other.
+            if self._stopped.is_set():
+                remote.signal(self._stop_signal)
+            remote.start(re.sub("%[nh%]", lambda match: values[match[0]], self.command))
+            code = remote.forward_output(sys.stdout.buffer, sys.stderr.buffer, f"{host}: ".encode())
+        except (OSError, EOFError) as error:
+            if self._stopped.is_set():
+                code = 128 + self._stop_signal
+            else:
+                print(f"{host}: cannot be reached: {error}", file=sys.stderr, flush=True)
+        if code:
+            self.failures.append(code)
+            self.stop(signal.SIGTERM)
+
+    def stop(self, number: int) -> None:
+        """Send a signal to every command that runs, and start no further one."""
+        self._stop_signal = self._stop_signal or int(number)
+        self._stopped.set()
+        for remote in tuple(self.remotes):
+            remote.signal(number)
+
+
+def pdsh(arguments: list[str]) -> int:
+    """Run a command on several members at once, and return the exit code of the first one that fails."""
+    options, operands = _parse(arguments, PDSH_OPTIONS_WITH_VALUE)
     hosts = [host for host in options.get("w", "").split(",") if host]
     if not hosts:
-        raise OSError("name hosts, as -w ONE,TWO")
-    command = " ".join(rest)
-    failed: list[int] = []
-    calls: list[Call] = []
-
-    def run(number: int, host: str) -> None:
-        code = BROKEN
-        try:
-            meant = {"%n": str(number), "%h": host, "%%": "%"}
-            call = Call(host, re.sub("%[nh%]", lambda found: meant[found[0]], command))
-            calls.append(call)
-            code = call.follow(sys.stdout.buffer, sys.stderr.buffer, f"{host}: ".encode())
-        except (OSError, EOFError) as error:
-            print(f"{host}: cannot be reached: {error}", file=sys.stderr, flush=True)
-        if code:
-            # One lost member is a lost training: the others would wait for it, and their end is not the cause.
-            failed.append(code)
-            _signal_all(calls, signal.SIGTERM)
-
-    threads = [threading.Thread(target=run, args=each, daemon=True) for each in enumerate(hosts)]
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda number, _: _signal_all(calls, number))
+        raise OSError("specify the hosts, as in -w ONE,TWO")
+    launch = Launch(" ".join(operands))
+    for number in FORWARDED_SIGNALS:
+        signal.signal(number, lambda number, _: launch.stop(number))
+    threads = [threading.Thread(target=launch.run, args=member, daemon=True) for member in enumerate(hosts)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return failed[0] if failed else 0
+    return launch.failures[0] if launch.failures else 0
 
 
-def _signal_all(calls: list[Call], number: int) -> None:
-    # A copy: other threads may still be calling.
-    for call in tuple(calls):
-        try:
-            call.wire.send(SIGNAL, str(int(number)).encode())
-        except OSError:
-            continue
-
-
-def _parsed(words: list[str], takes: frozenset[str]) -> tuple[dict[str, str], list[str]]:
-    """Split options from what follows them, as ssh and pdsh do."""
+def _parse(arguments: list[str], with_value: frozenset[str]) -> tuple[dict[str, str], list[str]]:
+    """Split options from the operands, as ssh and pdsh do."""
     options: dict[str, str] = {}
-    left = list(words)
-    while left and left[0].startswith("-") and left[0] != "-":
-        word = left.pop(0)[1:]
-        if word == "-":
+    operands = list(arguments)
+    while operands and operands[0].startswith("-") and operands[0] != "-":
+        option = operands.pop(0)[1:]
+        if option == "-":
             break
-        letter = next((each for each in word if each in takes), None)
+        letter = next((character for character in option if character in with_value), None)
         if letter is None:
             continue
-        value = word.split(letter, 1)[1]
-        options[letter] = value or (left.pop(0) if left else "")
-    return options, left
+        value = option.split(letter, 1)[1]
+        options[letter] = value or (operands.pop(0) if operands else "")
+    return options, operands
 
 
 PROGRAMS = {"ssh": ssh, "pdsh": pdsh}
 
 
-def main(words: list[str]) -> int:
-    """Be whichever program this was called as."""
-    name, rest = Path(words[0]).name, words[1:]
-    if name == "agent" and rest[:1] == ["serve"]:
-        return serve(rest[1:])
+def main(arguments: list[str]) -> int:
+    """Run the program that this file was started as."""
+    name, operands = Path(arguments[0]).name, arguments[1:]
+    if name == "agent" and operands[:1] == ["serve"]:
+        return serve(operands[1:])
     if name not in PROGRAMS:
-        print("call me as ssh, as pdsh, or as agent serve", file=sys.stderr)
-        return BROKEN
+        print("start this program as ssh, as pdsh, or as agent serve", file=sys.stderr)
+        return CONNECTION_FAILED
     try:
-        return PROGRAMS[name](rest)
+        return PROGRAMS[name](operands)
     except PermissionError:
         print(f"{name}: the other side does not have this job's key", file=sys.stderr)
     except EOFError:
-        print(f"{name}: the other side has gone", file=sys.stderr)
+        print(f"{name}: the other side closed the connection", file=sys.stderr)
     except OSError as error:
         print(f"{name}: {error}", file=sys.stderr)
-    return BROKEN
+    return CONNECTION_FAILED
 
 
 if __name__ == "__main__":

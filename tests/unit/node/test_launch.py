@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 
 import pytest
 
@@ -35,32 +36,60 @@ def free_ports(count):
 
 
 @contextmanager
-def serving(launch, port):
-    command = [sys.executable, launch / "agent", "serve", f"--port={port}", "--bind=127.0.0.1"]
-    with subprocess.Popen(command) as running:
+def serving(launch, port, host="127.0.0.1"):
+    command = [sys.executable, launch / "agent", "serve", f"--port={port}", f"--bind={host}"]
+    with subprocess.Popen(command) as agent:
         try:
-            wait_until("the agent listens", lambda: listens(port))
-            yield running
+            wait_until("the agent listens", lambda: listens(host, port))
+            yield agent
         finally:
-            running.terminate()
-            assert running.wait(10) == 0
+            agent.terminate()
+            assert agent.wait(10) == 0
 
 
-def listens(port):
+def listens(host, port):
     with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+        return probe.connect_ex((host, port)) == 0
+
+
+@contextmanager
+def calling(launch, program, *arguments):
+    command = [sys.executable, launch / program, *arguments]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@contextmanager
+def stopped(process):
+    """The kernel accepts connections of a stopped process, and nothing answers them."""
+    process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGCONT)
+
+
+def threads_of(process):
+    with suppress(FileNotFoundError):
+        return len(list(Path(f"/proc/{process.pid}/task").iterdir()))
+    return 0
+
+
+def two_members(path):
+    """Two members under names of loopback addresses, which need no resolver; their folder and ports."""
+    ports = free_ports(2)
+    return folder(path / "launch", dict(zip(("127.0.0.1", "127.0.0.2"), ports, strict=True))), ports
 
 
 @pytest.fixture
 def launch(tmp_path):
-    """Two members that can be reached, under names that all resolve to this machine."""
-    ports = free_ports(2)
-    # Names of loopback addresses need no resolver.
-    made = folder(tmp_path / "launch", dict(zip(("127.0.0.1", "127.0.0.2"), ports, strict=True)))
-    second = [sys.executable, made / "agent", "serve", f"--port={ports[1]}", "--bind=127.0.0.2"]
-    with serving(made, ports[0]), subprocess.Popen(second) as other:
-        yield made
-        other.terminate()
+    """Two members that can be reached."""
+    files, ports = two_members(tmp_path)
+    with serving(files, ports[0]), serving(files, ports[1], "127.0.0.2"):
+        yield files
 
 
 def call(launch, program, *words, stdin="", **more):
@@ -128,22 +157,59 @@ def test_one_lost_member_ends_the_others_and_its_code_counts(launch, tmp_path):
     assert done.returncode == 7
 
 
+def test_one_lost_member_ends_the_launch_while_another_has_not_started(tmp_path):
+    """Its agent may never start: waiting for it would outlast the failed job."""
+    files, ports = two_members(tmp_path)
+    with serving(files, ports[1], "127.0.0.2"):
+        done = call(files, "pdsh", "-w", "127.0.0.1,127.0.0.2", "exit 7")
+
+    assert (done.returncode, done.stderr) == (7, "")
+
+
+def test_a_member_that_answers_after_another_was_lost_runs_nothing(tmp_path):
+    files, ports = two_members(tmp_path)
+    started, late = tmp_path / "started", tmp_path / "late"
+    script = f"if [ %n = 1 ]; then touch {started}; exit 7; fi; touch {late}; exec sleep 60"
+    with (
+        serving(files, ports[0]) as slow,
+        serving(files, ports[1], "127.0.0.2"),
+        stopped(slow),
+        calling(files, "pdsh", "-w", "127.0.0.1,127.0.0.2", script) as launcher,
+    ):
+        wait_until("the second member runs", started.exists)
+        assert launcher.wait(10) == 7
+        slow.send_signal(signal.SIGCONT)
+        assert call(files, "ssh", "127.0.0.1", "true").returncode == 0
+
+    assert not late.exists()
+
+
+def test_a_signal_ends_a_launch_that_still_waits_for_its_members(tmp_path):
+    (port,) = free_ports(1)
+    files = folder(tmp_path / "launch", {"127.0.0.1": port})
+    with calling(files, "pdsh", "-w", "127.0.0.1", "true") as launcher:
+        # The thread of each member starts after the signal handlers are installed.
+        wait_until("it calls the member", lambda: threads_of(launcher) == 2)
+        launcher.terminate()
+        assert launcher.wait(10) == 128 + signal.SIGTERM
+
+
 def test_a_signal_to_the_caller_reaches_the_command(launch, tmp_path):
     mark = tmp_path / "mark"
     script = f"trap 'echo ended > {mark}; exit 5' TERM; touch {mark}; while :; do sleep 0.05; done"
-    with subprocess.Popen([sys.executable, launch / "ssh", "127.0.0.1", script], stdin=subprocess.DEVNULL) as calling:
+    with calling(launch, "ssh", "127.0.0.1", script) as caller:
         wait_until("the command runs", mark.exists)
-        calling.terminate()
-        assert calling.wait(10) == 5
+        caller.terminate()
+        assert caller.wait(10) == 5
     assert mark.read_text() == "ended\n"
 
 
 def test_what_a_caller_started_ends_when_the_caller_is_gone(launch, tmp_path):
     mark = tmp_path / "mark"
     script = f"trap 'echo ended > {mark}; exit' TERM; touch {mark}; while :; do sleep 0.05; done"
-    with subprocess.Popen([sys.executable, launch / "ssh", "127.0.0.1", script], stdin=subprocess.DEVNULL) as calling:
+    with calling(launch, "ssh", "127.0.0.1", script) as caller:
         wait_until("the command runs", mark.exists)
-        calling.kill()
+        caller.kill()
     wait_until("the command has ended", lambda: mark.read_text() == "ended\n")
 
 
@@ -173,7 +239,7 @@ def test_a_member_nobody_knows_is_named_with_those_that_are(launch):
     done = call(launch, "ssh", "three", "true")
 
     assert done.returncode == 255
-    assert done.stderr == "ssh: three is no member of this job; there are 127.0.0.1, 127.0.0.2\n"
+    assert done.stderr == "ssh: three is not a member of this job; the members are 127.0.0.1, 127.0.0.2\n"
 
 
 def test_a_member_that_starts_late_is_waited_for(tmp_path):
@@ -184,10 +250,10 @@ def test_a_member_that_starts_late_is_waited_for(tmp_path):
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         text=True,
-    ) as calling:
-        assert calling.poll() is None
+    ) as caller:
+        assert caller.poll() is None
         with serving(made, port):
-            assert calling.communicate(timeout=15)[0] == "late\n"
+            assert caller.communicate(timeout=15)[0] == "late\n"
 
 
 def test_nobody_to_reach_is_a_mistake(launch):
