@@ -22,7 +22,7 @@ from pathlib import Path
 
 import obstore
 
-from paceline.environments.uv import cache_folder, find_uv
+from paceline.environments.cache import cache_folder, find_uv
 from paceline.kinds.pod_injection import CACHE, FIND_REQUIREMENTS, TOOLS
 from paceline.podtools.install_tools import INSTALLERS
 from paceline.podtools.object_store import Bucket, Where, open_bucket

@@ -36,8 +36,8 @@ from paceline.host.connection_limits import Front
 from paceline.host.effects import GC_THRESHOLD, OneThread, give_back, real_world, trim_memory
 from paceline.host.home_protection import be_spared_by_oom, close_home
 from paceline.host.lockfile import lock_file, mark_ready
-from paceline.host.network.pod_bridge import Choice, bridge_name, close, prepare
-from paceline.host.open_files import raise_open_files
+from paceline.host.pod_bridge import Choice, bridge_name, close, prepare
+from paceline.host.shim_processes import raise_open_files
 from paceline.node.network.network import API_NAMES
 from paceline.settings import LOOPBACK, Settings
 from paceline.store.high_water_mark import MarkedLog

@@ -7,8 +7,8 @@ import shutil
 import sys
 from pathlib import Path
 
-from paceline.environments.uv import cache_folder, find_uv
-from paceline.host.cgroups import PID_MAX, find_cgroups
+from paceline.environments.cache import cache_folder, find_uv
+from paceline.host.resources import PID_MAX, find_cgroups
 from paceline.node.host_info import Host
 from paceline.node.runtime.confinement import COVERED_BY_BUBBLEWRAP, MASKED, READ_ONLY
 

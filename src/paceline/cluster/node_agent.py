@@ -25,30 +25,25 @@ from paceline.cluster.daemon import last_port, load_last_settings
 from paceline.cluster.host_facts import find_sandbox, look_at_host
 from paceline.cluster.logs import configure_logging, known
 from paceline.cluster.signals import run_until_signalled
-from paceline.environments.build_queue import RealWorkshop
-from paceline.environments.builder import environments
-from paceline.environments.uv import cache_folder
+from paceline.environments.build_queue import BuildQueue
+from paceline.environments.cache import cache_folder, environment_cache
 from paceline.errors import HostError, PacelineError
 from paceline.host.asgi_server import serve, unix_socket
 from paceline.host.cluster_clock import open_clock
-from paceline.host.container_exec import Commands
-from paceline.host.device_discovery import find_supplies
 from paceline.host.effects import GC_THRESHOLD, OneThread, Threads, give_back, real_world
 from paceline.host.home_protection import be_spared_by_oom, close_home, private_folders, sweep_memory
 from paceline.host.lockfile import READY, lock_file
 from paceline.host.mounts import RealMounts
-from paceline.host.network.listening_sockets import Listeners
-from paceline.host.network.pod_bridge import pod_network
-from paceline.host.network.tcp_proxy import OpenPorts
-from paceline.host.open_files import raise_open_files
-from paceline.host.proc_stats import measure
-from paceline.host.shim_processes import RealProcesses
+from paceline.host.pod_bridge import pod_network
+from paceline.host.proc_stats import Listeners, measure
+from paceline.host.resources import find_supplies
+from paceline.host.shim_processes import ContainerExec, RealProcesses, raise_open_files
+from paceline.host.tcp_proxy import OpenPorts
 from paceline.node.agent import EVENTS_AT_ONCE, Agent
 from paceline.node.host_info import Folders, Host
 from paceline.node.network.service_proxy import ServiceProxy
 from paceline.node.server.api import Machine, make_app, make_doors
-from paceline.node.server.stats import Stats
-from paceline.node.volumes.stats import VolumeUsage
+from paceline.node.server.stats import Stats, VolumeUsage
 from paceline.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -111,7 +106,7 @@ async def _run_agent(settings: Settings, open_files: int) -> None:
     network = replace(network, api_port=last_port(settings))
     if networks is not None:
         await networks.find()
-    workshop = RealWorkshop(place=environments(os.environ), recipes=chosen_recipes(settings), clock=world.clock)
+    workshop = BuildQueue(cache=environment_cache(os.environ), specs=chosen_recipes(settings), clock=world.clock)
     # By the lane that is kept for it, where no certificate is needed.
     access = replace(access, server=access.server.replace("https://", "http://", 1))
     async with HttpCluster(access, world.chance, socket=settings.agent_lane) as cluster, asyncio.TaskGroup() as group:
@@ -126,7 +121,7 @@ async def _run_agent(settings: Settings, open_files: int) -> None:
             find_sandbox=find_sandbox,
             environments=workshop,
             keeping=chosen_policy(settings),
-            command=Commands(processes=processes).run,
+            command=ContainerExec(processes=processes).run,
             network=network,
             networks=networks,
             mounts=RealMounts(root=Folders(root=settings.agent).mounts),
@@ -200,7 +195,7 @@ def _machine(agent: Agent, processes: RealProcesses) -> Machine:
         blocking=blocking,
         filling=_filling(agent),
     )
-    return Machine(run=Commands(processes=processes).run, listens=Listeners(blocking).listens, stats=stats)
+    return Machine(run=ContainerExec(processes=processes).run, listens=Listeners(blocking).listens, stats=stats)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Python environments that stand in for images: specs, uv builds, a cache.
+"""Python environments in place of images: specs, uv builds, a cache.
 
 In     an image name, the user's table of images, requirement sets.
 Out    a folder with an environment, built once and cached by hash.

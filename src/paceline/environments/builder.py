@@ -1,11 +1,10 @@
-"""Environments on disk: built once by uv beside their place, put there in one step, found by name and hash."""
+"""Build an environment with uv: beside its final folder, then renamed in one step."""
 
 import contextlib
 import fcntl
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import threading
@@ -15,160 +14,120 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from paceline.environments.specs import Recipe, interpreter, python
-from paceline.environments.uv import cache_folder, find_uv, how_to_get, variables
-from paceline.errors import HostError, PacelineError
+from paceline.environments.cache import ABOUT, EnvironmentCache, remove, size_of, uv_variables
+from paceline.environments.specs import EnvironmentSpec, interpreter, python
+from paceline.errors import PacelineError
 
-# What an environment says of itself; its time of change is that of the last use.
-ABOUT, LOCK_FILE, WANTED = "paceline.json", "requirements.lock", "requirements.txt"
+LOCK_FILE, REQUIREMENTS = "requirements.lock", "requirements.txt"
 LAST_LINES, LAST_BYTES = 12, 1500
-LOOK_SECONDS = 0.2
-# With what uv leads the eye.
-DRAWN = "[\\u00d7\\u2500-\\u257f\\u25b6]+"
-# How long an index of PyTorch's own may take to answer before the usual one is asked.
-PATIENCE = {"UV_HTTP_TIMEOUT": "10", "UV_HTTP_RETRIES": "0"}
+LOCK_RETRY_SECONDS = 0.2
+# Box-drawing characters and marks in uv's output.
+DECORATION = "[\\u00d7\\u2500-\\u257f\\u25b6]+"
+# How long PyTorch's own index may take to answer before the default index is used.
+PROBE_LIMITS = {"UV_HTTP_TIMEOUT": "10", "UV_HTTP_RETRIES": "0"}
 
 
-class NotBuilt(PacelineError):
-    """A build failed; the message ends with uv's last words."""
+class BuildFailed(PacelineError):
+    """A build failed; the message ends with the last lines of uv's output."""
 
     code, reason = 500, "NotBuilt"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Environments:
-    """The folder in which all environments of a user lie."""
-
-    cache: Path
-    env: Mapping[str, str]
-
-    @property
-    def root(self) -> Path:
-        """Where the environments lie."""
-        return self.cache / "envs"
-
-    def folder(self, recipe: Recipe) -> Path:
-        """Give the place of an environment, built or not; of several builds of the same, that of the newest."""
-        last = self._last_number(recipe)
-        return self.root / (f"{recipe.title}-{last}" if last > 1 else recipe.title)
-
-    def next_folder(self, recipe: Recipe) -> Path:
-        """Give the place of the next build of the same requirements: containers may run in the last one."""
-        return self.root / f"{recipe.title}-{self._last_number(recipe) + 1}"
-
-    def _last_number(self, recipe: Recipe) -> int:
-        """Count builds of the same requirements: the first has no number in its name."""
-        ends = (path.name.removeprefix(f"{recipe.title}-") for path in self.root.glob(f"{recipe.title}-*"))
-        return max((int(end) for end in ends if end.isdecimal()), default=1)
-
-    def uv(self) -> str:
-        """Find uv; HostError says how to get it."""
-        found = find_uv(self.cache, self.env.get("PATH"))
-        if found is None:
-            said = "uv is not installed, and environments are built by it"
-            raise HostError(f"{said}; install it with: {how_to_get(self.cache)}")
-        return found
-
-
-def environments(env: Mapping[str, str]) -> Environments:
-    """Give the environments of the user whose variables these are."""
-    return Environments(cache=cache_folder(env), env=env)
 
 
 @dataclass(slots=True, kw_only=True)
 class Build:
     """One build. Run it on a thread; `stop` may be called from another."""
 
-    place: Environments
-    recipe: Recipe
-    # Whether one that is there is built anew once there are newer packages for it.
+    cache: EnvironmentCache
+    spec: EnvironmentSpec
+    # Whether an existing environment is built again if there are newer packages.
     is_renewal: bool = False
-    # Told of every step, in a few words.
-    say: Callable[[str], None] = lambda _line: None
+    # Called with a short description of every step.
+    report: Callable[[str], None] = lambda _line: None
     _stopped: threading.Event = field(default_factory=threading.Event, init=False)
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
     _mutex: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def run(self) -> Path:
-        """Build it unless it is there, and give its folder; NotBuilt or HostError say why it is not."""
-        there = self.place.folder(self.recipe)
-        is_there = there.exists()
-        if is_there and not self.is_renewal:
-            return there
-        folder, uv = self.place.next_folder(self.recipe) if is_there else there, self.place.uv()
+        """Build the environment unless it exists, and return its folder; BuildFailed or HostError say why not."""
+        existing = self.cache.folder(self.spec)
+        is_built = existing.exists()
+        if is_built and not self.is_renewal:
+            return existing
+        folder, uv = self.cache.next_folder(self.spec) if is_built else existing, self.cache.uv()
         try:
-            self.place.root.mkdir(parents=True, exist_ok=True)
+            self.cache.root.mkdir(parents=True, exist_ok=True)
             with self._lock(folder) as lock:
-                # Somebody else may have been quicker.
+                # Another process may have built it while we waited for the lock.
                 if not folder.exists():
-                    if is_there and not self._finds_newer(uv, there, lock):
-                        self.say("there are none")
-                        return there
-                    self._make(uv, folder, lock)
+                    if is_built and not self._has_newer(uv, existing, lock):
+                        self.report("no newer packages")
+                        return existing
+                    self._build(uv, folder, lock)
         except OSError as error:
-            raise NotBuilt(f"environment {self.recipe.name}: {error}") from error
+            raise BuildFailed(f"environment {self.spec.name}: {error}") from error
         return folder
 
     def stop(self) -> None:
-        """End the build: uv at once, and `run` soon after."""
+        """Kill uv, so that `run` ends soon after."""
         self._stopped.set()
         with self._mutex:
             if self._process is not None and self._process.poll() is None:
                 os.killpg(self._process.pid, signal.SIGKILL)
 
-    def _finds_newer(self, uv: str, there: Path, lock: int) -> bool:
-        """Tell whether the requirements would bring other packages today than are there."""
-        self.say("looking for newer packages")
-        into = ("--python", str(there / "bin" / "python"))
-        ask = ("--dry-run", "--upgrade", "--refresh", *into, *_index_of(there), "-r", str(there / WANTED))
-        told = self._uv(lock, uv, "pip", "install", *ask, more=PATIENCE, is_quiet=True)
-        return any(line.lstrip().startswith("+ ") for line in told)
+    def _has_newer(self, uv: str, existing: Path, lock: int) -> bool:
+        """Return whether the same requirements would install other packages today."""
+        self.report("looking for newer packages")
+        target = ("--python", str(existing / "bin" / "python"))
+        options = ("--dry-run", "--upgrade", "--refresh", *target, *_index_options(existing))
+        argv = ("pip", "install", *options, "-r", str(existing / REQUIREMENTS))
+        output = self._uv(lock, uv, *argv, env=PROBE_LIMITS, is_quiet=True)
+        return any(line.lstrip().startswith("+ ") for line in output)
 
-    def _make(self, uv: str, folder: Path, lock: int) -> None:
-        beside = folder.with_name(f".{folder.name}.new")
-        # What a build left that did not live to its end. The lock is ours, and was its uv's as long as that ran.
-        remove(beside)
+    def _build(self, uv: str, folder: Path, lock: int) -> None:
+        staging = folder.with_name(f".{folder.name}.new")
+        # A killed build may have left it. We hold the lock, which its uv held as long as it ran.
+        remove(staging)
         try:
-            self._uv(lock, uv, "venv", "--quiet", "--relocatable", "--python", python(), str(beside))
-            wanted = beside / WANTED
-            wanted.write_text("".join(f"{line}\n" for line in self.recipe.lines))
-            into = ("--python", str(beside / "bin" / "python"))
-            extra = self._torch(lock, uv, wanted)
+            self._uv(lock, uv, "venv", "--quiet", "--relocatable", "--python", python(), str(staging))
+            requirements = staging / REQUIREMENTS
+            requirements.write_text("".join(f"{line}\n" for line in self.spec.lines))
+            target = ("--python", str(staging / "bin" / "python"))
+            index = self._torch_index(lock, uv, requirements)
             # Compiled now, once: it halves the start of every program that imports a large framework.
-            self._uv(lock, uv, "pip", "install", "--compile-bytecode", *into, *extra, "-r", str(wanted))
-            frozen = self._uv(lock, uv, "pip", "freeze", *into, is_quiet=True)
-            (beside / LOCK_FILE).write_text("".join(f"{line}\n" for line in frozen))
-            self._describe(beside, extra)
-            # Not after a power cut either may there be an environment with empty files in it.
+            self._uv(lock, uv, "pip", "install", "--compile-bytecode", *target, *index, "-r", str(requirements))
+            frozen = self._uv(lock, uv, "pip", "freeze", *target, is_quiet=True)
+            (staging / LOCK_FILE).write_text("".join(f"{line}\n" for line in frozen))
+            self._write_about(staging, index)
+            # So that a power cut after the rename leaves no environment with empty files.
             os.sync()
-            beside.rename(folder)
+            staging.rename(folder)
         except BaseException:
-            remove(beside)
+            remove(staging)
             raise
 
-    def _torch(self, lock: int, uv: str, wanted: Path) -> tuple[str, ...]:
-        """Ask for PyTorch's own builds: small ones for a CPU, or those of the GPU that is there.
+    def _torch_index(self, lock: int, uv: str, requirements: Path) -> tuple[str, ...]:
+        """Return uv's option for PyTorch's own packages: small ones for a CPU, or those for the machine's GPU.
 
-        Where their index cannot be reached, the usual one has builds that work too, and take 5 GB.
+        If their index cannot be reached, the default index has packages that work too, but take 5 GB.
         """
-        if not self.recipe.torch:
+        if not self.spec.torch:
             return ()
-        option = f"--torch-backend={self.recipe.torch}"
-        ask = ("pip", "compile", "--quiet", option, str(wanted), "--output-file", os.devnull)
+        option = f"--torch-backend={self.spec.torch}"
+        argv = ("pip", "compile", "--quiet", option, str(requirements), "--output-file", os.devnull)
         try:
-            self._uv(lock, uv, *ask, more=PATIENCE, is_quiet=True)
-        except NotBuilt:
-            self.say("PyTorch's own index cannot be reached; taking the larger packages of the usual one")
+            self._uv(lock, uv, *argv, env=PROBE_LIMITS, is_quiet=True)
+        except BuildFailed:
+            self.report("PyTorch's package index cannot be reached; using the larger packages of the default index")
             return ()
         return (option,)
 
-    def _describe(self, folder: Path, index: tuple[str, ...]) -> None:
+    def _write_about(self, folder: Path, index: tuple[str, ...]) -> None:
         about = {
-            "name": self.recipe.name,
-            "version": self.recipe.version,
-            "key": self.recipe.key,
-            "requirements": self.recipe.lines,
-            # Which of PyTorch's builds it has, in uv's words.
+            "name": self.spec.name,
+            "version": self.spec.version,
+            "key": self.spec.key,
+            "requirements": self.spec.lines,
+            # uv's option for PyTorch's packages.
             "index": index,
             "interpreter": interpreter(),
             "bytes": size_of(folder),
@@ -176,17 +135,17 @@ class Build:
         }
         (folder / ABOUT).write_text(json.dumps(about, indent=2) + "\n")
 
-    def _uv(self, lock: int, *argv: str, more: Mapping[str, str] | None = None, is_quiet: bool = False) -> list[str]:
-        """Run uv to its end and give what it said; NotBuilt when it failed or was stopped."""
-        env = variables(self.place.env, self.place.cache) | dict(more or {})
+    def _uv(self, lock: int, *argv: str, env: Mapping[str, str] | None = None, is_quiet: bool = False) -> list[str]:
+        """Run uv and return the lines of its output; BuildFailed if it failed or was stopped."""
+        variables = uv_variables(self.cache.env, self.cache.cache) | dict(env or {})
         with self._mutex:
             if self._stopped.is_set():
-                raise NotBuilt(f"environment {self.recipe.name}: the build was stopped")
-            # uv holds the lock too: should we be killed, nobody else begins before it has ended.
+                raise BuildFailed(f"environment {self.spec.name}: the build was stopped")
+            # uv inherits the lock: if we are killed, no other build starts before uv has ended.
             self._process = process = subprocess.Popen(
                 argv,
-                env=env,
-                cwd=self.recipe.folder,
+                env=variables,
+                cwd=self.spec.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -199,19 +158,19 @@ class Build:
             for line in process.stdout or ():
                 last.append(line.decode(errors="replace").rstrip())
                 if last[-1].strip() and not is_quiet:
-                    self.say(last[-1].strip())
+                    self.report(last[-1].strip())
                 if last[-1].startswith("Installed"):
-                    # uv says nothing while it does this, and it takes longest.
-                    self.say("compiling it, so that programs start faster")
+                    # The longest step, during which uv prints nothing.
+                    self.report("compiling bytecode, so that programs start faster")
             code = process.wait()
         finally:
-            self._see_off(process)
+            self._reap(process)
         if code != 0:
-            said = in_one_line(last)[-LAST_BYTES:] or f"uv ended with {code}"
-            raise NotBuilt(f"environment {self.recipe.name} could not be built: {said}")
+            output = in_one_line(last)[-LAST_BYTES:] or f"uv exited with code {code}"
+            raise BuildFailed(f"environment {self.spec.name} could not be built: {output}")
         return list(last)
 
-    def _see_off(self, process: subprocess.Popen[bytes]) -> None:
+    def _reap(self, process: subprocess.Popen[bytes]) -> None:
         if process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -221,26 +180,26 @@ class Build:
 
     @contextlib.contextmanager
     def _lock(self, folder: Path) -> Iterator[int]:
-        """Hold the lock of one environment; others of the same wait here, and then find it built."""
+        """Hold the lock of one environment; other builds of it wait here and then find it built."""
         fd = os.open(folder.with_name(f".{folder.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            is_told = False
+            is_waiting = False
             while True:
                 with contextlib.suppress(BlockingIOError):
                     fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     break
-                if not is_told:
-                    self.say("waiting for another build of the same")
-                    is_told = True
-                if self._stopped.wait(LOOK_SECONDS):
-                    raise NotBuilt(f"environment {self.recipe.name}: the build was stopped")
+                if not is_waiting:
+                    self.report("waiting for another build of the same environment")
+                    is_waiting = True
+                if self._stopped.wait(LOCK_RETRY_SECONDS):
+                    raise BuildFailed(f"environment {self.spec.name}: the build was stopped")
             yield fd
         finally:
             os.close(fd)
 
 
-def _index_of(folder: Path) -> tuple[str, ...]:
-    """Read which index an environment was built from, so that the same is asked again."""
+def _index_options(folder: Path) -> tuple[str, ...]:
+    """Return the index options that an environment was built with, to look for newer packages in the same index."""
     try:
         return tuple(json.loads((folder / ABOUT).read_text()).get("index") or ())
     except (OSError, ValueError):
@@ -248,22 +207,6 @@ def _index_of(folder: Path) -> tuple[str, ...]:
 
 
 def in_one_line(lines: Iterable[str]) -> str:
-    """Put what uv said into one line, without its drawings and without where it worked."""
-    told = (re.sub(DRAWN, " ", line) for line in lines if not line.startswith("Using "))
-    return " ".join(" ".join(told).split())
-
-
-def size_of(folder: Path) -> int:
-    """Tell how many bytes the files of a folder have; links are not followed."""
-    found = 0
-    for where, _, names in os.walk(folder):
-        for name in names:
-            with contextlib.suppress(FileNotFoundError):
-                found += (Path(where) / name).lstat().st_size
-    return found
-
-
-def remove(folder: Path) -> None:
-    """Remove a folder; gone already is fine."""
-    with contextlib.suppress(FileNotFoundError):
-        shutil.rmtree(folder)
+    """Join lines of uv's output, without decoration and without the interpreter that it used."""
+    plain = (re.sub(DECORATION, " ", line) for line in lines if not line.startswith("Using "))
+    return " ".join(" ".join(plain).split())

@@ -1,16 +1,141 @@
-"""Which environments are built, how large they are, when they were used, and the end of those that nobody uses."""
+"""The user's cache folder: where uv is found, and the environments that are built in it.
 
+An environment is found by its name and hash. `paceline.json` in its folder describes it, and the modification time of
+that file is the time of its last use.
+"""
+
+import configparser
 import contextlib
+import importlib.util
 import json
 import os
+import shutil
+import site
+import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from paceline.environments.builder import ABOUT, Environments, remove, size_of
+from paceline.environments.specs import EnvironmentSpec
+from paceline.errors import HostError
 from paceline.host.lockfile import is_locked
 
+ABOUT = "paceline.json"
 PROCESSES = Path("/proc")
+# Options of pip's configuration, and uv's variables for the same.
+PIP_OPTIONS = {
+    "index-url": "UV_DEFAULT_INDEX",
+    "extra-index-url": "UV_INDEX",
+    "find-links": "UV_FIND_LINKS",
+    "cert": "SSL_CERT_FILE",
+}
+PIP_SECTIONS = ("global", "install")
+# The separator of uv's lists where it is not a blank, as in pip's.
+SEPARATORS = {"find-links": ","}
+
+
+def cache_folder(env: Mapping[str, str]) -> Path:
+    """Return the folder of a user's downloads and environments: PACELINE_CACHE, or the XDG default."""
+    if chosen := env.get("PACELINE_CACHE"):
+        return Path(chosen).expanduser().absolute()
+    usual = env.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(usual).absolute() / "paceline"
+
+
+def find_uv(cache: Path, path: str | None = None) -> str | None:
+    """Return the path of uv: next to our interpreter, on the PATH, in the user's base, or in our cache."""
+    beside = (Path(sys.executable).parent, Path(site.getuserbase()) / "bin")
+    cached = sorted(cache.glob("uv-*/bin"), reverse=True)
+    for folder in (str(beside[0]), path, str(beside[1]), *map(str, cached)):
+        if uv := shutil.which("uv", path=folder):
+            return uv
+    return None
+
+
+def uv_install_command(cache: Path) -> str:
+    """Return the command that installs uv where `find_uv` looks."""
+    if importlib.util.find_spec("pip") is not None:
+        return f"{sys.executable} -m pip install uv"
+    return f"python3 -m venv {cache}/uv-own && {cache}/uv-own/bin/pip install uv"
+
+
+def uv_variables(env: Mapping[str, str], cache: Path) -> dict[str, str]:
+    """Return uv's environment variables: ours, with pip's configuration where uv has none.
+
+    uv does not read pip's configuration, but a mirror that is set for pip is meant for uv as well.
+    """
+    from_files = _pip_configuration(env)
+    from_pip = {}
+    for option, variable in PIP_OPTIONS.items():
+        value = env.get(f"PIP_{option.replace('-', '_').upper()}") or from_files.get(option)
+        if value:
+            from_pip[variable] = SEPARATORS.get(option, " ").join(value.split())
+    fixed = {"UV_PYTHON_DOWNLOADS": "never", "UV_NO_PROGRESS": "1", "NO_COLOR": "1"}
+    # On the same file system as the environments, so that packages are hard links and not copies.
+    usual = {"UV_CACHE_DIR": str(cache / "uv-cache")}
+    # Not the variables of an environment that we happen to run in.
+    inherited = {name: value for name, value in env.items() if name not in {"VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME"}}
+    return usual | from_pip | inherited | fixed
+
+
+def _pip_configuration(env: Mapping[str, str]) -> dict[str, str]:
+    """Read pip's configuration files, from the most general to the most specific."""
+    config = env.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
+    paths = ("/etc/pip.conf", str(Path.home() / ".pip/pip.conf"), f"{config}/pip/pip.conf", f"{sys.prefix}/pip.conf")
+    options: dict[str, str] = {}
+    for path in (*paths, *filter(None, (env.get("PIP_CONFIG_FILE"),))):
+        if path == os.devnull:
+            continue
+        parser = configparser.RawConfigParser()
+        try:
+            parser.read(path, encoding="utf-8")
+        except (configparser.Error, UnicodeDecodeError):
+            continue  # pip itself reports what is wrong with it.
+        for section in PIP_SECTIONS:
+            if parser.has_section(section):
+                options |= {option.replace("_", "-"): value for option, value in parser.items(section)}
+    return options
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentCache:
+    """The folder of all environments of a user."""
+
+    cache: Path
+    env: Mapping[str, str]
+
+    @property
+    def root(self) -> Path:
+        """Return the folder of the environments."""
+        return self.cache / "envs"
+
+    def folder(self, spec: EnvironmentSpec) -> Path:
+        """Return the folder of an environment, built or not; the newest if it was built several times."""
+        last = self._last_number(spec)
+        return self.root / (f"{spec.title}-{last}" if last > 1 else spec.title)
+
+    def next_folder(self, spec: EnvironmentSpec) -> Path:
+        """Return the folder of the next build of the same spec: containers may run in the last one."""
+        return self.root / f"{spec.title}-{self._last_number(spec) + 1}"
+
+    def _last_number(self, spec: EnvironmentSpec) -> int:
+        """Return the number of builds of the same spec; the first has no number in its name."""
+        suffixes = (path.name.removeprefix(f"{spec.title}-") for path in self.root.glob(f"{spec.title}-*"))
+        return max((int(suffix) for suffix in suffixes if suffix.isdecimal()), default=1)
+
+    def uv(self) -> str:
+        """Return the path of uv; HostError says how to install it."""
+        uv = find_uv(self.cache, self.env.get("PATH"))
+        if uv is None:
+            message = "uv is not installed, and environments are built with it"
+            raise HostError(f"{message}; install it with: {uv_install_command(self.cache)}")
+        return uv
+
+
+def environment_cache(env: Mapping[str, str]) -> EnvironmentCache:
+    """Return the environments of the user with these environment variables."""
+    return EnvironmentCache(cache=cache_folder(env), env=env)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,56 +151,58 @@ class Built:
     is_in_use: bool
 
 
-def built(place: Environments) -> tuple[Built, ...]:
-    """List what is built, by name; folders that say nothing of themselves are not ours."""
-    folders = [each for each in _folders(place.root) if not each.name.startswith(".") and (each / ABOUT).is_file()]
+def built(cache: EnvironmentCache) -> tuple[Built, ...]:
+    """Return the built environments, sorted by folder; folders without our description are ignored."""
+    folders = [
+        folder for folder in _folders(cache.root) if not folder.name.startswith(".") and (folder / ABOUT).is_file()
+    ]
     used = in_use(tuple(folders))
     return tuple(_read(folder, is_in_use=folder in used) for folder in sorted(folders))
 
 
 def mark_used(folder: Path) -> None:
-    """Remember that an environment was used now."""
+    """Record that an environment was used now."""
     with contextlib.suppress(OSError):
         os.utime(folder / ABOUT)
 
 
-def prune(place: Environments, *, unused_seconds: float) -> tuple[Built, ...]:
-    """Remove environments that were not used for so long, and what broken builds left; give what went."""
-    gone = []
-    for each in built(place):
-        if each.is_in_use or time.time() - each.used_at < unused_seconds:
+def prune(cache: EnvironmentCache, *, unused_seconds: float) -> tuple[Built, ...]:
+    """Remove environments that were not used for so long, and leftovers of builds; return the removed environments."""
+    pruned = []
+    for environment in built(cache):
+        if environment.is_in_use or time.time() - environment.used_at < unused_seconds:
             continue
-        # Out of sight in one step: a start from here on builds it anew.
-        aside = each.folder.with_name(f".{each.folder.name}.old")
-        remove(aside)
-        each.folder.rename(aside)
-        if in_use((aside, each.folder)):
-            # A container began in the meantime: it keeps its files.
-            aside.rename(each.folder)
+        # Renamed first: containers that start from here on have it built anew.
+        renamed = environment.folder.with_name(f".{environment.folder.name}.old")
+        remove(renamed)
+        environment.folder.rename(renamed)
+        if in_use((renamed, environment.folder)):
+            # A container started meanwhile: it keeps its files.
+            renamed.rename(environment.folder)
             continue
-        gone.append(each)
-    for leftover in _folders(place.root):
+        pruned.append(environment)
+    for leftover in _folders(cache.root):
         if leftover.name.startswith(".") and _is_leftover(leftover):
             remove(leftover)
-    return tuple(gone)
+    return tuple(pruned)
 
 
 def _is_leftover(folder: Path) -> bool:
-    """Tell what was put aside, or was left by a build that did not live to its end, from a build under way."""
+    """Return whether a hidden folder was renamed by `prune` or left by a killed build, and is not being built."""
     title = folder.name.removesuffix(".new")
     return folder.name.endswith(".old") or (title != folder.name and not is_locked(folder.with_name(f"{title}.lock")))
 
 
 def in_use(folders: tuple[Path, ...]) -> frozenset[Path]:
-    """Find which folders running containers see: their mounts name them, or their environment does."""
-    found: set[Path] = set()
-    for entry in PROCESSES.iterdir():
-        if not entry.name.isdigit():
+    """Return the folders that occur in the mounts or the environment variables of running processes."""
+    used: set[Path] = set()
+    for process in PROCESSES.iterdir():
+        if not process.name.isdigit():
             continue
         with contextlib.suppress(OSError):
-            seen = (entry / "mountinfo").read_bytes() + (entry / "environ").read_bytes()
-            found |= {folder for folder in folders if os.fsencode(folder) in seen}
-    return frozenset(found)
+            text = (process / "mountinfo").read_bytes() + (process / "environ").read_bytes()
+            used |= {folder for folder in folders if os.fsencode(folder) in text}
+    return frozenset(used)
 
 
 def _read(folder: Path, *, is_in_use: bool) -> Built:
@@ -98,3 +225,19 @@ def _folders(root: Path) -> tuple[Path, ...]:
         return tuple(path for path in root.iterdir() if path.is_dir())
     except FileNotFoundError:
         return ()
+
+
+def size_of(folder: Path) -> int:
+    """Return the size of all files in a folder, without following links."""
+    size = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                size += (Path(parent) / name).lstat().st_size
+    return size
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder, if it exists."""
+    with contextlib.suppress(FileNotFoundError):
+        shutil.rmtree(folder)

@@ -10,8 +10,8 @@ from pathlib import Path
 from paceline.errors import ServiceUnavailable
 from paceline.node.host_info import CannotStart
 from paceline.node.runtime.subpath_mounts import remove_place
-from paceline.node.volumes.mounter import NFS, MountSpec
 from paceline.node.volumes.projection import FAILED
+from paceline.node.volumes.volumes import NFS, MountSpec
 
 TABLE = Path("/proc/self/mountinfo")
 # Where the fifth column of the table has it, with spaces and the like as octal numbers.

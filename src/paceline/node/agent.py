@@ -38,7 +38,7 @@ from paceline.node.lifecycle.starter import Starter
 from paceline.node.lifecycle.state_files import look, read_started, tries_of, write_ended, write_hooked
 from paceline.node.lifecycle.termination import held_tries
 from paceline.node.lifecycle.view import Plan, Problem, Seen, Try, post_start_done
-from paceline.node.logs.archive import History, Policy
+from paceline.node.logs.archive import LogArchive, RetentionPolicy
 from paceline.node.logs.garbage_collection import LogGC
 from paceline.node.network.network import SHARED_NETWORK, Networks, PodNetwork
 from paceline.node.network.pod_hosts import Hosts
@@ -47,11 +47,10 @@ from paceline.node.probes.workers import Checks
 from paceline.node.registration import Registration
 from paceline.node.runtime.env import CONFIG_ERROR
 from paceline.node.runtime.exec_types import Run
-from paceline.node.volumes.mounter import Mounts
 from paceline.node.volumes.reclaim import Reclaim
-from paceline.node.volumes.references import Sources
+from paceline.node.volumes.references import Sources, Tokens
 from paceline.node.volumes.refresh import Refresh
-from paceline.node.volumes.token_cache import Tokens
+from paceline.node.volumes.volumes import Mounts
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +79,7 @@ class Agent:
     find_sandbox: Callable[[], str | None]
     environments: EnvironmentProvider = field(default_factory=StaticEnvironments)
     # How much is kept of pods that are gone.
-    keeping: Policy = field(default_factory=Policy)
+    keeping: RetentionPolicy = field(default_factory=RetentionPolicy)
     # Runs commands in containers; without it, probes and hooks that want one fail and say so.
     command: Run | None = None
     # How pods are connected, and who makes their networks where each has its own.
@@ -129,9 +128,9 @@ class Agent:
             on_change=self.queue.add,
         )
         self._devices = Devices(files=self.world.files, folders=self.folders, supplies=self.host.supplies)
-        history = History(world=self.world, folders=self.folders, policy=self.keeping)
+        history = LogArchive(world=self.world, folders=self.folders, policy=self.keeping)
         self._clearing = LogGC(
-            history=history,
+            archive=history,
             blocking=self.blocking,
             recorder=self.recorder,
             host=self.host,
@@ -167,7 +166,7 @@ class Agent:
             root=self.folders.claims,
         )
 
-    def _make_starter(self, history: History) -> Starter:
+    def _make_starter(self, history: LogArchive) -> Starter:
         return Starter(
             cluster=self.cluster,
             world=self.world,
@@ -271,7 +270,7 @@ class Agent:
         if plan.remove:
             await self._remove(pod)
         elif is_terminal(seen.pod) and self._has_ended(seen, plan):
-            await self.blocking.run(functools.partial(self._clearing.history.release, uid))
+            await self.blocking.run(functools.partial(self._clearing.archive.remove_volumes, uid))
 
     async def _start(self, pod: Object, plan: Plan) -> dict[str, Problem]:
         """Start what is to be started; give what kept the rest from it."""
@@ -423,7 +422,7 @@ class Agent:
         if held or not self.world.files.exists(self.folders.pod(uid)):
             return
         # Elsewhere: what a pod left in its scratch folders may take long to remove.
-        if await self.blocking.run(functools.partial(self._clearing.history.put_away, uid)):
+        if await self.blocking.run(functools.partial(self._clearing.archive.archive_or_remove, uid)):
             self._clearing.hint()
 
     async def _disconnect(self, uid: str) -> None:

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from paceline.errors import HostError
 from paceline.host.lockfile import holder
-from paceline.host.network.pod_bridge import close
+from paceline.host.pod_bridge import close
 from paceline.node.runtime.shim import start_ticks
 from paceline.settings import Settings
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.host.network.pod_bridge import missing_rights
+from paceline.host.pod_bridge import missing_rights
 from paceline.testing.embedded import embedded, open_files, wait_until
 from tests.e2e.support.kubectl_folder import kubectl_folder
 from tests.e2e.support.shell_pods import create, ended, make_pod, run_pod, shell, show

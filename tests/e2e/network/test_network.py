@@ -19,11 +19,11 @@ from typing import Any, cast
 
 import pytest
 
-from paceline.host.network import nftables
-from paceline.host.network.netlink import Line, attribute, delete_link, give_address, links, make_bridge, set_up
-from paceline.host.network.netlink import text as netlink_text
-from paceline.host.network.netns import RUN, Namespaces, cables, hardware, unmount_netns
-from paceline.host.network.pod_bridge import bridge_name, missing_rights
+from paceline.host import nftables
+from paceline.host.netlink import Line, attribute, delete_link, give_address, links, make_bridge, set_up
+from paceline.host.netlink import text as netlink_text
+from paceline.host.netns import RUN, Namespaces, cables, hardware, unmount_netns
+from paceline.host.pod_bridge import bridge_name, missing_rights
 from paceline.testing.embedded import Embedded, embedded, folder_for_cluster, wait_until
 from tests.e2e.support.manifests import pod, pytorch, text
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from paceline.host.network.netlink import Line
-from paceline.host.network.netns import RUN, cables
-from paceline.host.network.pod_bridge import bridge_name
+from paceline.host.netlink import Line
+from paceline.host.netns import RUN, cables
+from paceline.host.pod_bridge import bridge_name
 from paceline.node.runtime.shim import start_ticks
 from paceline.testing.embedded import Embedded, leftovers, wait_until
 from tests.e2e.support.containers import HOST

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.environments.uv import cache_folder, find_uv
+from paceline.environments.cache import cache_folder, find_uv
 from paceline.testing.embedded import Embedded, embedded, paceline_command, wait_until
 from tests.e2e.support.shell_pods import make_pod, run_pod, shell, show, told, waits_for
 
@@ -122,7 +122,7 @@ def test_h36_without_an_index_always_uses_what_is_there_and_says_so(place: Path)
 
         assert run_pod(cluster, "offline", container("acme/gone")) == ["still here"]
 
-        assert "what was built before is used" in told(cluster, "offline", "NotRenewed")
+        assert "the existing environment is used" in told(cluster, "offline", "NotRenewed")
 
 
 def test_an_environment_in_use_is_not_removed(cluster: Embedded, place: Path) -> None:

@@ -253,7 +253,7 @@ async def test_a_container_outlives_the_agent_and_its_record_waits(container):
 
 async def test_the_nursery_may_die_and_the_next_start_makes_another(container):
     first = await container("sleep", "3600", name="0").start()
-    os.kill(first.world.processes._nursery.pid, signal.SIGKILL)
+    os.kill(first.world.processes._zygote.pid, signal.SIGKILL)
 
     second = await container("true", name="1").start()
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from paceline.host.network.netns import RUN
-from paceline.host.network.pod_bridge import bridge_name
+from paceline.host.netns import RUN
+from paceline.host.pod_bridge import bridge_name
 from paceline.testing.embedded import Embedded, arguments, embedded, leftovers, wait_until
 from tests.e2e.support.ledger import ON, Crowd, assert_counted, said_in, statuses, twice
 

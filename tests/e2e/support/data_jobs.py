@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from paceline.host.network.pod_bridge import recalled
+from paceline.host.pod_bridge import recalled
 from paceline.testing.embedded import Embedded, wait_until
 from tests.e2e.support.manifests import text
 

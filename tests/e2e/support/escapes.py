@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from paceline.environments.uv import cache_folder
+from paceline.environments.cache import cache_folder
 from paceline.testing.embedded import Embedded, embedded, wait_until
 from tests.e2e.support.shell_pods import make_pod, phase
 

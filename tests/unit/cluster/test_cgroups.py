@@ -1,6 +1,6 @@
 """What earlier runs left in the kernel's tree is swept, and nothing that is only just being made."""
 
-from paceline.host.cgroups import YOUNG_SECONDS, sweep
+from paceline.host.resources import YOUNG_SECONDS, sweep
 from paceline.node.runtime.cgroup_limits import Cgroups
 
 

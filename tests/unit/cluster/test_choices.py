@@ -49,7 +49,7 @@ def test_nothing_chosen_is_fine(tmp_path, text):
         ("image: {a: host}", "is not a setting; there are .*images"),
         ("images: {acme: /no/such/venv}", "the folder of a virtual environment"),
         ("images: {", "is not YAML"),
-        ("images: {a: pytorhc}", "there is no such environment"),
+        ("images: {a: pytorhc}", "no such environment"),
         ("environments: {mine: 3}", "write a table of names"),
         ("environments: {mine: ['-r x']}", "into one file"),
         ("environments: {mine: requirements.txt}", "whole path"),

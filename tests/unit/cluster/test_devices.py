@@ -10,7 +10,7 @@ import pytest
 
 from paceline.cluster.config.devices import chosen_devices, device_row
 from paceline.errors import Invalid
-from paceline.host.device_discovery import find_supplies
+from paceline.host.resources import find_supplies
 from paceline.node.host_info import Device, Supply
 from paceline.settings import Settings
 

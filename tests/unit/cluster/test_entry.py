@@ -8,8 +8,8 @@ import pytest
 
 from paceline.client.http.http1 import Address
 from paceline.errors import HostError
-from paceline.host.network import tcp_proxy
-from paceline.host.network.tcp_proxy import OpenPorts
+from paceline.host import tcp_proxy
+from paceline.host.tcp_proxy import OpenPorts
 
 HERE = "127.0.0.9"
 SECONDS = 15

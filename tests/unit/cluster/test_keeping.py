@@ -6,7 +6,7 @@ import pytest
 
 from paceline.cluster.config.log_retention import chosen_policy
 from paceline.errors import Invalid
-from paceline.node.logs.archive import Policy
+from paceline.node.logs.archive import RetentionPolicy
 from paceline.settings import Settings
 
 
@@ -16,14 +16,14 @@ def policy(home, text):
 
 
 def test_what_is_not_written_is_as_shipped(tmp_path):
-    assert chosen_policy(Settings(home=tmp_path)) == Policy()
-    assert policy(tmp_path, "history: {pods: 5}") == Policy(pods=5)
+    assert chosen_policy(Settings(home=tmp_path)) == RetentionPolicy()
+    assert policy(tmp_path, "history: {pods: 5}") == RetentionPolicy(pods=5)
 
 
 def test_all_of_it_can_be_written(tmp_path):
     found = policy(tmp_path, "history: {age: 12h, size: 1.5Gi, pods: 0}")
 
-    assert found == Policy(age=timedelta(hours=12), bytes=1536 * 1024**2, pods=0)
+    assert found == RetentionPolicy(age=timedelta(hours=12), bytes=1536 * 1024**2, pods=0)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from paceline.effects import ProcessHandle
-from paceline.host.network.listening_sockets import is_theirs, sockets_at
+from paceline.host.proc_stats import is_theirs, sockets_at
 from paceline.node.runtime.shim import boot_id, start_ticks
 
 LISTENS = """

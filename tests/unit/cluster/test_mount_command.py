@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from paceline.host.mounts import mount_command
-from paceline.node.volumes.mounter import NFS, MountSpec
+from paceline.node.volumes.volumes import NFS, MountSpec
 
 
 def test_a_server_whose_name_begins_with_a_dash_is_no_option():

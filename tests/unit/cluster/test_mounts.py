@@ -5,7 +5,7 @@ import pytest
 from paceline.cluster.host_facts import may_mount
 from paceline.host.mounts import RealMounts, places
 from paceline.node.host_info import CannotStart
-from paceline.node.volumes.mounter import MountSpec
+from paceline.node.volumes.volumes import MountSpec
 
 pytestmark = pytest.mark.skipif(not may_mount(), reason="needs the right to mount")
 MEMORY = MountSpec(kind="tmpfs", source="tmpfs", options=("size=65536",))

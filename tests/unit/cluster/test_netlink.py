@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.host.network.netlink import (
+from paceline.host.netlink import (
     Line,
     attribute,
     attributes,
@@ -18,7 +18,7 @@ from paceline.host.network.netlink import (
     nested,
     routed,
 )
-from paceline.host.network.pod_bridge import missing_rights
+from paceline.host.pod_bridge import missing_rights
 
 
 @given(st.dictionaries(st.integers(1, 0x3FFF), st.binary(max_size=50), max_size=8))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.host.network.ipam import POOLS, USUAL, choose_subnet
+from paceline.host.pod_bridge import POOLS, USUAL, choose_subnet
 
 SEEDS = st.integers(0, 2**32 - 1)
 NETWORKS = st.builds(

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from paceline.environments.uv import cache_folder, find_uv, variables
+from paceline.environments.cache import cache_folder, find_uv, uv_variables
 
 
 def told(tmp_path, **env):
     # Its own folders: what this machine's user has set is none of the test's business.
     alone = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path), "PIP_CONFIG_FILE": "/dev/null"}
-    return variables(alone | env, tmp_path / "cache")
+    return uv_variables(alone | env, tmp_path / "cache")
 
 
 def test_a_mirror_of_pip_is_one_of_uv_too(tmp_path):

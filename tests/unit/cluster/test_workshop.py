@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from paceline.environments.build_queue import FIRST_SECONDS, FRESH_SECONDS, RealWorkshop
-from paceline.environments.builder import Environments
-from paceline.environments.specs import Recipes
+from paceline.environments.build_queue import FIRST_SECONDS, FRESH_SECONDS, BuildQueue
+from paceline.environments.cache import EnvironmentCache
+from paceline.environments.specs import EnvironmentSpecs
 from paceline.node.host_info import CannotStart
 from paceline.testing.sim.effects import SimClock
 
@@ -25,8 +25,8 @@ class Place:
         program.parent.mkdir()
         program.write_text(f'#!/bin/sh\necho "$@" >>{folder}/asked\n{script}\n')
         program.chmod(0o755)
-        place = Environments(cache=folder / "cache", env={"PATH": f"{program.parent}:/usr/bin:/bin"})
-        self.workshop = RealWorkshop(place=place, recipes=Recipes(own={"mine": (wanted,)}), clock=self.clock)
+        place = EnvironmentCache(cache=folder / "cache", env={"PATH": f"{program.parent}:/usr/bin:/bin"})
+        self.workshop = BuildQueue(cache=place, specs=EnvironmentSpecs(custom={"mine": (wanted,)}), clock=self.clock)
         self.workshop.listen(lambda: self.changes.put_nowait(None))
 
     def blocked(self, *, policy="IfNotPresent"):
@@ -150,7 +150,7 @@ async def test_without_an_index_what_was_built_is_used_and_that_is_said(tmp_path
         again = await place.opened("Always")
 
         assert again.folder == first.folder
-        assert again.note.startswith("what was built before is used")
+        assert again.note.startswith("the existing environment is used")
         assert "no route to the index" in again.note
 
 
@@ -186,7 +186,7 @@ async def test_how_far_a_build_is_can_be_read(tmp_path):
 
 async def test_no_uv_is_said_and_looked_for_again_soon(tmp_path, monkeypatch):
     place = Place(tmp_path, WORKS)
-    monkeypatch.setattr("paceline.environments.builder.find_uv", lambda *_: None)
+    monkeypatch.setattr("paceline.environments.cache.find_uv", lambda *_: None)
     async with place.running():
         place.blocked()
         await place.changed()

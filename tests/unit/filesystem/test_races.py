@@ -12,7 +12,7 @@ import pytest
 from paceline.apimachinery.builtin.storage_annotations import FOLDERS, PROVISIONED_BY
 from paceline.client.event_recorder import Recorder
 from paceline.host.effects import RealChance, RealFiles
-from paceline.node.logs.rotated_log import RotatedLog
+from paceline.node.logs.logs import RotatedLog
 from paceline.node.runtime import cri_log
 from paceline.node.volumes.reclaim import Reclaim
 from paceline.podtools.object_store import Where, open_bucket

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from paceline.node.volumes.stats import VolumeUsage
+from paceline.node.server.stats import VolumeUsage
 from paceline.testing.sim.effects import SimBlocking, sim_world
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from paceline.node.lifecycle.state_files import MESSAGE, read_ended, write_ended
-from paceline.node.logs.termination_message import with_log
+from paceline.node.logs.logs import with_message_from_log
 from paceline.testing.sim.effects import SimFiles
 from tests.unit.node.pods import container, ended
 
@@ -26,7 +26,7 @@ def log(files, *lines):
 
 
 def said(files, *, spec=FROM_LOG, code=1):
-    return with_log(spec, ended(code), files, FOLDER).message
+    return with_message_from_log(spec, ended(code), files, FOLDER).message
 
 
 def test_a_failed_program_that_wants_it_is_quoted_from_its_log(files):
@@ -60,4 +60,4 @@ def test_of_a_long_message_the_end_is_kept(files):
 
     assert found is not None
     assert found.message == "a" * 4095 + "z"
-    assert with_log(FROM_LOG, found, files, FOLDER) == found
+    assert with_message_from_log(FROM_LOG, found, files, FOLDER) == found

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from paceline.errors import BadRequest
 from paceline.node.logs import logs
-from paceline.node.logs.logs import LogQuery, log_query, read_log
-from paceline.node.logs.rotated_log import RotatedLog
+from paceline.node.logs.logs import LogQuery, RotatedLog, log_query, read_log
 from paceline.node.runtime import cri_log, shim
 from paceline.node.runtime.shim import Stream, stamp
 from paceline.testing.sim.effects import SimFiles

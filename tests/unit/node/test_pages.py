@@ -4,8 +4,7 @@ import pytest
 
 from paceline.host.effects import real_world
 from paceline.node.logs import logs
-from paceline.node.logs.logs import LogQuery, end_of_log, read_log
-from paceline.node.logs.rotated_log import RotatedLog
+from paceline.node.logs.logs import LogQuery, RotatedLog, end_of_log, read_log
 from paceline.node.runtime import cri_log, shim
 
 FILES = real_world().files

@@ -2,7 +2,7 @@
 
 import pytest
 
-from paceline.node.network.resolv_conf import has_own_list, resolver_text
+from paceline.node.network.network import has_own_list, resolver_text
 from tests.unit.node.pods import container, pod
 
 MACHINE = "# by hand\nnameserver 10.0.0.1\nsearch lab.example.com\noptions ndots:1 rotate\n"

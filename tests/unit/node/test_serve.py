@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from paceline.node.host_info import Folders
-from paceline.node.logs.archive import History, Policy
+from paceline.node.logs.archive import ArchivedLogs, LogArchive, RetentionPolicy
 from paceline.node.network.pod_ports import PodPortProxy
 from paceline.node.runtime import shim
 from paceline.node.server.api import Kubelet
-from paceline.node.server.log_archive import ArchivedLogs
 from paceline.node.server.stats import Stats
 from paceline.node.server.streaming import Sessions
 from paceline.testing.sim.effects import SimBlocking, sim_world
@@ -46,7 +45,7 @@ def kubelet_over(sim, pods, **machine):
         sessions=Sessions(**shared, host=HOST, launch=machine.get("launch"), run=machine.get("run")),
         doors=PodPortProxy(**shared, address=lambda _pod: "127.0.0.1", listens=machine.get("listens")),
         stats=Stats(**shared, host=HOST, measure=machine.get("measure"), blocking=SimBlocking()),
-        past=ArchivedLogs(history=History(world=world, folders=FOLDERS, policy=Policy())),
+        past=ArchivedLogs(archive=LogArchive(world=world, folders=FOLDERS, policy=RetentionPolicy())),
     )
 
 

@@ -13,7 +13,7 @@ from paceline.apiserver.config import Server
 from paceline.client.in_process import IN_PROCESS, LocalCluster
 from paceline.client.interface import ACCOUNTS, NAMESPACES, PODS
 from paceline.cluster.crd_install import fixed_kinds
-from paceline.node.volumes.token_cache import Tokens, asks_of
+from paceline.node.volumes.references import Tokens, asks_of
 from paceline.store.store import Store
 from paceline.testing.memory_backend import MemoryLog
 from paceline.testing.sim.effects import SimBlocking, SimClock, sim_world

@@ -9,9 +9,8 @@ import pytest
 from paceline.apimachinery.builtin.storage_annotations import FOLDERS as FOLDERS_NAME
 from paceline.apimachinery.builtin.storage_annotations import PROVISIONED_BY, WAITING
 from paceline.node.host_info import CannotStart, Folders
-from paceline.node.volumes.mounter import MountSpec
 from paceline.node.volumes.references import Sources
-from paceline.node.volumes.volumes import Volume, VolumeLookup, mounted, mounts_of
+from paceline.node.volumes.volumes import MountSpec, Volume, VolumeLookup, mounted, mounts_of
 from tests.unit.node.pods import HOST, UID, container, pod
 
 FOLDERS = Folders(root=Path("/agent"))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.environments.uv import cache_folder, find_uv
+from paceline.environments.cache import cache_folder, find_uv
 from paceline.kinds.pod_injection import FIND_REQUIREMENTS
 from paceline.podtools import requirements_cache as found
 from paceline.podtools.install_tools import INSTALLERS

@@ -182,7 +182,7 @@ def test_a_list_that_was_removed_with_its_log_is_said_to_be_and_where_another_on
     job(BUCKET)
     stage.put(PODS, pod_object())
     stage.logs["digits-1a2b3-worker-0"].append(
-        "the log of pod digits-1a2b3-worker-0 was removed (yesterday) to make room"
+        "the log of pod digits-1a2b3-worker-0 was removed (yesterday) to free disk space"
     )
 
     with pytest.raises(

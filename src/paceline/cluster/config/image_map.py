@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline.cluster.config.config_file import NAME, chosen_table
-from paceline.environments.specs import Recipes, recipe_of
+from paceline.environments.specs import EnvironmentSpecs, spec_of
 from paceline.errors import Fault, Invalid
 from paceline.node.images import HOST, SHIPPED
 from paceline.settings import Settings
@@ -33,14 +33,16 @@ def chosen_images(settings: Settings) -> tuple[Row, ...]:
     return (*settings.images, *rows)
 
 
-def chosen_recipes(settings: Settings) -> Recipes:
+def chosen_recipes(settings: Settings) -> EnvironmentSpecs:
     """Give the environments that can be named: those of settings.yaml and the shipped ones."""
     path = settings.home / NAME
     table = chosen_table(settings, "environments", OWN_HINT)
-    return Recipes(own={name: _own(f"{path}: environments.{name}", name, value) for name, value in table.items()})
+    return EnvironmentSpecs(
+        custom={name: _own(f"{path}: environments.{name}", name, value) for name, value in table.items()}
+    )
 
 
-def image_row(text: str, recipes: Recipes, where: str = "--image") -> Row:
+def image_row(text: str, recipes: EnvironmentSpecs, where: str = "--image") -> Row:
     """Read one `PATTERN=ENVIRONMENT`; Invalid says what is wrong with it."""
     pattern, sign, environment = text.partition("=")
     if not sign or not pattern or not environment:
@@ -75,7 +77,7 @@ def _own(where: str, name: str, value: Any) -> tuple[str, ...]:
     else:
         raise Invalid((Fault(where, value, OWN_HINT),))
     try:
-        return recipe_of(name, lines, folder=Path("/")).lines
+        return spec_of(name, lines, folder=Path("/")).lines
     except Invalid as error:
         raise Invalid((Fault(where, value, "; ".join(fault.hint for fault in error.faults)),)) from error
 

@@ -8,14 +8,14 @@ from typing import Any
 from paceline.apimachinery.quantity import parse
 from paceline.cluster.config.config_file import NAME, chosen_table
 from paceline.errors import Fault, Invalid
-from paceline.node.logs.archive import Policy
+from paceline.node.logs.archive import RetentionPolicy
 from paceline.settings import Settings
 
 HINT = "write how much is kept of pods that are gone, as in `history: {age: 30d, size: 10Gi, pods: 1000}`"
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
-def chosen_policy(settings: Settings) -> Policy:
+def chosen_policy(settings: Settings) -> RetentionPolicy:
     """Give the policy of settings.yaml, or the shipped one; Invalid says what is wrong with it."""
     table = chosen_table(settings, "history", HINT)
     where = f"{settings.home / NAME}: history"
@@ -29,7 +29,7 @@ def chosen_policy(settings: Settings) -> Policy:
                 found[field] = read(table[name])
             except ValueError as error:
                 raise Invalid((Fault(f"{where}.{name}", table[name], hint),)) from error
-    return Policy(**found)
+    return RetentionPolicy(**found)
 
 
 def _age(value: Any) -> timedelta:

@@ -16,19 +16,16 @@ from paceline.node.host_info import MEMORY_OWNER, CannotStart, Folders, Host
 from paceline.node.images import Images
 from paceline.node.lifecycle.state_files import MESSAGE, numbers_of
 from paceline.node.lifecycle.termination import stop_signal
-from paceline.node.logs.archive import History
-from paceline.node.network.network import Networks
+from paceline.node.logs.archive import LogArchive
+from paceline.node.network.network import Networks, has_own_list, resolver_text
 from paceline.node.network.pod_hosts import Hosts, machine_name, no_sandbox
-from paceline.node.network.resolv_conf import has_own_list, resolver_text
 from paceline.node.runtime import cgroup_limits, sandbox, shim
 from paceline.node.runtime.confinement import capabilities_of, confinement_of, is_private, path_in_sandbox, user_of
 from paceline.node.runtime.env import CONFIG_ERROR, command_of, env_of
-from paceline.node.volumes.mounter import Mounts
 from paceline.node.volumes.projection import FAILED
-from paceline.node.volumes.references import Sources, read_sources
+from paceline.node.volumes.references import Sources, Tokens, read_sources
 from paceline.node.volumes.setup import make_sub_path, make_volume
-from paceline.node.volumes.token_cache import Tokens
-from paceline.node.volumes.volumes import Volume, VolumeLookup, mounted, mounts_of, not_made, volume_of
+from paceline.node.volumes.volumes import Mounts, Volume, VolumeLookup, mounted, mounts_of, not_made, volume_of
 
 NOT_CREATED = "CreateContainerError"
 # The folder of a try in which parts of volumes are mounted, where the agent may mount nothing itself.
@@ -65,7 +62,7 @@ class Starter:
     # Asked anew for every container, so that installing bubblewrap is enough.
     find_sandbox: Callable[[], str | None]
     devices: Devices
-    history: History
+    history: LogArchive
     tokens: Tokens
     # None where pods share the machine's network.
     networks: Networks | None = None
@@ -232,7 +229,7 @@ class Starter:
         files.make_folder(launch.message.parent)
         # Whoever the container runs as may write its last words.
         files.overwrite(launch.message, b"", 0o666)
-        self.history.describe(pod)
+        self.history.write_metadata(pod)
         if has_own_list(pod):
             files.make_folder(Path(launch.resolver).parent)
             files.overwrite(Path(launch.resolver), resolver_text(pod, self._name_servers(pod)).encode())

@@ -15,7 +15,7 @@ from paceline.apimachinery.timestamps import from_wire, to_wire_micro
 from paceline.effects import Effects, Files, Processes, ProcessHandle
 from paceline.node.host_info import ADDRESS, Folders
 from paceline.node.lifecycle.view import Ended, Problem, Seen, Started, Try
-from paceline.node.logs.termination_message import with_log
+from paceline.node.logs.logs import with_message_from_log
 from paceline.node.runtime import shim
 
 # When the container was asked to stop, and perhaps by which signal; written by the agent, so that the next one need not
@@ -138,10 +138,10 @@ def look(world: Effects, folders: Folders, pod: Object, *, address: str, problem
     for name, each in tries.items():
         if each.ended is not None:
             folder = folders.attempt(uid, name, each.restarts)
-            tries[name] = replace(each, ended=with_log(specs[name], each.ended, world.files, folder))
+            tries[name] = replace(each, ended=with_message_from_log(specs[name], each.ended, world.files, folder))
         if name in before:
             folder = folders.attempt(uid, name, each.restarts - 1)
-            before[name] = with_log(specs[name], before[name], world.files, folder)
+            before[name] = with_message_from_log(specs[name], before[name], world.files, folder)
     return Seen(
         pod=pod,
         tries=tries,

@@ -1,7 +1,7 @@
-"""What pods that are gone have left: their logs, until there is no more room or time for them.
+"""Archive the logs of deleted pods until the retention policy, or a full disk, has them removed.
 
-`history/NAMESPACE/JOB/POD.UID/` is the folder that the pod had, without its volumes: `pod.json` says whose it was, and
-`containers/NAME/RESTARTS/` has what each shim left. Once its logs were removed, `pod.json` alone stays for a while.
+`history/NAMESPACE/JOB/POD.UID/` is the pod's former folder without its volumes: `pod.json` describes the pod, and
+`containers/NAME/RESTARTS/` holds what each shim wrote. After the logs are removed, only `pod.json` remains for a while.
 """
 
 import json
@@ -17,28 +17,27 @@ from paceline.apimachinery.name_validation import subdomain_problem
 from paceline.apimachinery.pods import containers_of
 from paceline.apimachinery.timestamps import from_wire, to_wire, to_wire_micro
 from paceline.effects import Effects
-from paceline.errors import NotFound
+from paceline.errors import BadRequest, NotFound
 from paceline.model import well_known_labels
 from paceline.node.host_info import Folders
 from paceline.node.lifecycle.state_files import numbers_of, read_ended
-from paceline.node.logs.rotated_log import RotatedLog
+from paceline.node.logs.logs import RotatedLog
 from paceline.node.runtime import shim
 
 ABOUT, CONTAINERS = "pod.json", "containers"
-# In place of a try's log that was removed: when that was.
+# Replaces a removed log of a pod that still exists; holds the time of the removal.
 PRUNED = "pruned"
-# Where pods lie that belong to no job.
+# The folder of pods that belong to no job.
 NO_JOB = "-"
-NOBODY = "nobody"
-# As much of a pod's name as a file's may hold beside a uid.
+# How much of a pod's name fits into a file name beside a uid.
 LONGEST = 200
-# Which part of the disk has to be free for anything to be kept on it.
-LEAST_ROOM = 0.05
+# The share of the disk that must be free for logs to be archived.
+LEAST_FREE = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
-    """How much of the past is kept: what is older, or more, goes, the oldest first."""
+class RetentionPolicy:
+    """The limits of the archive; the oldest logs are removed first."""
 
     age: timedelta = timedelta(days=30)
     bytes: int = 10 * 1024**3
@@ -47,7 +46,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchivedPod:
-    """One pod that is gone, as its `pod.json` tells."""
+    """A deleted pod, as its `pod.json` describes it."""
 
     folder: Path
     about: Object
@@ -56,142 +55,142 @@ class ArchivedPod:
     is_pruned: bool
 
 
-UNKNOWN: Mapping[Path, ArchivedPod] = MappingProxyType({})
+EMPTY_CACHE: Mapping[Path, ArchivedPod] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class History:
-    """Keeps and finds what pods have left."""
+class LogArchive:
+    """Moves the logs of deleted pods into the archive, and finds them there."""
 
     world: Effects
     folders: Folders
-    policy: Policy
+    policy: RetentionPolicy
 
-    def describe(self, pod: Object) -> None:
-        """Write down whose folder it is, for the time when the pod's object is gone."""
-        owner, told = controller_of(pod) or {}, labels_of(pod)
+    def write_metadata(self, pod: Object) -> None:
+        """Write `pod.json` into the pod's folder, for the time after the pod is deleted."""
+        owner, labels = controller_of(pod) or {}, labels_of(pod)
         about = {
             "namespace": namespace_of(pod),
             "pod": name_of(pod),
             "uid": uid_of(pod),
-            "job": str(told.get(well_known_labels.OWNER_NAME) or owner.get("name") or ""),
+            "job": str(labels.get(well_known_labels.OWNER_NAME) or owner.get("name") or ""),
             "owner": {name: owner.get(name) for name in ("apiVersion", "kind", "name", "uid") if owner.get(name)},
-            "labels": told,
-            "containers": [str(each["name"]) for each in containers_of(pod)],
-            "main": [str(each["name"]) for each in pod["spec"]["containers"]],
+            "labels": labels,
+            "containers": [str(container["name"]) for container in containers_of(pod)],
+            "main": [str(container["name"]) for container in pod["spec"]["containers"]],
         }
         path = self.folders.pod(uid_of(pod)) / ABOUT
         if not self.world.files.exists(path):
-            # Not synced: a power cut right after the start takes this, and hardly more than the start of a log.
+            # Not synced: a power cut right after the start loses this file and hardly more than the start of a log.
             self.world.files.overwrite(path, json.dumps(about).encode(), 0o600)
 
-    def release(self, uid: str) -> None:
-        """Remove the own volumes of a pod that is over, as a kubelet does; its logs stay with it."""
+    def remove_volumes(self, uid: str) -> None:
+        """Remove the pod's own volumes once it has ended, as a kubelet does; its logs stay."""
         for folder in (self.folders.memories(uid), self.folders.volume(uid, 0).parent):
             self.world.files.remove(folder)
 
-    def is_tight(self) -> bool:
-        """Tell whether the disk is so full that room is needed more than the past."""
-        return self.world.files.room(self.folders.root) < LEAST_ROOM
+    def is_disk_full(self) -> bool:
+        """Return whether the disk has too little free space for archived logs."""
+        return self.world.files.room(self.folders.root) < LEAST_FREE
 
-    def put_away(self, uid: str) -> bool:
-        """Keep what a gone pod has said, and remove the rest; tell whether there was anything to keep."""
-        # Its own folder last: while that is there, the rest is looked for.
+    def archive_or_remove(self, uid: str) -> bool:
+        """Archive the logs of a deleted pod and remove everything else; return whether it had any logs."""
+        # The pod's folder goes last: as long as it exists, the other folders are cleaned up after a crash.
         self.world.files.remove(self.folders.memories(uid))
-        is_kept = self.keep(uid)
-        # What had nothing to keep is still there.
+        is_archived = self.archive(uid)
+        # A pod without logs still has its folder.
         self.world.files.remove(self.folders.pod(uid))
-        return is_kept
+        return is_archived
 
-    def keep(self, uid: str) -> bool:
-        """Put a gone pod's folder, in which nothing runs any more, into the past; False when it has nothing to keep."""
+    def archive(self, uid: str) -> bool:
+        """Move a deleted pod's folder, in which nothing runs, into the archive; return False if it has no logs."""
         files, folder = self.world.files, self.folders.pod(uid)
         about = _read(self.world, folder / ABOUT)
         target = None if about is None else self._target(about)
-        tries = tuple(self._tries(uid))
-        if about is None or target is None or not any(each["begun"] for each in tries) or self.is_tight():
+        attempts = tuple(self._attempts(uid))
+        if about is None or target is None or not any(item["begun"] for item in attempts) or self.is_disk_full():
             return False
-        for each in tries:
-            # What was never started may still say what was to be started, with all its secrets.
-            files.remove(self.folders.attempt(uid, each["container"], each["restarts"]) / shim.INTENT)
+        for item in attempts:
+            # An attempt that never started may still have its launch file, with secrets in it.
+            files.remove(self.folders.attempt(uid, item["container"], item["restarts"]) / shim.INTENT)
         for name in files.names(folder):
             if name not in (ABOUT, CONTAINERS):
                 files.remove(folder / name)
-        kept = [each for each in tries if each["begun"]]
-        told = {
+        started = [item for item in attempts if item["begun"]]
+        archived = {
             "goneAt": to_wire_micro(self.world.clock.now()),
-            "tries": kept,
-            "bytes": sum(each["bytes"] for each in kept),
+            "tries": started,
+            "bytes": sum(item["bytes"] for item in started),
         }
-        files.write(folder / ABOUT, json.dumps(about | told).encode())
+        files.write(folder / ABOUT, json.dumps(about | archived).encode())
         files.make_folder(target.parent)
-        # The last step, and one: until then the folder is found where it was, and all is done again.
+        # One rename as the last step: after a crash before it, the folder is at its old path and all is done again.
         files.move(folder, target)
         return True
 
     def find(self, namespace: str, *, job: str = "", pod: str = "") -> tuple[ArchivedPod, ...]:
-        """Find the pods of a namespace that are gone, the last one first: all, those of a job, or those of a name."""
-        if any(subdomain_problem(part) for part in (namespace, job or NOBODY, pod or NOBODY)):
-            return ()  # Such names are never made a path.
-        found = (each for each in self.all(namespace, job=job, pod=pod) if pod in ("", each.about["pod"]))
-        return tuple(sorted(found, key=lambda each: each.gone_at, reverse=True))
+        """Return the archived pods of a namespace, the latest first: all, those of a job, or those of a name."""
+        if any(subdomain_problem(name) for name in (namespace, job or "any", pod or "any")):
+            return ()  # An invalid name must not become part of a path.
+        pods = (past for past in self.pods(namespace, job=job, pod=pod) if pod in ("", past.about["pod"]))
+        return tuple(sorted(pods, key=lambda past: past.gone_at, reverse=True))
 
-    def tries_in(self, folder: Path) -> Iterator[Path]:
-        """Give the folders of all tries of all containers of a pod."""
+    def attempts_in(self, folder: Path) -> Iterator[Path]:
+        """Yield the folders of all attempts of all containers in a pod's folder."""
         files = self.world.files
         for name in files.names(folder / CONTAINERS):
             yield from (folder / CONTAINERS / name / number for number in files.names(folder / CONTAINERS / name))
 
     def check_log(self, folder: Path, pod: str) -> Path:
-        """Give the folder of a try, if it still has its log; NotFound says when that went."""
+        """Return the folder of an attempt if it still has its log; NotFound says when the log was removed."""
         try:
             when = self.world.files.read(folder / PRUNED).decode()
         except FileNotFoundError:
             return folder
-        raise removed(pod, when)
+        raise _log_removed(pod, when)
 
-    def _tries(self, uid: str) -> Iterator[dict[str, Any]]:
+    def _attempts(self, uid: str) -> Iterator[dict[str, Any]]:
         for name in self.world.files.names(self.folders.containers(uid)):
             for number in numbers_of(self.world, self.folders, uid, name):
-                yield self._tell(uid, name, number)
+                yield self._attempt(uid, name, number)
 
-    def _tell(self, uid: str, name: str, number: int) -> dict[str, Any]:
+    def _attempt(self, uid: str, name: str, number: int) -> dict[str, Any]:
         folder = self.folders.attempt(uid, name, number)
         ended = read_ended(self.world.files, folder)
-        pages = RotatedLog(self.world.files, folder)
         return {
             "container": name,
             "restarts": number,
             "begun": self.world.files.exists(folder / shim.STARTED),
-            "bytes": pages.kept(),
+            "bytes": RotatedLog(self.world.files, folder).stored_bytes(),
             "exitCode": ended.exit_code if ended else None,
             "reason": ended.reason if ended else "",
             "finishedAt": to_wire(ended.finished_at) if ended else None,
         }
 
     def _target(self, about: Object) -> Path | None:
-        """Give the place of a pod in the past; None when its record cannot be right."""
+        """Return a pod's folder in the archive; None if its `pod.json` has invalid names."""
         parts = (str(about.get("namespace")), str(about.get("job") or NO_JOB), str(about.get("pod")))
         if any(subdomain_problem(part) for part in parts if part != NO_JOB):
             return None
         namespace, job, pod = parts
         return self.folders.history / namespace / job / f"{pod[:LONGEST]}.{about['uid']}"
 
-    def all(
-        self, namespace: str = "", *, job: str = "", pod: str = "", known: Mapping[Path, ArchivedPod] = UNKNOWN
+    def pods(
+        self, namespace: str = "", *, job: str = "", pod: str = "", cache: Mapping[Path, ArchivedPod] = EMPTY_CACHE
     ) -> Iterator[ArchivedPod]:
-        """Give the pods that are gone, in no order; what is known of a folder is not read again."""
+        """Yield archived pods in no order; folders in `cache` are not read again."""
         files, root = self.world.files, self.folders.history
         spaces = (namespace,) if namespace else files.names(root)
         jobs = (root / space / name for space in spaces for name in ((job,) if job else files.names(root / space)))
-        folders = (each / name for each in jobs for name in files.names(each))
-        # A uid has no dot in it.
-        for folder in (each for each in folders if not pod or each.name.rpartition(".")[0] == pod[:LONGEST]):
-            if (past := known.get(folder) or self.past(folder)) is not None:
+        for folder in (parent / name for parent in jobs for name in files.names(parent)):
+            # A uid contains no dot.
+            if pod and folder.name.rpartition(".")[0] != pod[:LONGEST]:
+                continue
+            if (past := cache.get(folder) or self.read(folder)) is not None:
                 yield past
 
-    def past(self, folder: Path) -> ArchivedPod | None:
-        """Read whose folder it is in the past; None when that cannot be told."""
+    def read(self, folder: Path) -> ArchivedPod | None:
+        """Read an archived pod; None if its `pod.json` is missing or malformed."""
         about = _read(self.world, folder / ABOUT)
         if about is None or "goneAt" not in about:
             return None
@@ -204,14 +203,57 @@ class History:
         )
 
 
-def removed(pod: str, when: str) -> NotFound:
-    """Say that a log was there once."""
-    said = f"the log of pod {pod} was removed ({when}) to make room"
-    return NotFound(f"{said}; how much is kept is said under `history` in settings.yaml")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchivedLogs:
+    """The part of the agent's API that lists deleted pods and finds their logs."""
+
+    archive: LogArchive
+
+    def list(self, namespace: str, query: Mapping[str, str]) -> Object:
+        """Return the list of a namespace's deleted pods, the latest first, filtered by job or name."""
+        pods = self.archive.find(namespace, job=query.get("job", ""), pod=query.get("pod", ""))
+        return {"kind": "PastPodList", "apiVersion": "paceline.dev/v1beta1", "items": [past.about for past in pods]}
+
+    def folder(self, namespace: str, pod: str, query: Mapping[str, str]) -> Path:
+        """Return the folder of the attempt that uid, container and previous in the query select."""
+        pods = self.archive.find(namespace, pod=pod)
+        selected = [past for past in pods if query.get("uid", "") in ("", past.about["uid"])]
+        if not selected:
+            raise NotFound(f"no log of pod {pod} is archived: it never ran here, or its record has expired")
+        return self._folder(selected[0], query)
+
+    def _folder(self, past: ArchivedPod, query: Mapping[str, str]) -> Path:
+        about = past.about
+        name = query.get("container") or _only_container(about)
+        attempts = [int(item["restarts"]) for item in about["tries"] if item["container"] == name]
+        if name not in about["containers"]:
+            raise BadRequest(f"container {name} is not valid for pod {about['pod']}; it had: {_names(about)}")
+        index = -2 if query.get("previous") in ("true", "1") else -1
+        if len(attempts) < -index:
+            raise BadRequest(f"container {name} of pod {about['pod']} has no such log")
+        folder = past.folder / CONTAINERS / name / str(attempts[index])
+        if past.is_pruned or not self.archive.world.files.exists(folder):
+            raise _log_removed(str(about["pod"]), str(about.get("prunedAt", "meanwhile")))
+        return self.archive.check_log(folder, str(about["pod"]))
+
+
+def _only_container(about: Object) -> str:
+    if len(about["main"]) != 1:
+        raise BadRequest(f"a container name must be specified for pod {about['pod']}, choose one of: {_names(about)}")
+    return str(about["main"][0])
+
+
+def _names(about: Object) -> str:
+    return ", ".join(about["containers"])
+
+
+def _log_removed(pod: str, when: str) -> NotFound:
+    message = f"the log of pod {pod} was removed ({when}) to free disk space"
+    return NotFound(f"{message}; `history` in settings.yaml sets how many logs are kept")
 
 
 def _read(world: Effects, path: Path) -> Object | None:
-    """Read a record; None when there is none that makes sense."""
+    """Read a JSON object; None if the file is missing or malformed."""
     try:
         about = json.loads(world.files.read(path))
     except (FileNotFoundError, NotADirectoryError, ValueError):

@@ -1,4 +1,4 @@
-"""The past is cleared away by policy, again and again, and it is said."""
+"""Remove archived logs that exceed the retention policy, periodically and after pods are deleted."""
 
 import asyncio
 import functools
@@ -15,21 +15,21 @@ from paceline.apimachinery.timestamps import from_wire, to_wire
 from paceline.client.event_recorder import Recorder
 from paceline.effects import Executor
 from paceline.node.host_info import Host
-from paceline.node.logs.archive import ABOUT, CONTAINERS, PRUNED, ArchivedPod, History, Policy
-from paceline.node.logs.rotated_log import RotatedLog, is_page
+from paceline.node.logs.archive import ABOUT, CONTAINERS, PRUNED, ArchivedPod, LogArchive, RetentionPolicy
+from paceline.node.logs.logs import RotatedLog, is_log_file
 
 log = logging.getLogger(__name__)
 
 PERIOD_SECONDS = 600.0
-# Pods often go together: what they leave is looked at once.
+# Pods are often deleted together: one round serves all of them.
 TOGETHER_SECONDS = 2.0
-# Of how many pods it is remembered that there were logs once.
+# How many pods keep their `pod.json` after their logs are removed.
 MAX_REMEMBERED = 5000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GCResult:
-    """What one round took."""
+    """What one round removed."""
 
     pods: int = 0
     bytes: int = 0
@@ -37,20 +37,20 @@ class GCResult:
 
 @dataclass(slots=True, kw_only=True)
 class LogGC:
-    """Sweeps the history: at the start, whenever something was added to it, and from time to time."""
+    """Applies the retention policy at the start, after every addition to the archive, and periodically."""
 
-    history: History
+    archive: LogArchive
     blocking: Executor
     recorder: Recorder
     host: Host
-    # All pods that there are.
+    # All pods of the cluster.
     pods: Mapping[Key, Object]
     _is_due: asyncio.Event = field(default_factory=asyncio.Event, init=False)
-    # What was read of the past in earlier rounds: nobody but us changes it, and thousands are not read for one more.
-    _known: dict[Path, ArchivedPod] = field(default_factory=dict, init=False)
+    # Pods that earlier rounds read: only this class changes the archive, so they need not be read again.
+    _cache: dict[Path, ArchivedPod] = field(default_factory=dict, init=False)
 
     def hint(self) -> None:
-        """Have the next round begin soon."""
+        """Request a round soon."""
         self._is_due.set()
 
     async def run(self) -> None:
@@ -66,88 +66,87 @@ class LogGC:
             await asyncio.sleep(TOGETHER_SECONDS)
 
     async def sweep(self) -> None:
-        """Clear away once; a disk that does not let us is tried again in the next round."""
+        """Run one round; after a disk error the next round tries again."""
         try:
             ended = [pod for pod in self.pods.values() if self._has_ended(pod)]
-            swept = await self.blocking.run(functools.partial(sweep, self.history, ended, self._known))
+            result = await self.blocking.run(functools.partial(sweep, self.archive, ended, self._cache))
         except OSError as error:
-            log.warning("history not cleared", extra={"error": str(error)})
+            log.warning("archived logs not removed", extra={"error": str(error)})
             return
-        if swept.pods:
-            said = f"removed logs of {swept.pods} pods, {swept.bytes} bytes, to keep within the policy"
-            log.info("history cleared", extra={"pods": swept.pods, "bytes": swept.bytes})
+        if result.pods:
+            message = f"removed logs of {result.pods} pods, {result.bytes} bytes, to keep within the policy"
+            log.info("archived logs removed", extra={"pods": result.pods, "bytes": result.bytes})
             node: Object = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": self.host.name}}
-            await self.recorder.record(node, "HistoryPruned", message=said)
+            await self.recorder.record(node, "HistoryPruned", message=message)
 
     def _has_ended(self, pod: Object) -> bool:
         is_mine = pod["spec"].get("nodeName") == self.host.name
         return is_mine and is_terminal(pod)
 
 
-def sweep(history: History, ended: Iterable[Object] = (), known: dict[Path, ArchivedPod] | None = None) -> GCResult:
-    """Clear away what the policy does not keep, and give how much that was.
+def sweep(archive: LogArchive, ended: Iterable[Object] = (), cache: dict[Path, ArchivedPod] | None = None) -> GCResult:
+    """Remove the logs that exceed the policy, and return how much was removed.
 
-    Pods that have ended and are still there keep their logs, unless these alone are more than is kept at all. `known`
-    is what earlier rounds have read, and is brought up to date.
+    Pods that have ended but still exist keep their logs, unless these alone exceed the policy's size. `cache` has the
+    pods that earlier rounds read, and is updated.
     """
-    known = {} if known is None else known
-    everything = sorted(history.all(known=known), key=lambda each: each.gone_at, reverse=True)
-    known.clear()
-    there = [each for each in everything if not each.is_pruned]
-    kept = sorted(_still_there(history, ended), key=lambda each: each.gone_at, reverse=True)
-    room = max(history.policy.bytes - sum(each.bytes for each in kept), 0)
-    policy, now = replace(history.policy, bytes=room), history.world.clock.now()
-    pruned = tuple(there if history.is_tight() else to_prune(there, policy, now))
-    for each in pruned:
-        _prune(history, each)
-    large = tuple(to_prune(kept, replace(history.policy, age=timedelta.max, pods=len(kept)), now))
-    for each in large:
-        _empty(history, each)
-    for each in everything[MAX_REMEMBERED:]:
-        history.world.files.remove(each.folder)
-    # Only now, and without what was changed: a round that failed halfway has the next one read everything.
-    gone = {each.folder for each in pruned}
-    known.update(
-        {each.folder: replace(each, about={}) for each in everything[:MAX_REMEMBERED] if each.folder not in gone}
-    )
-    return GCResult(pods=len(pruned) + len(large), bytes=sum(each.bytes for each in (*pruned, *large)))
+    cache = {} if cache is None else cache
+    everything = sorted(archive.pods(cache=cache), key=lambda past: past.gone_at, reverse=True)
+    cache.clear()
+    with_logs = [past for past in everything if not past.is_pruned]
+    existing = sorted(_ended_with_logs(archive, ended), key=lambda past: past.gone_at, reverse=True)
+    room = max(archive.policy.bytes - sum(past.bytes for past in existing), 0)
+    policy, now = replace(archive.policy, bytes=room), archive.world.clock.now()
+    pruned = tuple(with_logs if archive.is_disk_full() else to_prune(with_logs, policy, now))
+    for past in pruned:
+        _prune(archive, past)
+    large = tuple(to_prune(existing, replace(archive.policy, age=timedelta.max, pods=len(existing)), now))
+    for past in large:
+        _empty(archive, past)
+    for past in everything[MAX_REMEMBERED:]:
+        archive.world.files.remove(past.folder)
+    # Filled last, without the changed pods: after a round that failed halfway the next one reads everything.
+    changed = {past.folder for past in pruned}
+    unchanged = (past for past in everything[:MAX_REMEMBERED] if past.folder not in changed)
+    cache.update({past.folder: replace(past, about={}) for past in unchanged})
+    return GCResult(pods=len(pruned) + len(large), bytes=sum(past.bytes for past in (*pruned, *large)))
 
 
-def to_prune(newest_first: Iterable[ArchivedPod], policy: Policy, now: datetime) -> Iterator[ArchivedPod]:
-    """Choose what goes: all that is too old, and of the rest what does not fit, the newest being kept."""
+def to_prune(newest_first: Iterable[ArchivedPod], policy: RetentionPolicy, now: datetime) -> Iterator[ArchivedPod]:
+    """Yield the pods that are too old, and those that do not fit after all newer ones."""
     pods = size = 0
-    for each in newest_first:
-        pods, size = pods + 1, size + each.bytes
-        if pods > policy.pods or size > policy.bytes or now - each.gone_at > policy.age:
-            yield each
+    for past in newest_first:
+        pods, size = pods + 1, size + past.bytes
+        if pods > policy.pods or size > policy.bytes or now - past.gone_at > policy.age:
+            yield past
 
 
-def _still_there(history: History, ended: Iterable[Object]) -> Iterator[ArchivedPod]:
-    """Give the logs of pods that have ended and not gone; of one in which anything runs nothing is touched."""
+def _ended_with_logs(archive: LogArchive, ended: Iterable[Object]) -> Iterator[ArchivedPod]:
+    """Yield ended pods that still exist and have logs, except those in which a container still runs."""
     for pod in ended:
-        folder = history.folders.pod(uid_of(pod))
-        tries = tuple(history.tries_in(folder))
-        size = sum(RotatedLog(history.world.files, each).kept() for each in tries)
-        if size and not any(history.world.processes.holds(each) for each in tries):
+        folder = archive.folders.pod(uid_of(pod))
+        attempts = tuple(archive.attempts_in(folder))
+        size = sum(RotatedLog(archive.world.files, attempt).stored_bytes() for attempt in attempts)
+        if size and not any(archive.world.processes.holds(attempt) for attempt in attempts):
             began = from_wire(pod["status"].get("startTime") or pod["metadata"]["creationTimestamp"])
             yield ArchivedPod(folder=folder, about={}, gone_at=began, bytes=size, is_pruned=False)
 
 
-def _empty(history: History, past: ArchivedPod) -> None:
-    """Remove the logs of a pod that is still there, and leave a note in their place."""
-    files = history.world.files
-    for folder in history.tries_in(past.folder):
-        files.write(folder / PRUNED, to_wire(history.world.clock.now()).encode())
+def _empty(archive: LogArchive, past: ArchivedPod) -> None:
+    """Remove the logs of a pod that still exists, and record when."""
+    files = archive.world.files
+    for folder in archive.attempts_in(past.folder):
+        files.write(folder / PRUNED, to_wire(archive.world.clock.now()).encode())
         for name in files.names(folder):
-            if is_page(name):
+            if is_log_file(name):
                 files.remove(folder / name)
 
 
-def _prune(history: History, past: ArchivedPod) -> None:
-    """Remove the logs of a pod, and remember that there were some."""
-    # In this order: what is half gone is still among what is there, and goes again.
-    history.world.files.remove(past.folder / CONTAINERS)
-    whole = past if past.about else history.past(past.folder)
-    if whole is not None:
-        told = whole.about | {"prunedAt": to_wire(history.world.clock.now())}
-        history.world.files.write(past.folder / ABOUT, json.dumps(told).encode())
+def _prune(archive: LogArchive, past: ArchivedPod) -> None:
+    """Remove the logs of an archived pod, and record when in its `pod.json`."""
+    # In this order: a pod whose removal was interrupted still counts as one with logs, and is removed again.
+    archive.world.files.remove(past.folder / CONTAINERS)
+    stored = past if past.about else archive.read(past.folder)
+    if stored is not None:
+        about = stored.about | {"prunedAt": to_wire(archive.world.clock.now())}
+        archive.world.files.write(past.folder / ABOUT, json.dumps(about).encode())

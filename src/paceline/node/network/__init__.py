@@ -2,5 +2,5 @@
 
 In     pods, Services and EndpointSlices.
 Out    hosts files, resolver files, forwarded ports.
-Never  configures the machine itself (host/network does).
+Never  configures the machine itself (host does).
 """

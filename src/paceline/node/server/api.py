@@ -17,11 +17,11 @@ from paceline.errors import BadRequest, HostError, MethodNotAllowed, NotFound, P
 from paceline.node.agent import Agent
 from paceline.node.host_info import Folders, Host
 from paceline.node.lifecycle.state_files import numbers_of
+from paceline.node.logs.archive import ArchivedLogs
 from paceline.node.logs.logs import LogQuery, log_query, read_log
 from paceline.node.network.pod_ports import Listens, PodPortProxy
 from paceline.node.runtime import shim
 from paceline.node.runtime.exec_types import Run
-from paceline.node.server.log_archive import ArchivedLogs
 from paceline.node.server.stats import Stats
 from paceline.node.server.streaming import NoContainer, Sessions
 
@@ -134,7 +134,7 @@ class Kubelet:
         if not begun:
             raise BadRequest(f'container "{container}" in pod "{key[1]}" is waiting to start: {_why(pod, container)}')
         folder = self.folders.attempt(uid_of(pod), container, begun[-2 if query.previous else -1])
-        return self.past.history.check_log(folder, key[1])
+        return self.past.archive.check_log(folder, key[1])
 
     def _started(self, pod: Object, container: str, number: int) -> Path:
         return self.folders.attempt(uid_of(pod), container, number) / shim.STARTED
@@ -178,7 +178,7 @@ def make_app(agent: Agent, machine: Machine) -> Kubelet:
         ),
         doors=make_doors(agent, machine),
         stats=machine.stats,
-        past=ArchivedLogs(history=agent.starter.history),
+        past=ArchivedLogs(archive=agent.starter.history),
     )
 
 

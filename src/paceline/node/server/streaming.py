@@ -14,8 +14,7 @@ from paceline.errors import BadRequest, HostError, NotFound
 from paceline.node.host_info import CannotStart, Folders, Host
 from paceline.node.lifecycle.state_files import latest_folder, read_try
 from paceline.node.lifecycle.view import Try
-from paceline.node.logs.logs import HEAD, TAG, end_of_log, entries
-from paceline.node.logs.rotated_log import RotatedLog
+from paceline.node.logs.logs import HEAD, TAG, RotatedLog, end_of_log, entries
 from paceline.node.runtime.exec_types import STDERR, STDOUT, NotRun, Run, order_for
 from paceline.node.runtime.sandbox import Launch
 from paceline.node.server.remotecommand import (

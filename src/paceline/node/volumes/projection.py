@@ -10,8 +10,7 @@ from paceline.apimachinery.meta import Object, namespace_of
 from paceline.apimachinery.pods import container_named
 from paceline.node.host_info import CannotStart, Host
 from paceline.node.runtime.env import field_of, resource_of
-from paceline.node.volumes.references import Sources
-from paceline.node.volumes.token_cache import ask_of
+from paceline.node.volumes.references import Sources, ask_of
 
 FAILED = "FailedMount"
 _FILE_NAME = re.compile(r"[-._a-zA-Z0-9]+")

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Protocol
 
 from paceline.apimachinery.builtin.storage_annotations import FOLDERS, PROVISIONED_BY, WAITING
 from paceline.apimachinery.meta import (
@@ -22,9 +22,36 @@ from paceline.apimachinery.quantity import whole
 from paceline.node.host_info import CannotStart, Folders, Host
 from paceline.node.runtime.confinement import path_in_sandbox
 from paceline.node.runtime.env import CONFIG_ERROR, expand
-from paceline.node.volumes.mounter import MEMORY, NFS, MountSpec
 from paceline.node.volumes.projection import FAILED, File, VolumeContext, files_of, is_inside
 from paceline.node.volumes.references import Sources
+
+MEMORY, NFS = "tmpfs", "nfs"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MountSpec:
+    """What is mounted: a sort of file system, where it comes from, and its options."""
+
+    kind: str
+    source: str
+    options: tuple[str, ...] = ()
+
+
+class Mounts(Protocol):
+    """The mounts of this machine's pods. They outlive the agent, and are found again by it."""
+
+    async def mount(self, what: MountSpec, target: Path) -> None:
+        """Mount at a folder, made if need be; being there already is fine. Blocked says what is missing."""
+        ...
+
+    async def unmount(self, uid: str) -> None:
+        """Take all mounts of a pod away, now that nothing runs in it; none is fine. Busy when one is in use."""
+        ...
+
+    def known(self) -> frozenset[str]:
+        """Name the pods that have one."""
+        ...
+
 
 # Claims and scratch folders belong to whoever the pod runs as; the cluster's own folder keeps everybody else out.
 SHARED, OWN = 0o777, 0o755

@@ -12,10 +12,10 @@ from paceline.cli.cluster_options import settings
 from paceline.cli.output.console import err, out, say_hint
 from paceline.cli.output.table import age, seconds_of, table
 from paceline.cluster.config.image_map import all_rows, chosen_recipes
-from paceline.environments.builder import Build, Environments, environments
-from paceline.environments.cache import built
+from paceline.environments.builder import Build
+from paceline.environments.cache import EnvironmentCache, built, environment_cache
 from paceline.environments.cache import prune as prune_stock
-from paceline.environments.specs import Recipes
+from paceline.environments.specs import EnvironmentSpecs
 from paceline.errors import Invalid
 from paceline.host.clock import RealClock
 
@@ -47,7 +47,7 @@ def list_images() -> int:
     Example:
       paceline image list
     """
-    chosen, place, recipes = settings(), environments(os.environ), chosen_recipes(settings())
+    chosen, place, recipes = settings(), environment_cache(os.environ), chosen_recipes(settings())
     environments_by_folder = {environment.folder: environment for environment in built(place)}
     # Merge adjacent rows that have the same environment.
     groups = groupby(all_rows(chosen), key=lambda row: (row[1], state_of(row[1], place, recipes), row[2]))
@@ -70,7 +70,7 @@ def list_images() -> int:
     return exit_codes.OK
 
 
-def state_of(environment: str, place: Environments, recipes: Recipes) -> str:
+def state_of(environment: str, place: EnvironmentCache, recipes: EnvironmentSpecs) -> str:
     """Return whether an environment is built, for the table."""
     if environment == "host" or (environment.startswith("/") and Path(environment).is_dir()):
         return "-"
@@ -108,13 +108,13 @@ def build(*, names: tuple[str, ...], is_renewal: bool) -> int:
       paceline image build tensorflow==2.20.0 ./requirements.txt
       paceline image build --newer ./requirements.txt
     """
-    place, recipes = environments(os.environ), chosen_recipes(settings())
+    place, recipes = environment_cache(os.environ), chosen_recipes(settings())
     specs = [recipes.read(str(Path(name).absolute()) if Path(name).is_file() else name) for name in names]
     for recipe in specs:
         if not place.folder(recipe).exists():
             err().line(f"Building environment {recipe.title}; this is done once.")
         pending = Build(
-            place=place, recipe=recipe, is_renewal=is_renewal, say=lambda line: err().line(f"  {line}", "dim")
+            cache=place, spec=recipe, is_renewal=is_renewal, report=lambda line: err().line(f"  {line}", "dim")
         )
         out().line(str(pending.run()))
     return exit_codes.OK
@@ -137,7 +137,7 @@ def prune(*, unused_for: str, is_all: bool) -> int:
         seconds = 0 if is_all else seconds_of(unused_for)
     except ValueError as error:
         raise click.BadParameter(f"{unused_for!r} is not a duration; write 12h or {UNUSED}") from error
-    gone = prune_stock(environments(os.environ), unused_seconds=seconds)
+    gone = prune_stock(environment_cache(os.environ), unused_seconds=seconds)
     for environment in gone:
         out().line(f"removed {environment.folder.name} ({size(environment.bytes)})")
     if not gone:

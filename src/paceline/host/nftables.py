@@ -8,7 +8,7 @@ import socket
 import struct
 from ipaddress import IPv4Network
 
-from paceline.host.network.netlink import (
+from paceline.host.netlink import (
     ACK,
     CREATE,
     NETFILTER,

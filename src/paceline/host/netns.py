@@ -9,14 +9,16 @@ import contextlib
 import ctypes
 import errno
 import os
+import socket
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from pathlib import Path
 
+from paceline.host import netlink
 from paceline.host.effects import OneThread
-from paceline.host.network import netlink
-from paceline.host.network.netlink import Line, Link, Pair
+from paceline.host.netlink import Line, Link, Pair
 from paceline.node.host_info import CannotStart
 
 RUN = Path("/run/paceline")
@@ -250,3 +252,51 @@ def _check(result: int, what: str) -> None:
     if result != 0:
         number = ctypes.get_errno() or errno.EPERM
         raise OSError(number, f"{what}: {os.strerror(number)}")
+
+
+NEAR, FAR = "try-near", "try-far"
+MTU = 1280
+# Dropped packets tell nothing: after this long, none has come.
+PATIENCE_SECONDS = 2.5
+
+
+def can_reach_other_subnets(line: Line, bridge: str, subnet: IPv4Network, *, beside: IPv4Network) -> bool:
+    """Call, from a network on the bridge, one that is not on it; both are gone afterwards."""
+    near = Namespaces(bridge=bridge, subnet=subnet, mtu=MTU)
+    far = Namespaces(bridge=bridge, subnet=beside, mtu=MTU)
+    here, there = subnet.broadcast_address - 1, beside.network_address + 2
+    try:
+        far.build(line, FAR, address=there, master=0)
+        near.build(line, NEAR, address=here, master=_index(line, bridge))
+        netlink.give_address(line, _index(line, cable_name(there)), IPv4Interface((int(there) - 1, beside.prefixlen)))
+        for name in (cable_name(there), cable_name(here), bridge):
+            _await_running(line, name)
+        with inside(far.file(FAR)):
+            server = socket.create_server((str(there), 0))
+        with server, inside(near.file(NEAR)):
+            return _reaches(server.getsockname())
+    finally:
+        for address, file in ((there, far.file(FAR)), (here, near.file(NEAR))):
+            unmount_netns(file)
+            delete(line, cable_name(address))
+
+
+def _await_running(line: Line, name: str) -> None:
+    for _ in range(MOST_LOOKS):
+        link = netlink.find_link(line, name)
+        if link is None or link.is_running:
+            return
+        time.sleep(LOOK_SECONDS)
+
+
+def _reaches(place: tuple[str, int]) -> bool:
+    try:
+        with socket.create_connection(place, PATIENCE_SECONDS):
+            return True
+    except OSError:
+        return False
+
+
+def _index(line: Line, name: str) -> int:
+    link = netlink.find_link(line, name)
+    return link.index if link else 0
