@@ -1,7 +1,7 @@
-"""Who looks into what runs behind services: when last, and whether somebody does now. Kept in memory only.
+"""Last-use tracking of Services behind the proxy, in memory only; idle TensorBoards and Notebooks are stopped by it.
 
-A request of any sort is a use. Opening is more: a page that was asked for by its own path or as a page, by which a
-sleeping TensorBoard is woken; what an open page asks for by itself all day is not.
+Every request counts as use. A request for a page, by its own path or with an HTML Accept header, also counts as
+opening, which wakes a sleeping TensorBoard; the background requests of an open page do not.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,72 +12,70 @@ from datetime import datetime, timedelta
 from paceline.apimachinery.meta import Key
 from paceline.effects import Clock
 
-# Those who listen hear of a service's visits at most this often.
+# Listeners are called at most this often per Service.
 NOTIFY_INTERVAL = timedelta(seconds=5)
-# So many services are remembered; of the one that was used longest ago it is forgotten when.
+# Track at most this many Services; the least recently used entry is dropped.
 MAX_SERVICES = 10_000
 
 
 @dataclass(slots=True)
 class _Activity:
-    """What is known of one service."""
-
     used: datetime
     under_way: int = 0
     opened: datetime | None = None
-    told: datetime | None = None
+    notified: datetime | None = None
 
 
 class ActivityTracker:
-    """Counts the requests that are passed on to services."""
+    """Counts the requests that are proxied to Services."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._books: dict[Key, _Activity] = {}
-        self._hear: list[Callable[[str, str], None]] = []
+        self._activities: dict[Key, _Activity] = {}
+        self._listeners: list[Callable[[str, str], None]] = []
 
-    def listen(self, hear: Callable[[str, str], None]) -> None:
-        """Tell of visits: namespace and service."""
-        self._hear.append(hear)
+    def listen(self, listener: Callable[[str, str], None]) -> None:
+        """Call a function with namespace and name of a Service when it is used."""
+        self._listeners.append(listener)
 
     def used(self, namespace: str, service: str) -> datetime | None:
-        """Tell when a service was last asked for anything; now, while an answer is under way."""
-        book = self._books.get((namespace, service))
-        if book is None:
+        """Return when a Service was last used; now, while a response is in progress."""
+        activity = self._activities.get((namespace, service))
+        if activity is None:
             return None
-        return self._clock.now() if book.under_way else book.used
+        return self._clock.now() if activity.under_way else activity.used
 
     def opened(self, namespace: str, service: str) -> datetime | None:
-        """Tell when a page of a service was last opened."""
-        book = self._books.get((namespace, service))
-        return None if book is None else book.opened
+        """Return when a page of a Service was last opened."""
+        activity = self._activities.get((namespace, service))
+        return None if activity is None else activity.opened
 
     def note(self, namespace: str, service: str, *, is_opening: bool) -> None:
-        """Write down that a service was asked for something, whether or not anybody answers."""
+        """Record a request to a Service, whether or not a pod answers it."""
         now = self._clock.now()
-        # The newest last, so that the first is the one to forget.
-        book = self._books.pop((namespace, service), None) or _Activity(used=now)
-        self._books[namespace, service] = book
-        if len(self._books) > MAX_SERVICES:
-            del self._books[next(iter(self._books))]
-        book.used = now
+        # Move the entry to the end, so that the first one is the least recently used.
+        activity = self._activities.pop((namespace, service), None) or _Activity(used=now)
+        self._activities[namespace, service] = activity
+        if len(self._activities) > MAX_SERVICES:
+            del self._activities[next(iter(self._activities))]
+        activity.used = now
         if is_opening:
-            book.opened = now
-        if is_opening or book.told is None or now - book.told >= NOTIFY_INTERVAL:
-            book.told = now
-            for hear in self._hear:
-                hear(namespace, service)
+            activity.opened = now
+        if is_opening or activity.notified is None or now - activity.notified >= NOTIFY_INTERVAL:
+            activity.notified = now
+            for listener in self._listeners:
+                listener(namespace, service)
 
     @contextmanager
     def under_way(self, namespace: str, service: str) -> Iterator[None]:
-        """Count an answer, or a line, as use until it ends."""
-        book = self._books.get((namespace, service))
-        if book is None:
+        """Count a response or WebSocket as use until it ends."""
+        activity = self._activities.get((namespace, service))
+        if activity is None:
             yield
             return
-        book.under_way += 1
+        activity.under_way += 1
         try:
             yield
         finally:
-            book.under_way -= 1
-            book.used = self._clock.now()
+            activity.under_way -= 1
+            activity.used = self._clock.now()

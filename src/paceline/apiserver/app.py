@@ -1,4 +1,4 @@
-"""The ASGI application: gate, route, handle, answer; and nothing that goes wrong in one request reaches another."""
+"""The ASGI application: authenticate, route, handle, respond. A failed request never affects another one."""
 
 import asyncio
 import logging
@@ -28,7 +28,7 @@ from paceline.apiserver.handlers.exec import ExecHandler
 from paceline.apiserver.handlers.get_list import ReadHandler
 from paceline.apiserver.handlers.health import health
 from paceline.apiserver.handlers.metrics import MetricsHandler
-from paceline.apiserver.handlers.node_proxy import PREFIX_PARTS, NodeProxyHandler, is_node_proxy
+from paceline.apiserver.handlers.node_proxy import NODE_PREFIX_PARTS, NodeProxyHandler, is_node_proxy
 from paceline.apiserver.handlers.pod_subresources import PodHandler
 from paceline.apiserver.handlers.proxy import ProxyHandler
 from paceline.apiserver.handlers.scale import ScaleHandler
@@ -59,32 +59,31 @@ log = logging.getLogger(__name__)
 
 MAX_QUERY = 64 * 1024
 MAX_FIELDS = 100
-# Of all warnings of an answer, and of the one that is cut where they are more.
+# Limit for all warnings of a response, and for the one that exceeds it.
 MAX_WARNING_CHARS, MAX_CUT_WARNING_CHARS = 4096, 256
-# Where in /api/v1/namespaces/NAMESPACE/PLURAL/NAME/PART the part stands.
-PART = 6
+# Index of the subresource in /api/v1/namespaces/NAMESPACE/PLURAL/NAME/SUBRESOURCE.
+SUBRESOURCE = 6
 
 __all__ = ["Nodes", "Server", "make_app"]
 
 
 def make_app(server: Server) -> App:
-    """Make the application that serves a server's objects."""
     api = Api(server)
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         match scope["type"]:
             case "lifespan":
-                await _live(receive, send)
+                await _lifespan(receive, send)
             case "websocket":
-                await api.meet(rewrite_page_url(scope), receive, send)
+                await api.handle_websocket(rewrite_page_url(scope), receive, send)
             case "http":
                 await api.handle(rewrite_page_url(scope), receive, send)
 
     return app
 
 
-async def _live(receive: Receive, send: Send) -> None:
-    """Say yes to starting and stopping; whoever built the server does both."""
+async def _lifespan(receive: Receive, send: Send) -> None:
+    """Complete the lifespan messages; the caller starts and stops the server."""
     while True:
         message = await receive()
         await send({"type": f"{message['type']}.complete"})
@@ -93,8 +92,6 @@ async def _live(receive: Receive, send: Send) -> None:
 
 
 class Api:
-    """Every verb of one server."""
-
     def __init__(self, server: Server) -> None:
         self._server = server
         self._pods, self._sessions, self._proxies = PodHandler(server), ExecHandler(server), ProxyHandler(server)
@@ -121,76 +118,76 @@ class Api:
             "patch": by_accounts.patch,
         }
         self._scales = ScaleHandler(server, writes)
-        self._definitions = CrdReconciler(server, deletes)
-        self._sent = EventCache()
+        self._crds = CrdReconciler(server, deletes)
+        self._event_cache = EventCache()
         self._discovery = Discovery(server.kinds)
         self._openapi = OpenApi(server.kinds)
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request; this is the one place where a bug is caught, told and survived."""
-        reply = ResponseWriter(send)
+        """Respond to one request; this is the only place that catches bugs."""
+        writer = ResponseWriter(send)
         try:
             try:
                 request = self._request(scope)
                 seat = await self._server.fairness.enter(request.caller)
                 try:
-                    answered = await self._answer(request, scope, receive)
-                    if isinstance(answered, HttpResponse):
-                        await reply.whole(answered)
+                    response = await self._answer(request, scope, receive)
+                    if isinstance(response, HttpResponse):
+                        await writer.send_response(response)
                         return
                 finally:
                     self._server.fairness.leave(seat)
-                await self._stream(request, scope, answered, receive, reply)
+                await self._stream(request, scope, response, receive, writer)
             except ClientDisconnected:
                 return
             except ClientStalled:
                 await _cut_off(scope)
             except StatusError as error:
-                await reply.whole(status_response(error.status, warnings=error.warnings))
+                await writer.send_response(status_response(error.status, warnings=error.warnings))
             except PacelineError as error:
-                await reply.whole(status_response(status_errors.status_of(error)))
+                await writer.send_response(status_response(status_errors.status_of(error)))
         except Exception:
             log.exception("a request was not answered", extra={"method": scope["method"], "path": scope["path"]})
-            await reply.whole(status_response(status_errors.internal_error()))
+            await writer.send_response(status_response(status_errors.internal_error()))
 
     async def _stream(
         self,
         request: HttpRequest,
         scope: Scope,
-        answered: Stream | ProxiedResponse,
+        response: Stream | ProxiedResponse,
         receive: Receive,
-        reply: "ResponseWriter",
+        writer: "ResponseWriter",
     ) -> None:
-        """Serve what may last, for as long as its caller may have it."""
-        welcome = StreamAuthorization(self._server.gate, scope, request)
+        """Send a stream for as long as its caller is authorized."""
+        authorization = StreamAuthorization(self._server.gate, scope, request)
         with self._server.fairness.stream(request.caller):
-            if not isinstance(answered, ProxiedResponse):
-                await _serve(answered, receive, reply, welcome)
-            elif not await welcome.during(answered.run(receive, reply.pass_on)):
-                # Half of somebody else's answer can only be cut off.
+            if not isinstance(response, ProxiedResponse):
+                await _serve(response, receive, writer, authorization)
+            elif not await authorization.run_while_valid(response.run(receive, writer.pass_on)):
+                # A partial response of a pod can only be aborted.
                 raise ClientStalled
 
-    async def meet(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a WebSocket through to a container or a port; one that is refused is told why, as a request would be."""
+    async def handle_websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Proxy a WebSocket to a container or port, or reject it with a Status."""
         await receive()
-        reply = WebSocketRejection(send)
+        writer = WebSocketRejection(send)
         try:
             try:
                 request = self._request(scope)
-                passage = self._through(request, scope)
+                passage = self._proxied(request, scope)
                 if not isinstance(passage, ProxiedResponse):
                     raise status_errors.bad_request("a WebSocket leads to exec, attach and proxy only")
                 with self._server.fairness.stream(request.caller):
-                    welcome = StreamAuthorization(self._server.gate, scope, request)
-                    if not await welcome.during(passage.run(receive, reply.pass_on)):
+                    authorization = StreamAuthorization(self._server.gate, scope, request)
+                    if not await authorization.run_while_valid(passage.run(receive, writer.pass_on)):
                         raise status_errors.unauthorized()
             except StatusError as error:
-                await reply.whole(status_response(error.status))
+                await writer.send_response(status_response(error.status))
             except PacelineError as error:
-                await reply.whole(status_response(status_errors.status_of(error)))
+                await writer.send_response(status_response(status_errors.status_of(error)))
         except Exception:
             log.exception("a WebSocket was not served", extra={"path": scope["path"]})
-            await reply.whole(status_response(status_errors.internal_error()))
+            await writer.send_response(status_response(status_errors.internal_error()))
 
     async def _answer(
         self, request: HttpRequest, scope: Scope, receive: Receive
@@ -199,12 +196,14 @@ class Api:
             if scope["method"] not in VERBS[HEALTH]:
                 raise status_errors.method_not_allowed()
             self._allow(request, HEALTH, "get")
-            return health(request, self._server.store.failure, is_known=self._server.gate.knows(scope, request.headers))
-        if (through := self._through(request, scope)) is not None:
+            return health(
+                request, self._server.store.failure, has_token=self._server.gate.knows(scope, request.headers)
+            )
+        if (through := self._proxied(request, scope)) is not None:
             return through
         if scope["method"] in {"GET", "HEAD"}:
             return await self._route(request)
-        # Without either header there is no body; what comes in chunks may be of any size.
+        # Without either header there is no body. A chunked body may have any size.
         unsaid = MAX_BODY_BYTES if "transfer-encoding" in request.headers else 0
         size = int(request.headers.get("content-length") or unsaid)
         with self._server.fairness.body(request.caller, size):
@@ -214,7 +213,7 @@ class Api:
             return await self._route(request)
 
     def _request(self, scope: Scope) -> HttpRequest:
-        """Read the head of a request that passes the gate."""
+        """Return the authenticated request, without its body."""
         headers = _headers(scope)
         caller = self._server.gate.admit(scope, headers)
         return HttpRequest(
@@ -226,28 +225,30 @@ class Api:
             caller=caller,
         )
 
-    def _through(self, request: HttpRequest, scope: Scope) -> ProxiedResponse | HttpResponse | None:
-        """Find the way for what is passed on, its body unread; None for everything else."""
+    def _proxied(self, request: HttpRequest, scope: Scope) -> ProxiedResponse | HttpResponse | None:
+        """Return the proxied response of exec, attach and proxy, with the body unread; None for other paths."""
         parts = request.parts
         if is_node_proxy(parts):
-            target = find_target(self._server.scheme, parts[:PREFIX_PARTS])
+            target = find_target(self._server.scheme, parts[:NODE_PREFIX_PARTS])
             self._allow(request, "proxy", _verb_of(request, target), target)
             return self._node_proxies.open(request, target, scope)
-        if len(parts) <= PART or parts[0] != "api" or parts[PART] not in PROXIED:
+        if len(parts) <= SUBRESOURCE or parts[0] != "api" or parts[SUBRESOURCE] not in PROXIED:
             return None
-        target = find_target(self._server.scheme, parts[:PART])
-        part = parts[PART]
-        is_known = part in target.resource.subresources or (part == "portforward" and target.resource.kind == "Pod")
-        if not is_known or (len(parts) > PART + 1 and part != "proxy"):
+        target = find_target(self._server.scheme, parts[:SUBRESOURCE])
+        subresource = parts[SUBRESOURCE]
+        is_known = subresource in target.resource.subresources or (
+            subresource == "portforward" and target.resource.kind == "Pod"
+        )
+        if not is_known or (len(parts) > SUBRESOURCE + 1 and subresource != "proxy"):
             raise status_errors.no_such_path()
-        target = replace(target, subresource=part)
-        self._allow(request, part, _verb_of(request, target), target)
-        opener = self._proxies if part == "proxy" else self._sessions
+        target = replace(target, subresource=subresource)
+        self._allow(request, subresource, _verb_of(request, target), target)
+        opener = self._proxies if subresource == "proxy" else self._sessions
         return opener.open(request, target, scope)
 
-    def _allow(self, request: HttpRequest, sort: str, verb: str, target: Target | None = None) -> None:
-        """Ask the gate, which knows every route and who may call it."""
-        if self._server.gate.allows(request.caller, sort, verb, target):
+    def _allow(self, request: HttpRequest, route: str, verb: str, target: Target | None = None) -> None:
+        """Raise Forbidden if the caller is not authorized."""
+        if self._server.gate.allows(request.caller, route, verb, target):
             return
         if target is None or request.caller.account is None:
             raise status_errors.access_denied(f"{request.caller.name} may not {verb} this")
@@ -259,20 +260,20 @@ class Api:
         parts = request.parts
         if parts[:1] == ("openapi",) and request.method == "GET":
             self._allow(request, DISCOVERY, "get")
-            return self._openapi.answer(request)
+            return self._openapi.respond(request)
         is_about_objects = len(parts) > {"api": 2, "apis": 3}.get(parts[0] if parts else "", len(parts))
         if is_about_objects:
             return await self._verb(request, find_target(self._server.scheme, request.parts))
         self._allow(request, DISCOVERY, "get")
-        told = self._discovery.answer(request)
+        document = self._discovery.respond(request)
         if request.method != "GET":
             raise status_errors.method_not_allowed()
-        return told
+        return document
 
     async def _verb(self, request: HttpRequest, target: Target) -> HttpResponse | Stream:
         verb = _verb_of(request, target)
         self._allow(request, route_of(target), verb, target)
-        await self._definitions.begin()
+        await self._crds.finish_earlier()
         if target.subresource == "scale":
             return await self._scales.serve(request, target)
         if target.subresource in {"binding", "eviction", "log", "token"}:
@@ -282,17 +283,17 @@ class Api:
         if target.resource.is_builtin and target.resource.group == metrics.GROUP:
             return await self._metrics.serve(request, target)
         if target.resource.is_builtin and target.resource.group in access_reviews.GROUPS:
-            asked = partial(access_reviews.review, request, target, self._server.clock, tracking=self._tracking)
-            return await offload(self._server.blocking, len(request.body), asked)
-        if said := deprecation_warnings(target.resource):
-            with attach_warnings(said):
-                answered = with_deprecation(await self._act(verb, request, target), target.resource)
+            review = partial(access_reviews.review, request, target, self._server.clock, tracking=self._tracking)
+            return await offload(self._server.blocking, len(request.body), review)
+        if deprecated := deprecation_warnings(target.resource):
+            with attach_warnings(deprecated):
+                response = with_deprecation(await self._act(verb, request, target), target.resource)
         else:
-            answered = await self._act(verb, request, target)
+            response = await self._act(verb, request, target)
         if verb in {"get", "list", "watch"}:
-            return answered
-        await self._definitions.after_write(target.resource)
-        return with_warnings(answered, target.resource)
+            return response
+        await self._crds.after_write(target.resource)
+        return with_warnings(response, target.resource)
 
     async def _act(self, verb: str, request: HttpRequest, target: Target) -> HttpResponse | Stream:
         verbs = self._verbs if request.caller.account is None else self._verbs_of_accounts
@@ -303,7 +304,7 @@ class Api:
         return await verbs[verb](request, target)
 
     async def _watch(self, request: HttpRequest, target: Target) -> Stream:
-        return WatchStream(request, self._server, target, sent=self._sent)
+        return WatchStream(request, self._server, target, cache=self._event_cache)
 
     async def _special(self, request: HttpRequest, target: Target, verb: str) -> HttpResponse | Stream:
         match target.subresource, verb:
@@ -329,31 +330,31 @@ def _verb_of(request: HttpRequest, target: Target) -> str:
 
 
 class ResponseWriter:
-    """The one answer to a request. Once its head is sent, a later one can only end it."""
+    """Sends the response of one request. After its head was sent, a second response only ends it."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
         self._started = False
-        self._is_foreign = False
+        self._is_proxied = False
 
-    async def whole(self, answered: HttpResponse) -> None:
-        """Send everything at once; if a stream has begun already, end that."""
-        if self._is_foreign:
-            return  # Left unfinished, so that the client knows that something is missing.
+    async def send_response(self, response: HttpResponse) -> None:
+        """Send a complete response; if a stream has started already, end it."""
+        if self._is_proxied:
+            return  # Do not finish it: the client must notice that something is missing.
         if self._started:
             await self.end()
             return
-        headers = [(b"content-length", str(len(answered.body) + answered.rest_bytes).encode())]
-        headers.extend((b"warning", _warning(text)) for text in _bounded(answered.warnings))
-        headers.extend((name.encode(), value.encode("latin-1")) for name, value in answered.headers)
-        await self._head(answered.code, answered.content_type, headers)
-        more = answered.rest_bytes > 0
-        await self._send({"type": "http.response.body", "body": answered.body, "more_body": more})
-        if more:
-            await self._rest(answered.rest)
+        headers = [(b"content-length", str(len(response.body) + response.rest_bytes).encode())]
+        headers.extend((b"warning", _warning(text)) for text in _bounded(response.warnings))
+        headers.extend((name.encode(), value.encode("latin-1")) for name, value in response.headers)
+        await self._head(response.code, response.content_type, headers)
+        has_tail = response.rest_bytes > 0
+        await self._send({"type": "http.response.body", "body": response.body, "more_body": has_tail})
+        if has_tail:
+            await self._send_tail(response.rest)
 
-    async def _rest(self, parts: Iterable[bytes]) -> None:
-        """Send a large answer bit by bit, at the pace of the client."""
+    async def _send_tail(self, parts: Iterable[bytes]) -> None:
+        """Send the remaining parts of a large response as fast as the client reads."""
         try:
             for part in parts:
                 async with asyncio.timeout(STALL_SECONDS):
@@ -363,58 +364,57 @@ class ResponseWriter:
         await self.end()
 
     async def pass_on(self, message: MutableMapping[str, Any]) -> None:
-        """Send what somebody else answers."""
-        self._started = self._is_foreign = True
+        """Send an ASGI message of a proxied response."""
+        self._started = self._is_proxied = True
         await self._send(message)
 
-    async def part(self, content_type: str, chunk: bytes) -> None:
-        """Send a part of a stream."""
+    async def send_chunk(self, content_type: str, chunk: bytes) -> None:
+        """Send a chunk of a stream."""
         if not self._started:
             await self._head(200, content_type, [])
         await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
 
     async def end(self) -> None:
-        """End a stream."""
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _head(self, code: int, content_type: str, headers: list[tuple[bytes, bytes]]) -> None:
         self._started = True
-        known = [
+        common = [
             (b"content-type", content_type.encode()),
             (b"cache-control", b"no-cache, private"),
             (b"x-content-type-options", b"nosniff"),
         ]
-        await self._send({"type": "http.response.start", "status": code, "headers": [*known, *headers]})
+        await self._send({"type": "http.response.start", "status": code, "headers": [*common, *headers]})
 
 
 class WebSocketRejection:
-    """The answer to a WebSocket: a whole one until it is accepted, a close after that."""
+    """Rejects a WebSocket: with a response before it is accepted, by closing it afterwards."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
         self._started = False
 
-    async def whole(self, answered: HttpResponse) -> None:
-        """Refuse with a whole answer, or hang up where that comes too late; a client that is gone need not know."""
-        headers = [(b"content-type", answered.content_type.encode()), (b"cache-control", b"no-cache, private")]
+    async def send_response(self, response: HttpResponse) -> None:
+        """Send a response, or close the connection if it was accepted; ignore a disconnected client."""
+        headers = [(b"content-type", response.content_type.encode()), (b"cache-control", b"no-cache, private")]
         with suppress(OSError):
             if self._started:
                 await self._send({"type": "websocket.close", "code": 1011})
                 return
-            await self._send({"type": "websocket.http.response.start", "status": answered.code, "headers": headers})
-            await self._send({"type": "websocket.http.response.body", "body": answered.body})
+            await self._send({"type": "websocket.http.response.start", "status": response.code, "headers": headers})
+            await self._send({"type": "websocket.http.response.body", "body": response.body})
 
     async def pass_on(self, message: MutableMapping[str, Any]) -> None:
-        """Send what somebody else answers."""
+        """Send an ASGI message of a proxied response."""
         self._started = True
         await self._send(message)
 
 
-async def _serve(stream: Stream, receive: Receive, reply: ResponseWriter, welcome: StreamAuthorization) -> None:
-    """Run a stream until it ends, the client is gone, or it may not have it any more, whichever comes first."""
+async def _serve(stream: Stream, receive: Receive, writer: ResponseWriter, authorization: StreamAuthorization) -> None:
+    """Send a stream until it ends, the client disconnects, or the caller is no longer authorized."""
 
     async def write(chunk: bytes) -> None:
-        await reply.part(stream.content_type, chunk)
+        await writer.send_chunk(stream.content_type, chunk)
 
     async def run() -> StatusError | PacelineError | ClientStalled | None:
         try:
@@ -429,27 +429,27 @@ async def _serve(stream: Stream, receive: Receive, reply: ResponseWriter, welcom
 
     async with asyncio.TaskGroup() as group:
         running, gone = group.create_task(run()), group.create_task(until_gone())
-        is_over = group.create_task(welcome.is_over()) if welcome.may_end else gone
-        await asyncio.wait({running, gone, is_over}, return_when=asyncio.FIRST_COMPLETED)
+        expired = group.create_task(authorization.wait_until_expired()) if authorization.can_expire else gone
+        await asyncio.wait({running, gone, expired}, return_when=asyncio.FIRST_COMPLETED)
         has_left = gone.done()
-        for task in (running, gone, is_over):
+        for task in (running, gone, expired):
             task.cancel()
     if running.cancelled():
         if not has_left:
-            await reply.end()
+            await writer.end()
         return
     if (error := running.result()) is not None:
         raise error
-    await reply.end()
+    await writer.end()
 
 
 async def _cut_off(scope: Scope) -> None:
-    """End the connection of a client that does not read: a polite end would wait until it does."""
+    """Abort the connection of a client that does not read: a clean end would wait for it."""
     log.debug("a client does not read and was cut off", extra={"path": scope["path"]})
     abort = scope.get("state", {}).get("abort")
     if abort is not None:
         abort()
-        # The server learns of it in its next turn.
+        # The server notices it in the next iteration of the event loop.
         await asyncio.sleep(0)
 
 
@@ -466,15 +466,15 @@ def _query(scope: Scope) -> Mapping[str, str]:
     try:
         text = raw.decode("ascii")
         if "%" not in text and "+" not in text and text.count("&") < MAX_FIELDS:
-            # Most stand for themselves, and are read in a fraction of the time.
-            return {name: value for name, _, value in (part.partition("=") for part in text.split("&") if part)}
+            # Fast path for queries without escapes.
+            return {name: value for name, _, value in (field.partition("=") for field in text.split("&") if field)}
         return dict(parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS))
     except ValueError as error:
         raise status_errors.bad_request("the query cannot be read") from error
 
 
 def _bounded(warnings: Iterable[str]) -> Iterator[str]:
-    """Yield the first warnings, as Kubernetes does: a body may give cause for thousands, and headers have bounds."""
+    """Yield the first warnings, as Kubernetes does: a body may cause thousands, and headers are limited."""
     room = MAX_WARNING_CHARS
     for text in warnings:
         room -= len(text)
@@ -486,5 +486,5 @@ def _bounded(warnings: Iterable[str]) -> Iterator[str]:
 
 def _warning(text: str) -> bytes:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    shown = "".join(each if each.isprintable() else "?" for each in escaped)
+    shown = "".join(char if char.isprintable() else "?" for char in escaped)
     return f'299 - "{shown}"'.encode("ascii", "replace")

@@ -1,4 +1,4 @@
-"""What an API server is made of."""
+"""The components of an API server."""
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -18,43 +18,41 @@ from paceline.store.store import Store
 
 
 class Nodes(Protocol):
-    """The way to what runs pods."""
+    """The connection to the node agents."""
 
     def logs(self, namespace: str, pod: Object, query: Mapping[str, str]) -> AsyncIterator[bytes]:
-        """Give the log of a container as it grows; failures are errors of paceline.errors."""
+        """Return the log of a container as it grows; raise errors of paceline.errors."""
         ...
 
     async def pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request or an arrived WebSocket on to the node's agent, whose path is the scope's `raw_path`."""
+        """Proxy a request or an accepted WebSocket to the node agent, at the path in the scope's `raw_path`."""
         ...
 
     async def stats(self) -> Object:
-        """Tell what the node and its pods use."""
+        """Return the resource usage of the node and its pods."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """Everything the API server works with."""
-
     store: Store
     kinds: LiveKinds
     clock: Clock
     ids: Ids
     gate: Authenticator
     nodes: Nodes
-    # Without them accounts have none, and pods are given none.
+    # Without it, service accounts have no tokens and pods get none.
     tokens: AccountTokens | None = None
-    # Whether pods are given one without asking.
+    # Whether tokens are mounted into pods.
     mounts_tokens: bool = False
-    # Where large requests are read and checked, so that small ones do not wait for them.
+    # Runs the work of large requests, so that small ones do not wait.
     blocking: Executor = field(default_factory=InlineExecutor)
-    # How much of the server each caller may take.
+    # Limits per caller.
     fairness: Fairness = field(default_factory=Fairness)
-    # Where requests that are passed on to services are counted, if anybody wants to know.
-    visits: ActivityTracker | None = None
+    # Counts requests that are proxied to Services.
+    activity: ActivityTracker | None = None
 
     @property
     def scheme(self) -> Scheme:
-        """What is served now; it may be another scheme after the next await."""
+        """The resources served now; may change at every await."""
         return self.kinds.scheme

@@ -1,8 +1,7 @@
-"""How much of the server one caller may take: requests under way, and streams that stay open.
+"""Limits per caller: concurrent requests, open streams and request bodies.
 
-As Kubernetes' priority and fairness does it: what is too much waits for a moment, and is then refused with 429 and a
-time after which to try again. A caller is a pod, for tokens that are bound to one, and else the holder of the token.
-The controllers and the node agent are exempt: nobody can keep them waiting.
+Like API priority and fairness: excess requests wait for a moment and are then rejected with 429 and a Retry-After.
+A caller is a pod, for tokens bound to one, and otherwise a user. Controllers and the node agent are exempt.
 """
 
 import asyncio
@@ -15,19 +14,18 @@ from paceline.apiserver.http_types import Caller
 from paceline.apiserver.status_errors import too_many
 
 MIB = 1024 * 1024
-# Kubernetes' own number for a whole server. People share the administrator's token, programs that write beside them.
+# Kubernetes' limit for a server. Users share the administrator's token with programs.
 REQUESTS = 400
-# One pod does a few things at a time; a thousand pods do them at once.
 POD_REQUESTS = 32
-# As many again may wait, for so long.
+# As many may wait, for this long.
 WAIT_SECONDS = 5.0
-# Watches, followed logs, commands and whatever is passed on to pods. Each takes a connection, of which there are fewer.
+# Watches, followed logs, exec sessions and proxied streams. Each takes one of the limited connections.
 STREAMS = 4096
 POD_STREAMS = 64
-# Bodies that are being received or worked on, beyond small ones: an object of 3 MiB takes many times as much to check.
+# Large bodies in progress: checking an object of 3 MiB takes many times its size.
 BODY_BYTES, POD_BODY_BYTES, ALL_BODY_BYTES = 32 * MIB, 6 * MIB, 64 * MIB
 SMALL_BODY_BYTES = 64 * 1024
-# Until a caller that was refused should come again.
+# Retry-After of a rejected caller.
 RETRY_SECONDS = 1
 
 POD_UID = "authentication.kubernetes.io/pod-uid"
@@ -36,7 +34,7 @@ _SYSTEM = "system:"
 
 @dataclass(slots=True)
 class _Flow:
-    """What one caller has under way."""
+    """The requests and streams of one caller."""
 
     name: str
     requests: int = 0
@@ -45,13 +43,13 @@ class _Flow:
     waiting: deque[asyncio.Future[None]] = field(default_factory=deque)
 
 
-# What a caller gives back; None for those who need none.
+# The seat to return; None for exempt callers.
 Seat = _Flow | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowLimits:
-    """How much one caller may have under way."""
+    """Limits for one caller."""
 
     requests: int
     streams: int
@@ -63,7 +61,7 @@ POD_LIMITS = FlowLimits(requests=POD_REQUESTS, streams=POD_STREAMS, body_bytes=P
 
 
 class Fairness:
-    """Counts what callers have under way."""
+    """Enforces the limits."""
 
     def __init__(
         self, *, holder: FlowLimits = USER_LIMITS, pod: FlowLimits = POD_LIMITS, wait_seconds: float = WAIT_SECONDS
@@ -74,10 +72,10 @@ class Fairness:
         self._body_bytes = 0
 
     async def enter(self, caller: Caller) -> Seat:
-        """Take a seat until `leave`; wait for one if there is none, and refuse if that takes too long."""
+        """Take a seat until `leave`; wait if there is none, and raise TooManyRequests after a while."""
         if _is_exempt(caller):
             return None
-        name, shares = self._of(caller)
+        name, shares = self._limits_of(caller)
         flow = self._flows.get(name)
         if flow is None:
             flow = self._flows[name] = _Flow(name)
@@ -88,18 +86,18 @@ class Fairness:
         return flow
 
     def leave(self, seat: Seat) -> None:
-        """Give a seat back, to whoever waits for it."""
+        """Return a seat, to the next waiting request if there is one."""
         if seat is not None:
             self._hand_over(seat)
             self._forget(seat)
 
     @contextmanager
     def stream(self, caller: Caller) -> Iterator[None]:
-        """Count a stream for as long as it is open; refuse one too many."""
+        """Count a stream while it is open; raise TooManyRequests if there are too many."""
         if _is_exempt(caller):
             yield
             return
-        name, shares = self._of(caller)
+        name, shares = self._limits_of(caller)
         flow = self._flows.setdefault(name, _Flow(name))
         if flow.streams >= shares.streams:
             raise too_many(f"{caller.name} has {shares.streams} streams open; close one first", RETRY_SECONDS)
@@ -112,11 +110,11 @@ class Fairness:
 
     @contextmanager
     def body(self, caller: Caller, size: int) -> Iterator[None]:
-        """Count a body while it is held; refuse one for which there is no room now."""
+        """Count a body while it is in memory; raise TooManyRequests if there is no room."""
         if size <= SMALL_BODY_BYTES or _is_exempt(caller):
             yield
             return
-        name, shares = self._of(caller)
+        name, shares = self._limits_of(caller)
         flow = self._flows.setdefault(name, _Flow(name))
         if flow.body_bytes + size > shares.body_bytes or self._body_bytes + size > ALL_BODY_BYTES:
             raise too_many("too many large requests are under way", RETRY_SECONDS)
@@ -128,7 +126,7 @@ class Fairness:
             flow.body_bytes -= size
             self._body_bytes -= size
 
-    def _of(self, caller: Caller) -> tuple[str, FlowLimits]:
+    def _limits_of(self, caller: Caller) -> tuple[str, FlowLimits]:
         extra = caller.account.extra if caller.account else ()
         for key, value in extra:
             if key == POD_UID:
@@ -136,10 +134,10 @@ class Fairness:
         return caller.name, self._holder
 
     async def _wait(self, flow: _Flow, shares: FlowLimits, caller: Caller) -> None:
-        """Wait until whoever leaves hands its seat over."""
-        said = f"{caller.name} has {shares.requests} requests under way"
+        """Wait for the seat of another request."""
+        message = f"{caller.name} has {shares.requests} requests under way"
         if len(flow.waiting) >= shares.requests:
-            raise too_many(f"{said} and as many waiting", RETRY_SECONDS)
+            raise too_many(f"{message} and as many waiting", RETRY_SECONDS)
         seat = asyncio.get_running_loop().create_future()
         flow.waiting.append(seat)
         try:
@@ -147,12 +145,12 @@ class Fairness:
                 await seat
         except BaseException as error:
             if seat.done() and not seat.cancelled():
-                # It was handed over in the very moment in which nobody wanted it any more.
+                # The seat was handed over at the same moment.
                 self._hand_over(flow)
             elif seat in flow.waiting:
                 flow.waiting.remove(seat)
             if isinstance(error, TimeoutError):
-                raise too_many(f"{said}, and none ended within {self._wait_seconds:g} s", RETRY_SECONDS) from error
+                raise too_many(f"{message}, and none ended within {self._wait_seconds:g} s", RETRY_SECONDS) from error
             raise
 
     def _hand_over(self, flow: _Flow) -> None:
@@ -169,5 +167,5 @@ class Fairness:
 
 
 def _is_exempt(caller: Caller) -> bool:
-    """Tell whether a caller is one of our own processes: nobody else has such a name and no account."""
+    """Return whether a caller is one of our own processes: only these have a system name and no account."""
     return caller.account is None and caller.name.startswith(_SYSTEM)

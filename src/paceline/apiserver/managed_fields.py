@@ -1,4 +1,4 @@
-"""Who wrote what: the entries of `metadata.managedFields`, kept up with every write."""
+"""Tracks the manager of every field in `metadata.managedFields`."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -33,8 +33,8 @@ _STATUS: Path = ("f:status",)
 _SPEC: Path = ("f:spec",)
 _METADATA: Path = ("f:metadata",)
 _PORTS: Path = ("f:spec", "f:ports")
-# What the server itself gives a new object whose author does not say it: nobody owns that.
-_GIVEN: dict[tuple[str, str], tuple[Path, ...]] = {
+# Fields that the server sets in new objects; they belong to no manager.
+_SERVER_SET: dict[tuple[str, str], tuple[Path, ...]] = {
     ("", "Namespace"): (_SPEC,),
     ("", "Node"): ((*_SPEC, "f:taints"),),
     ("", "PersistentVolumeClaim"): (("f:metadata", "f:finalizers"), (*_SPEC, "f:storageClassName")),
@@ -47,14 +47,14 @@ _GIVEN: dict[tuple[str, str], tuple[Path, ...]] = {
         (*_SPEC, f"f:{name}") for name in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
     ),
 }
-# Whoever says the one says the other.
-_ACCOUNT: tuple[Path, Path] = ((*_SPEC, "f:serviceAccount"), (*_SPEC, "f:serviceAccountName"))
-_SAME: dict[Path, tuple[Path, ...]] = dict.fromkeys(_ACCOUNT, _ACCOUNT)
+# Synonyms.
+_ACCOUNT_FIELDS: tuple[Path, Path] = ((*_SPEC, "f:serviceAccount"), (*_SPEC, "f:serviceAccountName"))
+_SYNONYMS: dict[Path, tuple[Path, ...]] = dict.fromkeys(_ACCOUNT_FIELDS, _ACCOUNT_FIELDS)
 _POD_STATUS = (_SPEC, ("f:metadata", "f:deletionTimestamp"), ("f:metadata", "f:ownerReferences"))
 
 
 def author_of(request: HttpRequest, target: Target, *, operation: str = UPDATE) -> Author:
-    """Tell who writes: whoever the query names, or the program that sent the request."""
+    """Return the manager of a request: the `fieldManager` parameter, or the name of the program."""
     name = request.query.get("fieldManager") or _program(request.headers.get("user-agent", ""))
     return Author(
         name=name or "unknown",
@@ -65,11 +65,11 @@ def author_of(request: HttpRequest, target: Target, *, operation: str = UPDATE) 
 
 
 def _program(agent: str) -> str:
-    return "".join(each for each in agent.partition("/")[0] if each.isprintable())[:MAX_NAME]
+    return "".join(char for char in agent.partition("/")[0] if char.isprintable())[:MAX_NAME]
 
 
 def ignored_paths(target: Target) -> tuple[Path, ...]:
-    """Give what a door does not change, so that nobody owns anything of it by writing there."""
+    """Return the fields that a subresource does not change."""
     resource = target.resource
     if target.subresource == "status":
         if resource.is_builtin and resource.kind == "CustomResourceDefinition":
@@ -80,7 +80,7 @@ def ignored_paths(target: Target) -> tuple[Path, ...]:
 
 @cache
 def _zero(struct: str) -> Object:
-    """Give what every object of a kind of Kubernetes has, whatever its author says; not to be changed."""
+    """Return the fields that every object of a built-in kind has; do not modify it."""
     zero: Object = {}
     if struct:
         complete(zero, struct)
@@ -88,7 +88,7 @@ def _zero(struct: str) -> Object:
 
 
 def _port_paths(obj: Object, resource: Resource) -> Iterator[Path]:
-    """Give the ports of machines that a service leaves to the server."""
+    """Yield the node ports that a Service leaves to the allocator."""
     if (resource.group, resource.kind) != ("", "Service"):
         return
     for port in (obj.get("spec") or {}).get("ports") or ():
@@ -97,67 +97,66 @@ def _port_paths(obj: Object, resource: Resource) -> Iterator[Path]:
             yield (*_PORTS, keys_step(keys), "f:nodePort")
 
 
-def _is_said(obj: Object, path: Path) -> bool:
+def _is_set(obj: Object, path: Path) -> bool:
     value: Any = obj
     for step in path:
         value = value.get(step[2:]) if isinstance(value, dict) else None
     return bool(value)
 
 
-def _as_told(new: Object, said: Object | None, target: Target) -> Object:
-    """Give what counts as written: labels told with a status are not kept, but they are noted, as in Kubernetes."""
-    if said is None or target.subresource != "status" or target.resource.is_builtin:
+def _as_sent(new: Object, sent: Object | None, target: Target) -> Object:
+    """Return the object to compare: Kubernetes tracks labels and annotations sent with a status, but drops them."""
+    if sent is None or target.subresource != "status" or target.resource.is_builtin:
         return new
-    told = {part: said["metadata"][part] for part in ("annotations", "labels") if part in said["metadata"]}
-    return {**new, "metadata": {**new["metadata"], **told}}
+    extra = {part: sent["metadata"][part] for part in ("annotations", "labels") if part in sent["metadata"]}
+    return {**new, "metadata": {**new["metadata"], **extra}}
 
 
 class FieldTracker:
-    """The entries of all objects of one server."""
+    """Updates the managed fields of objects."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
 
     @property
     def scheme(self) -> Scheme:
-        """What is served now."""
         return self._server.scheme
 
     @property
     def now(self) -> str:
-        """The time that entries get."""
         return time_to_wire(self._server.clock.now())
 
     def type_of(self, resource: Resource) -> Type:
-        """Give how objects of a kind are made up."""
         return self._server.kinds.schemas.type_of(resource)
 
-    def unsaid(self, obj: Object, resource: Resource) -> tuple[Path, ...]:
-        """Give what the author of a new object leaves to the server."""
-        given = (*_GIVEN.get((resource.group, resource.kind), ()), *_port_paths(obj, resource))
+    def unset_paths(self, obj: Object, resource: Resource) -> tuple[Path, ...]:
+        """Return the paths that the author of a new object leaves to the server."""
+        server_set = (*_SERVER_SET.get((resource.group, resource.kind), ()), *_port_paths(obj, resource))
         return tuple(
-            # Where nothing is said of the whole part, nobody owns that either.
-            path if _is_said(obj, path[:1]) else path[:1]
-            for path in given
-            if len(path) > len(_PORTS) or not any(_is_said(obj, each) for each in (path, *_SAME.get(path, ())))
+            # The parent of an unset field belongs to no manager, too.
+            path if _is_set(obj, path[:1]) else path[:1]
+            for path in server_set
+            if len(path) > len(_PORTS) or not any(_is_set(obj, synonym) for synonym in (path, *_SYNONYMS.get(path, ())))
         )
 
-    def born(self, new: Object, target: Target, author: Author, *, unsaid: tuple[Path, ...]) -> None:
-        """Write down, in place, that all of a new object is its author's, but for what they left to the server."""
+    def track_create(self, new: Object, target: Target, author: Author, *, unset: tuple[Path, ...]) -> None:
+        """Set the managed fields of a new object in place; `unset` belongs to no manager."""
         resource, metadata = target.resource, new["metadata"]
-        said = metadata.pop("managedFields", None)
+        entries = metadata.pop("managedFields", None)
         zero = _zero(struct_of(resource.group, resource.version, resource.kind) if resource.is_builtin else "")
-        ignored = (*ignored_paths(target), *unsaid)
-        managed = said_or_there(said, None)
+        ignored = (*ignored_paths(target), *unset)
+        managed = said_or_there(entries, None)
         if managed:
-            found = self._compared(resource, zero, new).without(ignored)
-            managed = updated(managed, author, found, now=self.now)
+            comparison = self._compared(resource, zero, new).without(ignored)
+            managed = updated(managed, author, comparison, now=self.now)
         else:
-            managed = self._born(new, author, target, zero=zero, ignored=ignored)
+            managed = self._created_fields(new, author, target, zero=zero, ignored=ignored)
         if managed:
             metadata["managedFields"] = to_wire(managed)
 
-    def _born(self, new: Object, author: Author, target: Target, *, zero: Object, ignored: tuple[Path, ...]) -> Managed:
+    def _created_fields(
+        self, new: Object, author: Author, target: Target, *, zero: Object, ignored: tuple[Path, ...]
+    ) -> Managed:
         try:
             fields = newborn(self.type_of(target.resource), new, zero=zero, ignored=ignored)
         except BadRequest:
@@ -166,21 +165,23 @@ class FieldTracker:
             fields = {target.written.names.get(step, step): below for step, below in fields.items()}
         return {author.identity: Entry(author=author, time=self.now, fields=fields)} if fields else {}
 
-    def changed(self, old: Object, new: Object, author: Author, *, target: Target, said: Object | None = None) -> None:
-        """Write down, in place, whose the changes of an object are."""
+    def track_update(
+        self, old: Object, new: Object, author: Author, *, target: Target, sent: Object | None = None
+    ) -> None:
+        """Update the managed fields of a changed object in place."""
         metadata = new["metadata"]
-        there = old["metadata"].get("managedFields")
-        # What a subresource is told about entries does not count.
-        entries_said = None if target.subresource else metadata.get("managedFields")
-        managed = said_or_there(entries_said, there)
+        old_entries = old["metadata"].get("managedFields")
+        # Managed fields sent to a subresource are ignored.
+        sent_entries = None if target.subresource else metadata.get("managedFields")
+        managed = said_or_there(sent_entries, old_entries)
         if not managed:
-            # Nobody was written down so far, and a change is not the time to begin.
+            # An update does not start the tracking.
             metadata.pop("managedFields", None)
             return
-        found = self._compared(target.resource, old, _as_told(new, said, target))
-        after = updated(managed, author, found, now=self.now)
-        is_as_before = entries_said is None or entries_said == there
-        entries = there if after is managed and is_as_before else to_wire(after)
+        comparison = self._compared(target.resource, old, _as_sent(new, sent, target))
+        new_managed = updated(managed, author, comparison, now=self.now)
+        is_unchanged = sent_entries is None or sent_entries == old_entries
+        entries = old_entries if new_managed is managed and is_unchanged else to_wire(new_managed)
         if entries:
             metadata["managedFields"] = entries
         else:
@@ -190,5 +191,5 @@ class FieldTracker:
         try:
             return compared(self.type_of(resource), old, new)
         except BadRequest:
-            # An item of a list that cannot be told from others: the check of the object says so, if it matters.
+            # List items with equal keys; the validation reports them if necessary.
             return Comparison()

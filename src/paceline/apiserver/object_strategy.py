@@ -1,4 +1,4 @@
-"""What becomes of an object when it is written: the parts that only the server may set."""
+"""Preparation of objects for storage: the fields that only the server may set."""
 
 from datetime import datetime
 from typing import Any
@@ -14,17 +14,17 @@ from paceline.effects import Ids
 
 MAX_OBJECT_BYTES = 1536 * 1024
 SUFFIX_LENGTH = 5
-_LONGEST_START = 63 - SUFFIX_LENGTH
+_MAX_GENERATE_NAME = 63 - SUFFIX_LENGTH
 
 SCHEME = "pkg/runtime/scheme.go:110"
-_TWICE_OWNED = (
+_DUPLICATE_OWNERS = (
     ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject "
     "such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "
 )
-_SERVERS_OWN = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
+_SERVER_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
 
 
-_COUNTED = frozenset({"CustomResourceDefinition", "EndpointSlice", "Pod", "PriorityClass"})
+_COUNTED_KINDS = frozenset({"CustomResourceDefinition", "EndpointSlice", "Pod", "PriorityClass"})
 
 
 def is_builtin(resource: Resource) -> bool:
@@ -33,69 +33,66 @@ def is_builtin(resource: Resource) -> bool:
 
 
 def counts_generations(resource: Resource) -> bool:
-    """Tell whether changes of the spec are counted: for pods and for kinds that are not Kubernetes' own."""
-    return not is_builtin(resource) or resource.kind in _COUNTED
+    """Return whether metadata.generation counts the changes of the spec."""
+    return not is_builtin(resource) or resource.kind in _COUNTED_KINDS
 
 
 def read(value: bytes) -> Object:
-    """Read stored bytes, which are always an object."""
     obj: Object = orjson.loads(value)
     return obj
 
 
 def split_managed_fields(obj: Object) -> tuple[Object, Any]:
-    """Give an object without the entries that say whose its fields are, and those: they are large and the server's."""
+    """Return an object without its managed fields, and these: they are large."""
     metadata = obj.get("metadata")
     if not isinstance(metadata, dict) or "managedFields" not in metadata:
         return obj, None
-    rest = {part: value for part, value in metadata.items() if part != "managedFields"}
-    return {**obj, "metadata": rest}, metadata["managedFields"]
+    other_fields = {part: value for part, value in metadata.items() if part != "managedFields"}
+    return {**obj, "metadata": other_fields}, metadata["managedFields"]
 
 
 def restore_managed_fields(obj: Object, entries: Any) -> None:
-    """Give an object, in place, the entries that were taken apart from it."""
+    """Put the managed fields back in place."""
     if entries:
         obj["metadata"]["managedFields"] = entries
 
 
 def dumps(obj: Object) -> bytes:
-    """Write an object as it is."""
     return orjson.dumps(obj)
 
 
 def write(obj: Object, revision: int | str) -> bytes:
-    """Write an object as of a revision."""
+    """Encode an object with a resourceVersion."""
     return orjson.dumps({**obj, "metadata": {**obj["metadata"], "resourceVersion": str(revision)}})
 
 
 def check_size(obj: Object) -> None:
-    """Refuse an object that is larger than one may be."""
     size = len(orjson.dumps(obj))
     if size > MAX_OBJECT_BYTES:
         raise too_large(f"Request entity too large: an object may have {MAX_OBJECT_BYTES} bytes, not {size}")
 
 
 def set_type_and_namespace(obj: Object, target: Target, *, name: str = "") -> None:
-    """Set kind and place of an object in place; refuse what says otherwise. Whether the kind fits is asked before."""
+    """Set apiVersion, kind and namespace in place; raise BadRequest if namespace or name do not match."""
     metadata = obj.setdefault("metadata", {})
     obj["apiVersion"], obj["kind"] = target.resource.api_version, target.resource.kind
-    said = metadata.get("namespace") or target.namespace
-    # One of a kind that is in no namespace may name one all the same, as on Kubernetes.
-    if target.namespace and said != target.namespace:
+    namespace = metadata.get("namespace") or target.namespace
+    # Like Kubernetes, ignore the namespace of cluster-scoped objects.
+    if target.namespace and namespace != target.namespace:
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
     if target.namespace:
         metadata["namespace"] = target.namespace
     else:
         metadata.pop("namespace", None)
     if name:
-        own = metadata.get("name")
-        if not own:
+        object_name = metadata.get("name")
+        if not object_name:
             raise bad_request(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
-        if own != name:
-            raise bad_request(f"the name of the object ({own}) does not match the name on the URL ({name})")
+        if object_name != name:
+            raise bad_request(f"the name of the object ({object_name}) does not match the name on the URL ({name})")
     metadata.pop("selfLink", None)
     for part in ("annotations", "finalizers", "labels", "ownerReferences"):
-        # Nothing in it is the same as not being there.
+        # Empty and missing are the same.
         if part in metadata and metadata[part] in ({}, []):
             del metadata[part]
 
@@ -112,38 +109,38 @@ def wrong_type_reason(obj: Object, resource: Resource, scheme: Scheme) -> str:
 
 
 def dedup_owner_refs(metadata: Object) -> tuple[str, ...]:
-    """Take out, in place, owners that stand there twice; give what has to be said about it."""
+    """Remove duplicate owner references in place, and return the warnings."""
     owners = metadata.get("ownerReferences")
     if not isinstance(owners, list) or len(owners) < 2:
         return ()
-    kept: list[Any] = []
-    twice: list[str] = []
+    unique: list[Any] = []
+    duplicates: list[str] = []
     seen: set[str] = set()
     for owner in owners:
-        # Compared as they are written: there may be tens of thousands. As text, which takes no more room than it needs.
-        spelled = orjson.dumps(owner, option=orjson.OPT_SORT_KEYS).decode()
-        if spelled not in seen:
-            seen.add(spelled)
-            kept.append(owner)
+        # Compare encoded references: there may be tens of thousands.
+        encoded = orjson.dumps(owner, option=orjson.OPT_SORT_KEYS).decode()
+        if encoded not in seen:
+            seen.add(encoded)
+            unique.append(owner)
         elif isinstance(owner, dict):
-            twice.append(str(owner.get("uid") or ""))
-    metadata["ownerReferences"] = kept
-    return (_TWICE_OWNED + ", ".join(dict.fromkeys(twice)),) if twice else ()
+            duplicates.append(str(owner.get("uid") or ""))
+    metadata["ownerReferences"] = unique
+    return (_DUPLICATE_OWNERS + ", ".join(dict.fromkeys(duplicates)),) if duplicates else ()
 
 
 def prepare_for_create(obj: Object, resource: Resource, *, now: datetime, ids: Ids) -> Object:
-    """Give a new object with what only the server may set; the well-known fields come first."""
+    """Return a new object with the fields of the server, the well-known ones first."""
     metadata = dict(obj["metadata"])
     if metadata.pop("resourceVersion", ""):
         raise bad_request("resourceVersion should not be set on objects to be created")
-    for field in _SERVERS_OWN:
-        # Where nobody counts, it is whatever was said.
+    for field in _SERVER_FIELDS:
+        # Without a generation counter, keep the given value.
         if field != "generation" or counts_generations(resource):
             metadata.pop(field, None)
     start = metadata.get("generateName")
     name = metadata.pop("name", None)
     if not name and isinstance(start, str) and start:
-        name = f"{start[:_LONGEST_START]}{ids.suffix(SUFFIX_LENGTH)}"
+        name = f"{start[:_MAX_GENERATE_NAME]}{ids.suffix(SUFFIX_LENGTH)}"
     first: Object = {"name": name} if name else {}
     first |= {part: metadata.pop(part) for part in ("generateName", "namespace") if part in metadata}
     first["uid"] = ids.uid()
@@ -151,23 +148,23 @@ def prepare_for_create(obj: Object, resource: Resource, *, now: datetime, ids: I
         first["generation"] = 1
     first["creationTimestamp"] = to_wire(now)
     body = {part: value for part, value in obj.items() if part not in {"apiVersion", "kind", "metadata"}}
-    # A node says with its first word how it is; of everything else that is written by someone else.
+    # A new node may have a status; those of other kinds are written separately.
     if resource.has_status and not (is_builtin(resource) and resource.kind == "Node"):
         body.pop("status", None)
     return {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": {**first, **metadata}, **body}
 
 
 def prepare_for_update(old: Object, new: Object, target: Target) -> Object:
-    """Give the object that a write through one door leaves: each door changes its own half only."""
+    """Return the object after a write; every subresource changes only its own part."""
     resource = target.resource
     metadata = _carried(old["metadata"], new["metadata"])
     if target.subresource == "status":
         if not is_builtin(resource):
-            # Only whose the fields are is written through this door, beside the status.
+            # Besides the status, only managed fields change here.
             metadata = {part: value for part, value in old["metadata"].items() if part != "managedFields"}
             restore_managed_fields({"metadata": metadata}, new["metadata"].get("managedFields"))
-        kept = {**old, "metadata": metadata}
-        return _with(kept, "status", _status(old, new, resource))
+        unchanged = {**old, "metadata": metadata}
+        return _with(unchanged, "status", _status(old, new, resource))
     changed = {**new, "metadata": metadata}
     if target.subresource == "finalize":
         return {**old, "spec": new.get("spec") or {}}
@@ -181,29 +178,29 @@ def prepare_for_update(old: Object, new: Object, target: Target) -> Object:
 
 
 def _status(old: Object, new: Object, resource: Resource) -> Any:
-    said, there = new.get("status"), old.get("status") or {}
-    if (resource.group, resource.kind) == ("", "Pod") and isinstance(said, dict) and "qosClass" in there:
-        # It follows from the spec: no status takes it away.
-        return said if said.get("qosClass") else {**said, "qosClass": there["qosClass"]}
-    return said
+    new_status, old_status = new.get("status"), old.get("status") or {}
+    if (resource.group, resource.kind) == ("", "Pod") and isinstance(new_status, dict) and "qosClass" in old_status:
+        # It depends on the spec, so a status cannot remove it.
+        return new_status if new_status.get("qosClass") else {**new_status, "qosClass": old_status["qosClass"]}
+    return new_status
 
 
 def _carried(old: Object, new: Object) -> Object:
-    carried = {part: value for part, value in new.items() if part not in _SERVERS_OWN}
-    own = {part: old[part] for part in _SERVERS_OWN if part in old}
-    return {"name": old["name"], **carried, **own}
+    carried = {part: value for part, value in new.items() if part not in _SERVER_FIELDS}
+    server_fields = {part: old[part] for part in _SERVER_FIELDS if part in old}
+    return {"name": old["name"], **carried, **server_fields}
 
 
 def _with(obj: Object, part: str, value: Any) -> Object:
-    rest = {name: each for name, each in obj.items() if name != part}
-    return rest if value is None else {**rest, part: value}
+    other_parts = {name: item for name, item in obj.items() if name != part}
+    return other_parts if value is None else {**other_parts, part: value}
 
 
 def recount_generation(new: Object, old: Object, resource: Resource) -> None:
-    """Count a change, in place, only if one is left after everything was filled in that its author left out."""
+    """Set the generation in place, after defaults were applied."""
     if counts_generations(resource):
-        before = int(old["metadata"].get("generation") or 0)
-        new["metadata"]["generation"] = before + (_body(new, resource) != _body(old, resource))
+        generation = int(old["metadata"].get("generation") or 0)
+        new["metadata"]["generation"] = generation + (_body(new, resource) != _body(old, resource))
 
 
 def _body(obj: Object, resource: Resource) -> Object:
@@ -212,13 +209,13 @@ def _body(obj: Object, resource: Resource) -> Object:
 
 
 def is_same(old: Object, new: Object) -> bool:
-    """Tell whether a write would change nothing."""
-    before, after = _unversioned(old), _unversioned(new)
-    # To Python, true is 1 and 1 is 1.0; in JSON they are three things.
-    return before == after and _spelled(before) == _spelled(after)
+    """Return whether a write changes nothing."""
+    old_object, new_object = _unversioned(old), _unversioned(new)
+    # In Python, true == 1 == 1.0; in JSON these differ.
+    return old_object == new_object and _encoded(old_object) == _encoded(new_object)
 
 
-def _spelled(obj: Object) -> bytes:
+def _encoded(obj: Object) -> bytes:
     return orjson.dumps(obj, option=orjson.OPT_SORT_KEYS)
 
 

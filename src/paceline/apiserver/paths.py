@@ -1,9 +1,9 @@
-"""The grammar of Kubernetes paths, and the keys under which objects are stored.
+"""Kubernetes paths, and the keys of stored objects.
 
 Paths: /api/v1 or /apis/GROUP/VERSION, then [/namespaces/NAMESPACE]/PLURAL[/NAME[/SUBRESOURCE]]; any path may follow
 the subresource `proxy`.
-Keys: /GROUP/PLURAL/NAMESPACE/NAME, with `core` for the group that has no name and `-` where an object is not in a
-namespace; neither can be the name of a real group or namespace. The version is not part of a key.
+Keys: /GROUP/PLURAL/NAMESPACE/NAME, with `core` for the group without a name and `-` for cluster-scoped objects; neither
+can be the name of a group or namespace. The version is not part of a key.
 """
 
 import re
@@ -18,21 +18,21 @@ CLUSTER = "-"
 CORE = "core"
 MAX_PATH = 4096
 PROXY = "proxy"
-_BROKEN = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedFields:
-    """In whose words an object is written that is kept in those of another version."""
+    """The field names of the version in which an object is served, if it is stored in another one."""
 
     api_version: str
-    # What each field, as a step of a path, is called there.
+    # By field, as a step of a managed-fields path.
     names: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """What a path names: a kind, and perhaps a namespace, an object, a subresource of it."""
+    """What a path refers to: a resource, and optionally a namespace, an object and its subresource."""
 
     resource: Resource
     namespace: str = ""
@@ -42,40 +42,37 @@ class Target:
 
     @property
     def key(self) -> str:
-        """Give the key of the object."""
         return key_for(self.resource, self.namespace, self.name)
 
     @property
     def prefix(self) -> str:
-        """Give what the keys of all objects of the collection begin with."""
         return prefix_for(self.resource, self.namespace)
 
 
 def key_for(resource: Resource, namespace: str, name: str) -> str:
-    """Give the key of one object."""
     return f"/{resource.group or CORE}/{resource.plural}/{namespace or CLUSTER}/{name}"
 
 
 def prefix_for(resource: Resource, namespace: str = "") -> str:
-    """Give what the keys of a kind's objects begin with, in one namespace or in all."""
+    """Return the common prefix of all keys of a resource, in one namespace or in all."""
     start = f"/{resource.group or CORE}/{resource.plural}/"
     return f"{start}{namespace}/" if namespace else start
 
 
 def split_key(key: str) -> tuple[str, str]:
-    """Give the namespace and the name that a key holds."""
+    """Return namespace and name of a key."""
     _, namespace, name = key.rsplit("/", 2)
     return ("" if namespace == CLUSTER else namespace), name
 
 
 def split_path(raw: bytes) -> tuple[str, ...]:
-    """Cut a path as it was sent into its decoded parts."""
+    """Return the decoded parts of a raw path."""
     if len(raw) > MAX_PATH:
         raise bad_request(f"the path is longer than {MAX_PATH} bytes")
     text = raw.decode("latin-1").partition("?")[0]
     if text.isascii() and "%" not in text:
         return tuple(text.strip("/").split("/")) if text.strip("/") else ()
-    if _BROKEN.search(text):
+    if _BAD_ESCAPE.search(text):
         raise malformed_url()
     try:
         return tuple(unquote(part, errors="strict") for part in text.strip("/").split("/"))
@@ -84,25 +81,29 @@ def split_path(raw: bytes) -> tuple[str, ...]:
 
 
 def find_target(scheme: Scheme, parts: tuple[str, ...]) -> Target:
-    """Find what a path below /api or /apis names."""
-    group, version, rest = _root(parts)
+    """Return the target of a path below /api or /apis, or raise NotFound."""
+    group, version, resource_parts = _root(parts)
     namespace = ""
-    if len(rest) > 2 and rest[:2] == ("namespaces", ""):
-        # No name of a namespace means all of them.
-        rest = rest[2:]
-    if "" in rest:
+    if len(resource_parts) > 2 and resource_parts[:2] == ("namespaces", ""):
+        # An empty namespace means all namespaces.
+        resource_parts = resource_parts[2:]
+    if "" in resource_parts:
         raise no_such_path()
-    # /namespaces/NAME and its own subresources are about the namespace itself.
-    if len(rest) > 2 and rest[0] == "namespaces" and not _is_own(scheme, version, rest, group=group):
-        namespace, rest = rest[1], rest[2:]
-    resource = scheme.find(group, version, rest[0]) if rest else None
-    if resource is None and group and not _is_kubernetes_own(scheme, group, version):
+    # /namespaces/NAME and its subresources are about the namespace itself.
+    if (
+        len(resource_parts) > 2
+        and resource_parts[0] == "namespaces"
+        and not _is_namespace_subresource(scheme, version, resource_parts, group=group)
+    ):
+        namespace, resource_parts = resource_parts[1], resource_parts[2:]
+    resource = scheme.find(group, version, resource_parts[0]) if resource_parts else None
+    if resource is None and group and not _is_builtin_group(scheme, group, version):
         raise page_not_found()
-    # What comes after a proxy is not ours to read.
-    is_too_long = len(rest) > 3 and rest[2] != PROXY
+    # The path after a proxy belongs to the pod.
+    is_too_long = len(resource_parts) > 3 and resource_parts[2] != PROXY
     if resource is None or is_too_long or (namespace and not resource.namespaced):
         raise no_such_path()
-    name, subresource = (*rest[1:], "", "")[:2]
+    name, subresource = (*resource_parts[1:], "", "")[:2]
     if name and resource.namespaced and not namespace:
         raise no_such_path()
     _check_names(namespace, name)
@@ -112,7 +113,7 @@ def find_target(scheme: Scheme, parts: tuple[str, ...]) -> Target:
 
 
 def _check_names(namespace: str, name: str) -> None:
-    """Refuse names that no object has and no key may hold."""
+    """Reject names that no object can have."""
     if "/" in namespace or "/" in name:
         raise no_such_path()
     if name in {".", ".."}:
@@ -121,7 +122,7 @@ def _check_names(namespace: str, name: str) -> None:
         raise bad_request(f"Name parameter invalid: \"{name}\": may not contain '%'")
 
 
-def _is_kubernetes_own(scheme: Scheme, group: str, version: str) -> bool:
+def _is_builtin_group(scheme: Scheme, group: str, version: str) -> bool:
     return any(kind.is_builtin and (kind.group, kind.version) == (group, version) for kind in scheme.resources)
 
 
@@ -133,6 +134,11 @@ def _root(parts: tuple[str, ...]) -> tuple[str, str, tuple[str, ...]]:
     raise no_such_path()
 
 
-def _is_own(scheme: Scheme, version: str, rest: tuple[str, ...], *, group: str) -> bool:
+def _is_namespace_subresource(scheme: Scheme, version: str, resource_parts: tuple[str, ...], *, group: str) -> bool:
     namespaces = scheme.find("", version, "namespaces")
-    return not group and len(rest) == 3 and namespaces is not None and rest[2] in namespaces.subresources
+    return (
+        not group
+        and len(resource_parts) == 3
+        and namespaces is not None
+        and resource_parts[2] in namespaces.subresources
+    )

@@ -100,7 +100,7 @@ async def run_cluster(
     nodes = AgentSocket(settings.agent_socket, world.chance)
     visits = ActivityTracker(world.clock)
     try:
-        server = replace(_server(keys, store, world, nodes=nodes, port=port), visits=visits)
+        server = replace(_server(keys, store, world, nodes=nodes, port=port), activity=visits)
         app = make_app(server)
         async with asyncio.TaskGroup() as group, LocalCluster(app, token=keys.controller_token) as cluster:
             group.create_task(store.run())

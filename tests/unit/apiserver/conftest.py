@@ -154,7 +154,7 @@ async def client(store, world, nodes, visits):
         ids=world.ids,
         gate=Authenticator(tokens={hash_token(TOKEN): "tester"}, hosts=frozenset({HOST})),
         nodes=nodes,
-        visits=visits,
+        activity=visits,
     )
     client = Client(make_app(server))
     await client.post("/api/v1/namespaces", {"metadata": {"name": "default"}})

@@ -33,7 +33,7 @@ async def test_an_address_that_a_stored_service_has_is_not_given_again(client, s
     made = (await client.post(SERVICES, service("s", type="NodePort"))).json
     another = {"metadata": {"uid": "x"}, "spec": {**made["spec"]}}
 
-    found = ServiceAllocator(store).give(another, None)
+    found = ServiceAllocator(store).allocate(another, None)
 
     assert [fault.path for fault in found] == ["spec.clusterIPs", "spec.ports[0].nodePort"]
 
@@ -236,12 +236,12 @@ async def test_a_pod_that_is_written_back_without_what_was_filled_in_has_not_cha
 
 
 async def test_an_address_is_given_once_also_while_its_service_is_still_being_written(store):
-    shares = ServiceAllocator(store)
+    allocator = ServiceAllocator(store)
     first, second = ({"metadata": {"uid": uid}, "spec": {"clusterIP": "10.96.3.4"}} for uid in ("a", "b"))
 
-    assert shares.give(first, None) == ()
-    assert [fault.path for fault in shares.give(second, None)] == ["spec.clusterIPs"]
-    assert shares.give(first, None) == ()
+    assert allocator.allocate(first, None) == ()
+    assert [fault.path for fault in allocator.allocate(second, None)] == ["spec.clusterIPs"]
+    assert allocator.allocate(first, None) == ()
 
 
 async def test_what_a_refused_service_asked_for_is_free_again(client):

@@ -380,24 +380,26 @@ async def test_those_who_read_are_told_all_while_others_do_not(client):
 
 
 def test_a_line_is_written_once_for_all_who_follow():
-    sent = watch.EventCache()
+    cache = watch.EventCache()
     value = orjson.dumps(config_map("x"))
     record = Record(revision=5, key="/core/configmaps/default/x", op=Op.REPLACE, value=value, created=1)
     resource = full_scheme().find("", "v1", "configmaps")
 
-    first, second = (sent.one(record, b"MODIFIED", form=Representation.OBJECT, resource=resource) for _ in range(2))
+    first, second = (
+        cache.one(record, b"MODIFIED", representation=Representation.OBJECT, resource=resource) for _ in range(2)
+    )
 
     assert first is second
-    assert sent.one(record, b"ADDED", form=Representation.OBJECT, resource=resource) != first
-    assert b'"data"' not in sent.one(record, b"MODIFIED", form=Representation.METADATA, resource=resource)
+    assert cache.one(record, b"ADDED", representation=Representation.OBJECT, resource=resource) != first
+    assert b'"data"' not in cache.one(record, b"MODIFIED", representation=Representation.METADATA, resource=resource)
 
 
 def test_lines_that_are_kept_are_bounded(monkeypatch):
-    monkeypatch.setattr(watch, "KEPT_BYTES", 1000)
-    sent = watch.EventCache()
+    monkeypatch.setattr(watch, "CACHE_BYTES", 1000)
+    cache = watch.EventCache()
     resource = full_scheme().find("", "v1", "configmaps")
     for revision in range(100):
         record = Record(revision=revision, key="/core/configmaps/default/x", op=Op.REPLACE, value=b"{}", created=1)
-        sent.one(record, b"MODIFIED", form=Representation.OBJECT, resource=resource)
+        cache.one(record, b"MODIFIED", representation=Representation.OBJECT, resource=resource)
 
-    assert sum(map(len, sent._kept.values())) <= 1000
+    assert sum(map(len, cache._lines.values())) <= 1000

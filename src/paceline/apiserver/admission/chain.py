@@ -1,10 +1,10 @@
-"""What every written object passes: unknown fields, defaults, names, schema, rules, what may not change."""
+"""Admission of every written object: unknown fields, defaults, names, schema, rules, immutable fields."""
 
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from paceline.apimachinery import field_errors as say
+from paceline.apimachinery import field_errors as faults
 from paceline.apimachinery.builtin.go_json import complete, read_struct
 from paceline.apimachinery.builtin.go_types import struct_of
 from paceline.apimachinery.crd import crd
@@ -37,15 +37,15 @@ _FINALIZERS = frozenset({"foregroundDeletion", "kubernetes", "orphan"})
 
 
 class Admission:
-    """The rules of all kinds, over one store that they may ask for names."""
+    """Validates objects of all kinds."""
 
     def __init__(self, kinds: LiveKinds, store: Store) -> None:
         self._kinds = kinds
         self._store = store
-        self._surroundings = AdmissionPlugins(lambda: kinds.scheme, store)
+        self._plugins = AdmissionPlugins(lambda: kinds.scheme, store)
 
     def clean(self, resource: Resource, obj: Object, *, body: bytes = b"") -> tuple[str, ...]:
-        """Take out, in place, what the kind does not have; give what has to be said about it."""
+        """Remove unknown fields in place, and return a warning for each of them."""
         twice = tuple(f'duplicate field "{path}"' for path in duplicate_fields(body, obj)) if body else ()
         if struct := struct_name(resource):
             read = _read(resource, obj, struct)
@@ -53,65 +53,65 @@ class Admission:
             obj.update(read)
         unknown = prune(obj, self._kinds.schemas.shape_of(resource))
         if not resource.is_builtin:
-            # As Kubernetes tells them of kinds that others have defined.
-            unknown = tuple(sorted(unknown, key=lambda each: (not each.path.startswith("metadata."), each.path)))
+            # Kubernetes lists the unknown fields of custom resources in this order.
+            unknown = tuple(sorted(unknown, key=lambda fault: (not fault.path.startswith("metadata."), fault.path)))
         return (*twice, *map(str, unknown[:MAX_FAULTS]))
 
     def check(self, resource: Resource, obj: Object, old: Object | None = None, *, dry_run: bool = False) -> None:
-        """Complete an object by what is around it; refuse one that breaks a rule, naming every one it breaks."""
-        found: list[Fault] = list(_metadata_faults(resource, obj, old))
-        found.extend(self._surroundings.fit(resource, obj, old, dry_run=dry_run))
+        """Complete an object in place, or raise Invalid with every rule that it breaks."""
+        errors: list[Fault] = list(_metadata_faults(resource, obj, old))
+        errors.extend(self._plugins.admit(resource, obj, old, dry_run=dry_run))
         struct = struct_name(resource)
-        # The kinds of Kubernetes were read by their types; its schemas for them only tell people what those are.
-        broken = () if struct else self._kinds.schemas.validators.faults(resource, obj)
-        found.extend(broken)
+        # Built-in kinds are decoded by their Go types; their schemas are for display only.
+        schema_errors = () if struct else self._kinds.schemas.validators.faults(resource, obj)
+        errors.extend(schema_errors)
         if resource.scale:
-            found.extend(scale_faults(obj, resource.scale))
-        if not broken:
-            # Rules between fields take it for granted that each field is what its schema says.
-            found.extend(resource.check(obj, self._names))
-            found.extend(self._definition_faults(resource, obj) if not found else ())
+            errors.extend(scale_faults(obj, resource.scale))
+        if not schema_errors:
+            # Rules between fields require that every field has the type that the schema says.
+            errors.extend(resource.check(obj, self._names))
+            errors.extend(self._definition_faults(resource, obj) if not errors else ())
             if old is not None:
-                found.extend(_change_faults(resource, obj, old))
-                found.extend(resource.check_change(obj, old))
-        self._refuse(resource, obj, found)
+                errors.extend(_change_faults(resource, obj, old))
+                errors.extend(resource.check_change(obj, old))
+        self._refuse(resource, obj, errors)
         if struct:
             complete(obj, struct)
             if old is not None:
                 recount_generation(obj, old, resource)
 
     def _definition_faults(self, resource: Resource, obj: Object) -> tuple[Fault, ...]:
-        """Try the schemas of a definition; not of our own, which work: that would be most of what a start holds."""
-        if not resource.is_builtin or resource.kind != crd.KIND or self._kinds.is_authors(obj):
+        """Compile the schemas of a CustomResourceDefinition; skip our own ones, to start faster."""
+        if not resource.is_builtin or resource.kind != crd.KIND or self._kinds.is_shipped(obj):
             return ()
         return definition_faults(obj)
 
     def check_status(self, resource: Resource, obj: Object) -> None:
-        """Refuse an object whose new status breaks its schema."""
+        """Raise Invalid if the new status breaks the schema."""
         if struct := struct_name(resource):
             complete(obj, struct)
         else:
-            found: list[Fault] = list(self._kinds.schemas.validators.faults(resource, obj))
+            errors: list[Fault] = list(self._kinds.schemas.validators.faults(resource, obj))
             if resource.scale:
-                found.extend(scale_faults(obj, resource.scale, status=True))
-            self._refuse(resource, obj, found)
+                errors.extend(scale_faults(obj, resource.scale, status=True))
+            self._refuse(resource, obj, errors)
 
-    def _refuse(self, resource: Resource, obj: Object, found: list[Fault]) -> None:
-        if found:
-            # A name that is wrong is told once, by the rule that says it best.
-            unique = {(fault.path, type(fault.value), str(fault.value), fault.hint): fault for fault in found}
+    def _refuse(self, resource: Resource, obj: Object, errors: list[Fault]) -> None:
+        if errors:
+            # Several rules may report the same fault of a name.
+            unique = {(fault.path, type(fault.value), str(fault.value), fault.hint): fault for fault in errors}
             raise invalid(resource.kind, name_of(obj), unique.values(), group=resource.group)
 
     def _names(self, plural: str, namespace: str) -> tuple[str, ...]:
         for resource in self._kinds.scheme.resources:
             if resource.plural == plural:
                 prefix = prefix_for(resource, namespace if resource.namespaced else "")
-                return tuple(split_key(each.key)[1] for each in self._store.list(prefix))
+                return tuple(split_key(stored.key)[1] for stored in self._store.list(prefix))
         return ()
 
 
 def struct_name(resource: Resource) -> str:
-    """Name the struct by which a kind is read, or "" for one that Kubernetes does not have."""
+    """Return the Go struct of a built-in kind; "" for other kinds."""
     return struct_of(resource.group, resource.version, resource.kind) if is_builtin(resource) else ""
 
 
@@ -119,14 +119,14 @@ def _read(resource: Resource, obj: Object, struct: str) -> Object:
     try:
         return read_struct(obj, struct)
     except BadRequest as error:
-        said = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {error}'
-        raise bad_request(said) from error
+        message = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {error}'
+        raise bad_request(message) from error
 
 
-def reject_unknown_fields(resource: Resource, said: tuple[str, ...]) -> None:
-    """Refuse an object because of fields that its kind does not have."""
+def reject_unknown_fields(resource: Resource, warnings: tuple[str, ...]) -> None:
+    """Raise BadRequest because of unknown fields."""
     message = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}'
-    raise bad_request(f"{message}: strict decoding error: {', '.join(said)}")
+    raise bad_request(f"{message}: strict decoding error: {', '.join(warnings)}")
 
 
 def _metadata_faults(resource: Resource, obj: Object, old: Object | None) -> Iterator[Fault]:
@@ -134,12 +134,16 @@ def _metadata_faults(resource: Resource, obj: Object, old: Object | None) -> Ite
     name, start = metadata.get("name"), metadata.get("generateName")
     if old is None:
         rule = _NAME_RULES.get((resource.group, resource.kind), subdomain_problem)
-        if isinstance(start, str) and start and (wrong := rule(f"{start[:-2]}a" if start[1:].endswith("-") else start)):
-            yield say.invalid("metadata.generateName", start, wrong)
+        if (
+            isinstance(start, str)
+            and start
+            and (problem := rule(f"{start[:-2]}a" if start[1:].endswith("-") else start))
+        ):
+            yield faults.invalid("metadata.generateName", start, problem)
         if not name:
-            yield say.required("metadata.name", "name or generateName is required")
-        elif isinstance(name, str) and (wrong := rule(name)):
-            yield say.invalid("metadata.name", name, wrong)
+            yield faults.required("metadata.name", "name or generateName is required")
+        elif isinstance(name, str) and (problem := rule(name)):
+            yield faults.invalid("metadata.name", name, problem)
     labels, annotations = metadata.get("labels"), metadata.get("annotations")
     if isinstance(labels, dict):
         yield from labels_faults(labels, "metadata.labels")
@@ -153,34 +157,34 @@ def _finalizer_faults(new: Mapping[str, Any], old: Mapping[str, Any]) -> Iterato
     finalizers = new.get("finalizers")
     if not isinstance(finalizers, list):
         return
-    before = frozenset(map(str, old.get("finalizers") or ()))
-    added = [str(each) for each in finalizers if str(each) not in before]
+    old_finalizers = frozenset(map(str, old.get("finalizers") or ()))
+    added = [str(finalizer) for finalizer in finalizers if str(finalizer) not in old_finalizers]
     if old.get("deletionTimestamp") and added:
-        listed = ", ".join(f'"{each}"' for each in added)
+        listed = ", ".join(f'"{finalizer}"' for finalizer in added)
         hint = "no new finalizers can be added if the object is being deleted, found new finalizers"
-        yield say.forbidden("metadata.finalizers", f"{hint} []string{{{listed}}}")
-    for each in finalizers:
-        if wrong := key_problem(str(each)):
-            yield say.invalid("metadata.finalizers", each, wrong)
-    for index, each in enumerate(finalizers):
-        if "/" not in str(each) and each not in _FINALIZERS:
+        yield faults.forbidden("metadata.finalizers", f"{hint} []string{{{listed}}}")
+    for finalizer in finalizers:
+        if problem := key_problem(str(finalizer)):
+            yield faults.invalid("metadata.finalizers", finalizer, problem)
+    for index, finalizer in enumerate(finalizers):
+        if "/" not in str(finalizer) and finalizer not in _FINALIZERS:
             hint = "name is neither a standard finalizer name nor is it fully qualified"
-            yield say.invalid(f"metadata.finalizers[{index}]", each, hint)
+            yield faults.invalid(f"metadata.finalizers[{index}]", finalizer, hint)
 
 
 def _owner_faults(owners: Any) -> Iterator[Fault]:
     if not isinstance(owners, list):
         return
-    listed = [each for each in owners if isinstance(each, dict)]
+    listed = [owner for owner in owners if isinstance(owner, dict)]
     for owner in listed:
         for field in ("apiVersion", "kind", "name", "uid"):
             if not owner.get(field):
-                # Kubernetes leaves the index out here.
+                # Kubernetes omits the index here.
                 hint = "version must not be empty" if field == "apiVersion" else "must not be empty"
-                yield say.invalid(f"metadata.ownerReferences.{field}", "", hint)
+                yield faults.invalid(f"metadata.ownerReferences.{field}", "", hint)
     if sum(1 for owner in listed if owner.get("controller")) > 1:
         hint = "Only one reference can have Controller set to true"
-        yield say.invalid("metadata.ownerReferences", [owner.get("name") for owner in listed], hint)
+        yield faults.invalid("metadata.ownerReferences", [owner.get("name") for owner in listed], hint)
 
 
 def _change_faults(resource: Resource, new: Object, old: Object) -> Iterator[Fault]:
@@ -194,4 +198,4 @@ def _change_faults(resource: Resource, new: Object, old: Object) -> Iterator[Fau
 
 def _immutable(hint: str, change: tuple[str, Any]) -> Fault:
     path, value = change
-    return say.FieldFault(path, value, hint)
+    return faults.FieldFault(path, value, hint)

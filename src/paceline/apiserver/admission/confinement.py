@@ -13,8 +13,8 @@ from paceline.apiserver import status_errors
 from paceline.apiserver.admission.chain import Admission
 
 PROFILE, CONTEXT = "seccompProfile", "securityContext"
-# What accounts may add: what every container has anyway, and IPC_LOCK, which RDMA needs and memory limits bound. Others
-# open system calls that are denied, other containers' traffic or the machine itself.
+# Capabilities that service accounts may add: the default ones, and IPC_LOCK, which RDMA needs and memory limits bound.
+# Others allow blocked system calls, or access to other containers' traffic or to the host.
 HARMLESS = frozenset(
     (
         *("AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "IPC_LOCK", "KILL", "NET_BIND_SERVICE"),
@@ -24,25 +24,25 @@ HARMLESS = frozenset(
 
 
 class ServiceAccountAdmission(Admission):
-    """The rules for objects that a service account writes."""
+    """Admission of objects that a service account writes."""
 
     def __init__(self, admission: Admission) -> None:
-        # The same in all but this: what services share is shared out once.
+        # Share everything else, in particular the ServiceAllocator.
         self.__dict__.update(admission.__dict__)
 
     def check(self, resource: Resource, obj: Object, old: Object | None = None, *, dry_run: bool = False) -> None:
-        """Refuse what lifts the confinement of containers, unless the account changes nothing of what they run."""
+        """Also reject objects that weaken the isolation of containers, unless the spec is unchanged."""
         spec = obj.get("spec")
-        if (old is None or spec != old.get("spec")) and (found := next(unconfined_fields(spec, "spec"), None)):
-            path, value = found
-            why = "service accounts may not lift the confinement of containers; the cluster's admin may"
-            cause = {"reason": "FieldValueForbidden", "message": f"Forbidden: {why}", "field": path}
-            raise status_errors.forbidden(resource, name_of(obj), f"{path}: {value}: {why}", causes=[cause])
+        if (old is None or spec != old.get("spec")) and (field := next(unconfined_fields(spec, "spec"), None)):
+            path, value = field
+            reason = "service accounts may not lift the confinement of containers; the cluster's admin may"
+            cause = {"reason": "FieldValueForbidden", "message": f"Forbidden: {reason}", "field": path}
+            raise status_errors.forbidden(resource, name_of(obj), f"{path}: {value}: {reason}", causes=[cause])
         super().check(resource, obj, old, dry_run=dry_run)
 
 
 def unconfined_fields(value: Any, path: str) -> Iterator[tuple[str, str]]:
-    """Yield where an object lifts the confinement of containers: the path of the field, and its value."""
+    """Yield path and value of every field that weakens the isolation of containers."""
     if isinstance(value, list):
         for index, item in enumerate(value):
             yield from unconfined_fields(item, f"{path}[{index}]")
@@ -62,7 +62,6 @@ def unconfined_fields(value: Any, path: str) -> Iterator[tuple[str, str]]:
 
 
 def _added(capabilities: Any, path: str) -> Iterator[tuple[str, str]]:
-    """Yield the capabilities that lift the confinement of a container."""
     added = capabilities.get("add") if isinstance(capabilities, dict) else None
     for index, name in enumerate(added if isinstance(added, list) else ()):
         if str(name).upper().removeprefix("CAP_") not in HARMLESS:

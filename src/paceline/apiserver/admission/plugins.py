@@ -19,25 +19,24 @@ from paceline.store.store import Store
 
 _ACCOUNT = "default"
 _POLICY = "string value of PreemptionPolicy"
-# Gives the scheme of this moment.
-Now = Callable[[], Scheme]
+CurrentScheme = Callable[[], Scheme]
 
 
-def _keep_rank(spec: Object, before: Object) -> None:
+def _keep_priority(spec: Object, old_spec: Object) -> None:
     for part in ("priority", "preemptionPolicy"):
-        if part in before:
-            spec.setdefault(part, before[part])
+        if part in old_spec:
+            spec.setdefault(part, old_spec[part])
 
 
-def _keep_away(node: Object) -> None:
-    """Keep pods away from a new node until it says that it is ready, whereupon its agent takes this off."""
+def _taint_not_ready(node: Object) -> None:
+    """Taint a new node as not ready; its agent removes the taint."""
     taints = node.setdefault("spec", {}).setdefault("taints", [])
-    if not any((each.get("key"), each.get("effect")) == (NOT_READY, NO_SCHEDULE) for each in taints):
+    if not any((taint.get("key"), taint.get("effect")) == (NOT_READY, NO_SCHEDULE) for taint in taints):
         taints.append({"key": NOT_READY, "effect": NO_SCHEDULE})
 
 
 def _protect(obj: Object, finalizer: str) -> None:
-    """Let a claim stay while a pod uses it, and a volume while a claim has it; who binds them takes this off."""
+    """Add a finalizer, so that a claim or volume in use is not deleted."""
     finalizers = obj["metadata"].setdefault("finalizers", [])
     if finalizer not in finalizers:
         finalizers.append(finalizer)
@@ -50,50 +49,49 @@ def _storage(claim: Object) -> str | None:
 
 @dataclass(slots=True)
 class AdmissionPlugins:
-    """Completes objects by what else is there."""
+    """Completes objects with values that depend on other objects."""
 
-    scheme: Now
+    scheme: CurrentScheme
     store: Store
-    shares: ServiceAllocator = field(init=False)
+    allocator: ServiceAllocator = field(init=False)
 
     def __post_init__(self) -> None:
-        """Share out what services share."""
-        self.shares = ServiceAllocator(self.store)
+        self.allocator = ServiceAllocator(self.store)
 
-    def fit(self, resource: Resource, obj: Object, old: Object | None, *, dry_run: bool = False) -> tuple[Fault, ...]:
-        """Complete an object in place; say what it cannot have, or refuse it."""
+    def admit(self, resource: Resource, obj: Object, old: Object | None, *, dry_run: bool = False) -> tuple[Fault, ...]:
+        """Complete an object in place, and return field errors; raise Forbidden if it is rejected."""
         match (resource.group, resource.kind):
             case ("", "Pod") if old is None:
-                self._account(resource, obj)
-                self._rank(resource, obj)
+                self._check_service_account(resource, obj)
+                self._set_priority(resource, obj)
             case ("", "Pod"):
-                _keep_rank(obj["spec"], (old or {}).get("spec") or {})
+                _keep_priority(obj["spec"], (old or {}).get("spec") or {})
             case ("", "PersistentVolumeClaim") if old is None:
-                self._classify(obj)
+                self._set_storage_class(obj)
                 _protect(obj, PROTECTION)
             case ("", "PersistentVolumeClaim"):
-                self._grow(resource, obj, old or {})
+                self._check_expansion(resource, obj, old or {})
             case ("", "Node") if old is None:
-                _keep_away(obj)
+                _taint_not_ready(obj)
             case ("", "PersistentVolume") if old is None:
                 _protect(obj, VOLUME_PROTECTION)
             case ("", "Service"):
-                return self.shares.give(obj, old, dry_run=dry_run)
+                return self.allocator.allocate(obj, old, dry_run=dry_run)
         return ()
 
-    def _account(self, resource: Resource, pod: Object) -> None:
-        """Refuse a pod that names an account that is not there; the one that every namespace has may come later."""
+    def _check_service_account(self, resource: Resource, pod: Object) -> None:
+        """Reject a pod with an unknown service account; `default` may be created later."""
         name, namespace = str(pod["spec"].get("serviceAccountName")), str(pod["metadata"].get("namespace"))
         if name == _ACCOUNT or self._find("", "serviceaccounts", name, namespace=namespace):
             return
         if subdomain_problem(name):
-            # The rules for pods say it better.
+            # The validation of pods reports this.
             return
-        why = f'error looking up service account {namespace}/{name}: serviceaccount "{name}" not found'
-        raise forbidden(resource, name_of(pod), why)
+        reason = f'error looking up service account {namespace}/{name}: serviceaccount "{name}" not found'
+        raise forbidden(resource, name_of(pod), reason)
 
-    def _rank(self, resource: Resource, pod: Object) -> None:
-        """Give a pod the priority of its class."""
+    def _set_priority(self, resource: Resource, pod: Object) -> None:
+        """Set the priority of a new pod from its PriorityClass."""
         spec = pod["spec"]
         name = spec.get("priorityClassName")
         chosen: Object | None
@@ -102,40 +100,48 @@ class AdmissionPlugins:
             if chosen is None:
                 raise forbidden(resource, name_of(pod), f"no PriorityClass with name {name} was found")
         else:
-            usual = [each for each in self._all("scheduling.k8s.io", "priorityclasses") if each.get("globalDefault")]
-            chosen = min(usual, key=lambda each: int(each.get("value") or 0), default=None)
+            usual = [
+                priority_class
+                for priority_class in self._all("scheduling.k8s.io", "priorityclasses")
+                if priority_class.get("globalDefault")
+            ]
+            chosen = min(usual, key=lambda priority_class: int(priority_class.get("value") or 0), default=None)
             if chosen is not None and "priority" not in spec:
                 spec["priorityClassName"] = name_of(chosen)
         wanted: Object = {
             "priority": (chosen or {}).get("value") or 0,
             "preemptionPolicy": (chosen or {}).get("preemptionPolicy") or "PreemptLowerPriority",
         }
-        for part, said in (("priority", "integer value of priority"), ("preemptionPolicy", _POLICY)):
+        for part, description in (("priority", "integer value of priority"), ("preemptionPolicy", _POLICY)):
             if spec.setdefault(part, wanted[part]) != wanted[part]:
                 computed = f"priority admission controller computed {wanted[part]} from the given PriorityClass name"
-                why = f"the {said} ({spec[part]}) must not be provided in pod spec; {computed}"
-                raise forbidden(resource, name_of(pod), why)
+                reason = f"the {description} ({spec[part]}) must not be provided in pod spec; {computed}"
+                raise forbidden(resource, name_of(pod), reason)
 
-    def _classify(self, claim: Object) -> None:
-        """Give a claim that names no class the default one; the newest, should there be several."""
+    def _set_storage_class(self, claim: Object) -> None:
+        """Set the default StorageClass, the newest one if there are several."""
         spec = claim["spec"]
         if "storageClassName" in spec:
             return
-        usual = [each for each in self._all("storage.k8s.io", "storageclasses") if is_default_class(each)]
+        usual = [
+            storage_class
+            for storage_class in self._all("storage.k8s.io", "storageclasses")
+            if is_default_class(storage_class)
+        ]
         if usual:
-            newest = max(usual, key=lambda each: str(each["metadata"].get("creationTimestamp")))
+            newest = max(usual, key=lambda storage_class: str(storage_class["metadata"].get("creationTimestamp")))
             spec["storageClassName"] = name_of(newest)
 
-    def _grow(self, resource: Resource, claim: Object, old: Object) -> None:
-        """Refuse to let a claim grow whose class does not know how."""
-        asked, had = (_storage(each) for each in (claim, old))
+    def _check_expansion(self, resource: Resource, claim: Object, old: Object) -> None:
+        """Reject a larger request if the StorageClass does not allow volume expansion."""
+        new_size, old_size = (_storage(obj) for obj in (claim, old))
         is_bound = (old.get("status") or {}).get("phase") == "Bound"
-        if not is_bound or asked is None or had is None or parse(asked) <= parse(had):
+        if not is_bound or new_size is None or old_size is None or parse(new_size) <= parse(old_size):
             return
         chosen = self._find("storage.k8s.io", "storageclasses", str(claim["spec"].get("storageClassName") or ""))
         if not (chosen or {}).get("allowVolumeExpansion"):
-            said = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must"
-            raise forbidden(resource, name_of(claim), f"{said} support resize")
+            reason = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must"
+            raise forbidden(resource, name_of(claim), f"{reason} support resize")
 
     def _find(self, group: str, plural: str, name: str, *, namespace: str = "") -> Object | None:
         resource = self.scheme().find(group, "v1", plural)

@@ -5,7 +5,7 @@ from paceline.apimachinery.pods import spec_containers
 from paceline.apimachinery.scheme import Resource
 from paceline.apiserver.config import Server
 
-PLACE = "/var/run/secrets/kubernetes.io/serviceaccount"
+MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 AUTHORITY = "kube-root-ca.crt"
 NAME = "kube-api-access-"
 SECONDS = 3607
@@ -14,7 +14,7 @@ _SUFFIX_CHARS = 5
 
 
 def mount_token(pod: Object, resource: Resource, server: Server) -> None:
-    """Complete a new pod in place, as Kubernetes does: nobody owns what it is given here."""
+    """Mount the token of its service account into a new pod, in place; no manager owns these fields."""
     if (resource.group, resource.kind) != ("", "Pod") or not server.mounts_tokens or server.tokens is None:
         return
     if _MIRROR in annotations_of(pod):
@@ -23,25 +23,25 @@ def mount_token(pod: Object, resource: Resource, server: Server) -> None:
     account = server.tokens.find("serviceaccounts", namespace_of(pod), str(spec.get("serviceAccountName"))) or {}
     if account.get("imagePullSecrets") and not spec.get("imagePullSecrets"):
         spec["imagePullSecrets"] = account["imagePullSecrets"]
-    said = spec.get("automountServiceAccountToken", account.get("automountServiceAccountToken"))
-    if said is not False:
+    automount = spec.get("automountServiceAccountToken", account.get("automountServiceAccountToken"))
+    if automount is not False:
         _mount(spec, f"{NAME}{server.ids.suffix(_SUFFIX_CHARS)}")
 
 
 def _mount(spec: Object, fresh: str) -> None:
     volumes = spec.get("volumes") or []
-    there = next((each["name"] for each in volumes if str(each.get("name")).startswith(NAME)), None)
-    name = there or fresh
-    lacking = [each for each in spec_containers(spec) if not _has_mount(each)]
-    for container in lacking:
-        mount = {"name": name, "readOnly": True, "mountPath": PLACE}
+    existing = next((item["name"] for item in volumes if str(item.get("name")).startswith(NAME)), None)
+    name = existing or fresh
+    unmounted = [container for container in spec_containers(spec) if not _has_mount(container)]
+    for container in unmounted:
+        mount = {"name": name, "readOnly": True, "mountPath": MOUNT_PATH}
         container["volumeMounts"] = [*(container.get("volumeMounts") or ()), mount]
-    if lacking and there is None:
+    if unmounted and existing is None:
         spec["volumes"] = [*volumes, _volume(name)]
 
 
 def _has_mount(container: Object) -> bool:
-    return any(each.get("mountPath") == PLACE for each in container.get("volumeMounts") or ())
+    return any(mount.get("mountPath") == MOUNT_PATH for mount in container.get("volumeMounts") or ())
 
 
 def _volume(name: str) -> Object:

@@ -1,7 +1,7 @@
-"""What a service gets of what all services share: an address of the cluster, ports of the machines.
+"""Allocates the cluster IPs and node ports of Services.
 
-What is given out is what the stored services hold, so nothing has to be remembered; what was given to a service whose
-write is still under way is kept here until the request is over, however it ends.
+The stored Services are the record of what is allocated. Allocations of a write that is still in progress are held here
+until its request ends, with or without success.
 """
 
 import asyncio
@@ -25,8 +25,8 @@ NODE_PORTS = range(30_000, 32_768)
 _SERVICES = "/core/services/"
 _HEADLESS = "None"
 _BALANCED = "LoadBalancer"
-# The types that have a port of every machine.
-_HIGH = frozenset({_BALANCED, "NodePort"})
+# Types with node ports.
+_NODE_PORT_TYPES = frozenset({_BALANCED, "NodePort"})
 _NOT_IN_RANGE = "the provided network does not match the current range"
 
 
@@ -39,95 +39,95 @@ class _Spec(msgspec.Struct):
     ports: list[_Port] | None = None
 
 
-class _Metadata(msgspec.Struct):
+class _ServiceMetadata(msgspec.Struct):
     uid: str = ""
 
 
 class _Service(msgspec.Struct):
-    metadata: _Metadata
+    metadata: _ServiceMetadata
     spec: _Spec
 
 
-# Reads what is shared and skips the rest.
+# Decodes only these fields.
 _READER = msgspec.json.Decoder(_Service)
 
 
 @dataclass(slots=True)
 class ServiceAllocator:
-    """Gives every service its own address and ports."""
+    """Gives every Service its own cluster IP and node ports."""
 
     store: Store
-    # By address or port: the uid of who has it, and the request that asked; hence as many as there are requests.
-    _given: dict[str | int, tuple[str, asyncio.Task[Any] | None]] = field(default_factory=dict)
+    # By IP or port: the uid of its Service, and the task of the request; bounded by the number of requests.
+    _pending: dict[str | int, tuple[str, asyncio.Task[Any] | None]] = field(default_factory=dict)
 
-    def give(self, service: Object, old: Object | None, *, dry_run: bool = False) -> tuple[Fault, ...]:
-        """Complete a service in place with what it shares with others; say what it cannot have.
+    def allocate(self, service: Object, old: Object | None, *, dry_run: bool = False) -> tuple[Fault, ...]:
+        """Allocate IP and ports of a Service in place, and return field errors.
 
-        A dry run does not ask whether an address is free nor whether a port may be given out, as in Kubernetes.
+        Like Kubernetes, a dry run does not check whether an IP is free or a port is in the range.
         """
-        spec, before = service.get("spec") or {}, (old or {}).get("spec") or {}
-        _let_go(service, before)
+        spec, old_spec = service.get("spec") or {}, (old or {}).get("spec") or {}
+        _release(service, old_spec)
         if spec.get("type") == "ExternalName":
             for name in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
                 if old is not None:
                     spec.pop(name, None)
             return ()
-        _carry(spec, before)
-        wanted = _address_of(spec)
-        if wanted == _HEADLESS:
+        _carry(spec, old_spec)
+        address = _address_of(spec)
+        if address == _HEADLESS:
             _families(spec)
             return ()
         faults: list[Fault] = []
-        if wanted != _address_of(before) or not wanted:
-            faults.extend(self._give_address(spec, uid_of(service), dry_run=dry_run))
+        if address != _address_of(old_spec) or not address:
+            faults.extend(self._allocate_ip(spec, uid_of(service), dry_run=dry_run))
         _families(spec)
-        faults.extend(self._give_ports(spec, before, uid_of(service), dry_run=dry_run))
+        faults.extend(self._allocate_ports(spec, old_spec, uid_of(service), dry_run=dry_run))
         return tuple(faults)
 
-    def _give_address(self, spec: Object, uid: str, *, dry_run: bool) -> Iterator[Fault]:
-        wanted = _address_of(spec)
-        if wanted:
-            faults = tuple(self._address_faults(wanted, uid, dry_run=dry_run))
+    def _allocate_ip(self, spec: Object, uid: str, *, dry_run: bool) -> Iterator[Fault]:
+        address = _address_of(spec)
+        if address:
+            faults = tuple(self._address_faults(address, uid, dry_run=dry_run))
             yield from faults
             if faults:
                 return
         else:
             taken = self._taken()
-            # Begins where only this uid begins, so that two writes at a time rarely want the same.
-            begin = _lot(uid)
+            # Start at a place that depends on the uid, so that concurrent writes rarely choose the same one.
+            begin = _start_index(uid)
             size = ADDRESSES.num_addresses - 2
             for step in range(size):
-                wanted = str(ADDRESSES[1 + (begin + step) % size])
-                if taken.get(wanted, uid) == uid:
+                address = str(ADDRESSES[1 + (begin + step) % size])
+                if taken.get(address, uid) == uid:
                     break
             else:
                 hint = "failed to allocate a serviceIP: range is full"
                 yield FieldFault("spec.clusterIPs", [], hint)
                 return
-        self._note(wanted, uid)
-        spec["clusterIP"], spec["clusterIPs"] = wanted, [wanted]
+        self._reserve(address, uid)
+        spec["clusterIP"], spec["clusterIPs"] = address, [address]
 
-    def _address_faults(self, wanted: str, uid: str, *, dry_run: bool) -> Iterator[Fault]:
-        if not is_address(wanted):
-            # The rules for services say it better.
+    def _address_faults(self, address: str, uid: str, *, dry_run: bool) -> Iterator[Fault]:
+        if not is_address(address):
+            # The validation of Services reports this.
             return
-        start = f"failed to allocate IP {wanted}:"
-        if ":" in wanted or IPv4Address(wanted) not in ADDRESSES:
-            yield invalid("spec.clusterIPs", [wanted], f"{start} {_NOT_IN_RANGE}")
-        elif not dry_run and self._taken().get(wanted, uid) != uid:
-            yield invalid("spec.clusterIPs", [wanted], f"{start} provided IP is already allocated")
+        start = f"failed to allocate IP {address}:"
+        if ":" in address or IPv4Address(address) not in ADDRESSES:
+            yield invalid("spec.clusterIPs", [address], f"{start} {_NOT_IN_RANGE}")
+        elif not dry_run and self._taken().get(address, uid) != uid:
+            yield invalid("spec.clusterIPs", [address], f"{start} provided IP is already allocated")
 
-    def _give_ports(self, spec: Object, before: Mapping[str, Any], uid: str, *, dry_run: bool) -> Iterator[Fault]:
-        if spec.get("type") not in _HIGH or spec.get("allocateLoadBalancerNodePorts") is False:
+    def _allocate_ports(self, spec: Object, old_spec: Mapping[str, Any], uid: str, *, dry_run: bool) -> Iterator[Fault]:
+        if spec.get("type") not in _NODE_PORT_TYPES or spec.get("allocateLoadBalancerNodePorts") is False:
             return
-        has = {port.get("nodePort") for port in before.get("ports") or ()}
+        current = {port.get("nodePort") for port in old_spec.get("ports") or ()}
         taken = self._taken()
-        begin = _lot(uid) % len(NODE_PORTS)
-        # Clusters that share a machine begin at different places, too. What was looked at is not free again meanwhile.
+        begin = _start_index(uid) % len(NODE_PORTS)
+        # This also keeps clusters on one machine apart. A port that was taken is not looked at again.
         order = iter((*NODE_PORTS[begin:], *NODE_PORTS[:begin]))
         for index, port in enumerate(spec.get("ports") or ()):
             number = port.get("nodePort")
-            if number and number not in has:
+            if number and number not in current:
                 path = f"spec.ports[{index}].nodePort"
                 if number not in NODE_PORTS and not dry_run:
                     valid = f"{NODE_PORTS.start}-{NODE_PORTS.stop - 1}"
@@ -138,35 +138,38 @@ class ServiceAllocator:
                     yield invalid(path, number, "provided port is already allocated")
                     continue
             elif not number:
-                number = next((each for each in order if taken.get(each, uid) == uid and each not in has), None)
+                number = next(
+                    (candidate for candidate in order if taken.get(candidate, uid) == uid and candidate not in current),
+                    None,
+                )
                 if number is None:
                     yield invalid(f"spec.ports[{index}].nodePort", 0, "failed to allocate a nodePort: range is full")
                     return
                 port["nodePort"] = number
             taken[number] = uid
-            has.add(number)
-            self._note(number, uid)
+            current.add(number)
+            self._reserve(number, uid)
 
     def _taken(self) -> dict[str | int, str]:
-        for what in [what for what, (_, task) in self._given.items() if task is not None and task.done()]:
-            del self._given[what]
-        taken = {what: uid for what, (uid, _) in self._given.items()}
+        for value in [value for value, (_, task) in self._pending.items() if task is not None and task.done()]:
+            del self._pending[value]
+        taken = {value: uid for value, (uid, _) in self._pending.items()}
         for stored in self.store.list(_SERVICES):
             service = _READER.decode(stored.value)
-            held: list[str | int] = [*service.spec.addresses]
-            held.extend(port.node_port for port in service.spec.ports or ())
-            for each in held:
-                if each and each != _HEADLESS:
-                    taken[each] = service.metadata.uid
-                    # Stored by now: that is remembered well enough.
-                    self._given.pop(each, None)
+            allocated: list[str | int] = [*service.spec.addresses]
+            allocated.extend(port.node_port for port in service.spec.ports or ())
+            for item in allocated:
+                if item and item != _HEADLESS:
+                    taken[item] = service.metadata.uid
+                    # The stored Service is the record now.
+                    self._pending.pop(item, None)
         return taken
 
-    def _note(self, what: str | int, uid: str) -> None:
-        self._given[what] = (uid, asyncio.current_task())
+    def _reserve(self, value: str | int, uid: str) -> None:
+        self._pending[value] = (uid, asyncio.current_task())
 
 
-def _lot(uid: str) -> int:
+def _start_index(uid: str) -> int:
     return int.from_bytes(sha256(uid.encode()).digest()[:4])
 
 
@@ -174,42 +177,42 @@ def _address_of(spec: Mapping[str, Any]) -> str:
     return str(spec.get("clusterIP") or next(iter(spec.get("clusterIPs") or ()), ""))
 
 
-def _carry(spec: Object, before: Mapping[str, Any]) -> None:
-    """Let a service keep what it has when its author does not speak of it."""
-    if before.get("type") == "ExternalName":
+def _carry(spec: Object, old_spec: Mapping[str, Any]) -> None:
+    """Keep the IP and ports of the old Service where the new one does not specify them."""
+    if old_spec.get("type") == "ExternalName":
         return
     if not _address_of(spec):
         for name in ("clusterIP", "clusterIPs"):
-            if before.get(name):
-                spec[name] = before[name]
-    if spec.get("type") == before.get("type"):
-        had = {(port.get("port"), port.get("protocol")): port.get("nodePort") for port in before.get("ports") or ()}
+            if old_spec.get(name):
+                spec[name] = old_spec[name]
+    if spec.get("type") == old_spec.get("type"):
+        had = {(port.get("port"), port.get("protocol")): port.get("nodePort") for port in old_spec.get("ports") or ()}
         for port in spec.get("ports") or ():
             number = had.get((port.get("port"), port.get("protocol")))
             if number and not port.get("nodePort"):
                 port["nodePort"] = number
 
 
-def _let_go(service: Object, before: Mapping[str, Any]) -> None:
-    """Take off what a service had for its old type, unless its author says something new of it."""
+def _release(service: Object, old_spec: Mapping[str, Any]) -> None:
+    """Remove the fields of the old type that the new one does not have, unless they were changed."""
     spec = service.get("spec") or {}
-    kind, was = spec.get("type"), before.get("type")
-    if was == _BALANCED and kind != _BALANCED:
+    kind, old_type = spec.get("type"), old_spec.get("type")
+    if old_type == _BALANCED and kind != _BALANCED:
         service["status"] = {**(service.get("status") or {}), "loadBalancer": {}}
-        _drop(spec, before, "allocateLoadBalancerNodePorts")
-    if was in _HIGH and kind not in _HIGH:
-        _drop(spec, before, "externalTrafficPolicy")
-        if _high_ports(spec) == _high_ports(before):
+        _drop(spec, old_spec, "allocateLoadBalancerNodePorts")
+    if old_type in _NODE_PORT_TYPES and kind not in _NODE_PORT_TYPES:
+        _drop(spec, old_spec, "externalTrafficPolicy")
+        if _node_ports(spec) == _node_ports(old_spec):
             for port in spec.get("ports") or ():
                 port.pop("nodePort", None)
 
 
-def _drop(spec: Object, before: Mapping[str, Any], field: str) -> None:
-    if spec.get(field) == before.get(field):
+def _drop(spec: Object, old_spec: Mapping[str, Any], field: str) -> None:
+    if spec.get(field) == old_spec.get(field):
         spec.pop(field, None)
 
 
-def _high_ports(spec: Mapping[str, Any]) -> set[int]:
+def _node_ports(spec: Mapping[str, Any]) -> set[int]:
     return {int(port.get("nodePort") or 0) for port in spec.get("ports") or ()}
 
 

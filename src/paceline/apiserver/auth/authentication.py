@@ -1,10 +1,10 @@
-"""The one gate, outermost: size, Host, web pages, token; in this order, for HTTP and WebSocket alike.
+"""Authentication of HTTP requests and WebSockets: size, Host header, web page checks, token; in this order.
 
-What each caller may do in which namespace is asked here too, after the token (`rights.py`).
+Authorization follows after the token (`authorization.py`).
 
-A page of a pod that came through `kubectl proxy` has the origin of a proxy that adds an administrator's token. It may
-talk to the pod that it is of, and to nothing else: not even read. Browsers mark what pages ask for (Sec-Fetch-*,
-Origin, Referer); programs send none of these. See docs/concepts/windows.md.
+A page of a pod that was loaded through `kubectl proxy` has the origin of a proxy that adds an administrator's token. It
+may talk to its own pod and nothing else, not even for reading. Browsers mark the requests of pages (Sec-Fetch-*,
+Origin, Referer); programs send none of these headers. See docs/concepts/windows.md.
 """
 
 import asyncio
@@ -29,18 +29,18 @@ from paceline.apiserver.status_errors import (
 )
 from paceline.model.interactive import proxy_path
 
-# As long as Kubernetes waits for a whole request.
+# Kubernetes' limit for a whole request.
 BODY_SECONDS = 60.0
 MAX_BODY_BYTES = 3 * 1024 * 1024
-# Everything else asks for a token.
+# Paths without authentication.
 PUBLIC = ("/healthz", "/healthz/ping", "/livez", "/livez/ping", "/readyz", "/readyz/ping")
 ANYONE = Caller(name="system:anonymous")
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
-# What browsers send with everything that they ask for, and programs never do.
+# Prefix of the headers that every browser request has and programs never send.
 PAGE_HEADERS = "sec-fetch-"
-# What a browser says of a request that a person made, by typing an address.
+# Sec-Fetch-Site of an address that the user typed.
 TYPED = "none"
-# What it says of one that a page made to its own origin; browsers from before 2023 may say nothing.
+# Sec-Fetch-Site of requests to the page's own origin; browsers before 2023 may omit it.
 SAME_ORIGINS = frozenset({"", "same-origin"})
 USE_INSTEAD = "use kubectl or paceline; `paceline notebook NAME` and `paceline tensorboard NAME` open a page"
 
@@ -49,21 +49,21 @@ _WEBSOCKET_BEARER = "base64url.bearer.authorization.k8s.io."
 
 
 class ClientDisconnected(Exception):
-    """The client hung up before it had said all."""
+    """The client disconnected before it had sent its whole request."""
 
 
 def hash_token(token: str) -> str:
-    """Give the form in which a token is kept."""
+    """Return the form in which a token is stored."""
     return sha256(token.encode()).hexdigest()
 
 
 def is_local_page(origin: str, site: str) -> bool:
-    """Tell whether a page has an address of this machine, as one that came through `kubectl proxy` has."""
+    """Return whether a page has an address of this machine, as one from `kubectl proxy` has."""
     return site in {TYPED, *SAME_ORIGINS} and split(origin).hostname in LOOPBACK
 
 
 def split(url: str) -> SplitResult:
-    """Split a URL that anybody may have written; one that cannot be read leads nowhere."""
+    """Split an untrusted URL; a malformed one counts as empty."""
     try:
         return urlsplit(url)
     except ValueError:
@@ -77,28 +77,27 @@ def raw_path(scope: Scope) -> str:
 
 
 def proxied_target(path: str) -> tuple[str, ...]:
-    """Return whose page lies at a path, be it a page's own or a proxy's; () when none does."""
-    found = proxy_path(path)
-    return proxied_object(found[0] if found else path)
+    """Return the pod or Service that serves a page, at its own path or the proxy's; () for other paths."""
+    rewritten = proxy_path(path)
+    return proxied_object(rewritten[0] if rewritten else path)
 
 
 def no_account(_token: str) -> Caller | None:
-    """Know no account."""
     return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Authenticator:
-    """Who may come in. `tokens` maps the hash of a token to the name of its holder."""
+    """Authenticates requests. `tokens` maps the hash of a token to the name of its user."""
 
     tokens: Mapping[str, str]
     hosts: frozenset[str]
-    # Tells which account a token is of, if of any.
+    # Returns the caller of a service account token; None if it is invalid.
     account: Callable[[str], Caller | None] = no_account
 
     def admit(self, scope: Scope, headers: Mapping[str, str]) -> Caller:
-        """Tell who asks, or refuse."""
-        # What is passed on to a pod may be of any size: nothing of it is held here.
+        """Return the caller, or raise a StatusError."""
+        # Proxied bodies may have any size: they are not buffered here.
         if not proxied_object(raw_path(scope)):
             self._check_length(headers)
         self._check_host(scope)
@@ -108,7 +107,7 @@ class Authenticator:
         return self._caller(scope, headers)
 
     def knows(self, scope: Scope, headers: Mapping[str, str]) -> bool:
-        """Tell whether a request that needs no token has one all the same."""
+        """Return whether a request that needs no token has a valid one."""
         try:
             self._caller(scope, headers)
         except StatusError:
@@ -116,7 +115,7 @@ class Authenticator:
         return True
 
     def allows(self, caller: Caller, sort: str, verb: str, target: Target | None) -> bool:
-        """Tell whether a caller may do this; no target is what is about no object."""
+        """Return whether a caller is authorized; the target is None for paths that are not about objects."""
         callers = CALLERS.get((sort, verb))
         if callers is Callers.ANYONE:
             return True
@@ -132,38 +131,38 @@ class Authenticator:
             raise too_large(f"Request entity too large: limit is {MAX_BODY_BYTES}")
 
     def _check_host(self, scope: Scope) -> None:
-        # A page whose name leads to this machine sends that name: only our own are let in.
-        said = [value for name, value in scope["headers"] if name == b"host"]
-        if len(said) != 1 or said[0].decode("latin-1").lower() not in self.hosts:
-            known = " or ".join(sorted(self.hosts))
-            raise access_denied(f"the Host header must be {known}; use the address of the kubeconfig")
+        # Against DNS rebinding: such a page sends its own host name.
+        values = [value for name, value in scope["headers"] if name == b"host"]
+        if len(values) != 1 or values[0].decode("latin-1").lower() not in self.hosts:
+            allowed = " or ".join(sorted(self.hosts))
+            raise access_denied(f"the Host header must be {allowed}; use the address of the kubeconfig")
 
     def _check_page(self, scope: Scope, headers: Mapping[str, str]) -> None:
-        """Let no web page in but one that talks to its own program; and to that one by no WebSocket.
+        """Reject web pages, except requests to the program that served the page; reject all WebSockets of pages.
 
-        Nothing tells whose page opens a WebSocket: it comes without a Referer, and all pages behind one `kubectl proxy`
-        have one origin.
+        The page that opens a WebSocket is unknown: there is no Referer, and all pages behind one `kubectl proxy` have
+        the same origin.
         """
         if not self._is_of_page(headers):
             return
-        program = proxied_target(raw_path(scope))
-        if not program:
+        served_by = proxied_target(raw_path(scope))
+        if not served_by:
             raise access_denied(f"web pages may not ask for this; {USE_INSTEAD}")
         if scope["type"] == "websocket":
             raise access_denied(f"web pages may not open a WebSocket here; {USE_INSTEAD}")
         site = headers.get("sec-fetch-site", "")
         is_typed = site == TYPED and scope["method"] in _SAFE
-        if not is_typed and not (site in SAME_ORIGINS and self._page_of(headers) == program):
+        if not is_typed and not (site in SAME_ORIGINS and self._page_of(headers) == served_by):
             raise access_denied(f"a web page may talk to the program that it came from, and to no other; {USE_INSTEAD}")
 
     def _is_of_page(self, headers: Mapping[str, str]) -> bool:
-        """Tell whether a browser sent this; libraries for WebSockets give the server's own address as the origin."""
+        """Return whether a browser sent this; WebSocket libraries send the server's address as the origin."""
         if "referer" in headers or any(name.startswith(PAGE_HEADERS) for name in headers):
             return True
         return "origin" in headers and split(headers["origin"]).netloc.lower() not in self.hosts
 
     def _page_of(self, headers: Mapping[str, str]) -> tuple[str, ...]:
-        """Return whose page a request comes from, as its Referer says and its Origin does not deny; () when unknown."""
+        """Return the pod or Service that served the page of a request, by Referer and Origin; () if unknown."""
         page = split(headers.get("referer", ""))
         origin = headers.get("origin", f"{page.scheme}://{page.netloc}")
         is_from_proxy = page.hostname in LOOPBACK or page.netloc.lower() in self.hosts
@@ -174,9 +173,8 @@ class Authenticator:
         if scope["type"] == "websocket" and not token:
             scheme, token = "bearer", _offered_token(headers)
         if scheme.lower() == "bearer" and token:
-            # Tokens are 256 random bits, kept as plain hashes: nobody can guess one or find one for a hash, so there is
-            # nothing to salt or slow down. And how long looking up takes tells about hashes only, from which nothing
-            # follows about a token: what is nearly right has quite another hash.
+            # Tokens are 256 random bits and stored as plain hashes: there is nothing to guess, salt or slow down. The
+            # time of the lookup only depends on the hash, which reveals nothing about similar tokens.
             name = self.tokens.get(hash_token(token.strip()))
             if name is not None:
                 return Caller(name=name)
@@ -186,7 +184,7 @@ class Authenticator:
 
 
 def _offered_token(headers: Mapping[str, str]) -> str:
-    """Find the token that browsers and kubectl hide among the protocols of a WebSocket."""
+    """Return the token that browsers and kubectl send as a WebSocket subprotocol."""
     for protocol in headers.get("sec-websocket-protocol", "").split(","):
         name = protocol.strip()
         if name.startswith(_WEBSOCKET_BEARER):
@@ -199,7 +197,7 @@ def _offered_token(headers: Mapping[str, str]) -> str:
 
 
 async def read_body(receive: Receive, *, seconds: float = BODY_SECONDS) -> bytes:
-    """Read a whole body, refusing one that is larger than it was said to be, or that does not come."""
+    """Return the body; raise StatusError if it is too large or arrives too slowly."""
     try:
         async with asyncio.timeout(seconds):
             return await _read_body(receive)

@@ -1,6 +1,6 @@
-"""What a service account may do: look around in its own namespace, and write there if it is given that right.
+"""Authorization of service accounts: read in their own namespace, and write there with the write annotation.
 
-Everybody else who holds a token may do all. Roles of Kubernetes come later, and will be asked here.
+Every other user may do everything. Roles (RBAC) are not supported yet; they belong here.
 """
 
 from collections.abc import Mapping
@@ -10,9 +10,9 @@ from paceline.apiserver.http_types import Account
 from paceline.apiserver.paths import Target
 
 READ_VERBS = frozenset({"get", "list", "watch"})
-# Questions about oneself.
+# Groups of the reviews of one's own permissions.
 _REVIEWS = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
-# What accounts may see, by group; kinds that were defined here too. No secrets, and nothing of the machine.
+# Readable resources by group, besides custom resources. No secrets, and nothing about the node.
 READABLE: Mapping[str, frozenset[str]] = {
     "": frozenset({"configmaps", "endpoints", "events", "persistentvolumeclaims", "pods", "services"}),
     "coordination.k8s.io": frozenset({"leases"}),
@@ -20,63 +20,63 @@ READABLE: Mapping[str, frozenset[str]] = {
     "events.k8s.io": frozenset({"events"}),
     "metrics.k8s.io": frozenset({"pods"}),
 }
-# And what those may write that have the right to: whoever may make pods may have the machine's folders.
+# Writable resources by group. An account that may create pods can mount host directories.
 WRITABLE: Mapping[str, frozenset[str]] = {
     "": frozenset({"configmaps", "events", "persistentvolumeclaims", "pods", "services"}),
     "coordination.k8s.io": frozenset({"leases"}),
     "events.k8s.io": frozenset({"events"}),
 }
-_SEEN_PARTS = frozenset({"", "log", "scale", "status"})
-_WRITTEN_PARTS = frozenset({"", "eviction", "scale"})
-# What leads into a pod: to open it is to write, whatever the method.
-_LINES = frozenset({"attach", "exec", "portforward", "proxy"})
+_READABLE_SUBRESOURCES = frozenset({"", "log", "scale", "status"})
+_WRITABLE_SUBRESOURCES = frozenset({"", "eviction", "scale"})
+# Subresources that connect to a pod: using them requires write permission, whatever the method.
+_CONNECT_SUBRESOURCES = frozenset({"attach", "exec", "portforward", "proxy"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthzAttributes:
-    """What somebody wants to do, in the words of Kubernetes."""
+    """The attributes of a request, as in SubjectAccessReview."""
 
     verb: str
     group: str
     plural: str
-    part: str = ""
+    subresource: str = ""
     namespace: str = ""
-    # Whether the kind is one that somebody defined.
-    is_defined: bool = False
+    # Whether it is a custom resource.
+    is_custom: bool = False
 
 
 def attributes_of(verb: str, target: Target) -> AuthzAttributes:
-    """Say what a request wants."""
     return AuthzAttributes(
         verb=verb,
         group=target.resource.group,
         plural=target.resource.plural,
-        part=target.subresource,
+        subresource=target.subresource,
         namespace=target.namespace,
-        is_defined=not target.resource.is_builtin,
+        is_custom=not target.resource.is_builtin,
     )
 
 
-def is_allowed(account: Account, wanted: AuthzAttributes) -> bool:
-    """Tell whether an account may do this."""
-    if wanted.group in _REVIEWS:
-        return wanted.verb == "create"
-    if wanted.namespace != account.namespace:
+def is_allowed(account: Account, attributes: AuthzAttributes) -> bool:
+    if attributes.group in _REVIEWS:
+        return attributes.verb == "create"
+    if attributes.namespace != account.namespace:
         return False
-    if wanted.part in _LINES:
-        return account.may_write and wanted.plural in {"pods", "services"}
-    if wanted.verb in READ_VERBS:
-        return wanted.part in _SEEN_PARTS and (wanted.is_defined or wanted.plural in _of(READABLE, wanted.group))
-    is_known = wanted.is_defined or wanted.plural in _of(WRITABLE, wanted.group)
-    return account.may_write and is_known and wanted.part in _WRITTEN_PARTS
+    if attributes.subresource in _CONNECT_SUBRESOURCES:
+        return account.may_write and attributes.plural in {"pods", "services"}
+    if attributes.verb in READ_VERBS:
+        return attributes.subresource in _READABLE_SUBRESOURCES and (
+            attributes.is_custom or attributes.plural in _of(READABLE, attributes.group)
+        )
+    is_writable = attributes.is_custom or attributes.plural in _of(WRITABLE, attributes.group)
+    return account.may_write and is_writable and attributes.subresource in _WRITABLE_SUBRESOURCES
 
 
 def _of(table: Mapping[str, frozenset[str]], group: str) -> frozenset[str]:
     return table.get(group, frozenset())
 
 
-def denial_message(name: str, wanted: AuthzAttributes) -> str:
-    """Say what somebody may not do, as Kubernetes does."""
-    plural = f"{wanted.plural}/{wanted.part}" if wanted.part else wanted.plural
-    where = f'in the namespace "{wanted.namespace}"' if wanted.namespace else "at the cluster scope"
-    return f'User "{name}" cannot {wanted.verb} resource "{plural}" in API group "{wanted.group}" {where}'
+def denial_message(name: str, attributes: AuthzAttributes) -> str:
+    """Return Kubernetes' message for a denied request."""
+    plural = f"{attributes.plural}/{attributes.subresource}" if attributes.subresource else attributes.plural
+    where = f'in the namespace "{attributes.namespace}"' if attributes.namespace else "at the cluster scope"
+    return f'User "{name}" cannot {attributes.verb} resource "{plural}" in API group "{attributes.group}" {where}'

@@ -1,6 +1,6 @@
-"""Tokens of service accounts: signed, so that none has to be kept; good for one account, one pod, a while.
+"""Service account tokens: signed JSON Web Tokens, bound to an account, a pod and a time; none is stored.
 
-They are JSON Web Tokens with the claims that Kubernetes puts there, since clients and people read those.
+They have Kubernetes' claims, because clients and people read these.
 """
 
 import hmac
@@ -27,47 +27,44 @@ from paceline.store.store import Store
 ISSUER = "https://kubernetes.default.svc"
 PRIVATE = "kubernetes.io"
 WRITE = "write"
-# As Kubernetes has it: what a pod that is being deleted does last, it may still do.
-GOING = timedelta(seconds=60)
-# As kube-apiserver has it.
+# Kubernetes' grace period: a pod that is being deleted may still finish its work.
+DELETION_GRACE = timedelta(seconds=60)
 LEEWAY = timedelta(seconds=60)
-# Nobody's token is longer than the largest names make it.
+# The longest names make tokens this long.
 MAX_CHARS = 4096
 _HEAD = urlsafe_b64encode(b'{"alg":"HS256","typ":"JWT"}').rstrip(b"=").decode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountTokens:
-    """Signs tokens, and tells whose a token is."""
+    """Signs and verifies tokens."""
 
-    # A secret of this server alone.
+    # The signing key of this server.
     key: bytes
     store: Store
     scheme: Callable[[], Scheme]
     clock: Clock
 
     def sign(self, claims: Mapping[str, Any]) -> str:
-        """Write a token that says this."""
-        said = f"{_HEAD}.{_text(orjson.dumps(claims))}"
-        return f"{said}.{_text(self._mark(said))}"
+        signed = f"{_HEAD}.{_text(orjson.dumps(claims))}"
+        return f"{signed}.{_text(self._signature(signed))}"
 
     def caller(self, token: str) -> Caller | None:
-        """Tell whose a token is; None when it is not ours, has run out, or what it stands for is gone."""
-        said, _, mark = token.rpartition(".")
-        if len(token) > MAX_CHARS or not said.startswith(f"{_HEAD}."):
+        """Return the caller of a token; None if it is not ours, has expired, or its object is gone."""
+        signed, _, signature = token.rpartition(".")
+        if len(token) > MAX_CHARS or not signed.startswith(f"{_HEAD}."):
             return None
-        if not hmac.compare_digest(_text(self._mark(said)).encode(), mark.encode()):
+        if not hmac.compare_digest(_text(self._signature(signed)).encode(), signature.encode()):
             return None
-        claims = _claims(said)
+        claims = _claims(signed)
         now = self.clock.now()
-        # A token whose beginning is still to come is good all the same: we sign none ahead of its time, so it says only
-        # that our clock was ahead when we did.
+        # Accept tokens that start in the future: we sign none in advance, so our clock was ahead then.
         if ISSUER not in claims.get("aud", ()) or now.timestamp() >= claims["exp"] + LEEWAY.total_seconds():
             return None
         return self._caller(claims, now)
 
     def find(self, plural: str, namespace: str, name: str) -> Object | None:
-        """Read an object of Kubernetes' own that is in a namespace."""
+        """Return a core object in a namespace, or None."""
         resource = self.scheme().find("", "v1", plural)
         stored = self.store.get(key_for(resource, namespace, name)) if resource else None
         return read(stored.value) if stored else None
@@ -89,15 +86,15 @@ class AccountTokens:
         return _caller_of(account, tuple(sorted(extra)))
 
     def _bound(self, plural: str, namespace: str, named: Mapping[str, str], now: datetime) -> Object | None:
-        """Find what a token is bound to: the very same object, not another of its name, and not one that is gone."""
-        found = self.find(plural, namespace, named["name"])
-        if found is None or uid_of(found) != named["uid"]:
+        """Return the object that a token is bound to; None if it is gone or another one has its name."""
+        obj = self.find(plural, namespace, named["name"])
+        if obj is None or uid_of(obj) != named["uid"]:
             return None
-        going = found["metadata"].get("deletionTimestamp")
-        return None if going and now > from_wire(going) + GOING else found
+        deleted_at = obj["metadata"].get("deletionTimestamp")
+        return None if deleted_at and now > from_wire(deleted_at) + DELETION_GRACE else obj
 
-    def _mark(self, said: str) -> bytes:
-        return hmac.digest(self.key, said.encode(), sha256)
+    def _signature(self, signed: str) -> bytes:
+        return hmac.digest(self.key, signed.encode(), sha256)
 
 
 def _caller_of(account: Object, extra: tuple[tuple[str, str], ...]) -> Caller:
@@ -114,9 +111,8 @@ def _caller_of(account: Object, extra: tuple[tuple[str, str], ...]) -> Caller:
     )
 
 
-def _claims(said: str) -> Any:
-    """Read what a token of ours says."""
-    text = said.partition(".")[2]
+def _claims(signed: str) -> Any:
+    text = signed.partition(".")[2]
     try:
         return orjson.loads(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
     except (NotBase64, ValueError):

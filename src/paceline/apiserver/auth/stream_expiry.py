@@ -7,12 +7,12 @@ from paceline.apiserver.auth.authentication import Authenticator
 from paceline.apiserver.http_types import HttpRequest, Scope
 from paceline.apiserver.status_errors import StatusError
 
-# Streams end within five seconds after their caller lost its rights; asking takes some ten microseconds.
-AGAIN_SECONDS = 3.0
+# Streams end within five seconds after the authorization is lost; a check takes about 10 µs.
+CHECK_SECONDS = 3.0
 
 
 class StreamAuthorization:
-    """Asks the gate again and again for one caller."""
+    """Checks again and again whether the caller of an open stream is still authorized."""
 
     def __init__(self, gate: Authenticator, scope: Scope, request: HttpRequest) -> None:
         self._gate = gate
@@ -21,27 +21,27 @@ class StreamAuthorization:
         self._account = request.caller.account
 
     @property
-    def may_end(self) -> bool:
-        """Tell whether the caller can lose its rights: the administrator and our own processes cannot."""
+    def can_expire(self) -> bool:
+        """Whether the caller can lose its authorization; users and our own processes cannot."""
         return self._account is not None
 
-    async def is_over(self) -> None:
-        """Return when the caller may not go on; also when its rights changed, for it may ask again."""
+    async def wait_until_expired(self) -> None:
+        """Return when the token expired, or the account is gone or changed (the client may reconnect)."""
         while True:
             if not self._is_welcome():
                 return
-            await asyncio.sleep(AGAIN_SECONDS)
+            await asyncio.sleep(CHECK_SECONDS)
 
-    async def during(self, work: Awaitable[None]) -> bool:
-        """Do something for as long as the caller may; False when that ended first."""
-        if not self.may_end:
+    async def run_while_valid(self, work: Awaitable[None]) -> bool:
+        """Await some work while the caller is authorized; return False if it was cancelled."""
+        if not self.can_expire:
             await work
             return True
         async with asyncio.TaskGroup() as group:
-            working, over = group.create_task(_outcome(work)), group.create_task(self.is_over())
-            await asyncio.wait((working, over), return_when=asyncio.FIRST_COMPLETED)
+            working, expired = group.create_task(_outcome(work)), group.create_task(self.wait_until_expired())
+            await asyncio.wait((working, expired), return_when=asyncio.FIRST_COMPLETED)
             working.cancel()
-            over.cancel()
+            expired.cancel()
         if working.cancelled():
             return False
         if (error := working.result()) is not None:
@@ -56,9 +56,9 @@ class StreamAuthorization:
 
 
 async def _outcome(work: Awaitable[None]) -> Exception | None:
-    """Return how something failed: a task group would wrap it."""
+    """Return the exception of some work: a task group would wrap it."""
     try:
         await work
-    except Exception as error:  # noqa: BLE001 - raised again by whoever waits
+    except Exception as error:  # noqa: BLE001 - the caller raises it again
         return error
     return None

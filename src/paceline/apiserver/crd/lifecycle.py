@@ -1,4 +1,4 @@
-"""The life of definitions: their names are accepted, they are served, and their objects go before they do."""
+"""The lifecycle of CustomResourceDefinitions: accept names, serve, delete the objects before the definition."""
 
 import asyncio
 from functools import partial
@@ -17,14 +17,13 @@ from paceline.apiserver.managed_fields import FieldTracker
 from paceline.apiserver.paths import Target, prefix_for, split_key
 from paceline.errors import Conflict, NotFound
 
-# So many objects of a definition that goes are deleted side by side: they share the waits for the disk.
+# Objects that are deleted concurrently, in one commit.
 TOGETHER = 64
-# Who says what became of a definition.
 AUTHOR = Author(name="kube-apiserver", api_version="apiextensions.k8s.io/v1", subresource="status", operation=UPDATE)
 
 
 class CrdReconciler:
-    """Brings every stored definition to where it should be. Nothing here runs by itself."""
+    """Reconciles all stored definitions. It has no task of its own."""
 
     def __init__(self, server: Server, deletes: DeleteHandler) -> None:
         self._server = server
@@ -32,54 +31,54 @@ class CrdReconciler:
         self._tracking = FieldTracker(server)
         self._has_begun = False
 
-    async def begin(self) -> None:
-        """Finish, once, what a server before this one has begun."""
+    async def finish_earlier(self) -> None:
+        """Finish, once, the work of an earlier process."""
         if not self._has_begun:
             self._has_begun = True
-            await self.settle()
+            await self.reconcile_all()
 
     async def after_write(self, resource: Resource) -> None:
-        """Do what follows from a write to a kind: to a definition, or to what holds a definition back."""
+        """Reconcile after a write to a definition, or to an object that blocks the deletion of one."""
         if resource.is_builtin:
             if (resource.group, resource.kind) == (crd.GROUP, crd.KIND):
-                await self.settle()
+                await self.reconcile_all()
             return
         definition = self._server.kinds.definition_of(resource)
         if definition is not None and is_deleting(definition):
-            await self.settle()
+            await self.reconcile_all()
 
-    async def settle(self) -> None:
-        """Bring all definitions to where they should be, and do so again while that frees names for others."""
-        while await self._settle_once():
+    async def reconcile_all(self) -> None:
+        """Reconcile all definitions, and repeat while that frees names for others."""
+        while await self._reconcile_once():
             pass
 
-    async def _settle_once(self) -> bool:
-        own, changed = self._server.scheme.find(crd.GROUP, "v1", crd.PLURAL), False
-        if own is None:
+    async def _reconcile_once(self) -> bool:
+        crd_resource, changed = self._server.scheme.find(crd.GROUP, "v1", crd.PLURAL), False
+        if crd_resource is None:
             return False
         for definition in self._server.kinds.definitions():
             try:
-                changed |= await self._resync(definition, own)
+                changed |= await self._reconcile(definition, crd_resource)
             except (Conflict, NotFound):
-                # Somebody else has written it, who will settle it too.
+                # The other writer reconciles it, too.
                 continue
         return changed
 
-    async def _resync(self, definition: Object, own: Resource) -> bool:
+    async def _reconcile(self, definition: Object, crd_resource: Resource) -> bool:
         if is_deleting(definition):
-            return await self._clear(definition)
+            return await self._finalize(definition)
         now = to_wire(self._server.clock.now())
         status = status_of(definition, self._server.kinds.definitions(), now)
         if status == definition.get("status"):
             return False
         new = {**definition, "metadata": dict(definition["metadata"]), "status": status}
-        target = Target(resource=own, name=name_of(definition), subresource="status")
-        self._tracking.changed(definition, new, AUTHOR, target=target)
+        target = Target(resource=crd_resource, name=name_of(definition), subresource="status")
+        self._tracking.track_update(definition, new, AUTHOR, target=target)
         await self._store(new)
         return True
 
-    async def _clear(self, definition: Object) -> bool:
-        """Delete the objects of a definition; once none is left, let it go."""
+    async def _finalize(self, definition: Object) -> bool:
+        """Delete the objects of a definition, then release the definition."""
         if crd.CLEANUP not in (definition["metadata"].get("finalizers") or ()):
             return False
         resource = self._resource(definition)
@@ -98,14 +97,14 @@ class CrdReconciler:
     def _resource(self, definition: Object) -> Resource | None:
         group, plural = definition["spec"]["group"], definition["spec"]["names"]["plural"]
         served = self._server.scheme.resources
-        return next((each for each in served if (each.group, each.plural) == (group, plural)), None)
+        return next((resource for resource in served if (resource.group, resource.plural) == (group, plural)), None)
 
     async def _delete_all(self, resource: Resource) -> None:
         stored = self._server.store.list(prefix_for(resource))
         for start in range(0, len(stored), TOGETHER):
             async with asyncio.TaskGroup() as group:
-                for each in stored[start : start + TOGETHER]:
-                    namespace, name = split_key(each.key)
+                for item in stored[start : start + TOGETHER]:
+                    namespace, name = split_key(item.key)
                     target = Target(resource=resource, namespace=namespace, name=name)
                     group.create_task(self._delete(target))
 

@@ -8,19 +8,19 @@ from paceline.apiserver.crd.validator import compile_schema
 
 
 def without_unsupported_patterns(schema: Any) -> Any:
-    """Give a schema without the patterns that the validator does not take: other readers know more signs than it."""
+    """Return a schema without the patterns that the validator does not support."""
     if isinstance(schema, list):
-        return [without_unsupported_patterns(each) for each in schema]
+        return [without_unsupported_patterns(inner) for inner in schema]
     if not isinstance(schema, Mapping):
         return schema
-    said = {name: without_unsupported_patterns(each) for name, each in schema.items()}
-    if isinstance(pattern := said.get("pattern"), str) and not _is_taken(pattern):
-        del said["pattern"]
-    return said
+    supported = {name: without_unsupported_patterns(inner) for name, inner in schema.items()}
+    if isinstance(pattern := supported.get("pattern"), str) and not _is_supported(pattern):
+        del supported["pattern"]
+    return supported
 
 
 @lru_cache(maxsize=1024)
-def _is_taken(pattern: str) -> bool:
+def _is_supported(pattern: str) -> bool:
     try:
         compile_schema({"pattern": pattern})
     except ValueError:

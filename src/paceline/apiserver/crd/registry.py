@@ -1,4 +1,4 @@
-"""What is served now: the built-in kinds, and what the stored CustomResourceDefinitions add."""
+"""The resources served now: the built-in ones, and those of the stored CustomResourceDefinitions."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -13,85 +13,89 @@ from paceline.apiserver.crd.schema_cache import SchemaCache
 from paceline.store.store import Store, Stored
 from paceline.store.watch_hub import Watch
 
-# Where definitions are stored; all of them, for they are in no namespace.
+# Definitions are not in a namespace.
 PREFIX = f"/{crd.GROUP}/{crd.PLURAL}/"
 NO_AUTHORS: Mapping[tuple[str, str], Known] = MappingProxyType({})
 
 
 class LiveKinds:
-    """The scheme as of now. It is made anew when a definition has changed, and is the same one until then."""
+    """The current scheme; a new one is built when a definition has changed."""
 
     def __init__(
         self,
         fixed: Scheme,
         store: Store,
-        known: Mapping[tuple[str, str], Known] = NO_AUTHORS,
+        shipped: Mapping[tuple[str, str], Known] = NO_AUTHORS,
         *,
         schemas: SchemaCache | None = None,
     ) -> None:
-        # Those of a definition stand for themselves: the components are always the built-in ones.
+        # Schemas of definitions are self-contained: only built-in ones refer to components.
         self.schemas = schemas or SchemaCache(fixed.components)
         self._fixed = fixed
         self._store = store
-        self._known = known
-        self._taken = {(each.group, each.plural) for each in fixed.resources}
+        self._shipped = shipped
+        self._taken = {(resource.group, resource.plural) for resource in fixed.resources}
         self._scheme = fixed
         self._watch: Watch | None = None
-        # By key; as many as there are definitions.
-        self._read: dict[str, tuple[int, Object]] = {}
-        self._made: dict[tuple[object, ...], tuple[Resource, ...]] = {}
+        # By key.
+        self._cache: dict[str, tuple[int, Object]] = {}
+        self._resources_by_fingerprint: dict[tuple[object, ...], tuple[Resource, ...]] = {}
 
     @property
     def scheme(self) -> Scheme:
-        """Give what is served now."""
-        # A write is in the feed before it is acknowledged, so whoever has seen the answer is served accordingly.
+        """The resources served now."""
+        # A write is published before it is acknowledged, so the next request is served accordingly.
         if self._watch is None or self._watch.oldest is not None or self._watch.is_over:
-            self._look()
+            self._refresh()
         return self._scheme
 
     def definitions(self) -> tuple[Object, ...]:
-        """Give all stored definitions; they are not to be changed."""
+        """Return all stored definitions, for reading only."""
         stored = self._store.list(PREFIX)
-        self._read = {each.key: self._reading(each) for each in stored}
-        return tuple(definition for _, definition in self._read.values())
+        self._cache = {item.key: self._decoded(item) for item in stored}
+        return tuple(definition for _, definition in self._cache.values())
 
     def definition_of(self, resource: Resource) -> Object | None:
-        """Give the definition that a kind comes from; None for a kind that has none."""
+        """Return the definition of a resource; None for built-in ones."""
         if (resource.group, resource.plural) in self._taken:
             return None
         stored = self._store.get(f"{PREFIX}-/{resource.plural}.{resource.group}")
-        return None if stored is None else self._reading(stored)[1]
+        return None if stored is None else self._decoded(stored)[1]
 
-    def is_authors(self, definition: Object) -> bool:
-        """Tell whether a definition says what its author, who is in this program, says."""
+    def is_shipped(self, definition: Object) -> bool:
+        """Return whether a definition equals the one that this program ships."""
         spec = definition["spec"]
-        author = self._known.get((spec["group"], spec["names"]["kind"]))
+        author = self._shipped.get((spec["group"], spec["names"]["kind"]))
         return author is not None and author.definition["spec"] == spec
 
-    def _reading(self, stored: Stored) -> tuple[int, Object]:
-        before = self._read.get(stored.key)
-        if before is not None and before[0] == stored.revision:
-            return before
+    def _decoded(self, stored: Stored) -> tuple[int, Object]:
+        cached = self._cache.get(stored.key)
+        if cached is not None and cached[0] == stored.revision:
+            return cached
         return stored.revision, self._shared(orjson.loads(stored.value))
 
     def _shared(self, definition: Object) -> Object:
-        """Let a definition that says what its author says be one with the author's: the schemas are large."""
-        if self.is_authors(definition):
+        """Let a shipped definition share its schemas with the program's own: they are large."""
+        if self.is_shipped(definition):
             spec = definition["spec"]
-            definition["spec"] = self._known[spec["group"], spec["names"]["kind"]].definition["spec"]
+            definition["spec"] = self._shipped[spec["group"], spec["names"]["kind"]].definition["spec"]
         return definition
 
-    def _look(self) -> None:
+    def _refresh(self) -> None:
         if self._watch is not None:
             self._watch.close()
         self._watch = self._store.watch(PREFIX, self._store.revision)
-        served = [each for each in self.definitions() if crd.is_served(each)]
-        self._made = {mark: self._resources(mark, each) for each in served for mark in (crd.fingerprint(each),)}
-        dynamic = (resource for made in self._made.values() for resource in made)
+        served = [definition for definition in self.definitions() if crd.is_served(definition)]
+        self._resources_by_fingerprint = {
+            fingerprint: self._resources(fingerprint, definition)
+            for definition in served
+            for fingerprint in (crd.fingerprint(definition),)
+        }
+        dynamic = (resource for resources in self._resources_by_fingerprint.values() for resource in resources)
         self._scheme = Scheme(resources=(*self._fixed.resources, *dynamic), components=self._fixed.components)
 
-    def _resources(self, mark: tuple[object, ...], definition: Object) -> tuple[Resource, ...]:
-        if mark in self._made:
-            return self._made[mark]
-        made = crd.resources_of(definition, self._known)
-        return tuple(each for each in made if (each.group, each.plural) not in self._taken)
+    def _resources(self, fingerprint: tuple[object, ...], definition: Object) -> tuple[Resource, ...]:
+        if fingerprint in self._resources_by_fingerprint:
+            return self._resources_by_fingerprint[fingerprint]
+        resources = crd.resources_of(definition, self._shipped)
+        return tuple(resource for resource in resources if (resource.group, resource.plural) not in self._taken)

@@ -10,7 +10,7 @@ from paceline.apiserver.crd.schema_validation import Validators
 
 
 class SchemaCache:
-    """Each is worked out when it is first asked for. Servers of the same kinds may share them."""
+    """Values derived from schemas, computed on first use. Servers with the same kinds may share one cache."""
 
     def __init__(self, components: Mapping[str, Any]) -> None:
         shapes, types = Shapes(components), Types(components)
@@ -19,9 +19,7 @@ class SchemaCache:
         self._types = ByKind(lambda kind: types.of_object(kind.schema))
 
     def shape_of(self, resource: Resource) -> Shape:
-        """Give which fields objects of a kind may have."""
         return self._shapes.of(resource)
 
     def type_of(self, resource: Resource) -> Type:
-        """Give how objects of a kind are made up."""
         return self._types.of(resource)

@@ -19,14 +19,14 @@ NOTHING: Mapping[str, Any] = {}
 
 
 def definition_faults(obj: Object) -> tuple[Fault, ...]:
-    """Find what is wrong with the schemas of a definition."""
+    """Return the errors in the schemas of a definition."""
     versions = crd.versions_of(obj)
-    found: list[Fault] = []
+    faults: list[Fault] = []
     for index, version in enumerate(versions):
         path = part_path(versions, index, "schema")
         if path is not None:
-            found.extend(_faults(crd.schema_of(version), f"{path}.openAPIV3Schema"))
-    return tuple(found)
+            faults.extend(_faults(crd.schema_of(version), f"{path}.openAPIV3Schema"))
+    return tuple(faults)
 
 
 def _faults(schema: Mapping[str, Any], path: str) -> Iterator[Fault]:
@@ -50,14 +50,14 @@ def _default_faults(schema: Mapping[str, Any], path: str) -> Iterator[Fault]:
 
 def _default_fault(schema: Mapping[str, Any], path: str) -> Iterator[Fault]:
     value = schema["default"]
-    wrong = [fault for error in _validator(schema).iter_errors(value) for fault in faults_of(error)]
-    if wrong:
-        yield from (replace(fault, path=f"{path}.{fault.path}" if fault.path else path) for fault in wrong)
+    faults = [fault for error in _validator(schema).iter_errors(value) for fault in faults_of(error)]
+    if faults:
+        yield from (replace(fault, path=f"{path}.{fault.path}" if fault.path else path) for fault in faults)
     elif isinstance(value, dict):
-        # The shape of a whole object has the fields of one as well, which a default below the root has not.
-        left = {"value": deepcopy(value)}
+        # Wrap the value: the shape of an object always has the fields of metadata, which a default does not.
+        wrapped = {"value": deepcopy(value)}
         shape = Shapes(NOTHING).of_object({"type": "object", "properties": {"value": schema}}, structural=True)
-        if prune(left, shape):
+        if prune(wrapped, shape):
             yield invalid(path, value, "must not have unknown fields")
 
 

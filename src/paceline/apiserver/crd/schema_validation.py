@@ -1,4 +1,4 @@
-"""Schema validation: every fault at once, with its path, its value and what would be right."""
+"""Schema validation: reports all errors, with path, value and the expected form."""
 
 import re
 from base64 import b64decode
@@ -13,7 +13,7 @@ from paceline.apimachinery.scheme import ByKind, Resource
 from paceline.apiserver.crd.regex_support import without_unsupported_patterns
 from paceline.apiserver.crd.validator import ValidationError, Validator, compile_schema
 
-# More would not help anyone, and a hostile object could have millions.
+# A hostile object may have millions.
 MAX_FAULTS = 50
 
 _FORMATS = {
@@ -21,9 +21,9 @@ _FORMATS = {
     "date-time": "must be a time like 2030-01-31T12:00:00Z",
     "quantity": RULE,
 }
-# Where Kubernetes says a fault is that lies in no single field.
-_NOWHERE = "<nil>"
-# In the words of Kubernetes, after the path: what a value breaks.
+# Kubernetes' path for an error that is not about a single field.
+_NO_FIELD = "<nil>"
+# Messages, in Kubernetes' form.
 _BOUNDS = {
     "minimum": "should be greater than or equal to {limit}",
     "maximum": "should be less than or equal to {limit}",
@@ -51,68 +51,70 @@ def _is_uuid(text: str) -> bool:
 
 
 _UUID = re.compile(r"[0-9A-Fa-f]{8}-?[0-9A-Fa-f]{4}-?[0-9A-Fa-f]{4}-?[0-9A-Fa-f]{4}-?[0-9A-Fa-f]{12}")
-# Formats that schemas of Kubernetes know and the validator does not.
-_OWN_FORMATS = {"byte": _is_base64, "quantity": is_quantity, "uuid": _is_uuid}
+# Formats of Kubernetes that the validator does not support.
+_EXTRA_FORMATS = {"byte": _is_base64, "quantity": is_quantity, "uuid": _is_uuid}
 
 
 class Validators:
-    """One compiled validator per kind, made when it is first needed."""
+    """One compiled validator per kind, created on first use."""
 
     def __init__(self, components: Mapping[str, Any]) -> None:
         self._components = components
         self._validators = ByKind(self._compiled)
 
     def faults(self, resource: Resource, obj: Object) -> tuple[FieldFault, ...]:
-        """Find everything in an object that its schema does not allow."""
+        """Return every violation of the schema."""
         validator = self._validators.of(resource)
         if validator.is_valid(obj):
             return ()
-        found: list[FieldFault] = []
+        faults: list[FieldFault] = []
         for error in validator.iter_errors(obj):
-            found.extend(faults_of(error, is_defined=resource.is_structural))
-            if len(found) >= MAX_FAULTS:
+            faults.extend(faults_of(error, is_custom=resource.is_structural))
+            if len(faults) >= MAX_FAULTS:
                 break
-        return tuple(sorted(found, key=lambda fault: fault.path))
+        return tuple(sorted(faults, key=lambda fault: fault.path))
 
     def _compiled(self, resource: Resource) -> Validator:
         parts: list[Mapping[str, Any]] = [resource.schema]
         if META in self._components:
             parts.append({"properties": {"metadata": {"$ref": REF + META}}})
         schema = as_json_schema({"allOf": parts}, self._components)
-        return compile_schema(without_unsupported_patterns(schema) if resource.is_structural else schema, _OWN_FORMATS)
+        return compile_schema(
+            without_unsupported_patterns(schema) if resource.is_structural else schema, _EXTRA_FORMATS
+        )
 
 
-def faults_of(error: ValidationError, *, is_defined: bool = False) -> Iterator[FieldFault]:
-    """Say what a validator found; of a kind that a definition has brought, as Kubernetes says it of those."""
-    kind, said = error.kind.name, error.kind.as_dict()
+def faults_of(error: ValidationError, *, is_custom: bool = False) -> Iterator[FieldFault]:
+    """Yield the field errors of a validation error, for custom resources in Kubernetes' form."""
+    kind, attributes = error.kind.name, error.kind.as_dict()
     path = spell(error.instance_path)
     match kind:
         case "required":
-            yield required(f"{path}.{said['property']}" if path else str(said["property"]))
+            yield required(f"{path}.{attributes['property']}" if path else str(attributes["property"]))
         case "type":
-            yield _type_fault(path, error.instance, said["types"])
+            yield _type_fault(path, error.instance, attributes["types"])
         case "enum":
-            yield unsupported(path, error.instance, said["options"])
+            yield unsupported(path, error.instance, attributes["options"])
         case "format":
-            yield _format_fault(path, error.instance, said["format"], is_defined=is_defined)
-        case "anyOf" | "oneOf" if said.get("context"):
-            yield from _closest(error, said["context"], is_defined=is_defined)
+            yield _format_fault(path, error.instance, attributes["format"], is_custom=is_custom)
+        case "anyOf" | "oneOf" if attributes.get("context"):
+            yield from _closest(error, attributes["context"], is_custom=is_custom)
         case "not":
-            yield FieldFault(_NOWHERE, "", f'"{path}" must not validate the schema (not)')
+            yield FieldFault(_NO_FIELD, "", f'"{path}" must not validate the schema (not)')
         case _:
-            yield _bound_fault(error, kind, said)
+            yield _bound_fault(error, kind, attributes)
 
 
-def _bound_fault(error: ValidationError, kind: str, said: Mapping[str, Any]) -> FieldFault:
+def _bound_fault(error: ValidationError, kind: str, attributes: Mapping[str, Any]) -> FieldFault:
     path, value = spell(error.instance_path), error.instance
     if kind == "maxLength":
-        return FieldFault(path, value, f"may not be more than {said['limit']} bytes", Problem.TOO_LONG)
+        return FieldFault(path, value, f"may not be more than {attributes['limit']} bytes", Problem.TOO_LONG)
     if kind in {"maxItems", "maxProperties"}:
-        hint = f"must have at most {said['limit']} {'item' if said['limit'] == 1 else 'items'}"
+        hint = f"must have at most {attributes['limit']} {'item' if attributes['limit'] == 1 else 'items'}"
         return FieldFault(path, _size(value), hint, Problem.TOO_MANY)
     if kind in _BOUNDS:
         shown = _size(value) if kind in {"minItems", "minProperties"} else value
-        return invalid(path, shown, f"{path} in body {_BOUNDS[kind].format(**said)}")
+        return invalid(path, shown, f"{path} in body {_BOUNDS[kind].format(**attributes)}")
     return invalid(path, value, error.message)
 
 
@@ -121,43 +123,41 @@ def _size(value: Any) -> int:
 
 
 def _type_fault(path: str, value: Any, types: list[str]) -> FieldFault:
-    """Say it in the words of Kubernetes, and then what to do about it where that is plain."""
-    found, wanted = json_type_of(value), ",".join(dict.fromkeys(name for name in types if name != "null"))
-    hint = f'{path} in body must be of type {wanted}: "{found}"{_advice(types, value)}'
-    return FieldFault(path, found, hint, Problem.TYPE)
+    """Return a type error in Kubernetes' form, with a suggestion if there is an obvious one."""
+    actual, expected = json_type_of(value), ",".join(dict.fromkeys(name for name in types if name != "null"))
+    hint = f'{path} in body must be of type {expected}: "{actual}"{_advice(types, value)}'
+    return FieldFault(path, actual, hint, Problem.TYPE)
 
 
-def _format_fault(path: str, value: Any, form: str, *, is_defined: bool) -> FieldFault:
-    if is_defined and form != "quantity":
+def _format_fault(path: str, value: Any, form: str, *, is_custom: bool) -> FieldFault:
+    if is_custom and form != "quantity":
         return FieldFault(path, value, f'{path} in body must be of type {form}: "{value}"', Problem.TYPE)
     return invalid(path, value, _FORMATS.get(form, f"must be of the form {form}"))
 
 
-def _closest(
-    error: ValidationError, branches: list[list[ValidationError]], *, is_defined: bool
-) -> Iterator[FieldFault]:
-    """Say what would be right for the value: all types that may stand here, or what one branch lacks."""
+def _closest(error: ValidationError, branches: list[list[ValidationError]], *, is_custom: bool) -> Iterator[FieldFault]:
+    """Yield the error of anyOf or oneOf: all accepted types, or the errors of the closest branch."""
     path, valid = spell(error.instance_path), sum(not branch for branch in branches)
     types = [
-        each.kind.as_dict()["types"]
+        branch_error.kind.as_dict()["types"]
         for branch in branches
-        for each in branch
-        if each.kind.name == "type" and list(each.instance_path) == list(error.instance_path)
+        for branch_error in branch
+        if branch_error.kind.name == "type" and list(branch_error.instance_path) == list(error.instance_path)
     ]
     if len(types) == len(branches):
-        wanted = [name for names in types for name in names]
-        yield _type_fault(path, error.instance, wanted)
+        expected = [name for names in types for name in names]
+        yield _type_fault(path, error.instance, expected)
         return
     if valid:
         hint = f'"{path}" must validate one and only one schema (oneOf). Found {valid} valid alternatives'
-        yield FieldFault(_NOWHERE, "", hint)
+        yield FieldFault(_NO_FIELD, "", hint)
         return
     is_any = error.kind.name == "anyOf"
-    said = "at least one schema (anyOf)" if is_any else "one and only one schema (oneOf). Found none valid"
-    yield FieldFault(_NOWHERE, "", f'"{path}" must validate {said}')
-    nearest = max(branches, key=lambda branch: max(len(list(each.instance_path)) for each in branch))
-    for each in nearest:
-        yield from faults_of(each, is_defined=is_defined)
+    expectation = "at least one schema (anyOf)" if is_any else "one and only one schema (oneOf). Found none valid"
+    yield FieldFault(_NO_FIELD, "", f'"{path}" must validate {expectation}')
+    nearest = max(branches, key=lambda branch: max(len(list(branch_error.instance_path)) for branch_error in branch))
+    for branch_error in nearest:
+        yield from faults_of(branch_error, is_custom=is_custom)
 
 
 def _advice(types: list[str], value: Any) -> str:
@@ -169,7 +169,6 @@ def _advice(types: list[str], value: Any) -> str:
 
 
 def json_type_of(value: Any) -> str:
-    """Name the JSON type of a value."""
     match value:
         case None:
             return "null"

@@ -9,8 +9,6 @@ Formats = Mapping[str, Callable[[str], bool]]
 
 
 class ValidationError(Protocol):
-    """What an object breaks, and where."""
-
     instance: Any
     instance_path: Sequence[str | int]
     message: str
@@ -18,24 +16,18 @@ class ValidationError(Protocol):
 
 
 class Validator(Protocol):
-    """A schema, ready for objects."""
+    def is_valid(self, instance: Any) -> bool: ...
 
-    def is_valid(self, instance: Any) -> bool:
-        """Tell whether an object breaks nothing."""
-        ...
-
-    def iter_errors(self, instance: Any) -> Iterator[ValidationError]:
-        """Give everything that an object breaks."""
-        ...
+    def iter_errors(self, instance: Any) -> Iterator[ValidationError]: ...
 
 
 def compile_schema(schema: Any, formats: Formats | None = None) -> Validator:
-    """Make the validator of a schema; ValueError says why there is none."""
-    made: Validator = _draft7()(schema, validate_formats=True, formats=formats)
-    return made
+    """Return the validator of a schema; raise ValueError if the schema is invalid."""
+    validator: Validator = _draft7()(schema, validate_formats=True, formats=formats)
+    return validator
 
 
 @cache
 def _draft7() -> Callable[..., Validator]:
-    made: Callable[..., Validator] = import_module("jsonschema_rs").Draft7Validator
-    return made
+    validator: Callable[..., Validator] = import_module("jsonschema_rs").Draft7Validator
+    return validator

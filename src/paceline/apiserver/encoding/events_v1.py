@@ -1,4 +1,4 @@
-"""Events as events.k8s.io shows them: the stored objects of the core group, with other names for some fields."""
+"""events.k8s.io/v1: the stored core/v1 events with other field names."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ from paceline.effects import Executor
 
 GROUP = "events.k8s.io"
 _VERSION = f"{GROUP}/v1"
-_IN_CORE = {
+_TO_CORE = {
     "regarding": "involvedObject",
     "note": "message",
     "reportingController": "reportingComponent",
@@ -29,9 +29,11 @@ _IN_CORE = {
     "deprecatedLastTimestamp": "lastTimestamp",
     "deprecatedCount": "count",
 }
-_HERE = {there: here for here, there in _IN_CORE.items()}
-_WRITTEN = ServedFields(api_version=_VERSION, names={f"f:{there}": f"f:{here}" for there, here in _HERE.items()})
-# Always written in the core group, be it empty, but not here.
+_FROM_CORE = {there: here for here, there in _TO_CORE.items()}
+_SERVED_FIELDS = ServedFields(
+    api_version=_VERSION, names={f"f:{there}": f"f:{here}" for there, here in _FROM_CORE.items()}
+)
+# Kubernetes omits these if empty, but core/v1 always has them.
 _OMITTED = ("reportingController", "reportingInstance")
 
 Verb = Callable[[HttpRequest, Target], Awaitable[HttpResponse | Stream]]
@@ -40,34 +42,34 @@ Verb = Callable[[HttpRequest, Target], Awaitable[HttpResponse | Stream]]
 async def call_core(
     verb: Verb, request: HttpRequest, target: Target, core: Resource, *, blocking: Executor
 ) -> HttpResponse | Stream:
-    """Answer a request about events of this group with the events of the core group."""
+    """Handle a request for events.k8s.io/v1 with the verb of core/v1."""
     body = await offload(blocking, len(request.body), lambda: _body(request))
-    inside = replace(request, body=body, query=_query(request))
-    meant = replace(target, resource=core)
+    core_request = replace(request, body=body, query=_query(request))
+    core_target = replace(target, resource=core)
     if request.method == "POST":
-        meant = replace(meant, resource=_strict(core), written=_WRITTEN)
-    twice = await offload(blocking, len(request.body), lambda: _twice(request))
+        core_target = replace(core_target, resource=_strict(core), written=_SERVED_FIELDS)
+    duplicates = await offload(blocking, len(request.body), lambda: _duplicate_warnings(request))
     try:
-        with attach_warnings(twice):
-            answered = await verb(inside, meant)
+        with attach_warnings(duplicates):
+            response = await verb(core_request, core_target)
     except StatusError as error:
-        raise StatusError(_said(error.status), warnings=error.warnings) from error
-    if isinstance(answered, HttpResponse):
-        warnings = (*twice, *answered.warnings)
-        size = len(answered.body) + answered.rest_bytes
-        shown = await offload(blocking, size, lambda: _shown(answered.whole))
-        return replace(answered, body=shown, rest=(), rest_bytes=0, warnings=warnings)
-    return EventsV1Stream(content_type=answered.content_type, stream=answered)
+        raise StatusError(_converted_status(error.status), warnings=error.warnings) from error
+    if isinstance(response, HttpResponse):
+        warnings = (*duplicates, *response.warnings)
+        size = len(response.body) + response.rest_bytes
+        body = await offload(blocking, size, lambda: _converted_body(response.whole))
+        return replace(response, body=body, rest=(), rest_bytes=0, warnings=warnings)
+    return EventsV1Stream(content_type=response.content_type, stream=response)
 
 
 @cache
 def _strict(core: Resource) -> Resource:
-    """Give the kind of the core group with the rules that new events have to keep here."""
+    """Return the core resource with the validation of events.k8s.io/v1."""
     return replace(core, check=new_event_faults)
 
 
-def _said(status: Status) -> Status:
-    """Let a refusal speak of the events of this group."""
+def _converted_status(status: Status) -> Status:
+    """Return a status that names this group."""
     details = status.details
     if not details or details.get("kind") != "events":
         return status
@@ -78,67 +80,66 @@ def _said(status: Status) -> Status:
 
 @dataclass(slots=True)
 class EventsV1Stream:
-    """A watch of the core group's events, told with the names of this group."""
+    """A watch on core/v1 events, converted to events.k8s.io/v1."""
 
     content_type: str
     stream: Stream
 
     async def run(self, write: Write) -> None:
-        """Pass every line on."""
-        rest = b""
+        incomplete = b""
 
         async def translate(chunk: bytes) -> None:
-            nonlocal rest
-            *lines, rest = (rest + chunk).split(b"\n")
+            nonlocal incomplete
+            *lines, incomplete = (incomplete + chunk).split(b"\n")
             await write(b"".join(_line(line) + b"\n" for line in lines))
 
         await self.stream.run(translate)
 
 
 def _line(line: bytes) -> bytes:
-    told = orjson.loads(line)
-    return orjson.dumps({**told, "object": _translated(told["object"])})
+    event = orjson.loads(line)
+    return orjson.dumps({**event, "object": _converted(event["object"])})
 
 
-def _shown(body: bytes) -> bytes:
-    whole = orjson.loads(body)
-    if whole.get("kind") == "EventList":
-        items = [_named_here(each) for each in whole["items"]]
-        return orjson.dumps({**whole, "apiVersion": _VERSION, "items": items})
-    return orjson.dumps(_translated(whole))
+def _converted_body(body: bytes) -> bytes:
+    obj = orjson.loads(body)
+    if obj.get("kind") == "EventList":
+        items = [_from_core(item) for item in obj["items"]]
+        return orjson.dumps({**obj, "apiVersion": _VERSION, "items": items})
+    return orjson.dumps(_converted(obj))
 
 
-def _translated(obj: Object) -> Object:
+def _converted(obj: Object) -> Object:
     is_event = obj.get("kind") == "Event" and obj.get("apiVersion") == "v1"
-    return _named_here(obj) if is_event else obj
+    return _from_core(obj) if is_event else obj
 
 
-def _named_here(obj: Object) -> Object:
-    made = {_HERE.get(name, name): value for name, value in obj.items()}
+def _from_core(obj: Object) -> Object:
+    converted = {_FROM_CORE.get(name, name): value for name, value in obj.items()}
     for name in _OMITTED:
-        if not made.get(name):
-            made.pop(name, None)
-    # The items of a list do not say what they are.
-    return {**made, "apiVersion": _VERSION} if "apiVersion" in made else made
+        if not converted.get(name):
+            converted.pop(name, None)
+    # Items of a list have no apiVersion.
+    return {**converted, "apiVersion": _VERSION} if "apiVersion" in converted else converted
 
 
 def _body(request: HttpRequest) -> bytes:
-    """Give a body with the names of the core group; what cannot be read is refused where bodies are read."""
+    """Return the body with core/v1 field names; malformed bodies are rejected later."""
     try:
         value = orjson.loads(request.body)
     except orjson.JSONDecodeError:
         return request.body
     match value:
         case dict():
-            return orjson.dumps(_renamed(value))
+            return orjson.dumps(_to_core(value))
         case list():
-            return orjson.dumps([_moved(each) for each in value])
+            return orjson.dumps([_converted_operation(operation) for operation in value])
         case _:
             return request.body
 
 
-def _twice(request: HttpRequest) -> tuple[str, ...]:
-    """Say which fields stand in a body twice: renamed, each would stand there once."""
+def _duplicate_warnings(request: HttpRequest) -> tuple[str, ...]:
+    """Return a warning for each duplicate field; after the conversion they would be lost."""
     if request.method not in {"POST", "PUT"} or request.query.get("fieldValidation") == "Ignore":
         return ()
     try:
@@ -148,22 +149,22 @@ def _twice(request: HttpRequest) -> tuple[str, ...]:
     return tuple(f'duplicate field "{path}"' for path in paths)
 
 
-def _renamed(obj: Mapping[str, Any]) -> Object:
-    renamed = {_IN_CORE.get(name, name): value for name, value in obj.items()}
+def _to_core(obj: Mapping[str, Any]) -> Object:
+    renamed = {_TO_CORE.get(name, name): value for name, value in obj.items()}
     if renamed.get("apiVersion") == _VERSION and renamed.get("kind") != "DeleteOptions":
         renamed["apiVersion"] = "v1"
     return renamed
 
 
-def _moved(operation: Any) -> Any:
-    """Let one operation of a JSON patch work on the field of the core group."""
+def _converted_operation(operation: Any) -> Any:
+    """Convert the paths of a JSON patch operation."""
     if not isinstance(operation, dict):
         return operation
     moved = dict(operation)
-    for way in ("path", "from"):
-        if isinstance(moved.get(way), str):
-            first, slash, rest = moved[way].removeprefix("/").partition("/")
-            moved[way] = f"/{_IN_CORE.get(first, first)}{slash}{rest}"
+    for field in ("path", "from"):
+        if isinstance(moved.get(field), str):
+            first, slash, tail = moved[field].removeprefix("/").partition("/")
+            moved[field] = f"/{_TO_CORE.get(first, first)}{slash}{tail}"
     return moved
 
 
@@ -171,6 +172,6 @@ def _query(request: HttpRequest) -> Mapping[str, str]:
     selector = request.query.get("fieldSelector", "")
     if not selector:
         return request.query
-    for here, there in (("regarding.", "involvedObject."), ("reportingController", "reportingComponent")):
-        selector = selector.replace(here, there)
+    for ours, core in (("regarding.", "involvedObject."), ("reportingController", "reportingComponent")):
+        selector = selector.replace(ours, core)
     return {**request.query, "fieldSelector": selector}

@@ -1,6 +1,6 @@
 """OpenAPI v2: the schemas of all kinds in one document.
 
-kubectl still reads it, as protobuf only, when version 3 does not know a kind: a List, or one that is spelled wrong.
+kubectl reads it, as protobuf only, if v3 does not have a kind: a List, or a misspelled one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,7 +13,7 @@ from paceline.apimachinery.schema import REF
 
 PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _DEFINITIONS = "#/definitions/"
-# The parts of the document's messages, by their numbers.
+# Field numbers of the messages.
 _SWAGGER, _INFO, _DEFINED = 1, 2, 9
 _REF, _FORMAT, _DESCRIPTION, _REQUIRED = 1, 2, 4, 19
 _OTHERS, _TYPE, _ITEMS, _FIELDS, _EXTENSION = 21, 22, 23, 25, 31
@@ -25,22 +25,20 @@ _KEPT = (
 
 
 def as_json(schemas: Mapping[str, Any]) -> bytes:
-    """Write the document as JSON."""
-    definitions = {name: _older(schema) for name, schema in sorted(schemas.items())}
+    definitions = {name: _to_v2(schema) for name, schema in sorted(schemas.items())}
     head = {"swagger": "2.0", "info": {"title": "Kubernetes", "version": "unversioned"}}
     return orjson.dumps({**head, "paths": {}, "definitions": definitions})
 
 
 def as_protobuf(schemas: Mapping[str, Any]) -> bytes:
-    """Write the document as protobuf."""
     info = _text(1, "Kubernetes") + _text(2, "unversioned")
-    named = (_named(name, _schema(_older(schema))) for name, schema in sorted(schemas.items()))
-    definitions = b"".join(_bytes(1, each) for each in named)
+    named = (_named(name, _schema(_to_v2(schema))) for name, schema in sorted(schemas.items()))
+    definitions = b"".join(_bytes(1, definition) for definition in named)
     return _text(_SWAGGER, "2.0") + _bytes(_INFO, info) + _bytes(_DEFINED, definitions)
 
 
-def _older(schema: Any) -> Object:
-    """Say in version 2 what a schema of version 3 says; what has no words there is left open."""
+def _to_v2(schema: Any) -> Object:
+    """Convert a v3 schema to v2; features that v2 lacks are left open."""
     parts: list[Any] = schema.get("allOf") or []
     if len(parts) == 1 and "$ref" in parts[0]:
         schema = {**schema, "$ref": parts[0]["$ref"]}
@@ -48,13 +46,13 @@ def _older(schema: Any) -> Object:
         return {"$ref": _DEFINITIONS + str(schema["$ref"]).removeprefix(REF)}
     if schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("x-kubernetes-int-or-string"):
         schema = {word: value for word, value in schema.items() if word not in {"type", "properties", "items"}}
-    said: Object = {word: schema[word] for word in _KEPT if word in schema}
-    if "properties" in said:
-        said["properties"] = {name: _older(inner) for name, inner in said["properties"].items()}
+    converted: Object = {word: schema[word] for word in _KEPT if word in schema}
+    if "properties" in converted:
+        converted["properties"] = {name: _to_v2(inner) for name, inner in converted["properties"].items()}
     for part in ("items", "additionalProperties"):
-        if isinstance(said.get(part), Mapping):
-            said[part] = _older(said[part])
-    return said
+        if isinstance(converted.get(part), Mapping):
+            converted[part] = _to_v2(converted[part])
+    return converted
 
 
 def _schema(schema: Object) -> bytes:
@@ -77,12 +75,12 @@ def _parts(schema: Object) -> Iterator[bytes]:
         yield _bytes(_FIELDS, _all_named(schema["properties"].items()))
     for word, value in schema.items():
         if word.startswith("x-kubernetes-"):
-            # The value of an extension is text, and any JSON is YAML.
+            # The value of an extension is YAML text, which includes JSON.
             yield _bytes(_EXTENSION, _named(word, _text(2, orjson.dumps(value).decode())))
 
 
 def _all_named(schemas: Iterable[tuple[str, Object]]) -> bytes:
-    return b"".join(_bytes(1, _named(name, _schema(each))) for name, each in schemas)
+    return b"".join(_bytes(1, _named(name, _schema(schema))) for name, schema in schemas)
 
 
 def _named(name: str, value: bytes) -> bytes:
@@ -98,9 +96,9 @@ def _bytes(number: int, value: bytes) -> bytes:
 
 
 def _varint(number: int) -> bytes:
-    found = bytearray()
+    encoded = bytearray()
     while number > 0x7F:
-        found.append(number & 0x7F | 0x80)
+        encoded.append(number & 0x7F | 0x80)
         number >>= 7
-    found.append(number)
-    return bytes(found)
+    encoded.append(number)
+    return bytes(encoded)

@@ -1,4 +1,4 @@
-"""OpenAPI v3, one document per group and version: enough for kubectl to create, apply, explain and diff."""
+"""OpenAPI v3, one document per group and version: what kubectl needs to create, apply, explain and diff."""
 
 from collections.abc import Mapping
 from hashlib import sha256
@@ -38,12 +38,12 @@ _METADATA = {
     "description": f"Standard object's metadata. More info: {_CONVENTIONS}#metadata",
     "allOf": [{"$ref": REF + META}],
 }
-_OWN: Mapping[str, Any] = {"apiVersion": _API_VERSION, "kind": _KIND, "metadata": _METADATA}
+_TYPE_AND_METADATA: Mapping[str, Any] = {"apiVersion": _API_VERSION, "kind": _KIND, "metadata": _METADATA}
 _SCALE_SCHEMAS: Mapping[str, Any] = {
     _SCALE: {
         "type": "object",
         "properties": {
-            **_OWN,
+            **_TYPE_AND_METADATA,
             "spec": {"type": "object", "properties": {"replicas": {"type": "integer", "format": "int32"}}},
             "status": {
                 "type": "object",
@@ -57,59 +57,62 @@ _SCALE_SCHEMAS: Mapping[str, Any] = {
 
 
 class OpenApi:
-    """The documents about what is served, each made when it is first asked for."""
+    """The OpenAPI documents, built on first use."""
 
     def __init__(self, kinds: LiveKinds) -> None:
         self._kinds = kinds
-        # By path below /openapi/v3, with the kinds it is about; as many as there are groups and versions.
-        self._made: dict[str, tuple[tuple[Resource, ...], bytes]] = {}
-        # The last document of version 2: of which scheme, and whether in protobuf.
-        self._older: tuple[Scheme, bool, bytes] | None = None
+        # By path below /openapi/v3, with the resources of the document.
+        self._documents: dict[str, tuple[tuple[Resource, ...], bytes]] = {}
+        # The last v2 document: its scheme, and whether it is protobuf.
+        self._v2_document: tuple[Scheme, bool, bytes] | None = None
 
-    def answer(self, request: HttpRequest) -> HttpResponse:
-        """Answer a path below /openapi."""
+    def respond(self, request: HttpRequest) -> HttpResponse:
+        """Answer a request below /openapi."""
         if request.parts == ("openapi", "v2"):
-            return self._version_two(request)
+            return self._v2_response(request)
         if request.parts[:2] != ("openapi", "v3"):
             raise page_not_found()
         below, paths = "/".join(request.parts[2:]), self._paths()
         if not below:
-            self._made = {path: made for path, made in self._made.items() if path in paths}
-            urls = {path: {"serverRelativeURL": self._url(path, about)} for path, about in paths.items()}
-            # As Kubernetes does, though it is JSON.
+            self._documents = {path: document for path, document in self._documents.items() if path in paths}
+            urls = {path: {"serverRelativeURL": self._url(path, resources)} for path, resources in paths.items()}
+            # Kubernetes' content type, although it is JSON.
             return HttpResponse(body=object_response({"paths": urls}).body, content_type=PLAIN)
         if below not in paths:
             return HttpResponse(code=404, body=b"", content_type="")
         return HttpResponse(body=self._document(below, paths[below]))
 
-    def _version_two(self, request: HttpRequest) -> HttpResponse:
-        """Answer in the old form: kubectl asks for it when the new one does not know a kind, a List for example."""
+    def _v2_response(self, request: HttpRequest) -> HttpResponse:
+        """Answer with OpenAPI v2."""
         is_protobuf = _SWAGGER in request.headers.get("accept", "")
         scheme = self._kinds.scheme
-        if self._older is None or self._older[:2] != (scheme, is_protobuf):
-            schemas = {**scheme.components, **{each.schema_name: _marked(each) for each in scheme.resources}}
-            self._older = (scheme, is_protobuf, as_protobuf(schemas) if is_protobuf else as_json(schemas))
-        return HttpResponse(body=self._older[2], content_type=PROTOBUF if is_protobuf else _JSON)
+        if self._v2_document is None or self._v2_document[:2] != (scheme, is_protobuf):
+            schemas = {
+                **scheme.components,
+                **{resource.schema_name: _complete(resource) for resource in scheme.resources},
+            }
+            self._v2_document = (scheme, is_protobuf, as_protobuf(schemas) if is_protobuf else as_json(schemas))
+        return HttpResponse(body=self._v2_document[2], content_type=PROTOBUF if is_protobuf else _JSON)
 
     def _paths(self) -> dict[str, tuple[Resource, ...]]:
-        found: dict[str, tuple[Resource, ...]] = {}
-        for each in self._kinds.scheme.resources:
-            path = _path(each.group, each.version)
-            found[path] = (*found.get(path, ()), each)
-        return found
+        paths: dict[str, tuple[Resource, ...]] = {}
+        for resource in self._kinds.scheme.resources:
+            path = _path(resource.group, resource.version)
+            paths[path] = (*paths.get(path, ()), resource)
+        return paths
 
-    def _url(self, path: str, about: tuple[Resource, ...]) -> str:
-        # The hash lets clients keep the document until it changes.
-        return f"/openapi/v3/{path}?hash={sha256(self._document(path, about)).hexdigest().upper()}"
+    def _url(self, path: str, resources: tuple[Resource, ...]) -> str:
+        # Clients cache the document by this hash.
+        return f"/openapi/v3/{path}?hash={sha256(self._document(path, resources)).hexdigest().upper()}"
 
-    def _document(self, path: str, about: tuple[Resource, ...]) -> bytes:
-        known = self._made.get(path)
-        if known is None or known[0] != about:
-            self._made[path] = known = (about, orjson.dumps(self._describe(about)))
-        return known[1]
+    def _document(self, path: str, resources: tuple[Resource, ...]) -> bytes:
+        cached = self._documents.get(path)
+        if cached is None or cached[0] != resources:
+            self._documents[path] = cached = (resources, orjson.dumps(self._describe(resources)))
+        return cached[1]
 
-    def _written(self, resource: Resource) -> Mapping[str, Any] | None:
-        """Give the schema that a kind's definition spells out; None for a kind that has no definition."""
+    def _definition_schema(self, resource: Resource) -> Mapping[str, Any] | None:
+        """Return the schema in the definition of a resource; None for built-in kinds."""
         definition = None if resource.is_builtin else self._kinds.definition_of(resource)
         for version in definition["spec"]["versions"] if definition else ():
             if version["name"] == resource.version and "schema" in version:
@@ -117,14 +120,14 @@ class OpenApi:
                 return schema
         return None
 
-    def _describe(self, about: tuple[Resource, ...]) -> Object:
-        own = {each.schema_name: _marked(each, self._written(each)) for each in about}
-        lists = {f"{each.schema_name}List": _list_schema(each) for each in about}
+    def _describe(self, resources: tuple[Resource, ...]) -> Object:
+        own = {resource.schema_name: _complete(resource, self._definition_schema(resource)) for resource in resources}
+        lists = {f"{resource.schema_name}List": _list_schema(resource) for resource in resources}
         wanted = {"allOf": [*own.values(), *lists.values()]}
         needed = reachable(wanted, self._kinds.scheme.components)
-        scales = _SCALE_SCHEMAS if any(each.scale for each in about) else {}
+        scales = _SCALE_SCHEMAS if any(resource.scale for resource in resources) else {}
         paths: Object = {}
-        for resource in about:
+        for resource in resources:
             paths |= _paths_of(resource)
         return {
             "openapi": "3.0.0",
@@ -138,33 +141,37 @@ def _path(group: str, version: str) -> str:
     return f"apis/{group}/{version}" if group else f"api/{version}"
 
 
-def _marked(resource: Resource, written: Mapping[str, Any] | None = None) -> Object:
-    """Give a kind's schema, as it is written or as it is known here, with what makes it a whole object of that kind."""
+def _complete(resource: Resource, written: Mapping[str, Any] | None = None) -> Object:
+    """Return the schema of a resource with apiVersion, kind, metadata and the GVK extension."""
     is_known = written is None or resource.is_structural
     schema = dict(resource.schema if is_known else written or {})
     if resource.is_structural or not is_known:
         schema = _published(schema)
     if "properties" in schema or resource.is_structural:
-        own = {} if resource.is_builtin else _OWN
+        own = {} if resource.is_builtin else _TYPE_AND_METADATA
         schema["properties"] = {**schema.get("properties", {}), **own}
     schema["x-kubernetes-group-version-kind"] = [_gvk(resource)]
     return schema
 
 
 def _published(schema: Mapping[str, Any]) -> Object:
-    """Say what a structural schema says only by its extensions, for clients that do not know them."""
-    said = dict(schema)
-    if said.get("x-kubernetes-int-or-string") and "anyOf" not in said:
-        said["anyOf"] = [{"type": "integer"}, {"type": "string"}]
-    if "properties" in said:
-        said["properties"] = {name: _published(each) for name, each in said["properties"].items()}
+    """Express the extensions of a structural schema in plain OpenAPI, for other clients."""
+    published = dict(schema)
+    if published.get("x-kubernetes-int-or-string") and "anyOf" not in published:
+        published["anyOf"] = [{"type": "integer"}, {"type": "string"}]
+    if "properties" in published:
+        published["properties"] = {name: _published(inner) for name, inner in published["properties"].items()}
     for part in ("items", "additionalProperties"):
-        if isinstance(said.get(part), Mapping):
-            said[part] = _published(said[part])
-    if said.get("x-kubernetes-embedded-resource"):
-        said["properties"] = {**said.get("properties", {}), **_OWN}
-        said["required"] = [*(each for each in said.get("required", ()) if each not in _OWN), "kind", "apiVersion"]
-    return said
+        if isinstance(published.get(part), Mapping):
+            published[part] = _published(published[part])
+    if published.get("x-kubernetes-embedded-resource"):
+        published["properties"] = {**published.get("properties", {}), **_TYPE_AND_METADATA}
+        published["required"] = [
+            *(inner for inner in published.get("required", ()) if inner not in _TYPE_AND_METADATA),
+            "kind",
+            "apiVersion",
+        ]
+    return published
 
 
 def _list_schema(resource: Resource) -> Object:
@@ -207,25 +214,25 @@ def _paths_of(resource: Resource) -> Object:
     if resource.has_status:
         paths[f"{one}/status"] = {**_changing(resource), "parameters": named}
     if resource.scale:
-        paths[f"{one}/scale"] = {**_changing(resource, answers=_SCALE), "parameters": named}
+        paths[f"{one}/scale"] = {**_changing(resource, result=_SCALE), "parameters": named}
     if resource.namespaced:
         paths[f"/{_path(resource.group, resource.version)}/{resource.plural}"] = {"get": _operation(resource, "list")}
     return paths
 
 
-def _changing(resource: Resource, *, answers: str = "") -> Object:
+def _changing(resource: Resource, *, result: str = "") -> Object:
     patches = (*_PATCHES, _STRATEGIC) if resource.is_builtin else _PATCHES
     return {
-        "get": _operation(resource, "get", answers=answers),
-        "put": _operation(resource, "put", body=(_JSON,), answers=answers),
-        "patch": _operation(resource, "patch", body=patches, answers=answers),
+        "get": _operation(resource, "get", result=result),
+        "put": _operation(resource, "put", body=(_JSON,), result=result),
+        "patch": _operation(resource, "patch", body=patches, result=result),
     }
 
 
-def _operation(resource: Resource, action: str, *, body: tuple[str, ...] = (), answers: str = "") -> Object:
-    """Describe one verb; kubectl looks for dryRun and fieldValidation on patch to learn what it may ask for."""
+def _operation(resource: Resource, action: str, *, body: tuple[str, ...] = (), result: str = "") -> Object:
+    """Describe one verb; kubectl checks dryRun and fieldValidation of patch for support."""
     many = "List" if action in {"list", "deletecollection"} else ""
-    schema = {"$ref": REF + (answers or resource.schema_name + many)}
+    schema = {"$ref": REF + (result or resource.schema_name + many)}
     operation: Object = {
         "operationId": f"{action}{resource.kind}",
         "responses": {"200": {"description": "OK", "content": {_JSON: {"schema": schema}}}},
@@ -233,8 +240,8 @@ def _operation(resource: Resource, action: str, *, body: tuple[str, ...] = (), a
         "x-kubernetes-group-version-kind": _gvk(resource),
     }
     if body:
-        given: dict[str, Any] = {"type": "object"} if action == "patch" else schema
-        operation["requestBody"] = {"required": True, "content": {sort: {"schema": given} for sort in body}}
+        body_schema: dict[str, Any] = {"type": "object"} if action == "patch" else schema
+        operation["requestBody"] = {"required": True, "content": {sort: {"schema": body_schema} for sort in body}}
         names = ("dryRun", "fieldManager", "fieldValidation", "pretty", *(("force",) if action == "patch" else ()))
         operation["parameters"] = [_parameter(name, "query") for name in names]
     return operation

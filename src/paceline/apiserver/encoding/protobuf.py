@@ -1,4 +1,4 @@
-"""Bodies in protobuf, as kubectl sends them for Kubernetes' own kinds; the answers are JSON, which it takes as well."""
+"""Request bodies in protobuf, as kubectl sends them for built-in kinds; responses are JSON, which it accepts too."""
 
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
@@ -21,23 +21,22 @@ MAX_DEPTH = 64
 
 _VARINT, _EIGHT, _BYTES, _FOUR = 0, 1, 2, 5
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# Options of a request are of no group: whoever sends them names the group of what they are about.
+# Clients send options with the group of the object.
 _OPTIONS = {"DeleteOptions": "meta.v1.DeleteOptions"}
 
-# Field numbers and what stands there: a number, or bytes.
+# Field number and value.
 _Fields = Iterator[tuple[int, int | bytes]]
 
 
 def is_protobuf(request: HttpRequest) -> bool:
-    """Tell whether a request has a body in protobuf."""
     sort = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     return sort == PROTOBUF and bool(request.body)
 
 
 def as_json(request: HttpRequest) -> HttpRequest:
-    """Give a request whose body is JSON, if it was sent in protobuf; bytes that are no object are refused.
+    """Convert a protobuf body to JSON; raise BadRequest if it is malformed.
 
-    An object of a kind that is not known here is left as it is, for whoever knows the path to refuse.
+    Objects of unknown kinds stay as they are; the handler of the path rejects them.
     """
     if not is_protobuf(request):
         return request
@@ -51,16 +50,16 @@ def as_json(request: HttpRequest) -> HttpRequest:
 
 
 def decode(body: bytes) -> Object | None:
-    """Read an enveloped object; None for a kind that has no protobuf form here. BadRequest when it is broken."""
+    """Return the object in an envelope; None for a kind without protobuf; raise BadRequest if it is malformed."""
     if not body.startswith(MAGIC):
         raise BadRequest("it does not begin with the mark of Kubernetes")
-    said, raw = {1: "", 2: ""}, b""
+    type_meta, raw = {1: "", 2: ""}, b""
     for number, value in _fields(body[len(MAGIC) :]):
         if number == 1:
-            said |= {inner: _text(text) for inner, text in _fields(_as_bytes(value))}
+            type_meta |= {inner: _text(text) for inner, text in _fields(_as_bytes(value))}
         elif number == 2:
             raw = _as_bytes(value)
-    version, kind = said[1], said[2]
+    version, kind = type_meta[1], type_meta[2]
     group, _, short = version.rpartition("/")
     struct = _OPTIONS.get(kind) or struct_of(group, short, kind)
     if not struct:
@@ -71,28 +70,28 @@ def decode(body: bytes) -> Object | None:
 def _struct(raw: bytes, struct: str, depth: int) -> Object:
     if not depth:
         raise BadRequest(f"it nests deeper than {MAX_DEPTH} levels")
-    known = {each.number: each for each in fields_of(struct)}
-    made: Object = {}
+    fields_by_number = {field_type.number: field_type for field_type in fields_of(struct)}
+    obj: Object = {}
     for number, value in _fields(raw):
-        field = known.get(number)
+        field = fields_by_number.get(number)
         if field is None:
             continue
         if not field.name:
-            made |= _struct(_as_bytes(value), field.type.struct, depth - 1)
+            obj |= _struct(_as_bytes(value), field.type.struct, depth - 1)
             continue
         match field.type.sort:
             case Sort.LIST if field.type.inner is not None:
-                made.setdefault(field.name, []).extend(_items(value, field.type.inner, depth))
+                obj.setdefault(field.name, []).extend(_items(value, field.type.inner, depth))
             case Sort.MAP if field.type.inner is not None:
-                made.setdefault(field.name, {}).update((_entry(_as_bytes(value), field.type.inner, depth),))
+                obj.setdefault(field.name, {}).update((_entry(_as_bytes(value), field.type.inner, depth),))
             case _:
-                made[field.name] = _value(value, field.type, depth)
-    return made
+                obj[field.name] = _value(value, field.type, depth)
+    return obj
 
 
 def _items(value: int | bytes, kind: Type, depth: int) -> Iterator[Any]:
     if kind.sort is Sort.INTEGER and isinstance(value, bytes):
-        # Packed: one number after the other.
+        # Packed numbers.
         at = 0
         while at < len(value):
             number, at = _varint(value, at)
@@ -105,9 +104,9 @@ def _entry(raw: bytes, kind: Type, depth: int) -> tuple[str, Any]:
     parts: dict[int, int | bytes] = dict(_fields(raw))
     inside = parts.get(2, b"")
     if kind.sort is Sort.LIST and kind.inner is not None:
-        # A list that is the value of a map is a message of its own.
-        listed = [each for number, one in _fields(_as_bytes(inside)) if number == 1 for each in (one,)]
-        return _text(parts.get(1, b"")), [_value(each, kind.inner, depth - 1) for each in listed]
+        # A list in a map is a message of its own.
+        listed = [item for number, one in _fields(_as_bytes(inside)) if number == 1 for item in (one,)]
+        return _text(parts.get(1, b"")), [_value(item, kind.inner, depth - 1) for item in listed]
     return _text(parts.get(1, b"")), _value(inside, kind, depth - 1)
 
 

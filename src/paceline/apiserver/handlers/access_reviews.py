@@ -1,4 +1,4 @@
-"""Questions about oneself: who am I, may I do this, what may I do. Asked by creating an object that is not stored."""
+"""Reviews of one's own identity and permissions: created, answered and not stored."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from paceline.errors import BadRequest
 
 GROUPS = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
 
-# Whoever is no service account may do everything; roles per namespace come later, and will be asked here.
+# Users may do everything, until there are roles.
 _OF_EVERYBODY = ["system:masters", "system:authenticated"]
 _QUESTIONS = (
     ("authorization.k8s.io", ["selfsubjectaccessreviews", "selfsubjectrulesreviews"]),
@@ -39,7 +39,6 @@ _PATH_RULES = [
 
 
 def review(request: HttpRequest, target: Target, clock: Clock, *, tracking: FieldTracker) -> HttpResponse:
-    """Answer a question about the caller."""
     resource = target.resource
     obj = read_object(request, resource.kind)
     object_strategy.set_type_and_namespace(obj, target)
@@ -47,11 +46,11 @@ def review(request: HttpRequest, target: Target, clock: Clock, *, tracking: Fiel
     try:
         obj = read_struct(obj, struct)
     except BadRequest as error:
-        said = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {error}'
-        raise status_errors.bad_request(said) from error
+        message = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {error}'
+        raise status_errors.bad_request(message) from error
     spec = obj.get("spec") or {}
     if resource.kind == "SelfSubjectAccessReview":
-        tracking.born(obj, target, author_of(request, target), unsaid=())
+        tracking.track_create(obj, target, author_of(request, target), unset=())
     obj["status"] = _status(request, resource.kind, spec, scheme=tracking.scheme)
     if resource.kind == "SelfSubjectReview":
         obj.setdefault("metadata", {})["creationTimestamp"] = to_wire(clock.now())
@@ -84,41 +83,41 @@ def _user(caller: Caller) -> Object:
 
 
 def _may(caller: Caller, spec: Object, scheme: Scheme) -> bool:
-    """Tell whether a caller may do what it asks about; accounts may look at all that is about no object."""
+    """Return whether a caller may do what it asks about; accounts may read all non-resource paths."""
     if caller.account is None:
         return True
-    asked = spec.get("resourceAttributes")
-    if asked is None:
+    resource_attributes = spec.get("resourceAttributes")
+    if resource_attributes is None:
         return str((spec.get("nonResourceAttributes") or {}).get("verb")) == "get"
-    group, plural = str(asked.get("group") or ""), str(asked.get("resource") or "")
-    known = [each for each in scheme.resources if (each.group, each.plural) == (group, plural)]
-    wanted = AuthzAttributes(
-        verb=str(asked.get("verb") or ""),
+    group, plural = str(resource_attributes.get("group") or ""), str(resource_attributes.get("resource") or "")
+    resources = [resource for resource in scheme.resources if (resource.group, resource.plural) == (group, plural)]
+    attributes = AuthzAttributes(
+        verb=str(resource_attributes.get("verb") or ""),
         group=group,
         plural=plural,
-        part=str(asked.get("subresource") or ""),
-        namespace=str(asked.get("namespace") or ""),
-        is_defined=bool(known) and not known[0].is_builtin,
+        subresource=str(resource_attributes.get("subresource") or ""),
+        namespace=str(resource_attributes.get("namespace") or ""),
+        is_custom=bool(resources) and not resources[0].is_builtin,
     )
-    return is_allowed(caller.account, wanted)
+    return is_allowed(caller.account, attributes)
 
 
 def _rules(account: Account | None, namespace: str) -> Object:
     if account is None:
         return {"resourceRules": _RULES, "nonResourceRules": _PATH_RULES, "incomplete": False}
-    told = list(_RULES[:-1])
+    rules = list(_RULES[:-1])
     if namespace == account.namespace:
         tables = [(sorted(READ_VERBS), READABLE), *([(["*"], WRITABLE)] if account.may_write else [])]
         for verbs, table in tables:
-            told += [{"verbs": verbs, "apiGroups": [group], "resources": sorted(table[group])} for group in table]
-    # Kinds that were defined come and go.
-    return {"resourceRules": told, "nonResourceRules": _PATH_RULES[:-1], "incomplete": True}
+            rules += [{"verbs": verbs, "apiGroups": [group], "resources": sorted(table[group])} for group in table]
+    # Custom resources are not listed.
+    return {"resourceRules": rules, "nonResourceRules": _PATH_RULES[:-1], "incomplete": True}
 
 
 def _check_question(spec: Object) -> None:
-    asked: list[Any] = [spec.get(name) for name in ("resourceAttributes", "nonResourceAttributes")]
-    if sum(each is not None for each in asked) != 1:
+    attributes: list[Any] = [spec.get(name) for name in ("resourceAttributes", "nonResourceAttributes")]
+    if sum(value is not None for value in attributes) != 1:
         hint = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-        fault = invalid("spec.resourceAttributes", asked[0], hint)
-        # Kubernetes does not name the kind here.
+        fault = invalid("spec.resourceAttributes", attributes[0], hint)
+        # Kubernetes omits the kind here.
         raise status_errors.invalid("", "", (fault,), group="authorization.k8s.io")

@@ -137,12 +137,12 @@ class WriteHandler:
         resource = target.resource
         new = change.prepare_for_create(obj, resource, now=self._server.clock.now(), ids=self._server.ids)
         new, entries = change.split_managed_fields(new)
-        unsaid = self._tracking.unsaid(new, resource)
+        unset = self._tracking.unset_paths(new, resource)
         resource.default(new)
         self._admission.check(resource, new, dry_run=options.dry_run)
         change.restore_managed_fields(new, entries)
         if author is not None:
-            self._tracking.born(new, target, author, unsaid=unsaid)
+            self._tracking.track_create(new, target, author, unset=unset)
         mount_token(new, resource, self._server)
         change.check_size(new)
         return new
@@ -369,7 +369,7 @@ class WriteHandler:
             self._admission.check_status(target.resource, new)
         change.restore_managed_fields(new, entries)
         if author is not None:
-            self._tracking.changed(old, new, author, target=target, said=said)
+            self._tracking.track_update(old, new, author, target=target, sent=said)
         if change.is_same(old, new):
             return None
         change.check_size(new)

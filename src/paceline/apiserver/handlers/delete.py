@@ -1,4 +1,4 @@
-"""Delete: at once, after a grace period, or when the last finalizer is gone."""
+"""Delete: immediately, after a grace period, or when the last finalizer is removed."""
 
 import asyncio
 import sys
@@ -37,16 +37,16 @@ from paceline.errors import BadRequest, Conflict, NotFound
 from paceline.store.store import Stored
 
 DEFAULT_GRACE_SECONDS = 30
-# How many are deleted at a time when all are meant.
+# Objects deleted concurrently.
 TOGETHER = 50
-# Whoever cleans up after owners takes these off: the first once all dependents are gone, the second once they are free.
+# The garbage collector removes these: once all dependents are gone, or are orphaned.
 _FINALIZER_OF = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
-# Nobody waits for longer, and calendars end.
+# Longer ones would exceed the range of dates.
 _LONGEST_GRACE = 2**31
 _POLICY, _EVICTION = "policy/v1", "Eviction"
 _STRUCT = "meta.v1.DeleteOptions"
 _KEPT_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
-# Kinds that are answered with the object itself when they are gone at once, as Kubernetes does.
+# Kinds whose deletion returns the object instead of a Status, as in Kubernetes.
 _SHOWN = frozenset(
     {"Namespace", "PersistentVolume", "PersistentVolumeClaim", "Pod", "Service", "ServiceAccount", "StorageClass"}
 )
@@ -54,8 +54,6 @@ _SHOWN = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteOptions:
-    """How an object is to be deleted."""
-
     grace_seconds: int | None = None
     policy: str = ""
     uid: str = ""
@@ -65,14 +63,12 @@ class DeleteOptions:
 
 
 class DeleteHandler:
-    """The verbs that remove objects."""
-
     def __init__(self, server: Server) -> None:
         self._server = server
 
     async def delete(self, request: HttpRequest, target: Target) -> HttpResponse:
-        """Remove one object, or begin to."""
-        stored, gone = await self._delete(target, await self._wish(request))
+        """Delete one object, or mark it for deletion."""
+        stored, gone = await self._delete(target, await self._read_options(request))
         if not gone or (target.resource.kind in _SHOWN and object_strategy.is_builtin(target.resource)):
             return HttpResponse(body=render_object(request, target.resource, stored, clock=self._server.clock))
         group = target.resource.group
@@ -81,88 +77,88 @@ class DeleteHandler:
         done = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
         return object_response(done)
 
-    async def _wish(self, request: HttpRequest) -> DeleteOptions:
-        """Read the options of a deletion; a large body where it keeps nobody waiting."""
-        return await offload(self._server.blocking, len(request.body), partial(_wish_of, request))
+    async def _read_options(self, request: HttpRequest) -> DeleteOptions:
+        return await offload(self._server.blocking, len(request.body), partial(_delete_options_of, request))
 
     async def evict(self, request: HttpRequest, target: Target) -> HttpResponse:
-        """Remove a pod because somebody wants its node empty; nothing here says how many must stay."""
+        """Evict a pod; disruption budgets are not supported."""
         eviction = await offload(self._server.blocking, len(request.body), partial(read_object, request, _EVICTION))
         version, kind = eviction.get("apiVersion") or _POLICY, eviction.get("kind") or _EVICTION
         if (version, kind) != (_POLICY, _EVICTION):
             short = str(version).rpartition("/")[2]
-            why = f"converting ({short}.{kind}) to (policy.{_EVICTION}): unknown conversion"
-            raise status_errors.bad_request(f'{kind} in version "{short}" cannot be handled as a {_EVICTION}: {why}')
+            reason = f"converting ({short}.{kind}) to (policy.{_EVICTION}): unknown conversion"
+            raise status_errors.bad_request(f'{kind} in version "{short}" cannot be handled as a {_EVICTION}: {reason}')
         named = eviction.get("metadata") or {}
         if not isinstance(named, dict) or named.get("name") != target.name:
             raise status_errors.bad_request(f"name in URL does not match name in {_EVICTION} object")
-        options = read_options(request, "CreateOptions")
-        wish = await self._wish(replace(request, query={}, body=orjson.dumps(eviction.get("deleteOptions") or {})))
-        wish = replace(wish, dry_run=wish.dry_run or options.dry_run, is_eviction=True)
-        await self._delete(replace(target, subresource=""), wish)
+        dry_run = read_options(request, "CreateOptions").dry_run
+        body = orjson.dumps(eviction.get("deleteOptions") or {})
+        options = await self._read_options(replace(request, query={}, body=body))
+        options = replace(options, dry_run=options.dry_run or dry_run, is_eviction=True)
+        await self._delete(replace(target, subresource=""), options)
         done = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
         return object_response(done, code=201)
 
     async def remove(self, target: Target) -> None:
-        """Remove one object, or begin to, for the server itself."""
+        """Delete one object, or mark it for deletion, on behalf of the server."""
         await self._delete(target, DeleteOptions())
 
     async def delete_all(self, request: HttpRequest, target: Target) -> HttpResponse:
-        """Remove all objects that are meant, some at a time; what refuses to go ends it."""
+        """Delete all selected objects, in batches; the first error ends it."""
         if target.resource.namespaced and not target.namespace:
             raise status_errors.method_not_allowed()
-        wish, selection = await self._wish(request), selection_of(request, target)
+        options, selection = await self._read_options(request), selection_of(request, target)
         revision = self._server.store.revision
         limit = int_param(request, "limit") or sys.maxsize
-        found = self._server.store.list(selection.prefix(target))
+        stored = self._server.store.list(selection.prefix(target))
         chosen = [
-            each
-            async for some in in_slices(found, lambda each: len(each.value))
-            for each in some
-            if selection.takes(each.key, each.value)
+            item
+            async for some in in_slices(stored, lambda item: len(item.value))
+            for item in some
+            if selection.takes(item.key, item.value)
         ]
         touched: list[Stored] = []
         while chosen and (room := limit - len(touched)) > 0:
-            # Together, so that one write to the disk is enough for many, and what has to go hears of it at once.
-            count = count_in_slice([len(each.value) for each in chosen[:TOGETHER]], min(room, TOGETHER))
+            # Concurrently, so that they share a commit.
+            count = count_in_slice([len(item.value) for item in chosen[:TOGETHER]], min(room, TOGETHER))
             several, chosen = chosen[:count], chosen[count:]
-            outcomes = await asyncio.gather(*(self._delete_one(target, each.key, wish) for each in several))
-            touched += [each for each in outcomes if isinstance(each, Stored)]
+            outcomes = await asyncio.gather(*(self._delete_one(target, item.key, options) for item in several))
+            touched += [item for item in outcomes if isinstance(item, Stored)]
             for refused in outcomes:
                 if isinstance(refused, status_errors.StatusError):
                     raise refused
-        values = (each.value for each in touched)
+        values = (item.value for item in touched)
         return HttpResponse(body=render_list(target.resource, values, {"resourceVersion": str(revision)}))
 
     async def _delete_one(
-        self, target: Target, key: str, wish: DeleteOptions
+        self, target: Target, key: str, options: DeleteOptions
     ) -> Stored | status_errors.StatusError | None:
-        """Remove one of many; None when someone else was faster, which is what was wanted."""
+        """Delete one of many; return None if it is gone already."""
         namespace, name = split_key(key)
         try:
-            return (await self._delete(Target(resource=target.resource, namespace=namespace, name=name), wish))[0]
+            return (await self._delete(Target(resource=target.resource, namespace=namespace, name=name), options))[0]
         except status_errors.StatusError as error:
             return None if error.status.code == 404 else error
 
-    async def _delete(self, target: Target, wish: DeleteOptions) -> tuple[Stored, bool]:
-        """Give what is left to show, and whether the object is gone."""
+    async def _delete(self, target: Target, options: DeleteOptions) -> tuple[Stored, bool]:
+        """Return the object to respond with, and whether it is gone."""
         if _is_namespace(target) and target.name in _KEPT_NAMESPACES:
             raise status_errors.forbidden(target.resource, target.name, "this namespace may not be deleted")
         store = self._server.store
-        for left in reversed(range(MAX_TRIES)):
+        for remaining in reversed(range(MAX_TRIES)):
             stored = store.get(target.key)
             if stored is None:
                 raise status_errors.not_found(target.resource, target.name)
-            old = self._read(stored, wish)
-            self._check(target, old, wish)
-            new = self._marked(target, old, wish)
+            old = self._read(stored, options)
+            self._check(target, old, options)
+            new = self._marked(target, old, options)
             render = partial(object_strategy.write, new or _ended(target, old, self._server.clock.now()))
             try:
                 if new is None:
                     return (
-                        stored if wish.dry_run else await store.delete(target.key, render, expected=stored.revision)
+                        stored if options.dry_run else await store.delete(target.key, render, expected=stored.revision)
                     ), True
-                if wish.dry_run:
+                if options.dry_run:
                     shown = Stored(key=stored.key, value=orjson.dumps(new), revision=0, created=stored.created)
                     return shown, False
                 if object_strategy.is_same(old, new):
@@ -171,40 +167,42 @@ class DeleteHandler:
             except NotFound as error:
                 raise status_errors.not_found(target.resource, target.name) from error
             except Conflict as error:
-                if not left:
+                if not remaining:
                     raise status_errors.object_modified(target.resource, target.name) from error
         raise AssertionError("unreachable: the last try returns or raises")
 
-    def _read(self, stored: Stored, wish: DeleteOptions) -> Object:
-        """Give the object as it is, and one that is evicted with the reason why it goes."""
+    def _read(self, stored: Stored, options: DeleteOptions) -> Object:
+        """Return the object; if it is evicted, with the condition that says so."""
         old = object_strategy.read(stored.value)
-        return _disrupted(old, self._server.clock.now()) if wish.is_eviction else old
+        return _disrupted(old, self._server.clock.now()) if options.is_eviction else old
 
-    def _check(self, target: Target, old: Object, wish: DeleteOptions) -> None:
-        kind, there = target.resource.kind, old["metadata"]
-        for word, wanted, found, why in (
-            ("UID", wish.uid, there["uid"], "deleted and then recreated"),
-            ("ResourceVersion", wish.revision, there["resourceVersion"], "modified"),
+    def _check(self, target: Target, old: Object, options: DeleteOptions) -> None:
+        kind, metadata = target.resource.kind, old["metadata"]
+        for field, expected, actual, cause in (
+            ("UID", options.uid, metadata["uid"], "deleted and then recreated"),
+            ("ResourceVersion", options.revision, metadata["resourceVersion"], "modified"),
         ):
-            if wanted and wanted != found:
-                said = f"the {word} in the precondition ({wanted}) does not match the {word} in record ({found})."
-                said = f"{said} The object might have been {why}"
-                raise status_errors.conflict(kind, target.name, said, group=target.resource.group)
+            if expected and expected != actual:
+                reason = (
+                    f"the {field} in the precondition ({expected}) does not match the {field} in record ({actual})."
+                )
+                reason = f"{reason} The object might have been {cause}"
+                raise status_errors.conflict(kind, target.name, reason, group=target.resource.group)
 
-    def _marked(self, target: Target, old: Object, wish: DeleteOptions) -> Object | None:
-        """Give the object as it waits for its end, or None when nothing keeps it."""
+    def _marked(self, target: Target, old: Object, options: DeleteOptions) -> Object | None:
+        """Return the object marked for deletion; None if it can be removed at once."""
         now = self._server.clock.now()
         if _is_namespace(target):
             return None if self._is_empty(target.name) else _closing(old, now)
         if _is_definition(target):
             return old if is_deleting(old) else marked(old, to_wire(now))
-        grace = _grace_of(target, old, wish)
+        grace = _grace_of(target, old, options)
         finalizers = list(old["metadata"].get("finalizers") or ())
-        # A policy that is said decides; one that is not leaves what the object's author has put there.
-        if wish.policy:
-            finalizers = [each for each in finalizers if each not in _FINALIZER_OF.values()]
-        if wish.policy in _FINALIZER_OF:
-            finalizers.append(_FINALIZER_OF[wish.policy])
+        # Without an explicit policy, the finalizers in the object decide.
+        if options.policy:
+            finalizers = [finalizer for finalizer in finalizers if finalizer not in _FINALIZER_OF.values()]
+        if options.policy in _FINALIZER_OF:
+            finalizers.append(_FINALIZER_OF[options.policy])
         if not grace and not finalizers:
             return None
         return _waiting(old, finalizers, now=now, grace=grace)
@@ -214,22 +212,22 @@ class DeleteHandler:
         return not any(self._server.store.list(prefix_for(kind, namespace)) for kind in kinds)
 
 
-def _grace_of(target: Target, old: Object, wish: DeleteOptions) -> int:
-    """Give the seconds a pod has to end: none when nothing of it runs."""
+def _grace_of(target: Target, old: Object, options: DeleteOptions) -> int:
+    """Return the grace period of a pod; 0 if none of its containers runs."""
     if (target.resource.group, target.resource.kind) != ("", "Pod"):
         return 0
     spec = old.get("spec") or {}
     if not spec.get("nodeName") or is_terminal(old):
         return 0
-    wanted = wish.grace_seconds
-    if wanted is None:
-        wanted = spec.get("terminationGracePeriodSeconds", DEFAULT_GRACE_SECONDS)
-    return max(int(wanted), 0)
+    seconds = options.grace_seconds
+    if seconds is None:
+        seconds = spec.get("terminationGracePeriodSeconds", DEFAULT_GRACE_SECONDS)
+    return max(int(seconds), 0)
 
 
 def _waiting(old: Object, finalizers: list[str], *, now: datetime, grace: int) -> Object:
     metadata = dict(old["metadata"])
-    # A second wish can only make it shorter.
+    # A second deletion can only shorten it.
     is_sooner = grace < int(metadata.get("deletionGracePeriodSeconds") or 0)
     if not is_deleting(old) and "generation" in metadata:
         metadata["generation"] += 1
@@ -244,18 +242,18 @@ def _waiting(old: Object, finalizers: list[str], *, now: datetime, grace: int) -
 
 
 def _disrupted(old: Object, now: datetime) -> Object:
-    """Say on a pod that it goes because somebody wants its node empty."""
+    """Add the DisruptionTarget condition to a pod."""
     status = old.get("status") or {}
-    kept = [each for each in status.get("conditions") or () if each["type"] != "DisruptionTarget"]
+    conditions = [condition for condition in status.get("conditions") or () if condition["type"] != "DisruptionTarget"]
     if is_deleting(old):
         return old
-    why = {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": to_wire(now)}
-    why |= {"reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting"}
-    return {**old, "status": {**status, "conditions": [*kept, why]}}
+    disruption = {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": to_wire(now)}
+    disruption |= {"reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting"}
+    return {**old, "status": {**status, "conditions": [*conditions, disruption]}}
 
 
 def _ended(target: Target, old: Object, now: datetime) -> Object:
-    """Give an object as it is last seen: a pod says that it had no time left."""
+    """Return the last state of an object: a pod has a grace period of 0."""
     if (target.resource.group, target.resource.kind) != ("", "Pod"):
         return old
     metadata = {"deletionTimestamp": to_wire(now), **old["metadata"], "deletionGracePeriodSeconds": 0}
@@ -277,10 +275,10 @@ def _is_namespace(target: Target) -> bool:
     return (target.resource.group, target.resource.kind) == ("", "Namespace")
 
 
-def _wish_of(request: HttpRequest) -> DeleteOptions:
+def _delete_options_of(request: HttpRequest) -> DeleteOptions:
     body = _options_of(request)
     if request.body:
-        # Whoever sends options in a body has said all there, as in Kubernetes.
+        # Like Kubernetes, ignore the query if there is a body.
         request = replace(request, query={})
     options = read_options(request, "DeleteOptions")
     conditions = body.get("preconditions") or {}
@@ -294,7 +292,7 @@ def _wish_of(request: HttpRequest) -> DeleteOptions:
     if not policy and orphan is not None:
         policy = "Orphan" if orphan else "Background"
     return DeleteOptions(
-        # Less than nothing means the shortest time there is.
+        # A negative grace period means the shortest one.
         grace_seconds=1 if grace is not None and grace < 0 else grace,
         policy=policy,
         uid=str(conditions.get("uid") or ""),
@@ -304,7 +302,7 @@ def _wish_of(request: HttpRequest) -> DeleteOptions:
 
 
 def _options_of(request: HttpRequest) -> Object:
-    """Read the options that a body holds, if there is one."""
+    """Return the DeleteOptions in the body."""
     if not request.body.strip():
         return {}
     sort = content_type(request) or JSON

@@ -1,4 +1,4 @@
-"""What the server tells about itself: versions, groups, kinds."""
+"""Discovery: versions, groups, resources, and health."""
 
 from base64 import b64encode
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from paceline.apiserver.status_errors import no_such_path, not_acceptable, page_
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
-# What each subresource answers with (None: the object itself), and its verbs.
+# Response kind (None: that of the object) and verbs of each subresource.
 _SUBRESOURCES: Mapping[str, tuple[str | None, tuple[str, ...]]] = {
     "attach": ("{}AttachOptions", ("create", "get")),
     "binding": ("Binding", ("create",)),
@@ -30,16 +30,16 @@ _SUBRESOURCES: Mapping[str, tuple[str | None, tuple[str, ...]]] = {
     "status": (None, ("get", "patch", "update")),
     "token": ("TokenRequest", ("create",)),
 }
-# Subresources whose kind is of another group than the object's.
+# Kinds of subresources in another group than the object.
 _ELSEWHERE = {
     "Eviction": ("policy", "v1"),
     "Scale": ("autoscaling", "v1"),
     "TokenRequest": ("authentication.k8s.io", "v1"),
 }
-# A group whose objects are made up when they are asked for, and a kind that is stored as another.
+# A group without stored objects, and a kind that is stored as another one.
 _UNSTORED = "metrics.k8s.io"
 _STORED_AS = {("events.k8s.io", "Event"): ("", "v1")}
-# The order of Kubernetes' own groups, which decides what a short name that several kinds have stands for.
+# Kubernetes' order of its groups; it resolves ambiguous short names.
 _FIRST = (
     "events.k8s.io",
     "authentication.k8s.io",
@@ -54,36 +54,35 @@ _FIRST = (
 
 
 class Discovery:
-    """The answers about the kinds that are served."""
+    """The discovery documents of the current scheme."""
 
     def __init__(self, kinds: LiveKinds) -> None:
         self._kinds = kinds
-        self._last: SchemeDiscovery | None = None
+        self._current: SchemeDiscovery | None = None
 
-    def answer(self, request: HttpRequest) -> HttpResponse:
-        """Answer a path that is about the server, not about objects."""
+    def respond(self, request: HttpRequest) -> HttpResponse:
+        """Answer a path that is not about objects."""
         scheme = self._kinds.scheme
-        if self._last is None or self._last.scheme is not scheme:
-            self._last = SchemeDiscovery(scheme)
-        return self._last.answer(request)
+        if self._current is None or self._current.scheme is not scheme:
+            self._current = SchemeDiscovery(scheme)
+        return self._current.respond(request)
 
 
 @dataclass(slots=True)
 class SchemeDiscovery:
-    """The answers about the kinds of one scheme."""
+    """The discovery documents of one scheme."""
 
     scheme: Scheme
     _by_version: Mapping[tuple[str, str], tuple[Resource, ...]] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Put the kinds in order, once."""
         ordered = sorted(self.scheme.resources, key=_order)
-        same = groupby(ordered, key=lambda each: (each.group, each.version))
-        self._by_version = {key: tuple(found) for key, found in same}
+        groups = groupby(ordered, key=lambda resource: (resource.group, resource.version))
+        self._by_version = {key: tuple(resources) for key, resources in groups}
 
-    def answer(self, request: HttpRequest) -> HttpResponse:
-        """Answer a path that is about the server, not about objects."""
-        if request.parts in {("api",), ("apis",)} and _wants_all(request):
+    def respond(self, request: HttpRequest) -> HttpResponse:
+        """Answer a path that is not about objects."""
+        if request.parts in {("api",), ("apis",)} and _wants_aggregated(request):
             return self._aggregated(core=request.parts == ("api",))
         match request.parts:
             case ("version",):
@@ -115,19 +114,19 @@ class SchemeDiscovery:
         return [version for name, version in self._by_version if name == group]
 
     def _group(self, name: str) -> Object:
-        versions = [{"groupVersion": f"{name}/{each}", "version": each} for each in self._versions(name)]
+        versions = [{"groupVersion": f"{name}/{version}", "version": version} for version in self._versions(name)]
         return {"name": name, "versions": versions, "preferredVersion": versions[0]}
 
     def _resources(self, group: str, version: str) -> Object:
-        found = self._by_version.get((group, version))
-        if found is None:
+        resources = self._by_version.get((group, version))
+        if resources is None:
             raise page_not_found()
         return {
             "kind": "APIResourceList",
-            # As Kubernetes does: only named groups say it.
+            # Like Kubernetes, only for named groups.
             **({"apiVersion": "v1"} if group else {}),
             "groupVersion": f"{group}/{version}" if group else version,
-            "resources": [line for resource in found for line in _described(resource)],
+            "resources": [line for resource in resources for line in _api_resource(resource)],
         }
 
     def _aggregated(self, *, core: bool) -> HttpResponse:
@@ -137,7 +136,7 @@ class SchemeDiscovery:
                 "versions": [
                     {
                         "version": version,
-                        "resources": [_summed_up(each) for each in self._by_version[group, version]],
+                        "resources": [_aggregated_resource(resource) for resource in self._by_version[group, version]],
                         "freshness": "Current",
                     }
                     for version in self._versions(group)
@@ -146,9 +145,9 @@ class SchemeDiscovery:
             for group in ([""] if core else self._groups())
             if self._versions(group)
         ]
-        whole = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}}
-        made = object_response({**whole, "items": items})
-        return HttpResponse(body=made.body, content_type=AGGREGATED)
+        head = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}}
+        response = object_response({**head, "items": items})
+        return HttpResponse(body=response.body, content_type=AGGREGATED)
 
 
 def _order(resource: Resource) -> tuple[object, ...]:
@@ -156,7 +155,7 @@ def _order(resource: Resource) -> tuple[object, ...]:
     return place, resource.group, version_rank(resource.version), resource.plural
 
 
-def _wants_all(request: HttpRequest) -> bool:
+def _wants_aggregated(request: HttpRequest) -> bool:
     clauses = [clause.replace(" ", "") for clause in request.headers.get("accept", "").split(",")]
     if any({"as=APIGroupDiscoveryList", "v=v2"} <= set(clause.split(";")) for clause in clauses):
         return True
@@ -165,7 +164,7 @@ def _wants_all(request: HttpRequest) -> bool:
     return False
 
 
-def _described(resource: Resource) -> list[Object]:
+def _api_resource(resource: Resource) -> list[Object]:
     line: Object = {
         "name": resource.plural,
         "singularName": _singular(resource),
@@ -179,19 +178,19 @@ def _described(resource: Resource) -> list[Object]:
         line["categories"] = list(resource.categories)
     if "list" in resource.verbs and resource.group != _UNSTORED:
         line["storageVersionHash"] = _storage_hash(resource)
-    return [line, *(_described_part(resource, name) for name in resource.subresources)]
+    return [line, *(_api_subresource(resource, name) for name in resource.subresources)]
 
 
 def _storage_hash(resource: Resource) -> str:
-    """Tell clients whether objects are still stored as they were; computed as Kubernetes does."""
+    """Return Kubernetes' hash of the storage version."""
     version = resource.stored_version or resource.version
     group, version = _STORED_AS.get((resource.group, resource.kind), (resource.group, version))
     digest = sha256(f"{group}/{version}/{resource.kind}".encode()).digest()
     return b64encode(digest[:8]).decode()
 
 
-def _described_part(resource: Resource, name: str) -> Object:
-    kind, verbs = _part_kind(resource, name), _SUBRESOURCES[name][1]
+def _api_subresource(resource: Resource, name: str) -> Object:
+    kind, verbs = _subresource_kind(resource, name), _SUBRESOURCES[name][1]
     group, version = _ELSEWHERE.get(kind, ("", ""))
     return {
         "name": f"{resource.plural}/{name}",
@@ -203,7 +202,7 @@ def _described_part(resource: Resource, name: str) -> Object:
     }
 
 
-def _summed_up(resource: Resource) -> Object:
+def _aggregated_resource(resource: Resource) -> Object:
     line: Object = {
         "resource": resource.plural,
         "responseKind": _kind(resource, resource.kind),
@@ -219,7 +218,7 @@ def _summed_up(resource: Resource) -> Object:
         line["subresources"] = [
             {
                 "subresource": name,
-                "responseKind": _kind(resource, _part_kind(resource, name)),
+                "responseKind": _kind(resource, _subresource_kind(resource, name)),
                 "verbs": list(_SUBRESOURCES[name][1]),
             }
             for name in resource.subresources
@@ -227,14 +226,14 @@ def _summed_up(resource: Resource) -> Object:
     return line
 
 
-def _part_kind(resource: Resource, name: str) -> str:
+def _subresource_kind(resource: Resource, name: str) -> str:
     kind = _SUBRESOURCES[name][0]
     return kind.format(resource.kind) if kind else resource.kind
 
 
 def _kind(resource: Resource, kind: str) -> Object:
-    own = ("", "") if resource.is_builtin else (resource.group, resource.version)
-    group, version = _ELSEWHERE.get(kind, own)
+    default = ("", "") if resource.is_builtin else (resource.group, resource.version)
+    group, version = _ELSEWHERE.get(kind, default)
     return {"group": group, "version": version, "kind": kind}
 
 
@@ -243,8 +242,8 @@ def _singular(resource: Resource) -> str:
 
 
 def _version() -> Object:
-    known = kubernetes_version()
-    major, minor, _ = known.removeprefix("v").split(".", 2)
+    release = kubernetes_version()
+    major, minor, _ = release.removeprefix("v").split(".", 2)
     return {
         "major": major,
         "minor": minor,
@@ -252,7 +251,7 @@ def _version() -> Object:
         "emulationMinor": minor,
         "minCompatibilityMajor": major,
         "minCompatibilityMinor": str(int(minor) - 1),
-        "gitVersion": f"{known}+paceline",
+        "gitVersion": f"{release}+paceline",
         "gitCommit": "",
         "gitTreeState": "",
         "buildDate": "",

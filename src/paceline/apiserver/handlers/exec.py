@@ -9,18 +9,18 @@ from paceline.apiserver.handlers.pod_subresources import container_of
 from paceline.apiserver.http_types import HttpRequest, ProxiedResponse, Scope
 from paceline.apiserver.paths import Target
 
-# Headers that the agent needs; the others concern this server only.
+# Headers for the agent; the others are for this server.
 _KEPT = frozenset({b"host", b"upgrade", b"user-agent"})
 
 
 class ExecHandler:
-    """Opens the lines to containers."""
+    """Proxies exec and attach to the node agent."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
 
     def open(self, request: HttpRequest, target: Target, scope: Scope) -> ProxiedResponse:
-        """Find the container that is meant, and the way to it; on a wrong one say what Kubernetes says."""
+        """Return the proxied response of a container's exec or attach."""
         stored = self._server.store.get(target.key)
         if stored is None:
             raise status_errors.not_found(target.resource, target.name)
@@ -29,9 +29,9 @@ class ExecHandler:
         if not pod["spec"].get("nodeName"):
             raise status_errors.bad_request(f"pod {target.name} does not have a host assigned")
         if target.subresource == "portforward":
-            said = "port-forward is not offered here; kubectl proxy and the proxy of the pod are"
+            message = "port-forward is not offered here; kubectl proxy and the proxy of the pod are"
             raise status_errors.bad_request(
-                f"{said}: /api/v1/namespaces/{target.namespace}/pods/{target.name}:PORT/proxy/"
+                f"{message}: /api/v1/namespaces/{target.namespace}/pods/{target.name}:PORT/proxy/"
             )
         parts = (target.subresource, target.namespace, target.name, container)
         onward = {
@@ -44,6 +44,6 @@ class ExecHandler:
 
 
 def without_token_protocol(scope: Scope) -> list[str]:
-    """Give the protocols that a WebSocket offers, without the one that hides a token."""
+    """Return the offered subprotocols without the one that contains a token."""
     offered: list[str] = scope.get("subprotocols") or []
-    return [each for each in offered if not each.startswith("base64url.bearer.authorization.k8s.io.")]
+    return [protocol for protocol in offered if not protocol.startswith("base64url.bearer.authorization.k8s.io.")]

@@ -10,13 +10,17 @@ from paceline.errors import HostError
 PLAIN = "text/plain; charset=utf-8"
 
 
-def health(request: HttpRequest, failure: HostError | None, *, is_known: bool) -> HttpResponse:
-    """Answer a health path; only whoever has a token is told why something failed."""
+def health(request: HttpRequest, failure: HostError | None, *, has_token: bool) -> HttpResponse:
+    """Answer a health path; only callers with a token get the reason of a failure.
+
+    A store that accepts no more writes stays broken until the next start. So all three paths report it: readyz keeps
+    requests away, livez and healthz let a supervisor restart the server.
+    """
     name, _, part = request.path.strip("/").partition("/")
     if part == "ping" or (failure is None and "verbose" not in request.query):
         return HttpResponse(body=b"ok", content_type=PLAIN)
     if failure is None:
         return HttpResponse(body=f"[+]ping ok\n[+]store ok\n{name} check passed\n".encode(), content_type=PLAIN)
-    reason = str(failure) if is_known else "reason withheld"
+    reason = str(failure) if has_token else "reason withheld"
     text = f"[+]ping ok\n[-]store failed: {reason}\n{name} check failed\n"
     return HttpResponse(code=503, body=text.encode(), content_type=PLAIN)

@@ -1,4 +1,4 @@
-"""metrics.k8s.io: what nodes and pods use, asked of the agent for every request and never stored."""
+"""metrics.k8s.io: resource usage, read from the node agent for every request and never stored."""
 
 import orjson
 
@@ -14,31 +14,28 @@ __all__ = ["GROUP", "MetricsHandler"]
 
 
 class MetricsHandler:
-    """The answers about use."""
-
     def __init__(self, server: Server) -> None:
         self._server = server
 
     async def serve(self, request: HttpRequest, target: Target) -> HttpResponse:
-        """Answer with what one of them uses, or all that are meant."""
         selection = selection_of(request, target)
         summary = await self._server.nodes.stats()
         is_node = target.resource.kind == "NodeMetrics"
-        found = self._nodes(summary) if is_node else self._pods(summary, target.namespace)
+        metrics = self._nodes(summary) if is_node else self._pods(summary, target.namespace)
         if target.name:
             key = (target.namespace, target.name)
-            if key not in found:
+            if key not in metrics:
                 measured = "nodes" if is_node else "pods"
                 raise _missing(target) if self._metadata(measured, *key) else _unknown(target)
-            return object_response(found[key])
-        items = [each for key, each in sorted(found.items()) if self._takes(selection, target, each)]
+            return object_response(metrics[key])
+        items = [item for key, item in sorted(metrics.items()) if self._is_selected(selection, target, item)]
         kind = f"{target.resource.kind}List"
         return object_response({"kind": kind, "apiVersion": f"{GROUP}/{VERSION}", "metadata": {}, "items": items})
 
-    def _takes(self, selection: Selection, target: Target, each: Object) -> bool:
-        meta = each["metadata"]
+    def _is_selected(self, selection: Selection, target: Target, item: Object) -> bool:
+        meta = item["metadata"]
         key = key_for(target.resource, meta.get("namespace", ""), meta["name"])
-        return selection.takes(key, orjson.dumps(each))
+        return selection.takes(key, orjson.dumps(item))
 
     def _nodes(self, summary: Object) -> dict[tuple[str, str], Object]:
         node = summary["node"]
@@ -48,25 +45,25 @@ class MetricsHandler:
         about = self._metadata("nodes", "", name)
         if about is None:
             return {}
-        return {("", name): {**_head("NodeMetrics", about), **_moment(node), "usage": _usage(node)}}
+        return {("", name): {**_head("NodeMetrics", about), **_timestamp(node), "usage": _usage(node)}}
 
     def _pods(self, summary: Object, namespace: str) -> dict[tuple[str, str], Object]:
-        found = {}
+        metrics = {}
         for pod in summary["pods"]:
             where, name = str(pod["podRef"]["namespace"]), str(pod["podRef"]["name"])
             about = self._metadata("pods", where, name)
-            containers = [each for each in pod["containers"] if "cpu" in each]
+            containers = [container for container in pod["containers"] if "cpu" in container]
             if (namespace and where != namespace) or about is None or not containers:
                 continue
-            found[where, name] = {
+            metrics[where, name] = {
                 **_head("PodMetrics", about),
-                **_moment(containers[0]),
-                "containers": [{"name": each["name"], "usage": _usage(each)} for each in containers],
+                **_timestamp(containers[0]),
+                "containers": [{"name": container["name"], "usage": _usage(container)} for container in containers],
             }
-        return found
+        return metrics
 
     def _metadata(self, plural: str, namespace: str, name: str) -> Object | None:
-        """Say of whom a measurement is; None when the object is gone meanwhile."""
+        """Return the metadata of a measured object; None if it is gone."""
         resource = self._server.scheme.find("", "v1", plural)
         stored = self._server.store.get(key_for(resource, namespace, name)) if resource else None
         if stored is None:
@@ -80,7 +77,7 @@ def _head(kind: str, metadata: Object) -> Object:
     return {"kind": kind, "apiVersion": f"{GROUP}/{VERSION}", "metadata": metadata}
 
 
-def _moment(measured: Object) -> Object:
+def _timestamp(measured: Object) -> Object:
     return {"timestamp": measured["cpu"]["time"], "window": f"{measured['windowSeconds']}s"}
 
 
@@ -90,7 +87,7 @@ def _usage(measured: Object) -> Object:
 
 
 def _unknown(target: Target) -> StatusError:
-    """Refuse as a metrics server does when there is nothing to measure."""
+    """Return the error of a metrics server for an unknown object."""
     kind = "pods" if target.namespace else "node"
     details = {"name": target.name, "kind": kind}
     return StatusError(

@@ -9,32 +9,31 @@ from paceline.apiserver.http_types import HttpRequest, ProxiedResponse, Receive,
 from paceline.apiserver.paths import Target
 from paceline.errors import MethodNotAllowed
 
-# /api/v1/nodes/NAME/proxy: what comes after it is the agent's.
-PREFIX_PARTS = 5
-# What may be asked of an agent by this way; all else of it has a way of its own, which asks who may use it.
-ASKED = frozenset({"healthz", "history", "pods", "stats"})
+# Length of /api/v1/nodes/NAME/proxy, which the agent's path follows.
+NODE_PREFIX_PARTS = 5
+# Readable paths of an agent; the others have subresources of their own, with their own authorization.
+READABLE_PATHS = frozenset({"healthz", "history", "pods", "stats"})
 
 
 def is_node_proxy(parts: tuple[str, ...]) -> bool:
-    """Tell whether a path goes through to a node's agent."""
-    return parts[:3] == ("api", "v1", "nodes") and parts[4:PREFIX_PARTS] == ("proxy",)
+    return parts[:3] == ("api", "v1", "nodes") and parts[4:NODE_PREFIX_PARTS] == ("proxy",)
 
 
 class NodeProxyHandler:
-    """Passes questions on to a node's agent."""
+    """Proxies read requests to a node agent."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
 
     def open(self, request: HttpRequest, target: Target, scope: Scope) -> ProxiedResponse:
-        """Find the way to an agent; what it does not tell is refused here."""
+        """Return the proxied response of an agent."""
         if self._server.store.get(target.key) is None:
             raise status_errors.not_found(target.resource, target.name)
         raw = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1").partition("?")[0]
-        tail = raw.lstrip("/").split("/")[PREFIX_PARTS:]
+        tail = raw.lstrip("/").split("/")[NODE_PREFIX_PARTS:]
         if request.method != "GET" or scope["type"] != "http":
             raise MethodNotAllowed("an agent is only read through the proxy of its node")
-        if not tail or unquote(tail[0]) not in ASKED:
+        if not tail or unquote(tail[0]) not in READABLE_PATHS:
             raise status_errors.no_such_path()
         onward = {**scope, "raw_path": f"/{'/'.join(tail)}".encode(), "headers": []}
         return ProxiedResponse(run=partial(self._pass_on, onward))

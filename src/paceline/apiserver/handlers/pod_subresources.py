@@ -1,4 +1,4 @@
-"""What only pods have: being bound to a node, and a log."""
+"""Subresources of pods: binding and log."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from functools import partial
@@ -18,22 +18,20 @@ from paceline.apiserver.paths import Target
 from paceline.apiserver.slicing import offload
 from paceline.errors import Conflict, NotFound
 
-# Two thousand years, give or take a few: from any clock's present they lead to a moment that can be written.
+# About 2000 years: more would exceed the range of dates.
 MOST_SINCE_SECONDS = 60_000_000_000
 
 
 class PodHandler:
-    """The subresources of pods."""
-
     def __init__(self, server: Server) -> None:
         self._server = server
 
     async def bind(self, request: HttpRequest, target: Target) -> HttpResponse:
-        """Give a pod to a node, once."""
+        """Bind a pod to a node."""
         binding = await offload(self._server.blocking, len(request.body), partial(read_object, request, "Binding"))
         node = _node_of(binding, target)
         store = self._server.store
-        for left in reversed(range(MAX_TRIES)):
+        for remaining in reversed(range(MAX_TRIES)):
             stored = store.get(target.key)
             if stored is None:
                 raise status_errors.not_found(target.resource, target.name)
@@ -45,7 +43,7 @@ class PodHandler:
             except NotFound as error:
                 raise status_errors.not_found(target.resource, target.name) from error
             except Conflict as error:
-                if not left:
+                if not remaining:
                     raise status_errors.object_modified(target.resource, target.name) from error
                 continue
             break
@@ -53,7 +51,6 @@ class PodHandler:
         return object_response(done, code=201)
 
     async def log(self, request: HttpRequest, target: Target) -> "HttpResponse | LogStream":
-        """Show the log of one container."""
         query = _log_query(request, target.name)
         stored = self._server.store.get(target.key)
         if stored is None:
@@ -67,7 +64,7 @@ class PodHandler:
 
 
 class LogStream:
-    """A log, as the stream that shows it."""
+    """The log of a container as a stream."""
 
     content_type = "text/plain"
 
@@ -75,52 +72,52 @@ class LogStream:
         self._chunks = chunks
 
     async def run(self, write: Write) -> None:
-        """Pass on what the node says; nothing is sent before it has said something or ended well."""
+        """Copy the log; nothing is sent before the node has sent something or ended without an error."""
         try:
             async for chunk in self._chunks:
                 await write(chunk)
             await write(b"")
         finally:
-            # Hang up on the node at once, not when the garbage is collected.
+            # Disconnect from the node at once, not when the garbage is collected.
             if isinstance(self._chunks, AsyncGenerator):
                 await self._chunks.aclose()
 
 
 def _node_of(binding: Object, target: Target) -> str:
-    wanted = binding.get("target")
-    node = wanted.get("name") if isinstance(wanted, dict) else None
+    reference = binding.get("target")
+    node = reference.get("name") if isinstance(reference, dict) else None
     if not node:
         raise status_errors.invalid("Binding", target.name, (required("target.name"),))
-    if wrong := subdomain_problem(str(node)):
-        raise status_errors.invalid("Binding", target.name, (invalid("target.name", node, wrong),))
-    said = binding.get("metadata", {}).get("annotations") or {}
-    if not isinstance(said, dict) or not all(isinstance(each, str) for each in said.values()):
-        fault = invalid("metadata.annotations", said, "must be a mapping of strings")
+    if problem := subdomain_problem(str(node)):
+        raise status_errors.invalid("Binding", target.name, (invalid("target.name", node, problem),))
+    annotations = binding.get("metadata", {}).get("annotations") or {}
+    if not isinstance(annotations, dict) or not all(isinstance(value, str) for value in annotations.values()):
+        fault = invalid("metadata.annotations", annotations, "must be a mapping of strings")
         raise status_errors.invalid("Binding", target.name, (fault,))
     return str(node)
 
 
 def _check_binding(pod: Object, binding: Object, target: Target) -> None:
     uid = (binding.get("metadata") or {}).get("uid")
-    what, name = "pods/binding", target.name
+    resource, name = "pods/binding", target.name
     if uid and uid != pod["metadata"]["uid"]:
-        there = pod["metadata"]["uid"]
-        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {there}"
-        raise status_errors.conflict(what, name, why)
+        actual = pod["metadata"]["uid"]
+        reason = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {actual}"
+        raise status_errors.conflict(resource, name, reason)
     if is_deleting(pod):
-        raise status_errors.conflict(what, name, f"pod {name} is being deleted, cannot be assigned to a host")
+        raise status_errors.conflict(resource, name, f"pod {name} is being deleted, cannot be assigned to a host")
     if node := pod["spec"].get("nodeName"):
-        raise status_errors.conflict(what, name, f'pod {name} is already assigned to node "{node}"')
+        raise status_errors.conflict(resource, name, f'pod {name} is already assigned to node "{node}"')
 
 
 def _bound(pod: Object, node: str, binding: Object, *, now: str) -> Object:
-    # It has been promised this node, or another; that is over.
+    # The nomination ends with the binding.
     status = {name: value for name, value in (pod.get("status") or {}).items() if name != "nominatedNodeName"}
-    conditions = [each for each in status.get("conditions") or () if each.get("type") != "PodScheduled"]
+    conditions = [condition for condition in status.get("conditions") or () if condition.get("type") != "PodScheduled"]
     scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
     metadata = dict(pod["metadata"])
-    if said := (binding.get("metadata") or {}).get("annotations"):
-        metadata["annotations"] = {**(metadata.get("annotations") or {}), **said}
+    if annotations := (binding.get("metadata") or {}).get("annotations"):
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), **annotations}
     return {
         **pod,
         "metadata": metadata,
@@ -130,19 +127,19 @@ def _bound(pod: Object, node: str, binding: Object, *, now: str) -> Object:
 
 
 def _log_query(request: HttpRequest, name: str) -> Mapping[str, str]:
-    """Check the options of a log, so that a node need not; in the order and the words of Kubernetes."""
+    """Return the validated log options; they are checked in Kubernetes' order."""
     query, faults = request.query, []
     numbers = {option: int_param(request, option) for option in ("tailLines", "limitBytes", "sinceSeconds")}
     if (numbers["sinceSeconds"] or 0) > MOST_SINCE_SECONDS:
-        said = f"sinceSeconds: {query['sinceSeconds']} seconds ago there was no calendar"
-        raise status_errors.bad_request(f"{said}; give at most {MOST_SINCE_SECONDS}")
+        message = f"sinceSeconds: {query['sinceSeconds']} seconds ago there was no calendar"
+        raise status_errors.bad_request(f"{message}; give at most {MOST_SINCE_SECONDS}")
     since = query.get("sinceTime", "")
     if since:
         try:
             moment_from(since)
         except ValueError as error:
-            said = f'parsing time "{since}" as "2006-01-02T15:04:05Z07:00": cannot parse "{since}" as "2006"'
-            raise status_errors.bad_request(said) from error
+            message = f'parsing time "{since}" as "2006-01-02T15:04:05Z07:00": cannot parse "{since}" as "2006"'
+            raise status_errors.bad_request(message) from error
     if (tail := numbers["tailLines"]) is not None and tail < 0:
         faults.append(FieldFault("tailLines", tail, "must be greater than or equal to 0"))
     if (limit := numbers["limitBytes"]) is not None and limit < 1:
@@ -152,7 +149,7 @@ def _log_query(request: HttpRequest, name: str) -> Mapping[str, str]:
     elif (seconds := numbers["sinceSeconds"]) is not None and seconds < 1:
         faults.append(FieldFault("sinceSeconds", seconds, "must be greater than 0"))
     if "stream" in query:
-        # Kubernetes asks for a feature to be turned on before one of the outputs can be had alone.
+        # In Kubernetes this is behind a feature gate.
         faults.append(forbidden("stream", "may not be specified"))
     if faults:
         raise status_errors.invalid("PodLogOptions", name, faults)
@@ -163,14 +160,14 @@ def _log_query(request: HttpRequest, name: str) -> Mapping[str, str]:
     } | {option: "true" for option in ("follow", "previous", "timestamps") if request.flag(option)}
 
 
-def container_of(pod: Object, wanted: str, name: str) -> str:
-    """Tell which container of a pod is meant; one that has several must be told which."""
+def container_of(pod: Object, requested: str, name: str) -> str:
+    """Return the requested container, or the only one."""
     main = [str(container["name"]) for container in pod["spec"].get("containers") or ()]
     names = [str(container["name"]) for container in containers_of(pod)]
-    if wanted:
-        if wanted not in names:
-            raise status_errors.bad_request(f"container {wanted} is not valid for pod {name}")
-        return wanted
+    if requested:
+        if requested not in names:
+            raise status_errors.bad_request(f"container {requested} is not valid for pod {name}")
+        return requested
     if len(main) == 1:
         return main[0]
     listed = " ".join(names)

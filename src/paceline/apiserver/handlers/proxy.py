@@ -1,8 +1,8 @@
-"""proxy: any request, a WebSocket too, to a port of a pod, or of a ready pod behind a service.
+"""Proxies requests and WebSockets to pods, to Services, to containers (exec, attach) and to node agents.
 
-A request reaches the pod without whatever concerns this server only: the token, our own cookies, what says who the
-caller is. The answer comes back as it is, but for the places that it redirects to. Which port of which address is
-dialled is the agent's to decide (node/network/pod_ports.py), never that of a status that somebody wrote.
+The pod gets the request without the headers that are for this server only: the token, our cookies, the caller. The
+response is unchanged except for redirects. The agent decides which address it connects to
+(node/network/pod_ports.py): the status of a pod is not trusted.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -27,7 +27,7 @@ from paceline.model.interactive import is_front
 DEFAULT_PORTS = {"http": 80, "https": 443}
 MAX_PORT = 65535
 OUR_COOKIES = "paceline"
-# /api/v1/namespaces/NAMESPACE/PLURAL/NAME/proxy: what comes after it is the pod's.
+# Length of /api/v1/namespaces/NAMESPACE/PLURAL/NAME/proxy, which the pod's path follows.
 PREFIX_PARTS = 7
 _PRIVATE = frozenset({"authorization", "cookie", "expect", "sec-websocket-protocol"})
 _PRIVATE_STARTS = ("impersonate-", "x-remote-", "x-forwarded-")
@@ -47,7 +47,7 @@ class Backend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxyTarget:
-    """What a name in the path says: `[SCHEME:]NAME[:PORT]`."""
+    """The parsed name in a proxy path: `[SCHEME:]NAME[:PORT]`."""
 
     scheme: str
     name: str
@@ -55,25 +55,29 @@ class ProxyTarget:
 
 
 class ProxyHandler:
-    """Finds the pods that requests are passed on to."""
+    """Proxies requests to pods, directly or through a Service."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
 
     def open(self, request: HttpRequest, target: Target, scope: Scope) -> ProxiedResponse | HttpResponse:
-        """Find the way to a pod's port; on a wrong one say what Kubernetes says."""
-        asked = parse_proxy_name(target)
+        """Return the proxied response of a pod's port."""
+        proxy_target = parse_proxy_name(target)
         prefix, tail = split_proxy_path(scope.get("raw_path") or scope["path"].encode())
         is_pod = target.resource.kind == "Pod"
-        door = self._pod(asked, target) if is_pod else self._service(asked, target, is_opening=_is_opening(scope, tail))
+        backend = (
+            self._pod(proxy_target, target)
+            if is_pod
+            else self._service(proxy_target, target, is_opening=_is_opening(scope, tail))
+        )
         if PAGE_PREFIX in scope:
-            # It came by a page's own path, of which the pod may know a part.
+            # The request came by the page's own path; the pod may know a part of it.
             prefix = scope[PAGE_PREFIX]
         query = scope["query_string"]
         if not tail and request.method in {"GET", "HEAD"} and scope["type"] == "http":
             where = f"{prefix}/{'?' if query else ''}{query.decode('latin-1')}"
             return HttpResponse(code=301, body=b"", content_type="text/plain", headers=(("location", where),))
-        parts = ("proxy", door.scheme, target.namespace, door.pod, str(door.port))
+        parts = ("proxy", backend.scheme, target.namespace, backend.pod, str(backend.port))
         onward = {
             **scope,
             "raw_path": ("".join(f"/{quote(part, safe='')}" for part in parts) + (tail or "/")).encode(),
@@ -82,13 +86,13 @@ class ProxyHandler:
         }
         passing = partial(self._pass_on, onward, prefix)
         return ProxiedResponse(
-            run=passing if is_pod else partial(self._counted, passing, (target.namespace, asked.name))
+            run=passing if is_pod else partial(self._counted, passing, (target.namespace, proxy_target.name))
         )
 
     async def _counted(self, passing: Pass, service: Key, receive: Receive, send: Send) -> None:
-        """Pass on to a service, and count it as used meanwhile."""
-        visits = self._server.visits
-        with visits.under_way(*service) if visits else nullcontext():
+        """Proxy to a Service, and count it as used meanwhile."""
+        activity = self._server.activity
+        with activity.under_way(*service) if activity else nullcontext():
             await passing(receive, send)
 
     async def _pass_on(self, scope: Scope, prefix: str, receive: Receive, send: Send) -> None:
@@ -96,60 +100,65 @@ class ProxyHandler:
 
         async def rewrite(message: Any) -> None:
             if message["type"] == "http.response.start":
-                message = {**message, "headers": [_moved(pair, prefix, host) for pair in message["headers"]]}
+                message = {
+                    **message,
+                    "headers": [_rewritten_redirect(pair, prefix, host) for pair in message["headers"]],
+                }
             await send(message)
 
         await self._server.nodes.pass_on(scope, receive, rewrite)
 
-    def _pod(self, asked: ProxyTarget, target: Target) -> Backend:
-        pod = self._read(target, asked.name)
+    def _pod(self, proxy_target: ProxyTarget, target: Target) -> Backend:
+        pod = self._read(target, proxy_target.name)
         if not pod["spec"].get("nodeName"):
             raise status_errors.bad_request("address not allowed")
         containers = pod["spec"]["containers"]
-        if asked.port:
-            port = port_number(asked.port, containers)
+        if proxy_target.port:
+            port = port_number(proxy_target.port, containers)
         else:
             ports = [port["containerPort"] for container in containers for port in container.get("ports") or ()]
-            port = ports[0] if ports else DEFAULT_PORTS[asked.scheme]
-        return Backend(scheme=asked.scheme, pod=asked.name, port=_number(port, asked))
+            port = ports[0] if ports else DEFAULT_PORTS[proxy_target.scheme]
+        return Backend(scheme=proxy_target.scheme, pod=proxy_target.name, port=_number(port, proxy_target))
 
-    def _service(self, asked: ProxyTarget, target: Target, *, is_opening: bool) -> Backend:
-        service = self._read(target, asked.name)
-        if self._server.visits is not None:
-            # Also when nobody answers yet: by this, what sleeps is woken.
-            self._server.visits.note(target.namespace, asked.name, is_opening=is_opening)
+    def _service(self, proxy_target: ProxyTarget, target: Target, *, is_opening: bool) -> Backend:
+        service = self._read(target, proxy_target.name)
+        if self._server.activity is not None:
+            # Even if there is no endpoint yet: this wakes a sleeping TensorBoard.
+            self._server.activity.note(target.namespace, proxy_target.name, is_opening=is_opening)
         ports = list(service["spec"].get("ports") or ())
-        name = asked.port
+        name = proxy_target.port
         if name.isdecimal():
             names = [str(port.get("name") or "") for port in ports if port["port"] == int(name)]
             if not names:
-                raise status_errors.service_unavailable(f'no service port {name} found for service "{asked.name}"')
+                raise status_errors.service_unavailable(
+                    f'no service port {name} found for service "{proxy_target.name}"'
+                )
             name = names[0]
         elif not name and len(ports) == 1:
             name = str(ports[0].get("name") or "")
-        found = next(self._endpoints(target, asked.name, name), None)
-        if found is None:
-            raise status_errors.service_unavailable(f'no endpoints available for service "{asked.name}"')
-        return Backend(scheme=asked.scheme, pod=found[0], port=found[1])
+        endpoint = next(self._endpoints(target, proxy_target.name, name), None)
+        if endpoint is None:
+            raise status_errors.service_unavailable(f'no endpoints available for service "{proxy_target.name}"')
+        return Backend(scheme=proxy_target.scheme, pod=endpoint[0], port=endpoint[1])
 
     def _endpoints(self, target: Target, name: str, port: str) -> Iterator[tuple[str, int]]:
-        """Give the ready pods behind a service's port, with their own port."""
+        """Yield the ready pods of a Service port, with the target port."""
         resource = self._server.scheme.find("", "v1", "endpoints")
         stored = self._server.store.get(key_for(resource, target.namespace, name)) if resource else None
         for subset in object_strategy.read(stored.value).get("subsets") or () if stored else ():
-            for each in subset.get("ports") or ():
-                if (each.get("name") or "") == port:
+            for endpoint_port in subset.get("ports") or ():
+                if (endpoint_port.get("name") or "") == port:
                     for address in subset.get("addresses") or ():
                         pod = address.get("targetRef") or {}
-                        # Only a pod of the same namespace: an address that somebody wrote leads nowhere.
+                        # Only pods of the same namespace: other addresses in Endpoints are not trusted.
                         is_here = (
                             pod.get("kind") == "Pod" and pod.get("namespace", target.namespace) == target.namespace
                         )
-                        if is_here and self._is_there(target.namespace, str(pod["name"])):
-                            yield str(pod["name"]), int(each["port"])
+                        if is_here and self._pod_exists(target.namespace, str(pod["name"])):
+                            yield str(pod["name"]), int(endpoint_port["port"])
 
-    def _is_there(self, namespace: str, pod: str) -> bool:
-        """Tell whether a pod still exists: endpoints are written a moment after one has gone."""
+    def _pod_exists(self, namespace: str, pod: str) -> bool:
+        """Return whether a pod exists: endpoints are updated a moment after its deletion."""
         resource = self._server.scheme.find("", "v1", "pods")
         return resource is not None and self._server.store.get(key_for(resource, namespace, pod)) is not None
 
@@ -161,7 +170,7 @@ class ProxyHandler:
 
 
 def parse_proxy_name(target: Target) -> ProxyTarget:
-    """Read the name of a pod or service with what stands before and after it."""
+    """Parse `[SCHEME:]NAME[:PORT]`, or raise BadRequest."""
     parts = target.name.split(":")
     scheme, name, port = {1: ["", *parts, ""], 2: ["", *parts], 3: parts}.get(len(parts), ["?", "", ""])
     if scheme not in {"", *DEFAULT_PORTS} or not name:
@@ -170,17 +179,17 @@ def parse_proxy_name(target: Target) -> ProxyTarget:
 
 
 def split_proxy_path(raw: bytes) -> tuple[str, str]:
-    """Cut a path into what leads to the pod and what is the pod's own, both as they were sent."""
+    """Split a raw path into the prefix of the proxy and the path of the pod."""
     text = raw.decode("latin-1").partition("?")[0]
     parts = text.split("/", PREFIX_PARTS + 1)
     if not all(parts[1 : PREFIX_PARTS + 1]):
         raise status_errors.no_such_path()
-    return "/".join(parts[: PREFIX_PARTS + 1]), "".join(f"/{rest}" for rest in parts[PREFIX_PARTS + 1 :])
+    return "/".join(parts[: PREFIX_PARTS + 1]), "".join(f"/{tail}" for tail in parts[PREFIX_PARTS + 1 :])
 
 
 def onward_headers(scope: Scope, path: str) -> Pairs:
-    """Leave out what concerns this server only, and say where the request came in."""
-    kept = [(name, value) for name, value in scope["headers"] if not _is_private(name)]
+    """Return the headers for the pod: without those for this server, with X-Forwarded-*."""
+    headers = [(name, value) for name, value in scope["headers"] if not _is_private(name)]
     cookies = [
         cookie
         for name, value in scope["headers"]
@@ -189,16 +198,16 @@ def onward_headers(scope: Scope, path: str) -> Pairs:
         if not cookie.strip().startswith(OUR_COOKIES)
     ]
     if cookies:
-        kept.append((b"cookie", "; ".join(cookies).encode("latin-1")))
+        headers.append((b"cookie", "; ".join(cookies).encode("latin-1")))
     client = scope.get("client") or ("", 0)
-    said = str(scope.get("scheme") or "https")
-    scheme = {"ws": "http", "wss": "https"}.get(said, said)
+    scope_scheme = str(scope.get("scheme") or "https")
+    scheme = {"ws": "http", "wss": "https"}.get(scope_scheme, scope_scheme)
     if authentication.is_local_page(_header(scope, b"origin"), _header(scope, b"sec-fetch-site")):
-        # A program holds the page's address against that of the request: a proxy on the way has changed only one.
-        kept = [(name, value) for name, value in kept if name.lower() != b"origin"]
-        kept.append((b"origin", f"{scheme}://{_header(scope, b'host')}".encode("latin-1")))
+        # Programs compare Origin with Host, and a proxy on the way has changed only one of them.
+        headers = [(name, value) for name, value in headers if name.lower() != b"origin"]
+        headers.append((b"origin", f"{scheme}://{_header(scope, b'host')}".encode("latin-1")))
     return [
-        *kept,
+        *headers,
         (b"x-forwarded-for", str(client[0]).encode()),
         (b"x-forwarded-host", _header(scope, b"host").encode("latin-1")),
         (b"x-forwarded-proto", scheme.encode()),
@@ -207,7 +216,7 @@ def onward_headers(scope: Scope, path: str) -> Pairs:
 
 
 def _is_opening(scope: Scope, tail: str) -> bool:
-    """Tell whether a person opens a page; a page that is open asks for other things, and for other types."""
+    """Return whether a user opens a page, as opposed to the requests of an open page."""
     if scope["type"] != "http" or scope["method"] != "GET":
         return False
     return is_front(tail) or "text/html" in _header(scope, b"accept")
@@ -218,8 +227,8 @@ def _is_private(name: bytes) -> bool:
     return text in _PRIVATE or text.startswith(_PRIVATE_STARTS)
 
 
-def _moved(pair: tuple[bytes, bytes], prefix: str, host: str) -> tuple[bytes, bytes]:
-    """Let a redirection within the pod lead through the proxy again."""
+def _rewritten_redirect(pair: tuple[bytes, bytes], prefix: str, host: str) -> tuple[bytes, bytes]:
+    """Rewrite a redirect within the pod to go through the proxy."""
     name, value = pair
     if name.lower() != b"location":
         return pair
@@ -232,14 +241,14 @@ def _moved(pair: tuple[bytes, bytes], prefix: str, host: str) -> tuple[bytes, by
     return name, urlunsplit(("", "", path, parts.query, parts.fragment)).encode("latin-1")
 
 
-def _header(scope: Scope, wanted: bytes) -> str:
-    return next((value.decode("latin-1") for name, value in scope["headers"] if name.lower() == wanted), "")
+def _header(scope: Scope, header_name: bytes) -> str:
+    return next((value.decode("latin-1") for name, value in scope["headers"] if name.lower() == header_name), "")
 
 
-def _number(port: Any, asked: ProxyTarget) -> int:
+def _number(port: Any, proxy_target: ProxyTarget) -> int:
     text = str(port)
     if not (text.isascii() and text.isdecimal() and 0 < int(text) <= MAX_PORT):
         raise status_errors.bad_request(
-            f"pod {asked.name} has no port {asked.port!r}: give a number or a containerPort's name"
+            f"pod {proxy_target.name} has no port {proxy_target.port!r}: give a number or a containerPort's name"
         )
     return int(text)

@@ -1,4 +1,4 @@
-"""The scale of an object: how many replicas it wants and has, at paths that its definition names."""
+"""The scale subresource: desired and actual replicas, at the paths in the definition."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -25,7 +25,7 @@ from paceline.errors import BadRequest
 from paceline.store.store import Stored
 
 API_VERSION, KIND = "autoscaling/v1", "Scale"
-# What a scale looks like in a table.
+# The columns of a scale.
 SCALE = Resource(
     group="autoscaling",
     version="v1",
@@ -43,21 +43,18 @@ _SHOWN = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
 class ScaleHandler:
-    """The verbs of the scale subresource."""
-
     def __init__(self, server: Server, writes: WriteHandler) -> None:
         self._server = server
         self._writes = writes
 
     async def serve(self, request: HttpRequest, target: Target) -> HttpResponse:
-        """Answer a request for a scale."""
         match request.method:
             case "GET":
                 return self._shown(request, target, self._writes.find(target))
             case "PUT":
                 options = read_options(request, "UpdateOptions")
-                said = await offload(self._server.blocking, len(request.body), partial(read_object, request, KIND))
-                return await self._scaled(request, target, lambda _: said, options=options)
+                scale = await offload(self._server.blocking, len(request.body), partial(read_object, request, KIND))
+                return await self._scaled(request, target, lambda _: scale, options=options)
             case "PATCH":
                 options = read_options(request, "PatchOptions")
                 patched = await offload(self._server.blocking, len(request.body), partial(_patch_of, request))
@@ -65,12 +62,14 @@ class ScaleHandler:
             case _:
                 raise status_errors.method_not_allowed()
 
-    async def _scaled(self, request: HttpRequest, target: Target, said: Any, *, options: WriteOptions) -> HttpResponse:
-        """Set the wanted replicas to what a scale says, made out of the one that is there."""
+    async def _scaled(
+        self, request: HttpRequest, target: Target, edit_scale: Any, *, options: WriteOptions
+    ) -> HttpResponse:
+        """Set the replicas of an object to those of a scale, which is derived from the current one."""
         main = Target(resource=target.resource, namespace=target.namespace, name=target.name)
 
         def edit(old: Object) -> Object:
-            return _with_scale(old, said(_scale_of(old, _paths(target))), target)
+            return _with_scale(old, edit_scale(_scale_of(old, _paths(target))), target)
 
         author, size = author_of(request, target), len(request.body)
         stored = await self._writes.change(main, edit, options=options, author=author, size=size)
@@ -91,20 +90,20 @@ def _paths(target: Target) -> ScalePaths:
 
 def _scale_of(obj: Object, paths: ScalePaths) -> Object:
     metadata = {part: obj["metadata"][part] for part in _SHOWN if part in obj["metadata"]}
-    wanted, there = at(obj, paths.spec), at(obj, paths.status)
-    status: Object = {"replicas": there if isinstance(there, int) else 0}
+    desired, actual = at(obj, paths.spec), at(obj, paths.status)
+    status: Object = {"replicas": actual if isinstance(actual, int) else 0}
     selector = at(obj, paths.selector) if paths.selector else None
     if isinstance(selector, str) and selector:
         status["selector"] = selector
-    spec = {"replicas": wanted} if isinstance(wanted, int) and wanted else {}
+    spec = {"replicas": desired} if isinstance(desired, int) and desired else {}
     return {"kind": KIND, "apiVersion": API_VERSION, "metadata": metadata, "spec": spec, "status": status}
 
 
 def _with_scale(old: Object, scale: Object, target: Target) -> Object:
-    """Give the object with the replicas that a scale wants; refuse one that is about something else."""
+    """Return the object with the replicas of a scale; raise Conflict if the scale is outdated."""
     metadata = scale.get("metadata") or {}
-    for field, there in (("resourceVersion", "resourceVersion"), ("uid", "uid")):
-        if metadata.get(field) and metadata[field] != old["metadata"][there]:
+    for field, source in (("resourceVersion", "resourceVersion"), ("uid", "uid")):
+        if metadata.get(field) and metadata[field] != old["metadata"][source]:
             raise status_errors.object_modified(target.resource, target.name)
     spec = scale.get("spec")
     replicas = spec.get("replicas", 0) if isinstance(spec, Mapping) else 0

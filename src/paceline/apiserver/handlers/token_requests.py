@@ -20,91 +20,91 @@ from paceline.errors import BadRequest, Fault
 
 KIND, GROUP, VERSION = "TokenRequest", "authentication.k8s.io", "authentication.k8s.io/v1"
 STRUCT = "authentication.v1.TokenRequest"
-USUAL_SECONDS, LEAST_SECONDS, MOST_SECONDS = 3600, 600, 2**32
-# What a pod's token is asked for with; one that is read only once is good for longer, as long as its pod is there.
+DEFAULT_SECONDS, MIN_SECONDS, MAX_SECONDS = 3600, 600, 2**32
+# Kubelet asks for pod tokens with this duration; these are valid for longer, as long as the pod exists.
 POD_SECONDS, POD_LASTS_SECONDS = 3607, 365 * 24 * 3600
 _BOUND = {("v1", "Pod"): "pods", ("v1", "Secret"): "secrets"}
 
 
 async def request_token(request: HttpRequest, target: Target, server: Server) -> HttpResponse:
-    """Give a token to whoever may ask for one."""
+    """Create a token for a service account."""
     tokens = server.tokens
     if tokens is None:
         raise status_errors.no_such_path()
     read_options(request, "CreateOptions")
-    asked = await offload(server.blocking, len(request.body), partial(read_object, request, KIND))
-    _check_head(asked)
-    spec = _spec(asked)
+    token_request = await offload(server.blocking, len(request.body), partial(read_object, request, KIND))
+    _check_head(token_request)
+    spec = _spec(token_request)
     _refuse(_faults(spec), name="")
     account = tokens.find("serviceaccounts", target.namespace, target.name)
     if account is None:
         raise status_errors.not_found(target.resource, target.name)
-    if (said := (asked.get("metadata") or {}).get("name")) and said != target.name:
+    if (name := (token_request.get("metadata") or {}).get("name")) and name != target.name:
         hint = "must match the service account name if specified"
-        _refuse((invalid("metadata.name", said, hint),), name=target.name)
+        _refuse((invalid("metadata.name", name, hint),), name=target.name)
     bound = _bound(spec.get("boundObjectRef"), account, tokens)
     now, seconds = server.clock.now(), spec["expirationSeconds"]
     is_of_pod = "pod" in bound and seconds == POD_SECONDS
-    began = int(now.timestamp())
+    issued_at = int(now.timestamp())
     claims = {
         "aud": spec["audiences"],
-        "exp": began + (POD_LASTS_SECONDS if is_of_pod else seconds),
-        "iat": began,
+        "exp": issued_at + (POD_LASTS_SECONDS if is_of_pod else seconds),
+        "iat": issued_at,
         "iss": ISSUER,
         "jti": server.ids.uid(),
         PRIVATE: {"namespace": target.namespace, **bound, "serviceaccount": _named(account)}
-        | ({"warnafter": began + seconds} if is_of_pod else {}),
-        "nbf": began,
+        | ({"warnafter": issued_at + seconds} if is_of_pod else {}),
+        "nbf": issued_at,
         "sub": f"system:serviceaccount:{target.namespace}:{target.name}",
     }
-    given = {"token": tokens.sign(claims), "expirationTimestamp": to_wire(now + timedelta(seconds=seconds))}
+    status = {"token": tokens.sign(claims), "expirationTimestamp": to_wire(now + timedelta(seconds=seconds))}
     metadata = {
         "name": target.name,
         "namespace": target.namespace,
         "uid": uid_of(account),
         "creationTimestamp": to_wire(now),
     }
-    told = {"kind": KIND, "apiVersion": VERSION, "metadata": metadata, "spec": spec, "status": given}
-    return object_response(told, code=201)
+    response = {"kind": KIND, "apiVersion": VERSION, "metadata": metadata, "spec": spec, "status": status}
+    return object_response(response, code=201)
 
 
-def _check_head(asked: Object) -> None:
-    version, kind = asked.get("apiVersion") or VERSION, asked.get("kind") or KIND
+def _check_head(token_request: Object) -> None:
+    version, kind = token_request.get("apiVersion") or VERSION, token_request.get("kind") or KIND
     if (version, kind) != (VERSION, KIND):
         short = str(version).rpartition("/")[2]
-        why = f"converting ({short}.{kind}) to (authentication.{KIND}): unknown conversion"
-        raise status_errors.bad_request(f'{kind} in version "{short}" cannot be handled as a {KIND}: {why}')
+        reason = f"converting ({short}.{kind}) to (authentication.{KIND}): unknown conversion"
+        raise status_errors.bad_request(f'{kind} in version "{short}" cannot be handled as a {KIND}: {reason}')
 
 
-def _spec(asked: Object) -> dict[str, Any]:
-    """Read what is asked for, and fill in what is not said."""
+def _spec(token_request: Object) -> dict[str, Any]:
+    """Return the spec with defaults."""
     try:
-        spec = read_struct(asked, STRUCT).get("spec") or {}
+        spec = read_struct(token_request, STRUCT).get("spec") or {}
     except BadRequest as error:
         raise status_errors.bad_request(f'{KIND} in version "v1" cannot be handled as a {KIND}: {error}') from error
     seconds = spec.get("expirationSeconds")
     return {
         "audiences": spec.get("audiences") or [ISSUER],
-        "expirationSeconds": USUAL_SECONDS if seconds is None else seconds,
+        "expirationSeconds": DEFAULT_SECONDS if seconds is None else seconds,
         "boundObjectRef": spec.get("boundObjectRef"),
     }
 
 
 def _faults(spec: Mapping[str, Any]) -> Iterator[Fault]:
     seconds, path = spec["expirationSeconds"], "spec.expirationSeconds"
-    if seconds < LEAST_SECONDS:
+    if seconds < MIN_SECONDS:
         yield invalid(path, seconds, "may not specify a duration less than 10 minutes")
-    if seconds > MOST_SECONDS:
+    if seconds > MAX_SECONDS:
         yield invalid(path, seconds, "may not specify a duration larger than 2^32 seconds")
 
 
 def _refuse(faults: Iterator[Fault] | tuple[Fault, ...], *, name: str) -> None:
-    if found := tuple(faults):
-        raise status_errors.invalid(KIND, name, found, group=GROUP)
+    if errors := tuple(faults):
+        raise status_errors.invalid(KIND, name, errors, group=GROUP)
 
 
 def _bound(reference: Mapping[str, str] | None, account: Object, tokens: AccountTokens) -> dict[str, Any]:
-    """Find what a token is to be bound to, and say it as the token does."""
+    """Return the claims of the object that a token is bound to."""
     if reference is None:
         return {}
     version, kind = reference.get("apiVersion") or "", reference.get("kind") or ""
@@ -113,19 +113,19 @@ def _bound(reference: Mapping[str, str] | None, account: Object, tokens: Account
         group, _, short = version.rpartition("/")
         raise status_errors.bad_request(f"cannot bind token to object of type {group}/{short}, Kind={kind}")
     name = reference.get("name") or ""
-    found = tokens.find(plural, namespace_of(account), name)
-    if found is None:
+    obj = tokens.find(plural, namespace_of(account), name)
+    if obj is None:
         resource = tokens.scheme().find("", "v1", plural)
         raise status_errors.not_found(resource, name) if resource else status_errors.no_such_path()
-    if plural == "pods" and found["spec"].get("serviceAccountName") != name_of(account):
-        said = f'cannot bind token for serviceaccount "{name_of(account)}" to pod running with different'
-        raise status_errors.bad_request(f"{said} serviceaccount name.")
+    if plural == "pods" and obj["spec"].get("serviceAccountName") != name_of(account):
+        reason = f'cannot bind token for serviceaccount "{name_of(account)}" to pod running with different'
+        raise status_errors.bad_request(f"{reason} serviceaccount name.")
     uid = reference.get("uid")
-    if uid and uid != uid_of(found):
-        why = f"the UID in the bound object reference ({uid}) does not match the UID in record"
-        raise status_errors.conflict(kind, name, f"{why}. The object might have been deleted and then recreated")
-    node = found["spec"].get("nodeName") if plural == "pods" else None
-    return {kind.lower(): _named(found), **({"node": {"name": node}} if node else {})}
+    if uid and uid != uid_of(obj):
+        reason = f"the UID in the bound object reference ({uid}) does not match the UID in record"
+        raise status_errors.conflict(kind, name, f"{reason}. The object might have been deleted and then recreated")
+    node = obj["spec"].get("nodeName") if plural == "pods" else None
+    return {kind.lower(): _named(obj), **({"node": {"name": node}} if node else {})}
 
 
 def _named(obj: Object) -> dict[str, str]:

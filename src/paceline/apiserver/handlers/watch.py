@@ -1,4 +1,4 @@
-"""Watch: what happens to the objects of a collection, as lines of JSON, for as long as someone listens."""
+"""Watch: the changes of a collection, as lines of JSON."""
 
 import asyncio
 from collections import OrderedDict
@@ -29,11 +29,11 @@ ADDED, MODIFIED, DELETED, BOOKMARK, ERROR = b"ADDED", b"MODIFIED", b"DELETED", b
 DEFAULT_SECONDS = 1800.0
 MAX_SECONDS = 86400.0
 BOOKMARK_SECONDS = 60.0
-# A client that takes nothing for so long is cut off; it lists and watches again when it is back.
+# A client that accepts nothing for this long is disconnected; it lists and watches again.
 STALL_SECONDS = 30.0
-# Events that are kept as they were sent, for those who are to be told the same.
-KEPT_BYTES = 4 * 1024 * 1024
-# What is written for one client at a time, so that one that does not read costs no more than that.
+# Size of the event cache.
+CACHE_BYTES = 4 * 1024 * 1024
+# Bytes sent at a time: a client that does not read costs no more memory.
 CHUNK_BYTES = 16 * 1024
 
 _CHANGES = {Op.CREATE: ADDED, Op.REPLACE: MODIFIED, Op.DELETE: DELETED}
@@ -41,7 +41,7 @@ _INITIAL_END = "k8s.io/initial-events-end"
 
 
 def event_type_of(record: Record, selection: Selection) -> bytes | None:
-    """Tell what a record is to whoever follows a selection: entering it is being added, leaving it is being deleted."""
+    """Return the event type of a record for a selection (ADDED when it starts to match, DELETED when it stops)."""
     if selection.is_fixed:
         if not selection.takes_key(record.key):
             return None
@@ -56,63 +56,73 @@ def _was_in(record: Record, selection: Selection) -> bool:
     if record.op is Op.CREATE:
         return False
     if record.previous is None:
-        # Right after a start, what came before the kept history is not known: a DELETED too many is harmless, one too
-        # few is not.
+        # After a start, the value before the oldest record is unknown: an extra DELETED is harmless, a missing one is
+        # not.
         return selection.takes_key(record.key)
     return selection.takes(record.key, record.previous)
 
 
 class EventCache:
-    """Events as they are sent: written once for all who follow the same objects in the same form."""
+    """Encoded events, shared by all watches on the same objects in the same representation."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[object, ...], bytes] = OrderedDict()
+        self._lines: OrderedDict[tuple[object, ...], bytes] = OrderedDict()
         self._bytes = 0
 
-    def one(self, record: Record, change: bytes, *, form: Representation, resource: Resource) -> bytes:
-        """Give the line that tells a change of an object, or of its metadata."""
-        known = (record.revision, change, form, resource.version)
-        line = self._kept.get(known)
+    def one(self, record: Record, change: bytes, *, representation: Representation, resource: Resource) -> bytes:
+        """Return the event of a record."""
+        cache_key = (record.revision, change, representation, resource.version)
+        line = self._lines.get(cache_key)
         if line is None:
             line = self._keep(
-                known, write_line(change, object_for_watcher(record, change), form=form, resource=resource)
+                cache_key,
+                write_line(
+                    change, object_for_watcher(record, change), representation=representation, resource=resource
+                ),
             )
         return line
 
-    def all(self, records: tuple[Record, ...], prefix: str, *, form: Representation, resource: Resource) -> bytes:
-        """Give the lines for one who follows all that a prefix holds: the same records, the same bytes."""
-        known = (records[0].revision, records[-1].revision, len(records), prefix, form, resource.version)
-        lines = self._kept.get(known)
+    def all(
+        self, records: tuple[Record, ...], prefix: str, *, representation: Representation, resource: Resource
+    ) -> bytes:
+        """Return the events of records, for a watch without selectors."""
+        cache_key = (records[0].revision, records[-1].revision, len(records), prefix, representation, resource.version)
+        lines = self._lines.get(cache_key)
         if lines is None:
-            told = [write_line(_CHANGES[record.op], record.value, form=form, resource=resource) for record in records]
-            lines = self._keep(known, b"".join(told))
+            events = [
+                write_line(_CHANGES[record.op], record.value, representation=representation, resource=resource)
+                for record in records
+            ]
+            lines = self._keep(cache_key, b"".join(events))
         return lines
 
-    def _keep(self, known: tuple[object, ...], lines: bytes) -> bytes:
-        self._kept[known] = lines
+    def _keep(self, cache_key: tuple[object, ...], lines: bytes) -> bytes:
+        self._lines[cache_key] = lines
         self._bytes += len(lines)
-        while self._bytes > KEPT_BYTES:
-            self._bytes -= len(self._kept.popitem(last=False)[1])
+        while self._bytes > CACHE_BYTES:
+            self._bytes -= len(self._lines.popitem(last=False)[1])
         return lines
 
 
-def write_line(change: bytes, value: bytes, *, form: Representation, resource: Resource) -> bytes:
-    """Write the line that tells a change of an object, or of its metadata."""
+def write_line(change: bytes, value: bytes, *, representation: Representation, resource: Resource) -> bytes:
+    """Return an encoded event."""
     value = in_version(resource, value)
-    return _event(change, value if form is Representation.OBJECT else orjson.dumps(partial_metadata(read(value))))
+    return _event(
+        change, value if representation is Representation.OBJECT else orjson.dumps(partial_metadata(read(value)))
+    )
 
 
 def object_for_watcher(record: Record, change: bytes) -> bytes:
-    """Give what a watcher is told of an object; of one that is gone for it, what it last knew, as of the end."""
+    """Return the object of an event; one that stopped matching has its last matching state."""
     if change != DELETED or record.op is Op.DELETE or record.previous is None:
         return record.value
     return write_object(read(record.previous), record.revision)
 
 
 class StallGuard:
-    """Sends for as long as the client takes something now and then; else it lets a time limit strike.
+    """Sends chunks, and triggers a timeout if the client accepts nothing for a while.
 
-    One timer at most, and none while nothing is being sent: a timer for each send costs more than sending.
+    There is at most one timer, and none while nothing is sent: a timer per send would cost more than sending.
     """
 
     def __init__(self, write: Write, limit: asyncio.Timeout) -> None:
@@ -130,50 +140,49 @@ class StallGuard:
             self._timer.cancel()
 
     async def send(self, chunk: bytes) -> None:
-        """Send, and notice when that takes too long."""
         self._since = self._loop.time()
         if self._timer is None:
-            self._timer = self._loop.call_at(self._since + STALL_SECONDS, self._look)
+            self._timer = self._loop.call_at(self._since + STALL_SECONDS, self._check)
         await self._write(chunk[:CHUNK_BYTES])
         for start in range(CHUNK_BYTES, len(chunk), CHUNK_BYTES):
-            # Something was taken.
+            # The client has accepted something.
             self._since = self._loop.time()
             await self._write(chunk[start : start + CHUNK_BYTES])
         self._since = None
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         self._timer = None
         if self._since is None:
             return
         due = self._since + STALL_SECONDS
         if self._loop.time() < due:
-            self._timer = self._loop.call_at(due, self._look)
+            self._timer = self._loop.call_at(due, self._check)
         else:
             self._limit.reschedule(self._loop.time())
 
 
 class WatchStream:
-    """One watch, as the stream that answers it."""
+    """The response stream of one watch."""
 
     content_type = "application/json"
 
-    def __init__(self, request: HttpRequest, server: Server, target: Target, *, sent: EventCache) -> None:
+    def __init__(self, request: HttpRequest, server: Server, target: Target, *, cache: EventCache) -> None:
         self._server = server
         self._resource = target.resource
-        self._form = representation_of(request)
+        self._representation = representation_of(request)
         self._tables = TableRenderer(request, target.resource, server.clock)
-        self._sent = sent
+        self._cache = cache
         self._bookmarks = request.flag("allowWatchBookmarks")
-        self._asked = asked = list_options_of(request, watch=True)
-        self._seconds = min(float(max(asked.seconds or 0, 0) or DEFAULT_SECONDS), MAX_SECONDS)
+        self._options = options = list_options_of(request, watch=True)
+        self._seconds = min(float(max(options.seconds or 0, 0) or DEFAULT_SECONDS), MAX_SECONDS)
         self._selection = selection_of(request, target)
         self._prefix = self._selection.prefix(target)
-        # Nothing up to here is told: a client may ask for a revision that is yet to come.
-        self._since = asked.revision or 0
-        self._told_bookmark = self._since - 1
+        # Send nothing up to this revision, which may be in the future.
+        self._since = options.revision or 0
+        self._last_bookmark = self._since - 1
 
     async def run(self, write: Write) -> None:
-        """Tell what is there if that was asked for, then what happens, until the time is up."""
+        """Send the initial objects if requested, then changes, until the timeout."""
         try:
             async with asyncio.timeout(None) as limit:
                 with StallGuard(write, limit) as patient:
@@ -185,21 +194,21 @@ class WatchStream:
         try:
             watch, items = self._start()
         except (Expired, status_errors.StatusError) as error:
-            # As Kubernetes does: the stream begins well and its first event is the error.
+            # Like Kubernetes: the response is 200 and its first event is the error.
             await send(_error(error))
             return
         with watch:
             await send(b"")
-            await self._tell_initial(items, watch.position, send)
+            await self._send_initial(items, watch.position, send)
             try:
                 await self._follow(watch, send)
             except Expired as error:
                 await send(_error(error))
 
     def _start(self) -> tuple[Watch, tuple[Stored, ...]]:
-        """Begin to follow, and give the objects that are there at that very moment."""
+        """Return a watch, and the objects at its start."""
         store = self._server.store
-        if not self._asked.wants_initial:
+        if not self._options.wants_initial:
             since = self._since or store.revision
             return store.watch(self._prefix, min(since, store.revision)), ()
         if self._since > store.revision:
@@ -207,8 +216,8 @@ class WatchStream:
         self._since = store.revision
         return store.watch(self._prefix, store.revision), store.list(self._prefix)
 
-    async def _tell_initial(self, items: tuple[Stored, ...], revision: int, send: Write) -> None:
-        if not self._asked.wants_initial:
+    async def _send_initial(self, items: tuple[Stored, ...], revision: int, send: Write) -> None:
+        if not self._options.wants_initial:
             return
         lines: list[bytes] = []
         size = 0
@@ -235,26 +244,26 @@ class WatchStream:
                 records = await watch.take(CHUNK_BYTES)
                 if not records and watch.is_over:
                     return
-                # Before any bookmark, which must not pass what was taken.
-                if records and (told := self._told(records)):
-                    await send(told)
-                # A timer may be a little early; when it has struck, it is time.
+                # Before a bookmark, which must not be ahead of the events.
+                if records and (events := self._encoded(records)):
+                    await send(events)
+                # The timer may fire slightly early.
                 now = loop.time() if records else max(loop.time(), due)
                 if now >= next_bookmark:
-                    await self._tell_bookmark(watch, send)
+                    await self._send_bookmark(watch, send)
                     next_bookmark = now + BOOKMARK_SECONDS
                     timer.cancel()
                     due = min(end, next_bookmark)
                     timer = loop.call_at(due, watch.nudge)
         finally:
             timer.cancel()
-        await self._tell_bookmark(watch, send)
+        await self._send_bookmark(watch, send)
 
-    def _told(self, records: tuple[Record, ...]) -> bytes:
-        """Write what the client is to be told of some records."""
-        is_plain = self._selection.is_all and self._form is not Representation.TABLE
+    def _encoded(self, records: tuple[Record, ...]) -> bytes:
+        """Return the encoded events of some records."""
+        is_plain = self._selection.is_all and self._representation is not Representation.TABLE
         if is_plain and records[0].revision > self._since:
-            return self._sent.all(records, self._prefix, form=self._form, resource=self._resource)
+            return self._cache.all(records, self._prefix, representation=self._representation, resource=self._resource)
         return b"".join(
             self._line_of(record, change)
             for record in records
@@ -262,23 +271,23 @@ class WatchStream:
         )
 
     def _line_of(self, record: Record, change: bytes) -> bytes:
-        if self._form is Representation.TABLE:
+        if self._representation is Representation.TABLE:
             return self._line(change, object_for_watcher(record, change))
-        return self._sent.one(record, change, form=self._form, resource=self._resource)
+        return self._cache.one(record, change, representation=self._representation, resource=self._resource)
 
     def _line(self, change: bytes, value: bytes) -> bytes:
-        if self._form is not Representation.TABLE:
-            return write_line(change, value, form=self._form, resource=self._resource)
+        if self._representation is not Representation.TABLE:
+            return write_line(change, value, representation=self._representation, resource=self._resource)
         value = in_version(self._resource, value)
         revision = read(value)["metadata"]["resourceVersion"]
-        return _event(change, self._tables.of((value,), {"resourceVersion": revision}))
+        return _event(change, self._tables.render((value,), {"resourceVersion": revision}))
 
-    async def _tell_bookmark(self, watch: Watch, send: Write) -> None:
-        if self._bookmarks and watch.position > self._told_bookmark:
+    async def _send_bookmark(self, watch: Watch, send: Write) -> None:
+        if self._bookmarks and watch.position > self._last_bookmark:
             await send(self._bookmark(watch.position))
 
     def _bookmark(self, revision: int, annotations: Object | None = None) -> bytes:
-        self._told_bookmark = revision
+        self._last_bookmark = revision
         metadata: Object = {"resourceVersion": str(revision)}
         if annotations:
             metadata["annotations"] = annotations
