@@ -36,8 +36,8 @@ from paceline.errors import PacelineError
 from paceline.host.effects import GC_THRESHOLD, RealChance, real_world
 from paceline.kinds import registry
 from paceline.kinds.jobs.pytorch import KIND
+from paceline.plan.job.manifests import pod_manifest, service_manifest
 from paceline.plan.job.plan import NewPod
-from paceline.plan.job.pods.manifests import pod_manifest, service_manifest
 from paceline.testing.real.kube import find_assets, real_kube
 
 JOBS = collection_of(KIND)

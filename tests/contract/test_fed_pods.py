@@ -7,8 +7,8 @@ import pytest
 
 from paceline.kinds import registry
 from paceline.model.gang import ReplicaId
+from paceline.plan.job.manifests import auxiliary_pod_manifest, claim_manifest, pod_manifest
 from paceline.plan.job.plan import AuxiliaryPod, NewPod
-from paceline.plan.job.pods.manifests import claim_manifest, errand_manifest, pod_manifest
 from paceline.testing.real.kube import real_kube
 from tests.kubes import assets_or_skip
 from tests.unit.kinds.manifests import UID, generic
@@ -37,10 +37,10 @@ def manifests():
         _, gang = registry.expand(job, {}, commit="0" * 40)
         yield pod_manifest(site, gang, NewPod(place=ReplicaId("worker", 0), attempt=0), owner=OWNER)
         if before.resolve is not None:
-            yield errand_manifest(site, before, AuxiliaryPod(name="resolve", attempt=0), owner=OWNER)
+            yield auxiliary_pod_manifest(site, before, AuxiliaryPod(name="resolve", attempt=0), owner=OWNER)
         keeping = gang.members[0].keeping
         if keeping is not None:
-            yield errand_manifest(site, gang, AuxiliaryPod(name="flush-worker-0", attempt=0), owner=OWNER)
+            yield auxiliary_pod_manifest(site, gang, AuxiliaryPod(name="flush-worker-0", attempt=0), owner=OWNER)
             yield claim_manifest(site, gang.members[0], keeping.claim, owner=OWNER)
 
 

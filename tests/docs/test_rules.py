@@ -7,8 +7,8 @@ from pathlib import Path
 from tests.unit.apimachinery.test_status import FULL
 
 from paceline.model.job_status import ConditionType
-from paceline.plan.job.deadline import EXCEEDED, NOT_STARTED
-from paceline.plan.job.report.oom import REASON
+from paceline.plan.job.cleanup import EXCEEDED, NOT_STARTED
+from paceline.plan.job.diagnosis import OUT_OF_MEMORY
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "concepts" / "rules.md").read_text()
@@ -29,7 +29,7 @@ def test_every_condition_is_named():
 def test_every_event_is_named():
     told = {
         each.value
-        for path in ("decide.py", "elastic.py", "report/events.py", "suspend.py", "ttl.py", "git_revision.py")
+        for path in ("reporting.py", "suspend.py", "completion.py", "cleanup.py", "auxiliary_pods.py")
         for node in ast.walk(ast.parse((PLAN / "job" / path).read_text()))
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "EventDraft"
         for key in node.keywords
@@ -37,7 +37,7 @@ def test_every_event_is_named():
     }
 
     assert len(told) > 5
-    assert sorted({*told, EXCEEDED, NOT_STARTED, REASON} - WORDS) == []
+    assert sorted({*told, EXCEEDED, NOT_STARTED, OUT_OF_MEMORY} - WORDS) == []
 
 
 def test_every_file_of_a_rule_is_there():

@@ -18,11 +18,20 @@ from paceline.model.job_status import Phase
 from paceline.node import agent
 from paceline.node.lifecycle import decide as node_decide
 from paceline.plan.garbage_collection import Standing, standing_of
+from paceline.plan.job import cleanup, completion, reconcile, restart
 from paceline.plan.job import decide as plan_decide
 from paceline.store import group_commit
 from paceline.testing.sim.backend import SimLog
 
 Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def replace_rule(patch: pytest.MonkeyPatch, name: str, rule: Callable[..., Any]) -> None:
+    """Put another function in the place of a rule or an amendment of the same name."""
+    for table in ("RULES", "AMENDMENTS"):
+        changed = tuple(rule if each.__name__ == name else each for each in getattr(plan_decide, table))
+        patch.setattr(plan_decide, table, changed)
+    assert rule in (*plan_decide.RULES, *plan_decide.AMENDMENTS)
 
 
 def the_disk_answers_before_it_has_synced(patch: pytest.MonkeyPatch) -> None:
@@ -46,12 +55,12 @@ def nobody_checks_the_revision(patch: pytest.MonkeyPatch) -> None:
 
 
 def restarts_are_not_counted(patch: pytest.MonkeyPatch) -> None:
-    restarted = plan_decide.restarted
+    restarted = restart.restarted
 
     def uncounted(status: Any, *rest: Any) -> Any:
         return replace(restarted(status, *rest), backoff_count=0, role_restarts={})
 
-    patch.setattr(plan_decide, "restarted", uncounted)
+    patch.setattr(restart, "restarted", uncounted)
 
 
 def ports_are_chosen_without_looking_at_others(patch: pytest.MonkeyPatch) -> None:
@@ -80,17 +89,17 @@ def a_failed_job_is_taken_up_again(patch: pytest.MonkeyPatch) -> None:
 
 
 def new_tries_do_not_wait_for_old_ones(patch: pytest.MonkeyPatch) -> None:
-    missing = plan_decide._missing
-    patch.setattr(plan_decide, "_missing", lambda seen, tries, _old: missing(seen, tries, ()))
+    missing = reconcile._missing
+    patch.setattr(reconcile, "_missing", lambda view, _old: missing(view, ()))
 
 
 def a_job_is_announced_again_and_again(patch: pytest.MonkeyPatch) -> None:
-    births = plan_decide.created_events
+    report_created = plan_decide.report_created
 
-    def twice(seen: Any, tries: Any) -> Any:
-        return births(replace(seen, status=replace(seen.status, conditions=())), tries)
+    def twice(view: Any, plan: Any, now: Any) -> Any:
+        return report_created(replace(view, stored=replace(view.stored, conditions=())), plan, now)
 
-    patch.setattr(plan_decide, "created_events", twice)
+    replace_rule(patch, "report_created", twice)
 
 
 def a_lost_container_is_never_noticed(patch: pytest.MonkeyPatch) -> None:
@@ -120,11 +129,11 @@ def work_that_failed_is_not_tried_again(patch: pytest.MonkeyPatch) -> None:
 def a_pause_forgets_how_often_a_job_was_tried(patch: pytest.MonkeyPatch) -> None:
     pause = plan_decide.pause
 
-    def forgetful(*seen: Any) -> Any:
-        plan = pause(*seen)
-        return replace(plan, status=replace(plan.status, attempt=0, backoff_count=0))
+    def forgetful(view: Any, now: Any) -> Any:
+        plan = pause(view, now)
+        return plan and replace(plan, status=replace(plan.status, attempt=0, backoff_count=0))
 
-    patch.setattr(plan_decide, "pause", forgetful)
+    replace_rule(patch, "pause", forgetful)
 
 
 def nobody_clears_away_what_owners_leave(patch: pytest.MonkeyPatch) -> None:
@@ -135,12 +144,13 @@ def nobody_clears_away_what_owners_leave(patch: pytest.MonkeyPatch) -> None:
 
 
 def an_ended_job_keeps_its_pods(patch: pytest.MonkeyPatch) -> None:
-    clean_up = plan_decide.clean_up
-    patch.setattr(plan_decide, "clean_up", lambda *seen: replace(clean_up(*seen), delete=(), wake_at=None))
+    clean_up = cleanup.clean_up
+    for module in (cleanup, completion):
+        patch.setattr(module, "clean_up", lambda *seen: replace(clean_up(*seen), delete=(), wake_at=None))
 
 
 def an_ended_job_stays_beyond_its_time(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(plan_decide, "expire", lambda _seen, plan, _now: plan)
+    replace_rule(patch, "expire", lambda _view, _now: None)
 
 
 def the_cluster_goes_by_the_machines_clock(patch: pytest.MonkeyPatch) -> None:

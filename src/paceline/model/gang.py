@@ -49,6 +49,8 @@ class ReplicaId:
 
 # Name of the sidecar that uploads a member's output, and prefix of the auxiliary pod that uploads the remaining files.
 KEEPER, FLUSH = "paceline-output", "flush-"
+# Name of the auxiliary pod that resolves a git revision.
+RESOLVE = "resolve"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +173,7 @@ class JobNaming:
         """Name of the Secret with the launch files."""
         return f"{self.stem}-launch"
 
-    def errand(self, name: str, attempt: int = 0) -> str:
+    def auxiliary_pod(self, name: str, attempt: int = 0) -> str:
         """Return the name of an auxiliary pod; later attempts have their number as a suffix."""
         return f"{self.stem}-{name}" + (f"-r{attempt}" if attempt else "")
 

@@ -31,7 +31,7 @@ def test_the_time_of_the_last_line_is_asked_for_and_nothing_else():
     heard = play(node, ask)
 
     assert (heard.last, heard.is_known) == (WRITTEN, True)
-    assert heard.asked_at == heard.since >= START
+    assert heard.read_at == heard.since >= START
     assert node.asked == [{"container": "main", **LAST}]
 
 
@@ -51,8 +51,8 @@ def test_an_answer_that_stays_the_same_is_remembered_since_when():
 
     first, same, other = play(Node(LINE, LINE, LINE.replace(b"58.1", b"59.1")), story)
 
-    assert (same.since, same.asked_at - first.asked_at) == (first.since, timedelta(seconds=30))
-    assert other.since == other.asked_at
+    assert (same.since, same.read_at - first.read_at) == (first.since, timedelta(seconds=30))
+    assert other.since == other.read_at
 
 
 def test_who_does_not_answer_or_nonsense_is_not_known_to_be_silent():
@@ -70,7 +70,7 @@ def test_an_answer_after_none_begins_anew():
 
     heard = play(Node(ServiceUnavailable("not now"), b""), story)
 
-    assert (heard.is_known, heard.since) == (True, heard.asked_at)
+    assert (heard.is_known, heard.since) == (True, heard.read_at)
 
 
 def test_asking_twice_is_asking_once_and_a_job_is_forgotten():

@@ -2,10 +2,10 @@
 
 import pytest
 
-from paceline.controllers.job.snapshot import LogsRead, Reading, errand_seen, look, pod_seen
+from paceline.controllers.job.snapshot import LogsRead, Reading, auxiliary_pod_snapshot, look, pod_snapshot
 from paceline.errors import BadRequest
 from paceline.model import well_known_labels
-from paceline.plan.job.view import PodPhase
+from paceline.plan.job.snapshot import PodPhase
 from tests.unit.kinds.manifests import generic
 
 OUTPUT = {"name": "paceline-output", "image": "i", "restartPolicy": "Always"}
@@ -26,7 +26,7 @@ def over(name, code, message=""):
 
 
 def test_a_stage_that_failed_decides_over_the_pod_with_its_own_words():
-    seen = pod_seen(pod(over("paceline-clone", 1, "git: no such branch")))
+    seen = pod_snapshot(pod(over("paceline-clone", 1, "git: no such branch")))
 
     assert [(each.name, each.exit_code, each.message) for each in seen.containers] == [
         ("paceline-clone", 1, "git: no such branch")
@@ -34,7 +34,7 @@ def test_a_stage_that_failed_decides_over_the_pod_with_its_own_words():
 
 
 def test_a_stage_that_went_well_and_a_sidecar_decide_nothing():
-    seen = pod_seen(pod(over("paceline-clone", 0), over("paceline-output", 137)))
+    seen = pod_snapshot(pod(over("paceline-clone", 0), over("paceline-output", 137)))
 
     assert seen.containers == ()
     assert [(each.name, each.exit_code) for each in seen.stages] == [("paceline-clone", 0), ("paceline-output", 137)]
@@ -45,21 +45,21 @@ def test_a_stage_that_went_well_and_a_sidecar_decide_nothing():
 )
 def test_a_sidecar_that_waits_to_come_again_has_begun_and_has_not_ended_well(last, state):
     waits = {"name": "paceline-output", "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": last}
-    (stage,) = pod_seen(pod(waits)).stages
+    (stage,) = pod_snapshot(pod(waits)).stages
 
     assert (stage.state, stage.exit_code) == (state, None)
 
 
 def test_init_containers_of_the_authors_own_are_no_stages():
-    assert pod_seen(pod(over("mine", 0))).stages == ()
+    assert pod_snapshot(pod(over("mine", 0))).stages == ()
 
 
 def test_h47_an_image_that_is_not_to_be_had_is_what_a_pod_waits_for():
     waits = {"reason": "ImagePullBackOff", "message": "image 'a:1' is mapped to no environment"}
     stage = {"name": "paceline-install", "state": {"waiting": waits}}
 
-    seen = pod_seen(pod(stage, phase="Pending"))
-    later = pod_seen(pod(stage, phase="Failed"))
+    seen = pod_snapshot(pod(stage, phase="Pending"))
+    later = pod_snapshot(pod(stage, phase="Failed"))
 
     assert (seen.reason, seen.message) == ("ImagePullBackOff", "image 'a:1' is mapped to no environment")
     assert later.reason == ""
@@ -70,22 +70,22 @@ def errand(**status):
 
 
 def test_an_errand_says_how_it_ended():
-    seen = errand_seen(errand(containerStatuses=[over("resolve", 1, "git: who are you?")]))
+    seen = auxiliary_pod_snapshot(errand(containerStatuses=[over("resolve", 1, "git: who are you?")]))
 
     assert (seen.name, seen.attempt, seen.phase, seen.message) == ("resolve", 2, PodPhase.FAILED, "git: who are you?")
 
 
 def test_an_errand_that_never_ran_says_why():
-    assert errand_seen(errand(reason="Evicted", message="no room")).message == "no room"
+    assert auxiliary_pod_snapshot(errand(reason="Evicted", message="no room")).message == "no room"
 
 
 def test_other_pods_and_pods_that_go_are_no_errands():
     going = errand()
     going["metadata"]["deletionTimestamp"] = "2030-01-01T00:00:00Z"
 
-    assert errand_seen(pod()) is None
-    assert errand_seen(going) is None
-    assert pod_seen(errand()) is None
+    assert auxiliary_pod_snapshot(pod()) is None
+    assert auxiliary_pod_snapshot(going) is None
+    assert pod_snapshot(errand()) is None
 
 
 def looked(*pods, **status):

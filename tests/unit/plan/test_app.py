@@ -39,13 +39,13 @@ def test_a_new_application_is_written_down_before_its_job_is_made():
     plan = planned()
 
     assert (plan.status.revision, plan.makes_record, plan.makes_job) == (1, True, False)
-    assert [told.reason for told in plan.tell] == ["Revision"]
+    assert [told.reason for told in plan.events] == ["Revision"]
 
 
 def test_what_is_written_down_gets_its_job():
     plan = planned(records=[record(1, status=RecordStatus())], revision=1)
 
-    assert (plan.makes_record, plan.makes_job, plan.tell, plan.notes) == (False, True, (), ())
+    assert (plan.makes_record, plan.makes_job, plan.events, plan.notes) == (False, True, (), ())
 
 
 def test_another_spec_is_the_next_revision_and_stops_the_one_before():
@@ -175,7 +175,7 @@ def test_a_job_that_never_had_a_pod_says_why_it_failed():
     bare = planned(records=[record(1)], jobs=[job(1, Phase.FAILED)], revision=1)
 
     assert (plan.status.message, bare.status.message) == ("no repository", "")
-    assert "no repository" in plan.tell[0].message
+    assert "no repository" in plan.events[0].message
     assert planned(records=[record(1)], jobs=[job(1)], status=plan.status).status.message == ""
 
 
@@ -206,10 +206,10 @@ def test_each_thing_is_told_once():
     failed = planned(records=[record(1)], jobs=[job(1, Phase.FAILED)], revision=1)
     stopped = planned(records=[record(1)], jobs=[job(1)], revision=1, is_suspended=True)
 
-    assert [told.reason for told in first.tell] == ["Succeeded"]
-    assert again.tell == ()
-    assert [(told.reason, told.is_warning) for told in failed.tell] == [("Failed", True)]
-    assert [told.reason for told in stopped.tell] == ["Stopped"]
+    assert [told.reason for told in first.events] == ["Succeeded"]
+    assert again.events == ()
+    assert [(told.reason, told.is_warning) for told in failed.events] == [("Failed", True)]
+    assert [told.reason for told in stopped.events] == ["Stopped"]
 
 
 def test_why_the_cluster_took_none_of_it_stays_until_it_does():

@@ -1,8 +1,8 @@
 """A job that breaks a rule of its kind is told so on itself."""
 
 from paceline.model.job_status import ConditionType, JobStatus
+from paceline.plan.job.conditions import refused
 from paceline.plan.job.decide import decide
-from paceline.plan.job.report.conditions import refused
 from tests.unit.plan.worlds import NOW, after, seen
 
 SAID = "spec.replicaSpecs[0].replicas: 0 is not allowed; must be at least 1"

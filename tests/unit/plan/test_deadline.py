@@ -45,13 +45,13 @@ def test_the_reason_says_what_lacked():
         "1 of 2 pods ran within 30 seconds: pod demo-12345-worker-1: "
         "1 Insufficient nvidia.com/gpu (2 asked, 0 of 0 free)"
     )
-    assert (plan.tell[-1].reason, plan.tell[-1].message) == (failed.reason, failed.message)
+    assert (plan.events[-1].reason, plan.events[-1].message) == (failed.reason, failed.message)
 
 
 def test_members_that_do_not_say_why_they_wait_are_named():
     plan = decide(seen("Running", "Pending", of=LATE), after(30))
 
-    assert plan.tell[-1].message == "1 of 2 pods ran within 30 seconds; not yet: worker-1"
+    assert plan.events[-1].message == "1 of 2 pods ran within 30 seconds; not yet: worker-1"
 
 
 def test_a_job_that_has_run_once_may_take_its_time_after_a_restart():
@@ -67,7 +67,7 @@ def test_a_job_that_has_run_once_may_take_its_time_after_a_restart():
 def test_a_job_that_has_run_once_may_take_its_time_when_somebody_restarts_it():
     world = seen("Running", "Running", of=LATE)
     running = decide(world, after(1))
-    wish = {"restart_wish": "now"}
+    wish = {"restart_request": "now"}
     anew = decide(then(world, running, "Running", "Running", **wish), after(3600))
 
     assert anew.status.attempt == 1

@@ -7,7 +7,7 @@ import pytest
 from paceline.model.gang import CleanUp
 from paceline.model.job_status import ConditionType, Failure, JobStatus, Phase
 from paceline.plan.job.decide import decide
-from paceline.plan.job.view import ContainerSeen
+from paceline.plan.job.snapshot import ContainerState
 from tests.unit.plan.worlds import NOW, REPLICA, SITE, after, gang, obeyed, places, pod, seen, then
 
 P, R, S, F = Phase.PENDING, Phase.RUNNING, Phase.SUCCEEDED, Phase.FAILED
@@ -142,7 +142,7 @@ class TestRestarting:
         plan = decide(seen("Running", "Succeeded", of=always), NOW)
 
         assert plan.status.member_attempts == {"worker-1": 1}
-        assert [(told.reason, told.is_warning) for told in plan.tell][-1] == ("Restarting", False)
+        assert [(told.reason, told.is_warning) for told in plan.events][-1] == ("Restarting", False)
 
     def test_a_leader_under_always_has_not_succeeded_while_restarts_are_left(self):
         always = gang(1, restart="Always", scope=REPLICA)
@@ -225,7 +225,7 @@ class TestEnding:
         assert plan.status.phase is F
         assert plan.status.condition(ConditionType.FAILED).reason == "DeadlineExceeded"
         assert len(plan.delete) == 2
-        assert plan.tell[-1].message == "the job was not done 5 seconds after its start"
+        assert plan.events[-1].message == "the job was not done 5 seconds after its start"
 
     def test_the_deadline_does_not_run_before_the_start(self):
         short = gang(2, active_deadline_seconds=5)
@@ -264,7 +264,7 @@ class TestBlaming:
         """A peer that fails because of another must not hide it."""
 
         def ended(place, seconds, code):
-            told = ContainerSeen(
+            told = ContainerState(
                 name="main",
                 state="Terminated",
                 exit_code=code,
@@ -285,10 +285,10 @@ class TestBlaming:
             replica="worker-1",
             container="main",
         )
-        assert plan.tell[-1].message == (
+        assert plan.events[-1].message == (
             "failure rule {worker: [1]} holds: pod demo-12345-worker-1 failed with exit code 9: boom"
         )
-        assert plan.tell[-1].is_warning
+        assert plan.events[-1].is_warning
 
     def test_a_rule_is_explained_by_a_member_it_names(self):
         world = seen("Running", "Failed 7", of=NEVER_ALONE)
@@ -298,7 +298,7 @@ class TestBlaming:
         ended = decide(then(world, plan, "Failed 3", "Failed 7"), after(1))
 
         assert ended.status.failure.pod == "demo-12345-worker-0"
-        assert "worker-0 failed with exit code 3" in ended.tell[-1].message
+        assert "worker-0 failed with exit code 3" in ended.events[-1].message
 
     def test_a_lost_peer_stays_named_while_the_job_runs_on(self):
         world = seen("Running", "Failed 7", of=NEVER_ALONE)
@@ -313,7 +313,7 @@ class TestBlaming:
         plan = decide(seen("Running", "Failed", of=hopeless), NOW)
 
         assert plan.status.phase is F
-        assert plan.tell[-1].message.startswith("no success rule can hold any more: pod demo-12345-worker-1")
+        assert plan.events[-1].message.startswith("no success rule can hold any more: pod demo-12345-worker-1")
 
     def test_success_forgets_the_failure_before_it(self):
         failed = Failure(pod="demo-12345-worker-1", exit_code=1, reason="Error")
@@ -323,14 +323,14 @@ class TestBlaming:
     def test_a_deleted_pod_is_said_to_be_deleted(self):
         plan = decide(seen("Running", "gone"), NOW)
 
-        assert plan.tell[-1].message == (
+        assert plan.events[-1].message == (
             "pod demo-12345-worker-1 was deleted before it ended; next try of all members (restart 1 of at most 3)"
         )
 
 
 class TestTelling:
     def told(self, plan):
-        return [told.reason for told in plan.tell]
+        return [told.reason for told in plan.events]
 
     def test_a_job_tells_its_life_once(self):
         world = seen()
@@ -372,11 +372,11 @@ class TestTelling:
         )
         assert plan.status.condition(ConditionType.RUNNING).reason == "Unschedulable"
         assert plan.status.condition(ConditionType.RUNNING).message == plan.status.waiting
-        assert (plan.tell[-1].reason, plan.tell[-1].is_warning) == ("Unschedulable", True)
+        assert (plan.events[-1].reason, plan.events[-1].is_warning) == ("Unschedulable", True)
         assert self.told(decide(replace(stuck, status=plan.status), after(1))) == []
 
     def test_a_container_that_cannot_start_is_a_reason_to_wait(self):
-        missing = ContainerSeen(
+        missing = ContainerState(
             name="main", state="Waiting", reason="SandboxMissing", message="bubblewrap is not installed"
         )
         world = replace(seen(""), pods=(pod(A, "Pending", containers=(missing,)),))
@@ -385,7 +385,7 @@ class TestTelling:
 
     @pytest.mark.parametrize("reason", ["", "ContainerCreating", "PodInitializing"])
     def test_what_every_pod_goes_through_is_no_reason_to_wait(self, reason):
-        usual = ContainerSeen(name="main", state="Waiting", reason=reason)
+        usual = ContainerState(name="main", state="Waiting", reason=reason)
         world = replace(seen(""), pods=(pod(A, "Pending", containers=(usual,)),))
         plan = decide(world, NOW)
 
@@ -485,6 +485,6 @@ def test_an_evicted_pod_is_explained_by_the_pod_itself():
     evicted = pod(A, "Failed", containers=(), reason="Evicted", message="the node was low on memory")
     plan = decide(replace(seen("", of=gang(1, restart="Never")), pods=(evicted,)), NOW)
 
-    assert plan.tell[-1].message.endswith("pod demo-12345-worker-0 failed: Evicted: the node was low on memory")
+    assert plan.events[-1].message.endswith("pod demo-12345-worker-0 failed: Evicted: the node was low on memory")
     assert plan.status.failure.exit_code is None
     assert plan.status.phase is F

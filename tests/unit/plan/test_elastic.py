@@ -33,7 +33,7 @@ class Job:
         self.now += 100
         plan = decide(self.world, after(self.now))
         self.names += [SITE.pod(new.place, new.attempt) for new in plan.create]
-        self.told += [told.reason for told in plan.tell]
+        self.told += [told.reason for told in plan.events]
         self.deleted += plan.delete
         # What a stopped controller leaves behind is the wire form.
         world = obeyed(self.world, replace(plan, status=JobStatus.from_wire(plan.status.to_wire())))
@@ -84,7 +84,7 @@ def test_another_size_is_told_once():
 
     assert job.told.count("Resized") == 2
     ended = replace(job.world, gang=crew(3), status=job.world.status.but(phase=Phase.SUCCEEDED, completion_time=NOW))
-    assert decide(ended, NOW).tell == ()
+    assert decide(ended, NOW).events == ()
 
 
 def test_a_killed_worker_comes_back_alone_in_between():
@@ -154,8 +154,8 @@ def test_a_job_runs_with_fewer_than_wanted_and_says_what_the_others_wait_for():
     assert size_of(plan) == (2, 3)
     assert plan.status.condition(ConditionType.RUNNING).status
     assert plan.status.waiting == "pod demo-12345-worker-2: Unschedulable"
-    assert [told.reason for told in plan.tell][-2:] == ["Running", "Unschedulable"]
-    assert plan.tell[-2].message == "2 of 3 pods run"
+    assert [told.reason for told in plan.events][-2:] == ["Running", "Unschedulable"]
+    assert plan.events[-2].message == "2 of 3 pods run"
 
 
 def test_a_job_does_not_run_with_fewer_than_its_least():
@@ -181,7 +181,7 @@ def test_of_three_with_a_least_of_two(members, phase):
 def test_too_few_is_said():
     plan = decide(seen("Running", "Failed", "Failed", of=crew(3, least=2, restart="Never")), NOW)
 
-    assert plan.tell[-1].message.startswith("1 replicas are left of at least 2: pod demo-12345-worker-1 failed")
+    assert plan.events[-1].message.startswith("1 replicas are left of at least 2: pod demo-12345-worker-1 failed")
 
 
 def test_members_that_start_together_begin_anew_in_the_new_size():
@@ -267,13 +267,13 @@ def test_a_worker_is_lost_by(rules, why):
     plan = decide(world, NOW)
     later = decide(replace(world, status=plan.status), after(1))
 
-    lost = [told.message for told in plan.tell if told.reason == "ReplicaLost"]
+    lost = [told.message for told in plan.events if told.reason == "ReplicaLost"]
     assert lost == [f"pod demo-12345-worker-2 failed with exit code 1; worker-2 is not tried again: {why}"]
     assert plan.status.condition(ConditionType.RUNNING).message == "2 of 3 pods run"
-    assert later.tell == ()
+    assert later.events == ()
 
 
 def test_a_worker_that_is_tried_again_is_not_lost():
     plan = decide(seen("Running", "Running", "Failed 1", of=crew(3)), NOW)
 
-    assert "ReplicaLost" not in {told.reason for told in plan.tell}
+    assert "ReplicaLost" not in {told.reason for told in plan.events}

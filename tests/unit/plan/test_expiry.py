@@ -26,14 +26,14 @@ GOES = {
 def test_an_ended_job(crew, seconds, goes):
     plan = decide(seen("Succeeded", "Succeeded", of=crew, **ENDED), after(seconds))
 
-    assert plan.removes_job is goes
+    assert plan.deletes_job is goes
 
 
 @pytest.mark.parametrize("phase", [Phase.SUCCEEDED, Phase.FAILED])
 def test_it_goes_however_it_ended(phase):
     world = seen("Succeeded", "Succeeded", of=SHORT, phase=phase, completion_time=NOW)
 
-    assert decide(world, after(60)).removes_job
+    assert decide(world, after(60)).deletes_job
 
 
 def test_somebody_looks_again_when_the_time_is_over():
@@ -56,24 +56,24 @@ def test_the_moment_is_counted_from_the_end_by_the_next_controller_too():
     last = JobStatus.from_wire(decide(world, NOW).status.to_wire())
 
     assert decide(replace(world, status=last), after(59)).wake_at == after(60)
-    assert decide(replace(world, status=last), after(60)).removes_job
+    assert decide(replace(world, status=last), after(60)).deletes_job
 
 
 def test_that_it_goes_is_told():
     plan = decide(seen("Succeeded", "Succeeded", of=SHORT, **ENDED), after(60))
 
-    assert [told.reason for told in plan.tell] == ["Expired"]
-    assert "60 seconds" in plan.tell[0].message
+    assert [told.reason for told in plan.events] == ["Expired"]
+    assert "60 seconds" in plan.events[0].message
 
 
 def test_a_job_that_has_not_ended_never_goes():
     """X-27"""
     for members in (("Running", "Running"), ("Pending", "Pending"), ("", "")):
-        assert not decide(seen(*members, of=SHORT), after(10**6)).removes_job
+        assert not decide(seen(*members, of=SHORT), after(10**6)).deletes_job
 
 
 def test_a_job_that_is_paused_is_not_ended():
     world = seen("Running", "Running", of=SHORT, is_paused=True)
     plan = decide(then(world, decide(world, NOW)), after(10**6))
 
-    assert not plan.removes_job
+    assert not plan.deletes_job

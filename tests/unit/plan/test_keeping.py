@@ -6,17 +6,17 @@ import pytest
 
 from paceline.model.gang import CleanUp, OutputUpload
 from paceline.model.job_status import JobStatus, Phase
+from paceline.plan.job.auxiliary_pods import template_of
 from paceline.plan.job.decide import decide
 from paceline.plan.job.plan import AuxiliaryPod
-from paceline.plan.job.pods.auxiliary_pods import template_of
-from paceline.plan.job.view import ContainerSeen, ErrandSeen, PodPhase
+from paceline.plan.job.snapshot import AuxiliaryPodSnapshot, ContainerState, PodPhase
 from tests.unit.plan.worlds import NOW, SITE, TEMPLATE, after, gang, places, pod, seen
 
 SIDECAR = "paceline-output"
 A, B = places(2)
-KEPT, CUT = ((ContainerSeen(name=SIDECAR, state="Terminated", exit_code=code, message="copied"),) for code in (0, 137))
-COPYING = (ContainerSeen(name=SIDECAR, state="Running"),)
-NEVER_BEGUN = (ContainerSeen(name=SIDECAR, state="Waiting"),)
+KEPT, CUT = ((ContainerState(name=SIDECAR, state="Terminated", exit_code=code, message="copied"),) for code in (0, 137))
+COPYING = (ContainerState(name=SIDECAR, state="Running"),)
+NEVER_BEGUN = (ContainerState(name=SIDECAR, state="Waiting"),)
 
 
 def keepers(workers=1, *, has_claim=True, **rules):
@@ -32,13 +32,15 @@ def world(*members, of=None, errands=(), **status):
     shown = seen(*[phase for phase, _ in members], of=made, **status)
     stages = {member.place: told for member, (_, told) in zip(made.members, members, strict=True)}
     pods = tuple(replace(each, stages=stages[each.place]) for each in shown.pods)
-    return replace(shown, pods=pods, errands=tuple(errands))
+    return replace(shown, pods=pods, auxiliary_pods=tuple(errands))
 
 
 def errand(phase, *, attempt=0, place=A, **more):
     name = f"flush-{place}"
     told = {"message": "no such bucket" if phase == "Failed" else "2 files", "finished_at": NOW, **more}
-    return ErrandSeen(name=name, pod=SITE.errand(name, attempt), attempt=attempt, phase=PodPhase(phase), **told)
+    return AuxiliaryPodSnapshot(
+        name=name, pod=SITE.auxiliary_pod(name, attempt), attempt=attempt, phase=PodPhase(phase), **told
+    )
 
 
 def ending(phase="Succeeded", reason="Succeeded"):
@@ -58,7 +60,7 @@ def passes(shown, moment=NOW):
 def test_a_job_whose_sidecars_ended_well_succeeds_at_once():
     plan = decide(world(("Succeeded", KEPT)), NOW)
 
-    assert (plan.status.phase, plan.errands) == (Phase.SUCCEEDED, ())
+    assert (plan.status.phase, plan.auxiliary_pods) == (Phase.SUCCEEDED, ())
 
 
 @pytest.mark.parametrize(("phase", "outcome"), [("Succeeded", "Succeeded"), ("Failed", "Failed")])
@@ -68,10 +70,10 @@ def test_a_copy_that_was_cut_short_holds_the_end_back_until_another_pod_made_it(
 
     assert not first.status.phase.is_final
     assert first.status.ending["phase"] == outcome
-    assert first.errands == ()
-    assert second.errands == (AuxiliaryPod(name="flush-worker-0", attempt=0),)
+    assert first.auxiliary_pods == ()
+    assert second.auxiliary_pods == (AuxiliaryPod(name="flush-worker-0", attempt=0),)
 
-    flushed = replace(cut, status=second.status, errands=(errand("Succeeded"),))
+    flushed = replace(cut, status=second.status, auxiliary_pods=(errand("Succeeded"),))
     last = decide(flushed, after(5))
     assert last.status.phase.value == outcome
     assert last.status.completion_time == after(5)
@@ -82,17 +84,17 @@ def test_a_copy_that_was_cut_short_holds_the_end_back_until_another_pod_made_it(
 def test_how_the_job_ended_is_said_once_and_when_it_has():
     cut = world(("Succeeded", CUT))
     first, second = passes(cut)
-    last = decide(replace(cut, status=second.status, errands=(errand("Succeeded"),)), NOW)
+    last = decide(replace(cut, status=second.status, auxiliary_pods=(errand("Succeeded"),)), NOW)
 
-    assert [each.reason for plan in (first, second, last) for each in plan.tell].count("Succeeded") == 1
-    assert "KeepingOutput" in [each.reason for each in first.tell]
-    assert last.tell[-1].reason == "Succeeded"
+    assert [each.reason for plan in (first, second, last) for each in plan.events].count("Succeeded") == 1
+    assert "KeepingOutput" in [each.reason for each in first.events]
+    assert last.events[-1].reason == "Succeeded"
 
 
 def test_while_a_copy_is_made_the_job_waits_and_says_for_what():
     plan = decide(world(("Succeeded", CUT), errands=(errand("Running"),), **ending()), NOW)
 
-    assert (plan.status.phase, plan.errands) == (Phase.RUNNING, ())
+    assert (plan.status.phase, plan.auxiliary_pods) == (Phase.RUNNING, ())
     assert "the output of worker-0 is being copied" in plan.status.waiting
 
 
@@ -104,7 +106,7 @@ def test_a_failed_copy_is_reported_and_tried_again_and_again():
     assert (early.wake_at, early.status.errands) == (after(1), {})
     assert late.status.errands == {"flush-worker-0": 1}
     again = decide(replace(shown, status=late.status), after(2))
-    assert again.errands == (AuxiliaryPod(name="flush-worker-0", attempt=1),)
+    assert again.auxiliary_pods == (AuxiliaryPod(name="flush-worker-0", attempt=1),)
 
 
 def test_a_failed_copy_without_a_time_is_tried_again_after_a_pause():
@@ -132,7 +134,7 @@ def test_peers_that_run_on_are_not_waited_for():
 def test_a_pod_that_went_without_a_word_is_copied_for():
     plan = decide(world(("Succeeded", KEPT), ("gone", ()), **ending()), NOW)
 
-    assert plan.errands == (AuxiliaryPod(name="flush-worker-1", attempt=0),)
+    assert plan.auxiliary_pods == (AuxiliaryPod(name="flush-worker-1", attempt=0),)
 
 
 def test_a_member_that_failed_before_its_command_left_nothing():
@@ -148,7 +150,7 @@ def test_a_member_that_was_never_made_left_nothing():
 def test_what_an_earlier_try_left_is_copied_though_the_last_never_began():
     plan = decide(world(("Failed", NEVER_BEGUN), attempt=2, **ending("Failed", "Failed")), NOW)
 
-    assert plan.errands == (AuxiliaryPod(name="flush-worker-0", attempt=0),)
+    assert plan.auxiliary_pods == (AuxiliaryPod(name="flush-worker-0", attempt=0),)
 
 
 def test_what_nothing_outlives_is_said_to_be_incomplete_and_holds_nobody_up():
@@ -156,13 +158,15 @@ def test_what_nothing_outlives_is_said_to_be_incomplete_and_holds_nobody_up():
 
     assert first.status.ending
     assert second.status.phase is Phase.SUCCEEDED
-    assert "the output of worker-0 may be incomplete" in second.tell[-1].message
-    assert second.tell[-1].is_warning
+    assert "the output of worker-0 may be incomplete" in second.events[-1].message
+    assert second.events[-1].is_warning
 
 
 def test_several_members_are_copied_for_side_by_side():
     shown = world(("Failed", CUT), ("Failed", CUT), **ending("Failed", "Failed"))
-    plan = decide(replace(shown, errands=(errand("Failed"), errand("Failed", place=B, finished_at=after(1)))), after(1))
+    plan = decide(
+        replace(shown, auxiliary_pods=(errand("Failed"), errand("Failed", place=B, finished_at=after(1)))), after(1)
+    )
 
     assert plan.status.errands == {"flush-worker-0": 1}
     assert plan.wake_at == after(1)
@@ -189,7 +193,7 @@ def test_a_deadline_ends_pods_and_waits_for_their_copies():
 def test_what_an_author_should_know_is_said_at_the_end():
     remarked = replace(gang(1), success_note="nothing was kept")
 
-    assert decide(seen("Succeeded", of=remarked), NOW).tell[-1].message.endswith("; nothing was kept")
+    assert decide(seen("Succeeded", of=remarked), NOW).events[-1].message.endswith("; nothing was kept")
 
 
 def test_an_errand_that_nobody_knows_has_no_pod():

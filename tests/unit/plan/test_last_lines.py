@@ -19,7 +19,7 @@ def test_a_failure_is_decided_at_once_and_its_lines_are_asked_for():
 
     assert plan.status.phase is Phase.FAILED
     assert plan.status.failure.last_lines is None
-    assert plan.read == WISH
+    assert plan.read_log == WISH
 
 
 def test_what_was_read_is_kept_and_not_asked_for_again():
@@ -28,8 +28,8 @@ def test_what_was_read_is_kept_and_not_asked_for_again():
     last = JobStatus.from_wire(known.status.to_wire())
     later = decide(replace(world, status=last), after(2))
 
-    assert (known.status.failure.last_lines, known.read) == (LINES[POD], None)
-    assert (later.status.failure.last_lines, later.read) == (LINES[POD], None)
+    assert (known.status.failure.last_lines, known.read_log) == (LINES[POD], None)
+    assert (later.status.failure.last_lines, later.read_log) == (LINES[POD], None)
 
 
 def test_that_there_was_nothing_to_read_is_kept_too():
@@ -37,14 +37,14 @@ def test_that_there_was_nothing_to_read_is_kept_too():
     known = decide(replace(then(world, decide(world, NOW), "Running", "Failed"), last_lines={POD: ()}), after(1))
     later = decide(replace(world, status=JobStatus.from_wire(known.status.to_wire())), after(2))
 
-    assert (later.status.failure.last_lines, later.read) == ((), None)
+    assert (later.status.failure.last_lines, later.read_log) == ((), None)
 
 
 def test_the_next_controller_asks_when_the_first_one_stopped_before_the_answer():
     world = seen("Running", "Failed", of=NEVER)
     last = JobStatus.from_wire(decide(world, NOW).status.to_wire())
 
-    assert decide(replace(world, status=last), after(60)).read == WISH
+    assert decide(replace(world, status=last), after(60)).read_log == WISH
 
 
 def test_a_restart_does_not_wait_for_lines_and_they_come_later():
@@ -52,7 +52,7 @@ def test_a_restart_does_not_wait_for_lines_and_they_come_later():
     plan = decide(world, NOW)
     next_try = then(world, plan, "Running", "Running", older=(world.pods[1],), last_lines=LINES)
 
-    assert (plan.status.attempt, plan.read) == (1, WISH)
+    assert (plan.status.attempt, plan.read_log) == (1, WISH)
     assert decide(next_try, after(2)).status.failure.last_lines == LINES[POD]
 
 
@@ -64,7 +64,7 @@ def test_lines_of_one_failure_are_not_taken_for_those_of_the_next():
     second = decide(again, after(5))
 
     assert second.status.failure.last_lines is None
-    assert second.read == LogRef(pod=f"{POD}-r1", container="main")
+    assert second.read_log == LogRef(pod=f"{POD}-r1", container="main")
 
 
 def test_lines_stay_when_the_same_pod_brings_the_job_down_later():
@@ -79,14 +79,14 @@ def test_lines_stay_when_the_same_pod_brings_the_job_down_later():
 
 
 def test_a_pod_that_is_gone_is_not_asked():
-    assert decide(seen("Running", "gone", of=NEVER), NOW).read is None
+    assert decide(seen("Running", "gone", of=NEVER), NOW).read_log is None
 
 
 def test_an_evicted_pod_without_containers_is_not_asked():
     world = seen("Running", "Failed", of=NEVER)
     evicted = replace(world.pods[1], containers=(), reason="Evicted")
 
-    assert decide(replace(world, pods=(world.pods[0], evicted)), NOW).read is None
+    assert decide(replace(world, pods=(world.pods[0], evicted)), NOW).read_log is None
 
 
 def test_the_failed_pod_is_cleaned_up_last_so_that_it_can_be_read():
@@ -103,4 +103,4 @@ def test_the_failed_pod_is_cleaned_up_last_so_that_it_can_be_read():
 def test_success_asks_for_nothing():
     world = seen("Succeeded", "Failed")
 
-    assert (decide(world, NOW).read, decide(world, NOW).status.failure) == (None, None)
+    assert (decide(world, NOW).read_log, decide(world, NOW).status.failure) == (None, None)

@@ -6,8 +6,8 @@ from datetime import timedelta
 from paceline.model.gang import ReplicaId
 from paceline.model.job_status import Phase
 from paceline.plan.job.decide import decide
-from paceline.plan.job.shutdown_order import PATIENCE
-from paceline.plan.job.view import PodPhase
+from paceline.plan.job.snapshot import PodPhase
+from paceline.plan.job.suspend import PATIENCE
 from tests.unit.plan.worlds import NOW, after, gang, pod, seen
 
 WORKERS = ("demo-12345-worker-0", "demo-12345-worker-1")

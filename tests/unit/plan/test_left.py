@@ -36,7 +36,7 @@ def shrunk(word="Running", stages=COPYING, **rules):
 def left_by(world, *pods, errands=()):
     """The first member is done, and these are what is there of the one that left."""
     first = replace(pod(A, "Succeeded", attempt=world.status.attempt), stages=KEPT)
-    return replace(world, pods=(first, *pods), errands=tuple(errands))
+    return replace(world, pods=(first, *pods), auxiliary_pods=tuple(errands))
 
 
 def passed(world, seconds):
@@ -51,10 +51,10 @@ def test_a_copy_that_shrinking_cut_short_is_made_by_another_pod_before_the_job_e
 
     first, world = passed(left_by(world), 10)
     second, world = passed(world, 11)
-    last, _ = passed(replace(world, errands=(errand("Succeeded", place=B),)), 12)
+    last, _ = passed(replace(world, auxiliary_pods=(errand("Succeeded", place=B),)), 12)
 
-    assert (first.status.phase.is_final, second.errands) == (False, (FLUSH,))
-    assert (last.status.phase, last.status.left, last.tell[-1].reason) == (Phase.SUCCEEDED, (), "Succeeded")
+    assert (first.status.phase.is_final, second.auxiliary_pods) == (False, (FLUSH,))
+    assert (last.status.phase, last.status.left, last.events[-1].reason) == (Phase.SUCCEEDED, (), "Succeeded")
 
 
 def test_what_its_own_sidecar_copied_is_not_copied_again():
@@ -71,7 +71,7 @@ def test_one_that_has_not_gone_yet_is_waited_for():
     _, world = passed(world, 10)
     plan = decide(world, after(11))
 
-    assert (plan.status.phase.is_final, plan.errands) == (False, ())
+    assert (plan.status.phase.is_final, plan.auxiliary_pods) == (False, ())
     assert f"pod {SITE.pod(B)} copies its output" in plan.status.waiting
 
 
@@ -80,8 +80,8 @@ def test_what_nobody_can_copy_any_more_is_told():
     plan = decide(world, after(11))
 
     assert plan.status.phase is Phase.SUCCEEDED
-    assert plan.tell[-1].is_warning
-    assert "the output of worker-1 may be incomplete" in plan.tell[-1].message
+    assert plan.events[-1].is_warning
+    assert "the output of worker-1 may be incomplete" in plan.events[-1].message
 
 
 def test_one_that_left_before_it_began_has_written_nothing():
@@ -111,8 +111,8 @@ def test_a_job_that_ends_as_it_shrinks_waits_for_a_pass_that_knows_how_to_copy()
     known = decide(replace(world, gang=crew(1, left=world.status.left)), after(1))
 
     assert (first.status.phase.is_final, first.wake_at) == (False, after(1))
-    assert (again.errands, again.wake_at) == ((), after(1))
-    assert known.errands == (FLUSH,)
+    assert (again.auxiliary_pods, again.wake_at) == ((), after(1))
+    assert known.auxiliary_pods == (FLUSH,)
 
 
 def test_jobs_whose_output_nobody_copies_write_nothing_down():

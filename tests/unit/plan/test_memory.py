@@ -7,7 +7,7 @@ import pytest
 from paceline.model.gang import Member
 from paceline.model.job_status import ConditionType, JobStatus, Phase
 from paceline.plan.job.decide import decide
-from paceline.plan.job.view import ContainerSeen
+from paceline.plan.job.snapshot import ContainerState
 from tests.unit.plan.worlds import GANG, NOW, REPLICA, after, gang, places, pod, seen, then
 
 A, B = places(2)
@@ -23,7 +23,7 @@ def crew(workers=2, *, limit="512Mi", **rules):
 
 
 def killed(place, attempt):
-    told = ContainerSeen(name="main", state="Terminated", exit_code=137, reason="OOMKilled")
+    told = ContainerState(name="main", state="Terminated", exit_code=137, reason="OOMKilled")
     return pod(place, "Failed 137", attempt=attempt, containers=(told,))
 
 
@@ -70,7 +70,7 @@ def test_a_job_fails_and_says_what_to_raise():
         "memory twice in a row with a limit of 512Mi; raise resources.limits.memory of container main of replica type "
         "worker"
     )
-    assert (plan.tell[-1].reason, plan.tell[-1].is_warning) == ("OutOfMemory", True)
+    assert (plan.events[-1].reason, plan.events[-1].is_warning) == ("OutOfMemory", True)
     assert plan.status.failure.reason == "OOMKilled"
 
 
@@ -110,7 +110,7 @@ def test_a_sidecar_without_a_limit_is_not_confused_with_the_member():
         replace(each, template={"spec": {"containers": [*each.template["spec"]["containers"], {"name": "beside"}]}})
         for each in of.members
     )
-    beside = ContainerSeen(name="beside", state="Terminated", exit_code=137, reason="OOMKilled")
+    beside = ContainerState(name="beside", state="Terminated", exit_code=137, reason="OOMKilled")
     world = replace(
         seen("Running", "", of=replace(of, members=members), memory_kills={"worker-1": "512Mi"}),
         pods=(pod(A, "Running"), pod(B, "Failed 137", containers=(beside,))),
@@ -120,7 +120,7 @@ def test_a_sidecar_without_a_limit_is_not_confused_with_the_member():
 
 
 def test_a_container_that_somebody_else_put_into_the_pod_has_no_limit_of_ours():
-    injected = ContainerSeen(name="proxy", state="Terminated", exit_code=137, reason="OOMKilled")
+    injected = ContainerState(name="proxy", state="Terminated", exit_code=137, reason="OOMKilled")
     world = replace(
         seen("Running", "", of=crew(), memory_kills={"worker-1": "512Mi"}),
         pods=(pod(A, "Running"), pod(B, "Failed 137", containers=(injected,))),

@@ -102,35 +102,35 @@ class TestRestartWish:
         """The pause after failures may be five minutes, and somebody says that it is time."""
         world = seen("Failed", "Running", backoff_count=2, attempt=2)
         waits = decide(world, NOW)
-        held, wished = (decide(then(world, waits, restart_wish=wish), after(1)) for wish in ("", "now"))
+        held, wished = (decide(then(world, waits, restart_request=wish), after(1)) for wish in ("", "now"))
 
         assert (held.create, held.wake_at) == ((), after(4))
         assert (len(wished.create), wished.status.start_after, wished.status.backoff_count) == (2, None, 3)
 
     def test_all_members_begin_anew_even_without_restarts_left(self):
-        plan = decide(replace(self.WORLD, restart_wish="now"), NOW)
-        made = decide(then(self.WORLD, plan, restart_wish="now"), after(1))
+        plan = decide(replace(self.WORLD, restart_request="now"), NOW)
+        made = decide(then(self.WORLD, plan, restart_request="now"), after(1))
 
         assert len(plan.delete) == 2
         assert plan.create == ()
         assert (plan.status.phase, plan.status.backoff_count) == (Phase.RESUMING, 3)
         assert [new.attempt for new in made.create] == [4, 4]
-        assert [told.reason for told in plan.tell][-1] == "Restarting"
+        assert [told.reason for told in plan.events][-1] == "Restarting"
 
     def test_one_wish_is_granted_once(self):
-        plan = decide(replace(self.WORLD, restart_wish="now"), NOW)
-        again = decide(then(self.WORLD, plan, "Running", "Running", restart_wish="now"), after(1))
+        plan = decide(replace(self.WORLD, restart_request="now"), NOW)
+        again = decide(then(self.WORLD, plan, "Running", "Running", restart_request="now"), after(1))
 
         assert (again.delete, again.status.attempt) == ((), 4)
 
     def test_the_next_wish_is_granted_too(self):
-        plan = decide(replace(self.WORLD, restart_wish="now"), NOW)
-        again = decide(then(self.WORLD, plan, "Running", "Running", restart_wish="again"), after(1))
+        plan = decide(replace(self.WORLD, restart_request="now"), NOW)
+        again = decide(then(self.WORLD, plan, "Running", "Running", restart_request="again"), after(1))
 
         assert again.status.attempt == 5
 
     def test_a_job_that_has_nothing_yet_grants_it_by_starting(self):
-        world = seen("", "", restart_wish="now")
+        world = seen("", "", restart_request="now")
         plan = decide(world, NOW)
         later = decide(then(world, plan, "Running", "Running"), after(1))
 
@@ -140,13 +140,13 @@ class TestRestartWish:
     def test_a_paused_job_grants_it_by_going_on(self):
         world = seen("Running", "Running", is_paused=True, **RUNNING)
         paused = decide(world, NOW)
-        resumed = decide(then(world, paused, is_paused=False, restart_wish="now"), after(1))
-        going = then(world, resumed, "Running", "Running", is_paused=False, restart_wish="now")
+        resumed = decide(then(world, paused, is_paused=False, restart_request="now"), after(1))
+        going = then(world, resumed, "Running", "Running", is_paused=False, restart_request="now")
 
         assert resumed.status.attempt == 1
         assert decide(going, after(2)).status.attempt == 1
 
     def test_an_ended_job_stays_ended(self):
-        world = seen("Succeeded", "Succeeded", phase=S, completion_time=NOW, restart_wish="now")
+        world = seen("Succeeded", "Succeeded", phase=S, completion_time=NOW, restart_request="now")
 
         assert decide(world, NOW).status.phase is S

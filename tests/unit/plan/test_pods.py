@@ -4,8 +4,8 @@ from base64 import b64decode
 from dataclasses import replace
 
 from paceline.model.gang import Gang, Member, RemoteLaunch
+from paceline.plan.job.manifests import group_manifest, launch_manifest, pod_manifest, service_manifest
 from paceline.plan.job.plan import NewPod
-from paceline.plan.job.pods.manifests import group_manifest, launch_manifest, pod_manifest, service_manifest
 from tests.unit.plan.worlds import SITE, places
 
 OWNER = {

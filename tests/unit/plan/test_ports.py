@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.errors import HostError
-from paceline.plan.job.pods.port_allocation import allocate_ports
+from paceline.plan.job.manifests import allocate_ports
 
 
 def test_the_first_free_ports_are_given():

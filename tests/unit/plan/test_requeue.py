@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from paceline.controllers.job.snapshot import pod_seen
+from paceline.controllers.job.snapshot import pod_snapshot
 from paceline.model.gang import CleanUp
 from paceline.model.job_status import JobStatus, Phase
 from paceline.plan.job.decide import decide
@@ -20,7 +20,7 @@ RUNNING = {"phase": Phase.RUNNING, "start_time": NOW, "running_time": NOW}
 def world(*members, marked=(0, 1), of=None, **status):
     """Members of which some give way."""
     made = seen(*members, of=of, **{**RUNNING, **status})
-    pods = (replace(each, gives_way=WHY if each.place.index in marked else "") for each in made.pods)
+    pods = (replace(each, preemption=WHY if each.place.index in marked else "") for each in made.pods)
     return replace(made, pods=tuple(pods))
 
 
@@ -57,7 +57,7 @@ def test_x14_a_job(members, more, deleted, attempt, releases):
     assert (plan.status.attempt, plan.status.releases) == (attempt, releases)
     assert (plan.status.backoff_count, plan.status.start_after, plan.status.failure) == (0, None, None)
     assert plan.status.waiting == plan.status.preempted == WHY
-    (told,) = [each for each in plan.tell if each.reason == "Preempted"]
+    (told,) = [each for each in plan.events if each.reason == "Preempted"]
     assert told.message.startswith(WHY)
 
 
@@ -138,8 +138,8 @@ def test_x14_a_mark_is_read_as_kubernetes_writes_it():
         {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
     ]
 
-    assert pod_seen(member("crew-0", mark=NOW)).gives_way == WHY
-    assert pod_seen(evicted).gives_way == ""
+    assert pod_snapshot(member("crew-0", mark=NOW)).preemption == WHY
+    assert pod_snapshot(evicted).preemption == ""
 
 
 def test_x14_marking_goes_on_where_it_was_stopped():

@@ -6,9 +6,9 @@ import pytest
 
 from paceline.model.job_status import JobStatus, Phase
 from paceline.plan.job.decide import decide
+from paceline.plan.job.manifests import auxiliary_pod_manifest
 from paceline.plan.job.plan import AuxiliaryPod
-from paceline.plan.job.pods.manifests import errand_manifest
-from paceline.plan.job.view import ErrandSeen, PodPhase
+from paceline.plan.job.snapshot import AuxiliaryPodSnapshot, PodPhase
 from tests.unit.plan.worlds import NOW, SITE, TEMPLATE, after, gang, seen
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -18,9 +18,9 @@ LOOKING = replace(gang(2), resolve=TEMPLATE)
 
 def errand(phase, message="", attempt=0, **more):
     told = {"finished_at": NOW, **more}
-    return ErrandSeen(
+    return AuxiliaryPodSnapshot(
         name="resolve",
-        pod=SITE.errand("resolve", attempt),
+        pod=SITE.auxiliary_pod("resolve", attempt),
         attempt=attempt,
         phase=PodPhase(phase),
         message=message,
@@ -29,13 +29,13 @@ def errand(phase, message="", attempt=0, **more):
 
 
 def world(*errands, **status):
-    return replace(seen(of=LOOKING, **status), errands=errands)
+    return replace(seen(of=LOOKING, **status), auxiliary_pods=errands)
 
 
 def test_nothing_is_made_before_the_commit_is_known_but_the_pod_that_finds_it():
     plan = decide(world(), NOW)
 
-    assert (plan.create, plan.errands) == ((), (AuxiliaryPod(name="resolve", attempt=0),))
+    assert (plan.create, plan.auxiliary_pods) == ((), (AuxiliaryPod(name="resolve", attempt=0),))
     assert "being looked up" in plan.status.waiting
 
 
@@ -43,18 +43,18 @@ def test_nothing_is_made_before_the_commit_is_known_but_the_pod_that_finds_it():
 def test_the_pod_that_looks_is_waited_for(phase):
     plan = decide(world(errand(phase)), NOW)
 
-    assert (plan.create, plan.errands, plan.status.phase) == ((), (), Phase.PENDING)
+    assert (plan.create, plan.auxiliary_pods, plan.status.phase) == ((), (), Phase.PENDING)
 
 
 def test_who_looks_for_too_long_is_noticed_when_the_job_should_have_begun_and_goes():
     """Rule startingDeadlineSeconds: a pod that never ends tells nobody, so somebody must look."""
     late = replace(world(errand("Pending")), gang=replace(LOOKING, starting_deadline_seconds=30))
-    early = replace(late, errands=())
+    early = replace(late, auxiliary_pods=())
 
     assert (decide(early, after(1)).wake_at, decide(late, after(1)).wake_at) == (after(30), after(30))
     plan = decide(late, after(30))
     assert (plan.status.phase, plan.delete) == (Phase.FAILED, ("demo-12345-resolve",))
-    assert "0 of 2 pods ran within 30 seconds" in plan.tell[-1].message
+    assert "0 of 2 pods ran within 30 seconds" in plan.events[-1].message
 
 
 def test_the_commit_is_written_down_before_anything_is_made():
@@ -79,7 +79,7 @@ def test_a_failure_is_tried_again_after_a_pause():
     assert (early.wake_at, "could not connect" in early.status.waiting) == (after(1), True)
     assert late.status.errands == {"resolve": 1}
     again = decide(replace(shown, status=late.status), after(1))
-    assert again.errands == (AuxiliaryPod(name="resolve", attempt=1),)
+    assert again.auxiliary_pods == (AuxiliaryPod(name="resolve", attempt=1),)
 
 
 @pytest.mark.parametrize(
@@ -96,17 +96,17 @@ def test_code_that_is_not_there_fails_the_job_with_the_words_of_git(last, said):
     plan = decide(world(last, errands={"resolve": 2}), NOW)
 
     assert plan.status.phase is Phase.FAILED
-    assert plan.tell[-1].reason == "SourceNotFound"
-    assert said in plan.tell[-1].message
+    assert plan.events[-1].reason == "SourceNotFound"
+    assert said in plan.events[-1].message
 
 
 def test_a_job_that_is_paused_or_suspended_looks_nothing_up():
-    assert decide(world(is_paused=True), NOW).errands == ()
-    assert decide(world(is_suspended=True), NOW).errands == ()
+    assert decide(world(is_paused=True), NOW).auxiliary_pods == ()
+    assert decide(world(is_suspended=True), NOW).auxiliary_pods == ()
 
 
 def test_an_errand_is_a_pod_of_the_job_and_no_member():
-    made = errand_manifest(SITE, LOOKING, AuxiliaryPod(name="resolve", attempt=1), owner=OWNER)
+    made = auxiliary_pod_manifest(SITE, LOOKING, AuxiliaryPod(name="resolve", attempt=1), owner=OWNER)
 
     assert made["metadata"]["name"] == "demo-12345-resolve-r1"
     assert "replica-type" not in made["metadata"]["labels"]

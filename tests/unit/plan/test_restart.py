@@ -7,10 +7,10 @@ import pytest
 
 from paceline.model.gang import Member, ReplicaId, RestartPolicy
 from paceline.model.job_status import JobStatus, Phase
-from paceline.plan.job.attempts import attempt_of, tries_of
+from paceline.plan.job.attempts import attempt_of, current_attempts
 from paceline.plan.job.decide import decide
-from paceline.plan.job.restart_policy import evaluate, pause_after
-from paceline.plan.job.view import ContainerSeen
+from paceline.plan.job.restart_policy import backoff_after, evaluate
+from paceline.plan.job.snapshot import ContainerState
 from tests.unit.plan.worlds import NOW, REPLICA, TEMPLATE, after, gang, places, pod, seen, then
 
 A, B = places(2)
@@ -56,7 +56,7 @@ def test_two_replicas_that_fail_by_turns_share_the_limit():
 
 def test_two_failures_in_one_pass_take_two_restarts():
     world = seen("Failed", "Failed", of=gang(2, scope=REPLICA, backoff_limit=1))
-    verdict = evaluate(world, tries_of(world))
+    verdict = evaluate(world.gang, world.status, current_attempts(world))
 
     assert [each.place for each in verdict.again] == [A]
     assert verdict.lost == {B}
@@ -72,7 +72,7 @@ def test_a_role_has_a_limit_of_its_own():
     crew = tuple(Member(place=place, template=TEMPLATE, restart=RestartPolicy.ON_FAILURE) for place in (worker, ps))
     limited = replace(gang(1, scope=REPLICA, backoff_limit=None), members=crew, role_limits={"worker": 0, "ps": 2})
     world = seen("Failed", "Failed", of=limited)
-    verdict = evaluate(world, tries_of(world))
+    verdict = evaluate(world.gang, world.status, current_attempts(world))
 
     assert [each.place for each in verdict.again] == [ps]
     assert verdict.lost == {worker}
@@ -90,7 +90,7 @@ def test_a_peer_that_gives_up_because_of_another_does_not_decide():
     """One rank is killed (retryable), the other then exits 1 (final): the first counts."""
 
     def ended(place, code, seconds):
-        told = ContainerSeen(name="main", state="Terminated", exit_code=code, finished_at=seconds)
+        told = ContainerState(name="main", state="Terminated", exit_code=code, finished_at=seconds)
         return pod(place, "Failed", containers=(told,))
 
     policy = gang(2, restart="ExitCode")
@@ -109,7 +109,7 @@ def test_of_several_containers_that_failed_decides(main, code, is_tried_again):
     crew = gang(1, restart="ExitCode")
     crew = replace(crew, members=(replace(crew.members[0], main=main),))
     ends = tuple(
-        ContainerSeen(name=name, state="Terminated", exit_code=exit_code)
+        ContainerState(name=name, state="Terminated", exit_code=exit_code)
         for name, exit_code in (("log", 137), ("train", 1))
     )
     world = replace(seen("", of=crew), pods=(pod(A, "Failed", containers=ends),))
@@ -119,10 +119,10 @@ def test_of_several_containers_that_failed_decides(main, code, is_tried_again):
 
 
 def test_the_wait_doubles_up_to_five_minutes():
-    waits = [pause_after(count) for count in range(1, 12)]
+    waits = [backoff_after(count) for count in range(1, 12)]
 
     assert waits[:4] == [timedelta(seconds=seconds) for seconds in (1, 2, 4, 8)]
-    assert waits[-1] == pause_after(10_000) == timedelta(minutes=5)
+    assert waits[-1] == backoff_after(10_000) == timedelta(minutes=5)
     assert waits == sorted(waits)
 
 

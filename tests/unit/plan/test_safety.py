@@ -11,7 +11,7 @@ from paceline.model.gang import CleanUp, ReplicaId
 from paceline.model.job_status import JobStatus
 from paceline.plan.job.decide import decide
 from paceline.plan.job.plan import LogRef
-from paceline.plan.job.view import ContainerSeen, JobView, LogActivity, PodPhase, PodSeen
+from paceline.plan.job.snapshot import ContainerState, JobSnapshot, LogActivity, PodPhase, PodSnapshot
 from tests.unit.plan.worlds import GANG, NOW, REPLICA, SITE, gang, pod, seen
 
 # What a pod may do next. A deleting pod may end any way it likes, or just go.
@@ -29,7 +29,7 @@ CODES = (1, 137, 143)
 class World:
     """A cluster that obeys slowly and wrongly, and a controller that may stop after any step."""
 
-    seen: JobView
+    seen: JobSnapshot
     now: object = NOW
     starts: Counter = field(default_factory=Counter)
     uids: int = 0
@@ -81,10 +81,10 @@ class World:
     def hear(self):
         """Let every container have been silent for long, as far as anybody can say, and what failed have said why."""
         wishes = [LogRef(pod=each.name, container="main") for each in self.seen.pods]
-        silent = LogActivity(asked_at=self.now, since=self.now - timedelta(minutes=1))
+        silent = LogActivity(read_at=self.now, since=self.now - timedelta(minutes=1))
         failure = self.seen.status.failure
         last_lines = {failure.pod: ("boom",)} if failure else {}
-        self.seen = replace(self.seen, heard=dict.fromkeys(wishes, silent), last_lines=last_lines)
+        self.seen = replace(self.seen, log_activity=dict.fromkeys(wishes, silent), last_lines=last_lines)
 
     def lose(self, index):
         """Let somebody force one pod away; one that no pass has recorded yet may be made again, so it stays."""
@@ -96,14 +96,14 @@ class World:
             self.seen = replace(self.seen, pods=tuple(each for each in self.seen.pods if each is not lost))
 
 
-def at(moved: PodSeen, phase: PodPhase, code: int) -> PodSeen:
+def at(moved: PodSnapshot, phase: PodPhase, code: int) -> PodSnapshot:
     code = {PodPhase.SUCCEEDED: 0, PodPhase.FAILED: code}.get(phase)
     state = "Running" if code is None else "Terminated"
-    container = ContainerSeen(name="main", state=state, exit_code=code, started_at=NOW)
+    container = ContainerState(name="main", state=state, exit_code=code, started_at=NOW)
     return moved if moved.phase.is_final else replace(moved, phase=phase, containers=(container,))
 
 
-def check_plan(before: JobView, plan) -> None:
+def check_plan(before: JobSnapshot, plan) -> None:
     there = {each.name: each for each in before.pods}
     for name in plan.delete:
         assert name in there, "no pod is deleted that was not seen"
@@ -112,9 +112,9 @@ def check_plan(before: JobView, plan) -> None:
         doomed = [there[name] for name in plan.delete]
         assert not [each for each in doomed if each.phase.is_final], "logs stay while the job runs"
     recorded = {row["name"] for task in before.status.tasks for row in task["replicas"] if row.get("uid")}
-    made = {before.site.pod(new.place, new.attempt) for new in plan.create}
+    made = {before.naming.pod(new.place, new.attempt) for new in plan.create}
     assert not (made and (before.is_paused or before.is_suspended)), "who is held makes nothing"
-    assert plan.status.phase.is_final or not plan.removes_job, "only an ended job goes"
+    assert plan.status.phase.is_final or not plan.deletes_job, "only an ended job goes"
     assert not made & recorded, "a name that was seen is never made again"
     assert not made & there.keys(), "what is there is not made"
     if before.status.phase.is_final:
@@ -123,7 +123,7 @@ def check_plan(before: JobView, plan) -> None:
         assert not plan.create
 
 
-def check_world(before: JobView, now: JobView) -> None:
+def check_world(before: JobSnapshot, now: JobSnapshot) -> None:
     live = [each for each in now.pods if not each.phase.is_final]
     assert len({each.place for each in live}) == len(live), "a place has one live pod at most"
     if now.gang.scope is GANG:
@@ -192,7 +192,7 @@ def live(crew, life):
             case "suspend", [is_suspended]:
                 world.seen = replace(world.seen, is_suspended=is_suspended)
             case "restart", [wish]:
-                world.seen = replace(world.seen, restart_wish=wish)
+                world.seen = replace(world.seen, restart_request=wish)
             case "resize", [size]:
                 world.resize(size)
             case "hear", []:
@@ -252,4 +252,4 @@ def test_a_gang_is_never_complete_and_forgotten(crew, life):
         return
 
     live_pods = [each for each in world.seen.pods if not each.phase.is_final]
-    assert plan.create or plan.wake_at or live_pods or plan.status != world.seen.status or plan.tell
+    assert plan.create or plan.wake_at or live_pods or plan.status != world.seen.status or plan.events

@@ -8,7 +8,7 @@ import pytest
 from paceline.model.interactive import InteractiveWorkload
 from paceline.model.interactive_status import ServiceStatus, Trait
 from paceline.plan.interactive.decide import ServicePod, ServiceSeen, Use, decide
-from paceline.plan.job.view import PodPhase
+from paceline.plan.job.snapshot import PodPhase
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 BOARD = InteractiveWorkload(
@@ -102,7 +102,7 @@ def test_a_pod_that_waits_lends_it_its_reason():
 
     assert plan.status.waiting == "pod curves-12345-0: no node has room"
     assert traits(plan.status)[Trait.READY] == (False, "Unschedulable")
-    assert [(told.reason, told.is_warning) for told in plan.tell] == [("Unschedulable", True)]
+    assert [(told.reason, told.is_warning) for told in plan.events] == [("Unschedulable", True)]
 
 
 def test_after_a_failure_the_next_pod_waits_a_while():
@@ -132,7 +132,7 @@ def test_nobody_uses_it_for_long():
         Trait.IDLE: (True, "Idle"),
         Trait.SUSPENDED: (True, "Idle"),
     }
-    assert [told.reason for told in rest.tell] == ["Suspended"]
+    assert [told.reason for told in rest.events] == ["Suspended"]
 
 
 # Who is not suspended, and why.
@@ -200,10 +200,10 @@ def test_what_rests_stays_so_until_somebody_opens_it(window, reason):
 
     for opened in (None, after(99)):
         stays = decide(seen(window=window, status=status, opened=opened), after(500))
-        assert (stays.status.phase, stays.makes_pod, stays.tell) == ("Paused", False, ())
+        assert (stays.status.phase, stays.makes_pod, stays.events) == ("Paused", False, ())
     wakes = decide(seen(window=window, status=status, opened=after(101)), after(102))
     assert (wakes.status.phase, wakes.makes_pod) == ("Initializing", True)
-    assert [told.reason for told in wakes.tell] == ["Resumed"]
+    assert [told.reason for told in wakes.events] == ["Resumed"]
     assert traits(wakes.status)[Trait.SUSPENDED] == (False, "-")
     assert wakes.status.last_activity == after(102)
 
@@ -228,7 +228,7 @@ def test_nothing_changes_while_nothing_changes():
     for window, pods in ((BOARD, (pod(),)), (SUSPENDED, ()), (DESK, (pod(),))):
         once, twice = live(NOW, window=window, pods=pods), live(NOW, after(1), window=window, pods=pods)
         assert once.status.to_wire() == twice.status.to_wire()
-        assert twice.tell == ()
+        assert twice.events == ()
 
 
 OPEN = replace(BOARD, service_type="LoadBalancer")

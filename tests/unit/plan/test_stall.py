@@ -8,7 +8,7 @@ from paceline.model.gang import CleanUp
 from paceline.model.job_status import ConditionType, Phase
 from paceline.plan.job.decide import decide
 from paceline.plan.job.plan import LogRef
-from paceline.plan.job.view import ContainerSeen, LogActivity
+from paceline.plan.job.snapshot import ContainerState, LogActivity
 from tests.unit.plan.worlds import GANG, REPLICA, after, gang, places, pod, seen, then
 
 A, B = places(2)
@@ -20,7 +20,7 @@ def heard(asked, *, last=None, since=None, is_known=True):
     """What a container's log said, in seconds after its start."""
     moment = None if last is None else after(last)
     return LogActivity(
-        asked_at=after(asked), since=after(asked if since is None else since), last=moment, is_known=is_known
+        read_at=after(asked), since=after(asked if since is None else since), last=moment, is_known=is_known
     )
 
 
@@ -59,9 +59,9 @@ CASES = {
 
 @pytest.mark.parametrize(("known", "seconds", "who", "look", "is_stalled"), CASES.values(), ids=CASES)
 def test_the_silence_of_a_job(known, seconds, who, look, is_stalled):
-    plan = decide(seen("Running", "Running", of=CREW, heard=known), after(seconds))
+    plan = decide(seen("Running", "Running", of=CREW, log_activity=known), after(seconds))
 
-    assert plan.listen == tuple(MAIN[place] for place in who)
+    assert plan.check_logs == tuple(MAIN[place] for place in who)
     assert (plan.status.backoff_count, plan.status.attempt) == ((1, 1) if is_stalled else (0, 0))
     if not is_stalled:
         assert plan.wake_at == (None if look is None else after(look))
@@ -77,41 +77,41 @@ def test_the_silence_of_a_job(known, seconds, who, look, is_stalled):
     ids=["without the rule", "while a member waits", "before anything runs"],
 )
 def test_nobody_listens(members, crew):
-    plan = decide(seen(*members, of=crew, heard=SURE), after(500))
+    plan = decide(seen(*members, of=crew, log_activity=SURE), after(500))
 
-    assert (plan.listen, plan.status.backoff_count) == ((), 0)
+    assert (plan.check_logs, plan.status.backoff_count) == ((), 0)
 
 
 def test_a_short_patience_needs_no_long_confirmation():
     crew = gang(1, stall_seconds=5)
-    plan = decide(seen("Running", of=crew, heard={MAIN[A]: heard(5)}), after(6))
+    plan = decide(seen("Running", of=crew, log_activity={MAIN[A]: heard(5)}), after(6))
 
     assert plan.wake_at == after(10)
 
 
 def test_a_container_whose_start_is_not_known_is_nobody_to_listen_to():
-    unknown = replace(pod(A, "Running"), containers=(ContainerSeen(name="main", state="Running"),))
+    unknown = replace(pod(A, "Running"), containers=(ContainerState(name="main", state="Running"),))
     world = replace(seen("Running", of=gang(1, stall_seconds=5)), pods=(unknown,))
 
-    assert decide(world, after(500)).listen == ()
+    assert decide(world, after(500)).check_logs == ()
 
 
 @pytest.mark.parametrize("scope", [GANG, REPLICA])
 def test_all_begin_anew_and_it_counts_as_one_restart(scope):
     crew = gang(2, stall_seconds=100, scope=scope)
-    world = seen("Running", "Running", of=crew, heard=SURE)
+    world = seen("Running", "Running", of=crew, log_activity=SURE)
     plan = decide(world, after(140))
 
     assert plan.delete == ("demo-12345-worker-0", "demo-12345-worker-1")
     assert (plan.status.phase, plan.status.attempt, plan.status.backoff_count) == (Phase.PENDING, 1, 1)
     assert plan.status.role_restarts == {"worker": 1}
     assert plan.wake_at == after(141)
-    assert (plan.tell[-1].reason, plan.tell[-1].is_warning) == ("Stalled", True)
-    assert plan.tell[-1].message == (
+    assert (plan.events[-1].reason, plan.events[-1].is_warning) == ("Stalled", True)
+    assert plan.events[-1].message == (
         "no replica has written a line since 2030-01-01T00:00:00Z, for more than 100 seconds; "
         "next try of all members (restart 1 of at most 3)"
     )
-    gone = replace(then(world, plan, "", ""), pods=(), heard={})
+    gone = replace(then(world, plan, "", ""), pods=(), log_activity={})
     made = decide(gone, after(141)).create
     assert [(each.place, each.attempt) for each in made] == [(A, 1), (B, 1)]
 
@@ -128,7 +128,7 @@ ENDS = {
 
 @pytest.mark.parametrize(("crew", "why"), ENDS.values(), ids=ENDS)
 def test_the_job_fails_when(crew, why):
-    plan = decide(seen("Running", "Running", of=replace(crew, clean_up=CleanUp.NONE), heard=SURE), after(140))
+    plan = decide(seen("Running", "Running", of=replace(crew, clean_up=CleanUp.NONE), log_activity=SURE), after(140))
     failed = plan.status.condition(ConditionType.FAILED)
 
     assert plan.status.phase is Phase.FAILED
@@ -143,4 +143,4 @@ def test_the_job_fails_when(crew, why):
 def test_an_exit_code_that_nobody_has_is_no_reason_against_another_try():
     crew = gang(2, stall_seconds=100, restart="ExitCode")
 
-    assert decide(seen("Running", "Running", of=crew, heard=SURE), after(140)).status.backoff_count == 1
+    assert decide(seen("Running", "Running", of=crew, log_activity=SURE), after(140)).status.backoff_count == 1

@@ -4,8 +4,9 @@ import pytest
 
 from paceline.model.gang import CleanUp, ReplicaId
 from paceline.model.job_status import Phase
-from paceline.plan.job.completion_rules import holding, is_hopeless, say
+from paceline.plan.job.completion import describe_rule
 from paceline.plan.job.decide import decide
+from paceline.plan.job.restart_policy import is_unreachable, met_rule
 from tests.unit.plan.worlds import NOW, REPLICA, after, gang, places, seen, then
 
 A, B, C = places(3)
@@ -23,7 +24,7 @@ HOLD = {
 
 @pytest.mark.parametrize(("rules", "rule"), HOLD.values(), ids=HOLD)
 def test_what_holds_is(rules, rule):
-    assert holding(rules, DONE) == rule
+    assert met_rule(rules, DONE) == rule
 
 
 HOPELESS = {
@@ -35,11 +36,14 @@ HOPELESS = {
 
 @pytest.mark.parametrize(("rules", "is_so"), HOPELESS.values(), ids=HOPELESS)
 def test_a_job_is_hopeless(rules, is_so):
-    assert is_hopeless(rules, DONE) is is_so
+    assert is_unreachable(rules, DONE) is is_so
 
 
 def test_a_rule_is_said_as_its_author_wrote_it():
-    assert say((ReplicaId("worker", 0), ReplicaId("ps", 1), ReplicaId("worker", 2))) == "{worker: [0, 2], ps: [1]}"
+    assert (
+        describe_rule((ReplicaId("worker", 0), ReplicaId("ps", 1), ReplicaId("worker", 2)))
+        == "{worker: [0, 2], ps: [1]}"
+    )
 
 
 # successRules [{worker: [0]}], failureRules [{worker: [0]}, {worker: [1]}].
@@ -51,7 +55,7 @@ def test_a_generic_job_fails_by_its_rule_and_says_which():
     plan = decide(seen("Running", "Failed", "Running", of=VECTOR), NOW)
 
     assert plan.status.phase is Phase.FAILED
-    assert "failure rule {worker: [1]} holds" in plan.tell[-1].message
+    assert "failure rule {worker: [1]} holds" in plan.events[-1].message
 
 
 def test_a_generic_job_succeeds_while_others_run_and_cleans_up_the_runners_only():
@@ -74,4 +78,4 @@ SUCCESSES = {
 def test_success_is_told_of(rules, said):
     plan = decide(seen("Succeeded", "Succeeded", of=gang(2, scope=REPLICA, success=rules)), NOW)
 
-    assert (plan.tell[-1].reason, plan.tell[-1].message) == ("Succeeded", said)
+    assert (plan.events[-1].reason, plan.events[-1].message) == ("Succeeded", said)

@@ -118,9 +118,9 @@ def test_each_turn_is_told_once():
     quiet = decide(then(world, held), after(1))
     back = decide(then(world, quiet, is_suspended=False), after(2))
 
-    assert [told.reason for told in held.tell][-1] == "Suspended"
-    assert quiet.tell == ()
-    assert [told.reason for told in back.tell] == ["Resuming"]
+    assert [told.reason for told in held.events][-1] == "Suspended"
+    assert quiet.events == ()
+    assert [told.reason for told in back.events] == ["Resuming"]
 
 
 def test_the_next_controller_knows_that_it_is_suspended():
@@ -128,4 +128,4 @@ def test_the_next_controller_knows_that_it_is_suspended():
     last = JobStatus.from_wire(decide(world, NOW).status.to_wire())
     plan = decide(replace(world, status=last), after(9))
 
-    assert (plan.create, plan.tell, plan.status) == ((), (), last)
+    assert (plan.create, plan.events, plan.status) == ((), (), last)

@@ -30,7 +30,7 @@ def all_at(attempt, size=3):
 
 
 def marked(world, *going):
-    pods = (replace(each, gives_way="somebody more important") for each in world.pods if each.place in going)
+    pods = (replace(each, preemption="somebody more important") for each in world.pods if each.place in going)
     return replace(world, pods=(*(each for each in world.pods if each.place not in going), *pods))
 
 
@@ -53,7 +53,7 @@ def test_a_job_that_was_on_hold_comes_back_as_a_gang(scope, wish):
 
 
 def test_so_does_one_that_somebody_restarts():
-    world = seen("Running", "Running", "Running", of=crew(), restart_wish="now", **RUNNING, **UNEVEN)
+    world = seen("Running", "Running", "Running", of=crew(), restart_request="now", **RUNNING, **UNEVEN)
     begun = decide(world, NOW)
 
     assert made(decide(then(world, begun, *EMPTY), after(1))) == all_at(3)
@@ -77,7 +77,7 @@ def test_who_is_done_does_not_come_back_and_is_not_waited_for():
 
 
 @pytest.mark.parametrize("is_made", [False, True])
-def test_who_gives_way_a_moment_later_joins_those_who_wait_already(is_made):
+def test_who_preemption_a_moment_later_joins_those_who_wait_already(is_made):
     """The scheduler marks one pod after the other, and a job may be looked at in between."""
     world = marked(seen("Running", "Running", "Running", of=crew(), **RUNNING), A)
     world = obeyed(world, decide(world, NOW))
@@ -118,7 +118,7 @@ def test_elastic_members_begin_again_with_as_few_as_are_enough():
 
 def test_no_number_comes_twice():
     """Names of pods are made of them: what was seen once is never made again."""
-    world = seen("Running", "Running", "Running", of=crew(), restart_wish="now", **RUNNING, **UNEVEN)
+    world = seen("Running", "Running", "Running", of=crew(), restart_request="now", **RUNNING, **UNEVEN)
     before = {place: attempt_of(world.status, place) for place in (A, B, C)}
     status = JobStatus.from_wire(decide(world, NOW).status.to_wire())
 

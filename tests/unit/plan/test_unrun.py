@@ -35,7 +35,7 @@ def test_a_pod_that_is_deleted_while_all_wait_is_made_again_under_every_policy(r
     assert (plan.create, plan.delete, plan.status.start_after) == ((REMADE,), (), None)
     assert (plan.status.phase, plan.status.backoff_count, plan.status.failure) == (Phase.PENDING, 0, None)
     assert plan.status.releases == {"worker-1": 1}
-    (told,) = [each for each in plan.tell if each.reason == "Remade"]
+    (told,) = [each for each in plan.events if each.reason == "Remade"]
     assert told.message == (
         f"pod {SITE.pod(B)} was deleted before it ran; worker-1 is made again, and no restart is counted"
     )
@@ -54,7 +54,7 @@ def test_it_is_made_once_and_told_once_and_again_when_it_is_deleted_again():
     second = decide(made, after(2))
     third = decide(without(replace(made, status=second.status), B), after(3))
 
-    assert (second.create, [each.reason for each in second.tell]) == ((), ["NewReplica"])
+    assert (second.create, [each.reason for each in second.events]) == ((), ["NewReplica"])
     assert third.create == (NewPod(place=B, attempt=2),)
 
 
@@ -63,7 +63,7 @@ def test_a_pod_that_is_deleted_when_another_has_run_is_lost_as_ever():
     plan = decide(world, after(1))
 
     assert (plan.create, plan.status.releases) == ((), {})
-    assert "ReplicaLost" in [each.reason for each in plan.tell]
+    assert "ReplicaLost" in [each.reason for each in plan.events]
 
 
 def test_a_pod_that_ran_itself_is_lost_as_ever():
@@ -85,7 +85,7 @@ def test_pods_that_are_given_back_are_not_made_again(held):
     plan = decide(replace(world, pods=(), status=given.status), after(2))
 
     assert len(given.delete) == 2
-    assert (plan.create, plan.status.releases, plan.tell) == ((), {}, ())
+    assert (plan.create, plan.status.releases, plan.events) == ((), {}, ())
 
 
 def test_a_job_that_fails_in_the_same_moment_makes_nothing_and_says_so():
@@ -93,7 +93,7 @@ def test_a_job_that_fails_in_the_same_moment_makes_nothing_and_says_so():
     plan = decide(world, after(6))
 
     assert (plan.status.phase, plan.create) == (Phase.FAILED, ())
-    assert "Remade" not in [each.reason for each in plan.tell]
+    assert "Remade" not in [each.reason for each in plan.events]
 
 
 def test_pods_of_an_ended_job_are_not_made_again():

@@ -7,7 +7,7 @@ import pytest
 from paceline.model.job_status import Phase
 from paceline.plan.job.attempts import attempt_of
 from paceline.plan.job.decide import decide
-from paceline.plan.job.view import ContainerSeen
+from paceline.plan.job.snapshot import ContainerState
 from tests.unit.kinds.manifests import gang_of, generic, replica, tensorflow, trainer
 from tests.unit.plan.worlds import NOW, after, obeyed, places, pod, seen, then
 
@@ -26,7 +26,7 @@ def attempts(status, gang):
 
 
 def failed_at(place, seconds, code=1):
-    told = ContainerSeen(name="main", state="Terminated", exit_code=code, finished_at=after(seconds))
+    told = ContainerState(name="main", state="Terminated", exit_code=code, finished_at=after(seconds))
     return pod(place, "Failed", containers=(told,))
 
 
@@ -83,7 +83,7 @@ def test_a_watcher_that_is_deleted_before_it_ran_is_made_again_whatever_its_poli
 
     assert (plan.status.backoff_count, plan.status.phase) == (0, Phase.PENDING)
     assert [(new.place, new.attempt) for new in plan.create] == [(E, 1)]
-    assert [told.reason for told in plan.tell] == ["Remade"]
+    assert [told.reason for told in plan.events] == ["Remade"]
 
 
 def test_workers_that_are_not_made_yet_are_placed_together_though_their_watcher_was_made_twice():

@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 
 from paceline.model.gang import Gang, JobNaming, Member, ReplicaId, RestartPolicy, RestartScope
 from paceline.model.job_status import JobStatus, ReplicaPhase
-from paceline.plan.job.attempts import Try, attempt_of
-from paceline.plan.job.report.replica_statuses import with_tasks
-from paceline.plan.job.view import ContainerSeen, JobView, PodPhase, PodSeen
+from paceline.plan.job.attempts import ReplicaAttempt, attempt_of
+from paceline.plan.job.reporting import with_tasks
+from paceline.plan.job.snapshot import ContainerState, JobSnapshot, PodPhase, PodSnapshot
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 SITE = JobNaming(job="demo", namespace="default", stem="demo-12345", ports={})
@@ -47,15 +47,15 @@ def pod(place, phase, *, attempt=0, **more):
     phase, _, detail = phase.partition(" ")
     more = {"name": SITE.pod(place, attempt), "uid": f"uid-{place}-{attempt}", **more}
     if phase == "Pending":
-        return PodSeen(place=place, attempt=attempt, phase=PodPhase.PENDING, reason=detail, **more)
+        return PodSnapshot(place=place, attempt=attempt, phase=PodPhase.PENDING, reason=detail, **more)
     code = {"Succeeded": 0, "Failed": int(detail or 1)}.get(phase)
     state = "Running" if code is None else "Terminated"
-    containers = (ContainerSeen(name="main", state=state, exit_code=code, started_at=NOW),)
-    return PodSeen(place=place, attempt=attempt, phase=PodPhase(phase), **{"containers": containers, **more})
+    containers = (ContainerState(name="main", state=state, exit_code=code, started_at=NOW),)
+    return PodSnapshot(place=place, attempt=attempt, phase=PodPhase(phase), **{"containers": containers, **more})
 
 
 # What people want of a job, and what is known of it besides its pods.
-ASIDE = ("is_paused", "is_suspended", "created_at", "restart_wish", "last_lines", "heard")
+ASIDE = ("is_paused", "is_suspended", "created_at", "restart_request", "last_lines", "log_activity")
 
 
 def seen(*members, of=None, older=(), **status):
@@ -71,14 +71,14 @@ def seen(*members, of=None, older=(), **status):
     ]
     rows = tuple(_row(member.place, word, last) for member, word in zip(made.members, words, strict=True))
     last = last if last.tasks else with_tasks(last, rows)
-    return JobView(site=SITE, gang=made, pods=(*older, *pods), status=last, generation=1, **aside)
+    return JobSnapshot(naming=SITE, gang=made, pods=(*older, *pods), status=last, generation=1, **aside)
 
 
 def _row(place, word, last):
     """The last status remembers only what has gone since: the rest is new to it."""
     attempt = attempt_of(last, place)
     is_known = word == "gone"
-    return Try(
+    return ReplicaAttempt(
         place=place,
         attempt=attempt,
         name=SITE.pod(place, attempt),

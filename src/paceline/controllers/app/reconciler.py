@@ -175,7 +175,7 @@ class Apps:
             await self._show_cluster(owner, plan.shows)
         for note in plan.notes:
             await self._note(app, note)
-        for event in plan.tell:
+        for event in plan.events:
             await self.recorder.record(written, event.reason, message=event.message, is_warning=event.is_warning)
 
     async def _begin(self, app: Object, owner: Owner, *, revision: int) -> None:

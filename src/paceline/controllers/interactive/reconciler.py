@@ -38,7 +38,7 @@ from paceline.model.interactive_status import ServiceStatus
 from paceline.plan.interactive.decide import ServicePlan, ServicePod, ServiceSeen, Use, decide, refused
 from paceline.plan.interactive.external_url import HIGH, address_of, type_of
 from paceline.plan.interactive.manifests import DIGEST, door_manifest, pod_manifest, token_manifest
-from paceline.plan.job.view import PodPhase
+from paceline.plan.job.snapshot import PodPhase
 
 # (plural, namespace, name): which one of which kind.
 ServiceKey = tuple[str, str, str]
@@ -213,7 +213,7 @@ class Services:
         if plan.makes_pod:
             await self._make_token(view.window, written)
             self._pods.observe(await self._make(PODS, pod_manifest(view.window, owner=owner), written))
-        for event in plan.tell:
+        for event in plan.events:
             await self.recorder.record(written, event.reason, message=event.message, is_warning=event.is_warning)
 
     async def _write(self, service: Object, status: ServiceStatus) -> Object:

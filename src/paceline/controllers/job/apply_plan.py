@@ -8,16 +8,16 @@ from paceline.apimachinery.meta import Key, Object, controller_of, key_of, names
 from paceline.client.event_recorder import Recorder
 from paceline.client.interface import CLAIMS, POD_GROUPS, PODS, SECRETS, SERVICES, Cluster, Collection
 from paceline.errors import AlreadyExists, Conflict, NotFound
-from paceline.plan.job.plan import AuxiliaryPod, NewPod, Plan
-from paceline.plan.job.pods.manifests import (
+from paceline.plan.job.manifests import (
+    auxiliary_pod_manifest,
     claim_manifest,
-    errand_manifest,
     group_manifest,
     launch_manifest,
     pod_manifest,
     service_manifest,
 )
-from paceline.plan.job.view import JobView
+from paceline.plan.job.plan import AuxiliaryPod, NewPod, Plan
+from paceline.plan.job.snapshot import JobSnapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class Applied:
     made: tuple[Object, ...]
 
 
-async def apply_plan(hands: Actuator, where: Collection, job: Object, *, view: JobView, plan: Plan) -> Applied:
+async def apply_plan(hands: Actuator, where: Collection, job: Object, *, view: JobSnapshot, plan: Plan) -> Applied:
     """Carry out `plan`; Conflict from the first step means that nothing has happened yet.
 
     Every step is safe to repeat: names are computed, "already gone" counts as done, and so does "already exists" when
@@ -48,17 +48,17 @@ async def apply_plan(hands: Actuator, where: Collection, job: Object, *, view: J
     uids = {pod.name: pod.uid for pod in view.pods}
     for name in plan.delete:
         await _delete_pod(hands, (namespace_of(job), name), uids.get(name, ""))
-    for errand in plan.errands:
-        await _make_errand(hands, written, view, errand)
+    for pod in plan.auxiliary_pods:
+        await _make_auxiliary(hands, written, view, pod)
     if plan.create:
         await _make_service(hands, written, view)
         await _make_launch(hands, written, view)
         await _make_group(hands, written, view)
         await _make_claims(hands, written, view, plan.create)
     pods = [await _make(hands, written, view, new) for new in plan.create]
-    if plan.removes_job:
+    if plan.deletes_job:
         await _remove(hands, where, written)
-    for event in plan.tell:
+    for event in plan.events:
         await hands.recorder.record(written, event.reason, message=event.message, is_warning=event.is_warning)
     return Applied(job=written, made=tuple(pods))
 
@@ -87,18 +87,18 @@ async def _remove(hands: Actuator, where: Collection, job: Object) -> None:
     await hands.cluster.delete(where, key_of(job), {"propagationPolicy": "Background", "preconditions": guard})
 
 
-async def _make_service(hands: Actuator, job: Object, view: JobView) -> None:
+async def _make_service(hands: Actuator, job: Object, view: JobSnapshot) -> None:
     """Make the headless service that gives every member a name; once per job."""
     if view.pods:
         return
-    manifest = service_manifest(view.site, owner=owned_by(job))
+    manifest = service_manifest(view.naming, owner=owned_by(job))
     try:
         await hands.cluster.create(SERVICES, manifest)
     except AlreadyExists:
         return
 
 
-async def _make_launch(hands: Actuator, job: Object, view: JobView) -> None:
+async def _make_launch(hands: Actuator, job: Object, view: JobSnapshot) -> None:
     """Make the secret by which members may start processes in each other, and only if they do.
 
     There is one per job, whose key stays; a job that comes back in another size has other files in it.
@@ -106,7 +106,7 @@ async def _make_launch(hands: Actuator, job: Object, view: JobView) -> None:
     launch = view.gang.launch
     if launch is None or (view.pods and not view.status.resumes):
         return
-    manifest = launch_manifest(view.site, launch, hands.program(), owner=owned_by(job))
+    manifest = launch_manifest(view.naming, launch, hands.program(), owner=owned_by(job))
     try:
         await hands.cluster.create(SECRETS, manifest)
     except AlreadyExists:
@@ -115,7 +115,7 @@ async def _make_launch(hands: Actuator, job: Object, view: JobView) -> None:
         await hands.cluster.patch(SECRETS, key_of(manifest), {"data": files})
 
 
-async def _make_group(hands: Actuator, job: Object, view: JobView) -> None:
+async def _make_group(hands: Actuator, job: Object, view: JobSnapshot) -> None:
     """Make the group by which T9k's scheduler places the members of a queued job together, where there is one.
 
     There is one per job; an elastic job that comes back in another size places another number together.
@@ -123,7 +123,7 @@ async def _make_group(hands: Actuator, job: Object, view: JobView) -> None:
     is_resized = view.gang.is_elastic and view.status.resumes > 0
     if not view.gang.queue or (view.pods and not is_resized):
         return
-    manifest = group_manifest(view.site, view.gang, owner=owned_by(job))
+    manifest = group_manifest(view.naming, view.gang, owner=owned_by(job))
     try:
         await hands.cluster.create(POD_GROUPS, manifest)
     except NotFound:
@@ -136,29 +136,29 @@ async def _make_group(hands: Actuator, job: Object, view: JobView) -> None:
                 await hands.cluster.patch(POD_GROUPS, key_of(manifest), {"spec": manifest["spec"]})
 
 
-async def _make_errand(hands: Actuator, job: Object, view: JobView, new: AuxiliaryPod) -> None:
+async def _make_auxiliary(hands: Actuator, job: Object, view: JobSnapshot, new: AuxiliaryPod) -> None:
     """Make a pod that does something for the whole job; one of this name does it already."""
     try:
-        await hands.cluster.create(PODS, errand_manifest(view.site, view.gang, new, owner=owned_by(job)))
+        await hands.cluster.create(PODS, auxiliary_pod_manifest(view.naming, view.gang, new, owner=owned_by(job)))
     except AlreadyExists:
         return
 
 
-async def _make_claims(hands: Actuator, job: Object, view: JobView, create: tuple[NewPod, ...]) -> None:
+async def _make_claims(hands: Actuator, job: Object, view: JobSnapshot, create: tuple[NewPod, ...]) -> None:
     """Make the claims that members' output lies on until it is copied; one each, for all tries."""
     for new in create:
         member = view.gang.member(new.place)
         if member.keeping is None or member.keeping.claim is None:
             continue
-        manifest = claim_manifest(view.site, member, member.keeping.claim, owner=owned_by(job))
+        manifest = claim_manifest(view.naming, member, member.keeping.claim, owner=owned_by(job))
         try:
             await hands.cluster.create(CLAIMS, manifest)
         except AlreadyExists:
             continue
 
 
-async def _make(hands: Actuator, job: Object, view: JobView, new: NewPod) -> Object:
-    manifest = pod_manifest(view.site, view.gang, new, owner=owned_by(job))
+async def _make(hands: Actuator, job: Object, view: JobSnapshot, new: NewPod) -> Object:
+    manifest = pod_manifest(view.naming, view.gang, new, owner=owned_by(job))
     try:
         return await hands.cluster.create(PODS, manifest)
     except AlreadyExists:

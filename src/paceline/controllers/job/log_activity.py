@@ -13,7 +13,7 @@ from paceline.controllers.job.failure_logs import JobKey, log_end
 from paceline.effects import Clock, Random
 from paceline.errors import PacelineError
 from paceline.plan.job.plan import LogRef
-from paceline.plan.job.view import LogActivity
+from paceline.plan.job.snapshot import LogActivity
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ class Listening:
         previous = activities.get(log_ref)
         is_same = previous is not None and previous.is_known and is_known and previous.last == last
         since = previous.since if previous is not None and is_same else now
-        activities[log_ref] = LogActivity(asked_at=now, since=since, last=last, is_known=is_known)
+        activities[log_ref] = LogActivity(read_at=now, since=since, last=last, is_known=is_known)
         self.on_heard(job)
 
 

@@ -21,11 +21,11 @@ from paceline.errors import BadRequest, Invalid, NotFound, PacelineError
 from paceline.kinds import registry
 from paceline.kinds.kind_types import GROUP, VERSION, JobKind, no_ports
 from paceline.model.job_status import JobStatus, Phase
+from paceline.plan.job.conditions import hindered, refused
 from paceline.plan.job.decide import decide
+from paceline.plan.job.manifests import allocate_ports
 from paceline.plan.job.plan import Plan
-from paceline.plan.job.pods.port_allocation import allocate_ports
-from paceline.plan.job.report.conditions import hindered, refused
-from paceline.plan.job.view import JobView
+from paceline.plan.job.snapshot import JobSnapshot
 
 log = logging.getLogger(__name__)
 
@@ -149,21 +149,21 @@ class Jobs:
             pause = (plan.wake_at - self.clock.now()).total_seconds()
             self.queue.add_after(key, max(pause, 0.0))
 
-    def _ask_logs(self, key: JobKey, view: JobView, plan: Plan) -> None:
+    def _ask_logs(self, key: JobKey, view: JobSnapshot, plan: Plan) -> None:
         """Have logs read that the next decision wants to know of, and forget what this one knew."""
         self._last_lines.forget(key, view.last_lines)
-        if plan.read is not None:
-            self._last_lines.ask(key, plan.read)
-        self._listening.ask(key, plan.listen)
+        if plan.read_log is not None:
+            self._last_lines.ask(key, plan.read_log)
+        self._listening.ask(key, plan.check_logs)
         if plan.status.phase is not Phase.RUNNING:
             self._listening.forget(key)
 
-    async def _look(self, key: JobKey, kind: JobKind, job: Object) -> JobView | None:
+    async def _look(self, key: JobKey, kind: JobKind, job: Object) -> JobSnapshot | None:
         """Read everything that a decision may look at; None when somebody else must act first, who is told."""
         try:
             reading = self._readings.of(key, job)
             ported = self._with_ports(key, kind, job, reading=reading)
-            logs = LogsRead(last_lines=self._last_lines.of(key), heard=self._listening.of(key))
+            logs = LogsRead(last_lines=self._last_lines.of(key), activity=self._listening.of(key))
             return look(ported, reading, self.pods.owned(uid_of(job)), logs=logs)
         except Invalid as error:
             await self._refuse(collection_of(kind), job, error)
@@ -175,7 +175,7 @@ class Jobs:
         """Record an event about a malformed field; its author must fix it, and running pods go on."""
         await self.recorder.record(job, "Unreadable", message=str(error), is_warning=True)
 
-    def _decide(self, key: JobKey, view: JobView) -> Plan:
+    def _decide(self, key: JobKey, view: JobSnapshot) -> Plan:
         """Decide, and say in the status what the cluster has refused of the last plan."""
         now = self.clock.now()
         plan = decide(view, now)

@@ -15,7 +15,14 @@ from paceline.model import well_known_labels
 from paceline.model.gang import Gang, JobNaming, ReplicaId
 from paceline.model.job_status import JobStatus
 from paceline.plan.job.plan import LogRef
-from paceline.plan.job.view import ContainerSeen, ErrandSeen, JobView, LogActivity, PodPhase, PodSeen
+from paceline.plan.job.snapshot import (
+    AuxiliaryPodSnapshot,
+    ContainerState,
+    JobSnapshot,
+    LogActivity,
+    PodPhase,
+    PodSnapshot,
+)
 from paceline.plan.scheduling.disruption_target import disruption_condition
 
 # What containers of ours are called, before and beside the author's.
@@ -102,30 +109,30 @@ class LogsRead:
     """What was found in logs, beside the loop: by pod, and by container."""
 
     last_lines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    heard: Mapping[LogRef, LogActivity] = field(default_factory=dict)
+    activity: Mapping[LogRef, LogActivity] = field(default_factory=dict)
 
 
-def look(job: Object, reading: Reading, pods: tuple[Object, ...], *, logs: LogsRead) -> JobView:
+def look(job: Object, reading: Reading, pods: tuple[Object, ...], *, logs: LogsRead) -> JobSnapshot:
     """Put together what a job says, its status and its pods.
 
     Invalid when the job breaks a rule of its kind, Malformed when nobody can read what others wrote on it or its pods.
     What goes wrong in between is a bug of ours: a spec without faults can be expanded.
     """
     status = JobStatus.from_wire(job.get("status") or {})
-    site, gang = reading.expanded(status)
-    return JobView(
-        site=site,
+    naming, gang = reading.expanded(status)
+    return JobSnapshot(
+        naming=naming,
         gang=gang,
-        pods=tuple(member_pod for pod in pods if (member_pod := pod_seen(pod)) is not None),
+        pods=tuple(member_pod for pod in pods if (member_pod := pod_snapshot(pod)) is not None),
         status=status,
-        errands=tuple(errand for pod in pods if (errand := errand_seen(pod)) is not None),
+        auxiliary_pods=tuple(auxiliary for pod in pods if (auxiliary := auxiliary_pod_snapshot(pod)) is not None),
         generation=_generation(job),
         is_paused=reading.is_paused(),
         is_suspended=registry.is_suspended(job),
         created_at=_created_at(job),
-        restart_wish=annotations_of(job).get(well_known_labels.RESTART, ""),
+        restart_request=annotations_of(job).get(well_known_labels.RESTART, ""),
         last_lines=logs.last_lines,
-        heard=logs.heard,
+        log_activity=logs.activity,
     )
 
 
@@ -141,7 +148,7 @@ def _created_at(job: Object) -> datetime | None:
 
 
 @untrusted
-def pod_seen(pod: Object) -> PodSeen | None:
+def pod_snapshot(pod: Object) -> PodSnapshot | None:
     """Read one pod of a job; None for a pod that does not say which member it is."""
     labels = labels_of(pod)
     if well_known_labels.REPLICA_TYPE not in labels or not labels.get(well_known_labels.REPLICA_INDEX, "").isdigit():
@@ -149,7 +156,7 @@ def pod_seen(pod: Object) -> PodSeen | None:
     status = pod.get("status") or {}
     reason, message = why_of(status)
     attempt = labels.get(well_known_labels.ATTEMPT, "0")
-    return PodSeen(
+    return PodSnapshot(
         name=name_of(pod),
         uid=uid_of(pod),
         place=ReplicaId(labels[well_known_labels.REPLICA_TYPE], int(labels[well_known_labels.REPLICA_INDEX])),
@@ -164,12 +171,12 @@ def pod_seen(pod: Object) -> PodSeen | None:
         reason=reason,
         message=message,
         stages=tuple(_stage(stage) for stage in _inits(status) if str(stage.get("name")).startswith(STAGE)),
-        gives_way=str((disruption_condition(pod) or {}).get("message") or ""),
+        preemption=str((disruption_condition(pod) or {}).get("message") or ""),
     )
 
 
 @untrusted
-def errand_seen(pod: Object) -> ErrandSeen | None:
+def auxiliary_pod_snapshot(pod: Object) -> AuxiliaryPodSnapshot | None:
     """Read one pod that does something for the whole job; None for any other."""
     labels = labels_of(pod)
     attempt = labels.get(well_known_labels.ATTEMPT, "0")
@@ -181,7 +188,7 @@ def errand_seen(pod: Object) -> ErrandSeen | None:
         for wire in status.get("containerStatuses") or ()
         if (container := _container(wire)).exit_code is not None
     ]
-    return ErrandSeen(
+    return AuxiliaryPodSnapshot(
         name=labels[well_known_labels.ERRAND],
         pod=name_of(pod),
         attempt=int(attempt),
@@ -195,7 +202,7 @@ def _inits(status: dict[str, Any]) -> tuple[dict[str, Any], ...]:
     return tuple(status.get("initContainerStatuses") or ())
 
 
-def _failed_first(pod: Object) -> tuple[ContainerSeen, ...]:
+def _failed_first(pod: Object) -> tuple[ContainerState, ...]:
     """Find the init container that a pod failed by; sidecars decide over nothing."""
     sidecars = sidecars_of(pod)
     inits = (
@@ -204,16 +211,16 @@ def _failed_first(pod: Object) -> tuple[ContainerSeen, ...]:
     return tuple(container for container in inits if container.exit_code)
 
 
-def _stage(wire: dict[str, Any]) -> ContainerSeen:
+def _stage(wire: dict[str, Any]) -> ContainerState:
     """Read one of our own containers; one that waits to be started again has begun, and did not end well."""
     container = _container(wire)
     is_past = container.state == "Waiting" and "terminated" in (wire.get("lastState") or {})
     return replace(container, state="Terminated") if is_past else container
 
 
-def _container(wire: dict[str, Any]) -> ContainerSeen:
+def _container(wire: dict[str, Any]) -> ContainerState:
     for state, details in (wire.get("state") or {}).items():
-        return ContainerSeen(
+        return ContainerState(
             name=str(wire.get("name", "")),
             state=state[:1].upper() + state[1:],
             exit_code=details.get("exitCode"),
@@ -222,7 +229,7 @@ def _container(wire: dict[str, Any]) -> ContainerSeen:
             started_at=from_wire(details["startedAt"]) if details.get("startedAt") else None,
             finished_at=from_wire(details["finishedAt"]) if details.get("finishedAt") else None,
         )
-    return ContainerSeen(name=str(wire.get("name", "")), state="Unknown")
+    return ContainerState(name=str(wire.get("name", "")), state="Unknown")
 
 
 # A container that waits only because it is being made tells nobody anything.

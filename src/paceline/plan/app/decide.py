@@ -105,7 +105,7 @@ class AppPlan:
     notes: tuple[Note, ...] = ()
     # Whose last words are to be read.
     read: RevisionJob | None = None
-    tell: tuple[EventDraft, ...] = ()
+    events: tuple[EventDraft, ...] = ()
 
 
 def decide(view: AppSeen, now: datetime) -> AppPlan:
@@ -131,7 +131,7 @@ def decide(view: AppSeen, now: datetime) -> AppPlan:
         shows=job if job and job.cluster and record and record.status.cluster != job.cluster else None,
         notes=notes,
         read=next((candidate for candidate in view.jobs if _is_unread(view, candidate)), None),
-        tell=_news(view, status),
+        events=_news(view, status),
     )
 
 

@@ -7,7 +7,7 @@ from paceline.apimachinery.timestamps import to_wire
 from paceline.model.interactive import INSIDE, InteractiveWorkload
 from paceline.model.interactive_status import ServiceCondition, ServicePhase, ServiceStatus, Trait
 from paceline.plan.job.plan import EventDraft
-from paceline.plan.job.view import PodPhase
+from paceline.plan.job.snapshot import PodPhase
 
 # T9k's reason where there is nothing to explain.
 NONE = "-"
@@ -71,7 +71,7 @@ class ServicePlan:
     makes_door: bool = False
     changes_door: bool = False
     makes_pod: bool = False
-    tell: tuple[EventDraft, ...] = ()
+    events: tuple[EventDraft, ...] = ()
     wake_at: datetime | None = None
 
 
@@ -85,7 +85,7 @@ def decide(view: ServiceSeen, now: datetime) -> ServicePlan:
         plan,
         makes_door=not view.has_door,
         changes_door=view.has_door and view.door_type != view.window.service_type,
-        tell=_news(view.status, plan.status),
+        events=_news(view.status, plan.status),
     )
 
 

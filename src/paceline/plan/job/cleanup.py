@@ -1,55 +1,79 @@
-"""Which pods go when a job is over, and when."""
+"""Which pods of a finished job are deleted, and when; and when the job itself is (ttlSecondsAfterFinished)."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
-from paceline.model.gang import CleanUp
+from paceline.model.gang import RESOLVE, CleanUp
 from paceline.model.job_status import ConditionType, JobStatus, Phase
-from paceline.plan.job.attempts import Try, older_pods
-from paceline.plan.job.deadline import OVER
-from paceline.plan.job.plan import Plan
-from paceline.plan.job.pods.auxiliary_pods import RESOLVE
-from paceline.plan.job.report.failure_logs import wish_of
-from paceline.plan.job.view import JobView, PodSeen
+from paceline.plan.job.attempts import older_pods, unfinished
+from paceline.plan.job.plan import EventDraft, Plan
+from paceline.plan.job.reporting import unread_log, with_tasks
+from paceline.plan.job.view import JobView
 
-# The deciding member ends a moment before its peers. They may end by themselves, so that nobody's last words are cut.
-LET_FINISH = timedelta(seconds=10)
+EXCEEDED = "DeadlineExceeded"
+NOT_STARTED = "StartingDeadlineExceeded"
+STALLED = "Stalled"
+# After these failures even the clean-up policy None lets no pod run.
+TIMED_OUT = frozenset({EXCEEDED, NOT_STARTED, STALLED})
+# The member that determines the result ends a moment before its peers. They may end by themselves meanwhile, so that
+# their last log lines are complete.
+GRACE = timedelta(seconds=10)
 
 
-def clean_up(view: JobView, replicas: tuple[Try, ...], status: JobStatus, now: datetime) -> Plan:
-    """Return the pods of an ended job that go now, and when to look for the others."""
-    overdue = (*unfinished(older_pods(view, replicas)), *_looking(view))
+def expire(view: JobView, now: datetime) -> Plan | None:
+    """Delete a finished job when its TTL has passed; its pods are deleted with it."""
+    due = _expiry(view)
+    if due is None or now < due:
+        return None
+    seconds = view.gang.ttl_seconds
+    message = f"the job is deleted: it ended more than {seconds} seconds ago (ttlSecondsAfterFinished)"
+    status = with_tasks(view.status, view.replicas)
+    return Plan(status=status, events=(EventDraft(reason="Expired", message=message),), deletes_job=True)
+
+
+def clean_up_finished(view: JobView, now: datetime) -> Plan | None:
+    """Delete the pods of a finished job according to its policy, and those that were preempted."""
+    if not view.status.phase.is_final:
+        return None
+    plan = clean_up(view, with_tasks(view.status, view.replicas), now)
+    preempted = unfinished(tuple(pod for pod in view.pods if pod.preemption and pod.name not in plan.delete))
+    return replace(plan, delete=(*plan.delete, *preempted)).waking(_expiry(view))
+
+
+def clean_up(view: JobView, status: JobStatus, now: datetime) -> Plan:
+    """Return a plan that deletes the pods that are due under a final status."""
+    overdue = (*unfinished(older_pods(view, view.replicas)), *_resolving(view))
     due = _due(view, status)
     moment = status.completion_time
     if moment is not None and status.phase is Phase.SUCCEEDED:
-        moment += LET_FINISH
+        moment += GRACE
     if moment is not None and now < moment:
         return Plan(status=status, delete=overdue, wake_at=moment if due else None)
-    expired, unread = {*overdue, *due}, _unread(view, status, now)
-    names = tuple(name for name in _named(view) if name in expired and name != unread)
-    wake_at = status.completion_time + LET_FINISH if unread in expired and status.completion_time else None
+    expired, unread = {*overdue, *due}, _unread_pod(view, status, now)
+    pods = (*(pod.name for pod in view.pods), *(auxiliary.pod for auxiliary in view.auxiliary_pods))
+    names = tuple(name for name in pods if name in expired and name != unread)
+    wake_at = status.completion_time + GRACE if unread in expired and status.completion_time else None
     return Plan(status=status, delete=names, wake_at=wake_at)
 
 
-def unfinished(pods: tuple[PodSeen, ...]) -> tuple[str, ...]:
-    """Return the pods that may still run and were not told to end yet."""
-    return tuple(pod.name for pod in pods if not pod.phase.is_final and not pod.is_deleting)
+def _expiry(view: JobView) -> datetime | None:
+    seconds, end = view.gang.ttl_seconds, view.status.completion_time
+    if seconds is None or end is None or not view.status.phase.is_final:
+        return None
+    return end + timedelta(seconds=seconds)
 
 
-def _looking(view: JobView) -> tuple[str, ...]:
-    """Return the pods that still look for the code of a job that will not need it any more."""
+def _resolving(view: JobView) -> tuple[str, ...]:
+    """Return the pods that still resolve a git revision that is no longer needed."""
     return tuple(
-        auxiliary.pod for auxiliary in view.errands if auxiliary.name == RESOLVE and not auxiliary.phase.is_final
+        auxiliary.pod for auxiliary in view.auxiliary_pods if auxiliary.name == RESOLVE and not auxiliary.phase.is_final
     )
 
 
-def _named(view: JobView) -> tuple[str, ...]:
-    return (*(pod.name for pod in view.pods), *(auxiliary.pod for auxiliary in view.errands))
-
-
-def _unread(view: JobView, status: JobStatus, now: datetime) -> str:
-    """Return the pod whose last lines are being read; it is kept for them, but not for ever."""
-    log = wish_of(view, status)
-    if log is None or status.completion_time is None or now >= status.completion_time + LET_FINISH:
+def _unread_pod(view: JobView, status: JobStatus, now: datetime) -> str:
+    """Return the pod whose last log lines are being read; it is deleted only afterwards, or after the grace time."""
+    log = unread_log(view, status)
+    if log is None or status.completion_time is None or now >= status.completion_time + GRACE:
         return ""
     return log.pod
 
@@ -58,5 +82,5 @@ def _due(view: JobView, status: JobStatus) -> tuple[str, ...]:
     if view.gang.clean_up is CleanUp.ALL:
         return tuple(pod.name for pod in view.pods if not pod.is_deleting)
     failed = status.condition(ConditionType.FAILED)
-    is_late = failed is not None and failed.reason in OVER
-    return unfinished(view.pods) if is_late or view.gang.clean_up is CleanUp.UNFINISHED else ()
+    is_timed_out = failed is not None and failed.reason in TIMED_OUT
+    return unfinished(view.pods) if is_timed_out or view.gang.clean_up is CleanUp.UNFINISHED else ()

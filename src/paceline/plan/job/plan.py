@@ -1,6 +1,6 @@
 """What one decision may ask for."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from paceline.model.gang import ReplicaId
@@ -9,7 +9,7 @@ from paceline.model.job_status import JobStatus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventDraft:
-    """One event to record on the job, after the status was written."""
+    """An event to record on the job after the status was written."""
 
     reason: str
     message: str
@@ -18,17 +18,17 @@ class EventDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewPod:
-    """One pod to make: a place and which try of it this is."""
+    """A pod to create for one attempt of a replica."""
 
     place: ReplicaId
     attempt: int
-    # How many pods get room together, or none of them.
+    # The number of pods that are scheduled all together or not at all.
     gang_size: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuxiliaryPod:
-    """One pod to make that does something for the whole job, and which try of it this is."""
+    """A pod to create for one attempt of work for the whole job."""
 
     name: str
     attempt: int
@@ -36,7 +36,7 @@ class AuxiliaryPod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRef:
-    """The container of a pod whose log somebody should look into."""
+    """A container whose log is to be read."""
 
     pod: str
     container: str
@@ -44,16 +44,25 @@ class LogRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Everything one decision may ask for, in the order it is carried out: write, unmake, make, tell."""
+    """Everything one decision may ask for, in the order it is applied: write, delete, create, record events."""
 
     status: JobStatus
     delete: tuple[str, ...] = ()
     create: tuple[NewPod, ...] = ()
-    errands: tuple[AuxiliaryPod, ...] = ()
-    tell: tuple[EventDraft, ...] = ()
+    auxiliary_pods: tuple[AuxiliaryPod, ...] = ()
+    events: tuple[EventDraft, ...] = ()
     wake_at: datetime | None = None
-    # Whether the job itself goes, with everything that is its own.
-    removes_job: bool = False
-    read: LogRef | None = None
-    # Containers of which it must be known when they wrote last.
-    listen: tuple[LogRef, ...] = ()
+    # Whether the job is deleted, with everything it owns.
+    deletes_job: bool = False
+    # The log whose last lines are to be read, and the logs whose last activity is needed.
+    read_log: LogRef | None = None
+    check_logs: tuple[LogRef, ...] = ()
+
+    def waking(self, *moments: datetime | None) -> "Plan":
+        """Return the plan with the earliest of its own and these times to reconcile again."""
+        return replace(self, wake_at=earliest(self.wake_at, *moments))
+
+
+def earliest(*moments: datetime | None) -> datetime | None:
+    """Return the earliest of the given times, ignoring None."""
+    return min((moment for moment in moments if moment is not None), default=None)

@@ -1,81 +1,86 @@
-"""Who is tried again, who is lost, and how long to wait before the next try."""
+"""Which replicas are restarted, which are lost, and how long to back off."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from paceline.model.gang import Gang, ReplicaId, RestartPolicy, RestartScope
+from paceline.model.gang import Gang, ReplicaId, RestartPolicy, RestartScope, Rule
 from paceline.model.job_status import JobStatus, ReplicaPhase
-from paceline.plan.job.attempts import Try, begin_all
-from paceline.plan.job.completion_rules import holding, is_hopeless
-from paceline.plan.job.report.oom import advice, counted, is_killed_again
-from paceline.plan.job.view import JobView
+from paceline.plan.job.attempts import ReplicaAttempt, begin_all
+from paceline.plan.job.diagnosis import is_killed_again, memory_advice, with_memory_kills
 
-# Ctrl-C, SIGKILL, "please restart me", SIGTERM: T9k's list, to the letter.
+# SIGINT, SIGKILL, SIGUSR1 (the program asks for a restart) and SIGTERM: T9k's list.
 RESTARTABLE = frozenset({130, 137, 138, 143})
-PAUSE, LONGEST_PAUSE = timedelta(seconds=1), timedelta(minutes=5)
+BACKOFF, MAX_BACKOFF = timedelta(seconds=1), timedelta(minutes=5)
 FAR = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestartVerdict:
-    """What became of the members: tries to be repeated, places that are lost, places that are done."""
+    """What follows from the ended attempts: those to restart, and the replicas that are lost or done."""
 
-    again: tuple[Try, ...] = ()
+    again: tuple[ReplicaAttempt, ...] = ()
     lost: frozenset[ReplicaId] = frozenset()
     done: frozenset[ReplicaId] = frozenset()
-    # The failed tries, the first of them first: the others often failed because of it.
-    failed: tuple[Try, ...] = ()
+    # The failed attempts, the earliest first: it is often the cause of the others.
+    failed: tuple[ReplicaAttempt, ...] = ()
 
 
-def evaluate(view: JobView, replicas: tuple[Try, ...]) -> RestartVerdict:
-    """Judge every ended try by its member's policy and by the restarts that are left."""
+def evaluate(gang: Gang, status: JobStatus, replicas: tuple[ReplicaAttempt, ...]) -> RestartVerdict:
+    """Judge every ended attempt by the restart policy of its replica and by the remaining restarts."""
     failed = failed_first(replicas)
     over = [*failed, *(replica for replica in replicas if replica.phase is ReplicaPhase.SUCCEEDED)]
-    again = _again(view, over)
+    again = _again(gang, status, over)
     final = frozenset(replica.place for replica in over) - {replica.place for replica in again}
     lost = final & {replica.place for replica in failed}
-    # A gang that is tried again loses nobody: whoever failed comes back with the others.
+    # A restart of the whole gang includes all failed replicas, so none is lost.
     return RestartVerdict(
         again=again,
-        lost=frozenset() if restarts_whole_gang(view.gang, again) else lost,
+        lost=frozenset() if restarts_whole_gang(gang, again) else lost,
         done=final - lost,
         failed=failed,
     )
 
 
-def restarts_whole_gang(gang: Gang, again: tuple[Try, ...]) -> bool:
-    """Return whether all members begin anew, not those alone that ended.
+def met_rule(rules: tuple[Rule, ...], places: frozenset[ReplicaId]) -> Rule | None:
+    """Return the first rule all of whose replicas are among `places`, or None."""
+    return next((rule for rule in rules if places.issuperset(rule)), None)
 
-    Elastic members come and go alone, but they meet at their leader: when it is lost, so is what they agreed on. Who
-    only watches met nobody.
+
+def is_unreachable(rules: tuple[Rule, ...], lost: frozenset[ReplicaId]) -> bool:
+    """Return whether every rule needs a replica that is lost."""
+    return all(not lost.isdisjoint(rule) for rule in rules)
+
+
+def restarts_whole_gang(gang: Gang, again: tuple[ReplicaAttempt, ...]) -> bool:
+    """Return whether all members restart, not only those that ended.
+
+    Elastic members restart alone, but their rendezvous is at the leader: if it is lost, all restart. An observer takes
+    no part in the rendezvous.
     """
     if gang.scope is RestartScope.GANG:
         return any(not gang.watches(replica.place) for replica in again)
     return gang.is_elastic and any(replica.place == gang.leader for replica in again)
 
 
-def why_lost(view: JobView, replica: Try) -> str:
+def why_lost(gang: Gang, status: JobStatus, replica: ReplicaAttempt) -> str:
     """Return why a failed replica is not restarted."""
-    policy = view.gang.member(replica.place).restart
-    if not _wants_restart(policy, replica):
-        return f"restartPolicy is {policy}"
-    if is_killed_again(view.gang, view.status, replica):
-        return advice(view.gang, view.status, replica)
-    return _all_used(view)
+    if not _wants_restart(replica):
+        return f"restartPolicy is {replica.restart}"
+    return memory_advice(gang, status, replica) or _all_used(status)
 
 
-def _all_used(view: JobView) -> str:
-    return f"all restarts are used ({view.status.backoff_count} of the job)"
+def _all_used(status: JobStatus) -> str:
+    return f"all restarts are used ({status.backoff_count} of the job)"
 
 
-def failed_first(replicas: tuple[Try, ...]) -> tuple[Try, ...]:
-    """Return the failed tries in the order in which they failed, as far as that is known."""
+def failed_first(replicas: tuple[ReplicaAttempt, ...]) -> tuple[ReplicaAttempt, ...]:
+    """Return the failed attempts in the order in which they failed, as far as known."""
     return tuple(sorted((replica for replica in replicas if replica.has_failed), key=_order))
 
 
-def restarted(status: JobStatus, gang: Gang, again: tuple[Try, ...], now: datetime) -> JobStatus:
-    """Count the restarts and name the moment before which nothing is made."""
+def restarted(status: JobStatus, gang: Gang, again: tuple[ReplicaAttempt, ...], now: datetime) -> JobStatus:
+    """Return the status with the restarts counted and the back-off set."""
     count = status.backoff_count + len(again)
     roles, members = dict(status.role_restarts), dict(status.member_attempts)
     is_whole = restarts_whole_gang(gang, again)
@@ -88,115 +93,112 @@ def restarted(status: JobStatus, gang: Gang, again: tuple[Try, ...], now: dateti
         member_attempts=members,
         backoff_count=count,
         role_restarts=roles,
-        memory_kills=counted(gang, status, again),
-        start_after=now + pause_after(count),
+        memory_kills=with_memory_kills(gang, status, again),
+        start_after=now + backoff_after(count),
     )
 
 
-def why_not_again(view: JobView) -> str:
-    """Return why a stalled job is not restarted; empty when it is. The leader's policy counts."""
-    leader = view.gang.leader
-    policy = view.gang.member(leader).restart
+def why_no_restart(gang: Gang, status: JobStatus) -> str:
+    """Return why a stalled job is not restarted, by the leader's policy; empty if it is."""
+    policy = gang.member(gang.leader).restart
     if policy is RestartPolicy.NEVER:
         return f"restartPolicy is {policy}"
-    return "" if _Budget(view).take(leader.role) else _all_used(view)
+    return "" if _Budget(gang, status).take(gang.leader.role) else _all_used(status)
 
 
 def restart_all(status: JobStatus, gang: Gang, now: datetime) -> JobStatus:
-    """Count one restart of all members, in the leader's name, and name the moment before which nothing is made."""
+    """Return the status with one restart of all members, counted for the leader's role, and the back-off set."""
     count, role = status.backoff_count + 1, gang.leader.role
     return begin_all(status, gang).but(
         backoff_count=count,
         role_restarts={**status.role_restarts, role: status.role_restarts.get(role, 0) + 1},
-        start_after=now + pause_after(count),
+        start_after=now + backoff_after(count),
     )
 
 
-def pause_after(count: int) -> timedelta:
-    """Return the wait before the restart of this number: it doubles each time, up to a bound."""
+def backoff_after(count: int) -> timedelta:
+    """Return the back-off before the restart with this number: it doubles every time, up to a maximum."""
     doublings = min(count - 1, 20)
-    return min(PAUSE * (1 << doublings), LONGEST_PAUSE)
+    return min(BACKOFF * (1 << doublings), MAX_BACKOFF)
 
 
 def backoff_until(status: JobStatus, now: datetime) -> datetime | None:
-    """Return when the back-off ends, or None when there is none.
+    """Return when the back-off ends, or None if there is none.
 
-    A clock that was set back must not make a short pause long: no pause lasts longer than it was meant to.
+    The back-off never exceeds its full length from now, even if the clock was set back.
     """
     if status.start_after is None or now >= status.start_after:
         return None
-    return min(status.start_after, now + pause_after(max(status.backoff_count, 1)))
+    return min(status.start_after, now + backoff_after(max(status.backoff_count, 1)))
 
 
-def _again(view: JobView, over: list[Try]) -> tuple[Try, ...]:
-    """Return the tries that are repeated: in a gang the one that all are for, or else those of whoever only watches."""
-    if view.gang.scope is RestartScope.REPLICA:
-        return tuple(_single_again(view, over))
-    peers = [replica for replica in over if not view.gang.watches(replica.place)]
-    watching = [replica for replica in over if view.gang.watches(replica.place)]
-    return tuple(_gang_again(view, peers)) or tuple(_single_again(view, watching))
+def _again(gang: Gang, status: JobStatus, over: list[ReplicaAttempt]) -> tuple[ReplicaAttempt, ...]:
+    """Return the attempts to restart: in Gang scope the failure that restarts all, else failed observers."""
+    if gang.scope is RestartScope.REPLICA:
+        return tuple(_single_again(gang, status, over))
+    peers = [replica for replica in over if not gang.watches(replica.place)]
+    observers = [replica for replica in over if gang.watches(replica.place)]
+    return tuple(_gang_again(gang, status, peers)) or tuple(_single_again(gang, status, observers))
 
 
-def _gang_again(view: JobView, over: list[Try]) -> Iterator[Try]:
-    """Yield the failed try that restarts the gang, if its policy and the limits let it.
+def _gang_again(gang: Gang, status: JobStatus, over: list[ReplicaAttempt]) -> Iterator[ReplicaAttempt]:
+    """Yield the failed attempt that restarts the gang, if policy and limits allow it.
 
-    Only the first failure is judged: a peer that fails because of it must not decide. One that the job can bear says
-    nothing of those after it. Always means OnFailure here, since a member that is done early is no reason to throw the
-    others' work away.
+    The first failure decides, since later ones may be its consequences; failures that the job tolerates are skipped.
+    Always means OnFailure here: a member that succeeds early is no reason to discard the work of the others.
     """
     lost: set[ReplicaId] = set()
     for replica in over:
-        if not replica.has_failed or _is_over_with(view.gang, frozenset(lost)):
+        if not replica.has_failed or _is_decided(gang, frozenset(lost)):
             return
-        policy = view.gang.member(replica.place).restart
-        if _is_worth(view, policy, replica) and _Budget(view).take(replica.place.role):
+        if _is_worth(gang, status, replica) and _Budget(gang, status).take(replica.place.role):
             yield replica
             return
         lost.add(replica.place)
 
 
-def _is_over_with(gang: Gang, lost: frozenset[ReplicaId]) -> bool:
-    return holding(gang.failure, lost) is not None or is_hopeless(gang.success, lost)
+def _is_decided(gang: Gang, lost: frozenset[ReplicaId]) -> bool:
+    return met_rule(gang.failure, lost) is not None or is_unreachable(gang.success, lost)
 
 
-def _single_again(view: JobView, over: list[Try]) -> Iterator[Try]:
-    budget = _Budget(view)
-    policies = {member.place: member.restart for member in view.gang.members}
-    # Who meets at the leader ends soon after it, and because of it: that is one restart, of all.
-    led = [replica for replica in over if view.gang.is_elastic and replica.place == view.gang.leader]
-    for replica in led:
-        if _is_worth(view, policies[replica.place], replica) and budget.take(replica.place.role):
+def _single_again(gang: Gang, status: JobStatus, over: list[ReplicaAttempt]) -> Iterator[ReplicaAttempt]:
+    budget = _Budget(gang, status)
+    # Elastic members fail soon after their leader and because of it: that counts as one restart.
+    leaders = [replica for replica in over if gang.is_elastic and replica.place == gang.leader]
+    for replica in leaders:
+        if _is_worth(gang, status, replica) and budget.take(replica.place.role):
             yield replica
             return
     for replica in over:
-        if _is_worth(view, policies[replica.place], replica) and budget.take(replica.place.role):
+        if _is_worth(gang, status, replica) and budget.take(replica.place.role):
             yield replica
 
 
-def _is_worth(view: JobView, policy: RestartPolicy, replica: Try) -> bool:
-    """Return whether another try is wanted, and has a chance: what lacks memory twice will lack it again."""
-    return _wants_restart(policy, replica) and not is_killed_again(view.gang, view.status, replica)
+def _is_worth(gang: Gang, status: JobStatus, replica: ReplicaAttempt) -> bool:
+    """Return whether the policy wants a restart and it may help: a second OOM kill with the same limit will recur."""
+    return _wants_restart(replica) and not is_killed_again(gang, status, replica)
 
 
-def _wants_restart(policy: RestartPolicy, replica: Try) -> bool:
+def _wants_restart(replica: ReplicaAttempt) -> bool:
+    policy = replica.restart
     if policy is RestartPolicy.ALWAYS or not replica.has_failed:
         return policy is RestartPolicy.ALWAYS
     if policy is RestartPolicy.EXIT_CODE:
-        # Without an exit code no program failed: the pod was evicted, deleted, or its node went away.
+        # Without an exit code no program failed: the pod was evicted or deleted, or its node is gone.
         return not replica.exit_code or replica.exit_code in RESTARTABLE
     return policy is RestartPolicy.ON_FAILURE
 
 
 class _Budget:
-    """The restarts that are left, shared by all members and per role."""
+    """The remaining restarts, of the job and per role."""
 
-    def __init__(self, view: JobView) -> None:
-        self._gang = view.gang
-        self._count = view.status.backoff_count
-        self._roles = dict(view.status.role_restarts)
+    def __init__(self, gang: Gang, status: JobStatus) -> None:
+        self._gang = gang
+        self._count = status.backoff_count
+        self._roles = dict(status.role_restarts)
 
     def take(self, role: str) -> bool:
-        """Take one restart for a role, if there is one left."""
+        """Take one restart for a role; return False if none remains."""
         used, limit = self._roles.get(role, 0), self._gang.role_limits.get(role)
         if limit is not None and used >= limit:
             return False
@@ -206,7 +208,7 @@ class _Budget:
         return True
 
 
-def _order(replica: Try) -> tuple[datetime, bool]:
-    """Order failures by when they happened; of two in the same second, a killed one comes before one that gave up."""
+def _order(replica: ReplicaAttempt) -> tuple[datetime, bool]:
+    """Order failures by time; of two in the same second, a killed process comes first."""
     ends = [container.finished_at for container in replica.containers if container.finished_at is not None]
     return min(ends, default=FAR), bool(replica.exit_code) and replica.exit_code not in RESTARTABLE

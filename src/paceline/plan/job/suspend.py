@@ -1,54 +1,44 @@
-"""Pause, suspend and come back: the replicas are given back, the job and its counters stay."""
+"""Pause, suspend and resume: the pods are deleted, the job and its counters stay."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from paceline.model.job_status import Condition, JobStatus, Phase
-from paceline.plan.job.attempts import Try, begin_all, tries_of
-from paceline.plan.job.cleanup import unfinished
+from paceline.model.job_status import Condition, Phase
+from paceline.plan.job.attempts import unfinished
+from paceline.plan.job.conditions import NONE, PAUSED, RUNNING, SUSPENDED, is_true, put
 from paceline.plan.job.plan import EventDraft, Plan
-from paceline.plan.job.report.conditions import NONE, PAUSED, RUNNING, SUSPENDED, put
-from paceline.plan.job.report.replica_statuses import with_tasks
-from paceline.plan.job.shutdown_order import pods_to_stop
+from paceline.plan.job.reporting import with_tasks
+from paceline.plan.job.restart import has_pods, next_attempt
+from paceline.plan.job.snapshot import PodSnapshot
 from paceline.plan.job.view import JobView
 
 ON_HOLD = "the job is suspended; set spec.suspend to false to let it run"
+# An unreachable node reports no end of its pods: wait no longer than this after a pod's grace period.
+PATIENCE = timedelta(seconds=30)
 
 
-def pause(view: JobView, status: JobStatus, replicas: tuple[Try, ...], now: datetime) -> Plan:
-    """Stop every pod that may still run."""
+def pause(view: JobView, now: datetime) -> Plan | None:
+    """Pause the job at the user's request: delete every pod that may still run."""
+    if not view.is_paused:
+        return None
     message = "the job is paused; set spec.runMode.pause.enabled to false to go on"
-    status = put(status, Condition(type=PAUSED, status=True, reason=NONE, message=message, since=now))
+    status = put(view.status, Condition(type=PAUSED, status=True, reason=NONE, message=message, since=now))
     status = put(status, Condition(type=RUNNING, status=False, reason=Phase.PAUSED.value, message=message, since=now))
-    status = with_tasks(status, replicas).but(
+    status = with_tasks(status, view.replicas).but(
         phase=Phase.PAUSED, waiting="", preempted="", start_after=None, running_time=None
     )
-    going, wake_at = pods_to_stop(view, now)
-    return Plan(status=status, delete=going, wake_at=wake_at, tell=(EventDraft(reason="Paused", message=message),))
+    delete, wake_at = pods_to_stop(view, now)
+    event = EventDraft(reason="Paused", message=message)
+    return Plan(status=status, delete=delete, wake_at=wake_at, events=(event,))
 
 
-def stay(view: JobView, status: JobStatus, replicas: tuple[Try, ...], now: datetime) -> Plan:
-    """See to it that no pod of a paused or suspended job is left running."""
-    going, wake_at = pods_to_stop(view, now)
-    return Plan(status=with_tasks(status, replicas), delete=going, wake_at=wake_at)
-
-
-def resume(view: JobView, status: JobStatus, now: datetime) -> Plan:
-    """Begin the next try; the time of the pause does not count, and nor does the restart."""
-    paused = status.condition(PAUSED)
-    # A pause before the start stops no clock: none runs yet.
-    is_timed = paused is not None and status.start_time is not None
-    seconds = int((now - paused.since).total_seconds()) if is_timed and paused is not None else 0
-    message = "the job goes on after a pause"
-    status = put(status, Condition(type=PAUSED, status=False, reason=NONE, message=message, since=now))
-    status = status.but(paused_seconds=status.paused_seconds + max(seconds, 0), resumes=status.resumes + 1)
-    return _next_try(view, status.but(phase=Phase.RESUMING), EventDraft(reason="Resuming", message=message))
-
-
-def suspend(view: JobView, status: JobStatus, replicas: tuple[Try, ...], now: datetime) -> Plan:
-    """Stop every pod that may still run, and clear the start time: the job will start anew."""
-    status = put(status, Condition(type=SUSPENDED, status=True, reason="JobSuspended", message=ON_HOLD, since=now))
+def suspend(view: JobView, now: datetime) -> Plan | None:
+    """Suspend the job at the user's request: delete every pod, and clear the start time, since it starts anew."""
+    if not view.is_suspended:
+        return None
+    condition = Condition(type=SUSPENDED, status=True, reason="JobSuspended", message=ON_HOLD, since=now)
+    status = put(view.status, condition)
     condition = Condition(type=RUNNING, status=False, reason=SUSPENDED.value, message=ON_HOLD, since=now)
-    status = with_tasks(put(status, condition), replicas).but(
+    status = with_tasks(put(status, condition), view.replicas).but(
         phase=Phase.PENDING,
         waiting=ON_HOLD,
         preempted="",
@@ -57,45 +47,58 @@ def suspend(view: JobView, status: JobStatus, replicas: tuple[Try, ...], now: da
         running_time=None,
         paused_seconds=0,
     )
-    going, wake_at = pods_to_stop(view, now)
-    return Plan(
-        status=status, delete=going, wake_at=wake_at, tell=(EventDraft(reason=SUSPENDED.value, message=ON_HOLD),)
-    )
+    delete, wake_at = pods_to_stop(view, now)
+    event = EventDraft(reason=SUSPENDED.value, message=ON_HOLD)
+    return Plan(status=status, delete=delete, wake_at=wake_at, events=(event,))
 
 
-def unsuspend(view: JobView, status: JobStatus, now: datetime) -> Plan:
-    """Let a suspended job start, or start again."""
+def hold(view: JobView, now: datetime) -> Plan | None:
+    """Delete pods of a paused or suspended job that still run."""
+    if view.status.phase is not Phase.PAUSED and not is_true(view.status, SUSPENDED):
+        return None
+    delete, wake_at = pods_to_stop(view, now)
+    return Plan(status=with_tasks(view.status, view.replicas), delete=delete, wake_at=wake_at)
+
+
+def resume(view: JobView, now: datetime) -> Plan | None:
+    """Start the next attempt of a job that is no longer paused; neither the pause nor the restart counts."""
+    if view.status.phase is not Phase.PAUSED or view.is_paused:
+        return None
+    status = view.status
+    paused = status.condition(PAUSED)
+    # Before the start of the job there is no deadline that a pause could extend.
+    is_timed = paused is not None and status.start_time is not None
+    seconds = int((now - paused.since).total_seconds()) if is_timed and paused is not None else 0
+    message = "the job goes on after a pause"
+    status = put(status, Condition(type=PAUSED, status=False, reason=NONE, message=message, since=now))
+    status = status.but(paused_seconds=status.paused_seconds + max(seconds, 0), resumes=status.resumes + 1)
+    return next_attempt(view, status.but(phase=Phase.RESUMING), EventDraft(reason="Resuming", message=message))
+
+
+def unsuspend(view: JobView, now: datetime) -> Plan | None:
+    """Let a job start, or start again, that is no longer suspended."""
+    is_on_hold = view.status.phase is not Phase.PAUSED and is_true(view.status, SUSPENDED)
+    if not is_on_hold or view.is_suspended:
+        return None
     message = "the job is no longer suspended"
-    status = put(status, Condition(type=SUSPENDED, status=False, reason="JobResumed", message=message, since=now))
-    was_made = _was_made(view)
-    status = status.but(
-        phase=Phase.RESUMING if was_made else Phase.PENDING, resumes=status.resumes + was_made, waiting=""
+    condition = Condition(type=SUSPENDED, status=False, reason="JobResumed", message=message, since=now)
+    had_pods = has_pods(view)
+    status = put(view.status, condition).but(
+        phase=Phase.RESUMING if had_pods else Phase.PENDING, resumes=view.status.resumes + had_pods, waiting=""
     )
-    return _next_try(view, status, EventDraft(reason="Resuming", message=message))
+    return next_attempt(view, status, EventDraft(reason="Resuming", message=message))
 
 
-def begin_again(view: JobView, status: JobStatus, message: str) -> Plan:
-    """End all members and begin the next try of all, as after a pause; it is no restart that counts."""
-    status = status.but(phase=Phase.RESUMING, resumes=status.resumes + 1)
-    return _next_try(view, status, EventDraft(reason="Restarting", message=message))
+def pods_to_stop(view: JobView, now: datetime) -> tuple[tuple[str, ...], datetime | None]:
+    """Return the pods to delete now, and when to check again for those that must end before servers do."""
+    clients = tuple(pod for pod in view.pods if pod.place.role not in view.gang.servers)
+    running = [pod for pod in clients if not pod.phase.is_final and not _is_overdue(pod, now)]
+    if not running:
+        return unfinished(view.pods), None
+    moments = [pod.ends_at + PATIENCE for pod in running if pod.ends_at is not None]
+    has_servers = len(clients) < len(view.pods)
+    return unfinished(clients), min(moments, default=None) if has_servers else None
 
 
-def is_restart_wanted(view: JobView) -> bool:
-    """Return whether somebody has asked for a restart that was not granted yet, of pods that were made."""
-    return is_wished(view) and _was_made(view)
-
-
-def is_wished(view: JobView) -> bool:
-    """Return whether somebody has asked for a restart that was not granted yet."""
-    return bool(view.restart_wish) and view.restart_wish != view.status.restart_granted
-
-
-def _next_try(view: JobView, status: JobStatus, event: EventDraft) -> Plan:
-    status = begin_all(status, view.gang) if _was_made(view) else status
-    status = status.but(restart_granted=view.restart_wish, start_after=None, waiting="")
-    status = with_tasks(status, tries_of(view, status))
-    return Plan(status=status, delete=unfinished(view.pods), tell=(event,))
-
-
-def _was_made(view: JobView) -> bool:
-    return any(replica.uid for replica in tries_of(view))
+def _is_overdue(pod: PodSnapshot, now: datetime) -> bool:
+    return pod.ends_at is not None and now >= pod.ends_at + PATIENCE

@@ -1,0 +1,92 @@
+"""Auxiliary pods: they work for the whole job, and are created again until they succeed.
+
+The one that resolves a git revision to a commit runs before any member is created, so that all have the same code.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from paceline.apimachinery.commit import COMMIT
+from paceline.model.gang import FLUSH, RESOLVE, Gang
+from paceline.model.job_status import JobStatus
+from paceline.plan.job.completion import fail
+from paceline.plan.job.plan import AuxiliaryPod, EventDraft, Plan
+from paceline.plan.job.restart_policy import backoff_after
+from paceline.plan.job.snapshot import AuxiliaryPodSnapshot, JobSnapshot, PodPhase
+from paceline.plan.job.view import JobView
+
+NOT_FOUND = "SourceNotFound"
+RESOLVING = "the commit of the code is being looked up"
+MAX_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """The progress of an auxiliary pod: to create, running, done, or failed and to create again at a time."""
+
+    create: AuxiliaryPod | None = None
+    done: AuxiliaryPodSnapshot | None = None
+    failed: AuxiliaryPodSnapshot | None = None
+    again_at: datetime | None = None
+
+
+def progress_of(view: JobSnapshot, status: JobStatus, name: str, now: datetime) -> Progress:
+    """Return the progress of an auxiliary pod's current attempt."""
+    attempt = status.errands.get(name, 0)
+    matches = (pod for pod in view.auxiliary_pods if pod.name == name and pod.attempt == attempt)
+    pod = next(matches, None)
+    if pod is None:
+        return Progress(create=AuxiliaryPod(name=name, attempt=attempt))
+    if pod.phase is PodPhase.SUCCEEDED:
+        return Progress(done=pod)
+    if pod.phase is PodPhase.FAILED:
+        return Progress(failed=pod, again_at=(pod.finished_at or now) + backoff_after(attempt + 1))
+    return Progress()
+
+
+def with_next_attempt(status: JobStatus, name: str) -> JobStatus:
+    """Return the status with one more attempt of an auxiliary pod; the next reconciliation creates it."""
+    return status.but(errands={**status.errands, name: status.errands.get(name, 0) + 1})
+
+
+def template_of(gang: Gang, name: str) -> Mapping[str, Any]:
+    """Return the template of an auxiliary pod; raise KeyError if the gang has none of this name."""
+    members = (*gang.members, *gang.left)
+    flushes = {f"{FLUSH}{member.place}": member.keeping.flush for member in members if member.keeping is not None}
+    template = {RESOLVE: gang.resolve, **flushes}[name]
+    if template is None:
+        raise KeyError(name)
+    return template
+
+
+def resolve_revision(view: JobView, now: datetime) -> Plan | None:
+    """Resolve the git revision of a job to a commit, or fail the job if there is none."""
+    if view.gang.resolve is None:
+        return None
+    progress = progress_of(view, view.status, RESOLVE, now)
+    waiting = view.status.but(waiting=RESOLVING)
+    if progress.create is not None:
+        return Plan(status=waiting, auxiliary_pods=(progress.create,))
+    if progress.done is not None:
+        return _resolved(view, progress.done, now)
+    if progress.failed is None or progress.again_at is None:
+        return Plan(status=waiting)
+    if progress.failed.attempt + 1 >= MAX_ATTEMPTS:
+        message = progress.failed.message or f"pod {progress.failed.pod} failed"
+        return fail(view, now, reason=NOT_FOUND, message=message)
+    if now < progress.again_at:
+        return Plan(status=waiting.but(waiting=f"{RESOLVING}: {progress.failed.message}"), wake_at=progress.again_at)
+    return Plan(status=with_next_attempt(waiting, RESOLVE), wake_at=now)
+
+
+def _resolved(view: JobView, pod: AuxiliaryPodSnapshot, now: datetime) -> Plan:
+    commit = pod.message.strip()
+    if not COMMIT.fullmatch(commit):
+        message = f"pod {pod.pod} found no commit: {commit or 'it said nothing'}"
+        return fail(view, now, reason=NOT_FOUND, message=message)
+    status = view.status.but(source={"commit": commit}, waiting="")
+    event = EventDraft(reason="SourceResolved", message=f"all members have commit {commit}")
+    # The next reconciliation creates the members, once the commit is recorded.
+    return Plan(status=status, events=(event,), wake_at=now)

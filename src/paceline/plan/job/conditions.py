@@ -1,0 +1,150 @@
+"""T9k's conditions of a job, and the parts of its status that belong to them."""
+
+from datetime import datetime
+
+from paceline.apimachinery.timestamps import to_wire
+from paceline.model.gang import Gang
+from paceline.model.job_status import Condition, ConditionType, JobStatus, Phase, ReplicaPhase
+from paceline.plan.job.attempts import ReplicaAttempt, is_up
+from paceline.plan.job.diagnosis import Waiting, describe_failure, diagnosed_failure, why_waiting
+from paceline.plan.job.restart_policy import failed_first
+from paceline.plan.job.snapshot import PodSnapshot
+
+# T9k's reason where there is nothing to explain.
+NONE = "-"
+RESTARTING = "Restarting"
+PREEMPTED = "Preempted"
+
+INITIALIZED, RUNNING = ConditionType.INITIALIZED, ConditionType.RUNNING
+REPLICA_FAILURE, PAUSED = ConditionType.REPLICA_FAILURE, ConditionType.PAUSED
+COMPLETED, FAILED = ConditionType.COMPLETED, ConditionType.FAILED
+SUSPENDED = ConditionType.SUSPENDED
+ORDER = tuple(ConditionType)
+
+
+def put(status: JobStatus, new: Condition) -> JobStatus:
+    """Return the status with one condition replaced; its transition time changes only with its status."""
+    old = status.condition(new.type)
+    since = old.since if old is not None and old.status is new.status else new.since
+    others = [condition for condition in status.conditions if condition.type is not new.type]
+    condition = Condition(type=new.type, status=new.status, reason=new.reason, message=new.message, since=since)
+    return status.but(conditions=tuple(sorted([*others, condition], key=lambda condition: ORDER.index(condition.type))))
+
+
+def is_true(status: JobStatus, kind: ConditionType) -> bool:
+    """Return whether a condition exists and is true."""
+    condition = status.condition(kind)
+    return condition is not None and condition.status
+
+
+def refused(status: JobStatus, message: str, now: datetime) -> JobStatus:
+    """Return the status of an invalid job: nothing happens until its author changes it."""
+    condition = Condition(type=INITIALIZED, status=False, reason="Invalid", message=message, since=now)
+    return put(status, condition).but(waiting=message)
+
+
+def hindered(status: JobStatus, message: str, now: datetime) -> JobStatus:
+    """Return the status of a job whose objects the cluster rejects; a retry may succeed."""
+    if not is_true(status, INITIALIZED):
+        status = put(status, Condition(type=INITIALIZED, status=False, reason="Refused", message=message, since=now))
+    return status.but(waiting=message)
+
+
+def under_way(status: JobStatus, replicas: tuple[ReplicaAttempt, ...], now: datetime) -> JobStatus:
+    """Set Initialized and Completed; once all pods were created, Initialized stays true."""
+    created = sum(replica.phase is not ReplicaPhase.CREATING for replica in replicas)
+    if created == len(replicas) or is_true(status, INITIALIZED):
+        status = put(status, Condition(type=INITIALIZED, status=True, reason=NONE, message="all pods exist", since=now))
+    else:
+        message = f"{created} of {len(replicas)} pods exist"
+        status = put(status, Condition(type=INITIALIZED, status=False, reason=NONE, message=message, since=now))
+    unfinished = "the job has not ended"
+    return put(status, Condition(type=COMPLETED, status=False, reason="NotFinished", message=unfinished, since=now))
+
+
+def ended(status: JobStatus, phase: Phase, now: datetime, *, reason: str, message: str) -> JobStatus:
+    """Set every condition that shows how the job ended."""
+    has_failed = phase is Phase.FAILED
+    truths = {RUNNING: False, COMPLETED: True, FAILED: has_failed}
+    for kind, truth in truths.items():
+        condition_reason = reason if kind is FAILED else phase.value
+        status = put(status, Condition(type=kind, status=truth, reason=condition_reason, message=message, since=now))
+    if not has_failed:
+        status = put(status, Condition(type=INITIALIZED, status=True, reason=NONE, message="all pods exist", since=now))
+        status = put(status, Condition(type=REPLICA_FAILURE, status=False, reason=NONE, since=now))
+    return status
+
+
+def with_start_time(status: JobStatus, replicas: tuple[ReplicaAttempt, ...], now: datetime) -> JobStatus:
+    """Set the start time once the first pod runs."""
+    has_started = any(replica.has_started for replica in replicas)
+    return status.but(start_time=now) if has_started and status.start_time is None else status
+
+
+def with_failure(
+    gang: Gang,
+    status: JobStatus,
+    replicas: tuple[ReplicaAttempt, ...],
+    now: datetime,
+    *,
+    cause: ReplicaAttempt | None = None,
+) -> JobStatus:
+    """Record the failed replica: the cause, else the recorded one, else the first; cleared once all run."""
+    failed = failed_first(replicas)
+    if not failed:
+        if all(replica.has_started for replica in replicas) or status.condition(REPLICA_FAILURE) is None:
+            return put(status, Condition(type=REPLICA_FAILURE, status=False, reason=NONE, since=now))
+        return status
+    failure = status.failure
+    is_recorded = failure is not None and failure.pod in {replica.name for replica in failed}
+    culprit = cause if cause is not None else None if is_recorded else failed[0]
+    if failure is None or (culprit is not None and failure.pod != culprit.name):
+        failure = diagnosed_failure(gang, status, culprit or failed[0])
+    message = describe_failure(failure)
+    condition = Condition(type=REPLICA_FAILURE, status=True, reason="ErrorInPod", message=message, since=now)
+    return put(status, condition).but(failure=failure)
+
+
+def with_progress(
+    gang: Gang,
+    status: JobStatus,
+    replicas: tuple[ReplicaAttempt, ...],
+    now: datetime,
+    *,
+    old: tuple[PodSnapshot, ...] = (),
+) -> JobStatus:
+    """Set phase, waiting and the conditions of an unfinished job; `old` are running pods of earlier attempts."""
+    status = under_way(status, replicas, now)
+    if is_up(gang, replicas):
+        status = status.but(phase=Phase.RUNNING, running_time=status.running_time or now)
+    if all(replica.has_started for replica in replicas):
+        failed = sum(replica.has_failed for replica in replicas)
+        message = f"{len(replicas) - failed} of {len(replicas)} pods run" if failed else "all pods run"
+        status = status.but(preempted="")
+        return put(status, Condition(type=RUNNING, status=True, reason=NONE, message=message, since=now))
+    waiting = _why_waiting(status, replicas, old)
+    is_running = status.phase is Phase.RUNNING
+    reason = waiting.reason if waiting else NONE
+    message = waiting.text if waiting else "pods are starting"
+    return put(status, Condition(type=RUNNING, status=is_running, reason=reason, message=message, since=now)).but(
+        phase=status.phase if is_running or status.phase is Phase.RESUMING else Phase.PENDING,
+        waiting=waiting.text if waiting else "",
+    )
+
+
+def _why_waiting(
+    status: JobStatus, replicas: tuple[ReplicaAttempt, ...], old: tuple[PodSnapshot, ...]
+) -> Waiting | None:
+    if status.start_after is not None:
+        cause = f" after {describe_failure(status.failure)}" if status.failure else ""
+        text = f"restart {status.backoff_count} comes at {to_wire(status.start_after)}{cause}"
+        return Waiting(reason=RESTARTING, text=text)
+    if old:
+        pods = "1 pod of an older try has" if len(old) == 1 else f"{len(old)} pods of an older try have"
+        waiting: Waiting | None = Waiting(reason=RESTARTING, text=f"{pods} not ended yet")
+    else:
+        waiting = why_waiting(replicas)
+    if not status.preempted:
+        return waiting
+    explanation = f"; {waiting.text}" if waiting else ""
+    return Waiting(reason=waiting.reason if waiting else PREEMPTED, text=f"{status.preempted}{explanation}")

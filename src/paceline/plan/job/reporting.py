@@ -1,0 +1,166 @@
+"""What a job's status and events report about its replicas."""
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from paceline.model.job_status import JobStatus, Phase, ReplicaPhase
+from paceline.plan.job.attempts import ReplicaAttempt
+from paceline.plan.job.conditions import INITIALIZED, PREEMPTED, RESTARTING, RUNNING, is_true, with_start_time
+from paceline.plan.job.diagnosis import describe_failure, failure_of
+from paceline.plan.job.plan import EventDraft, LogRef, Plan
+from paceline.plan.job.restart_policy import why_lost
+from paceline.plan.job.snapshot import ContainerState, JobSnapshot
+from paceline.plan.job.view import JobView
+
+# A job may have thousands of replicas, and its status must stay small.
+MAX_MESSAGE = 200
+
+
+def with_tasks(status: JobStatus, replicas: tuple[ReplicaAttempt, ...]) -> JobStatus:
+    """Return the status with `tasks` and `aggregate`, T9k's table of replicas."""
+    roles = dict.fromkeys(replica.place.role for replica in replicas)
+    tasks = tuple(
+        {
+            "type": role,
+            "restartCount": status.role_restarts.get(role, 0),
+            "replicas": [_row(replica) for replica in replicas if replica.place.role == role],
+        }
+        for role in roles
+    )
+    counts = {phase.value.lower(): 0 for phase in ReplicaPhase}
+    for replica in replicas:
+        counts[replica.phase.value.lower()] += 1
+    return status.but(tasks=tasks, aggregate=counts)
+
+
+def observed_status(view: JobView, now: datetime) -> JobStatus:
+    """Return the status with what the pods show; it fulfils a restart request, as a first start does too."""
+    status = view.status.but(waiting="", restart_granted=view.restart_request)
+    if view.gang.commit:
+        status = status.but(source={"commit": view.gang.commit})
+    return with_start_time(with_tasks(status, view.replicas), view.replicas, now)
+
+
+def report_created(view: JobView, plan: Plan, _now: datetime) -> Plan:
+    """Add an event for a new job, and one for every pod that the status does not list yet."""
+    if view.status.phase.is_final:
+        return plan
+    uids = {row.get("uid") for task in view.stored.tasks for row in task.get("replicas") or ()}
+    names = [replica.name for replica in view.replicas if replica.uid and replica.uid not in uids]
+    events = [EventDraft(reason="NewReplica", message=f"pod {name} was created") for name in names]
+    if plan.status.conditions and not view.stored.conditions:
+        message = f"job {view.naming.job} has {len(view.replicas)} members"
+        events.insert(0, EventDraft(reason="Created", message=message))
+    return replace(plan, events=(*events, *plan.events))
+
+
+def report_recreated(view: JobView, plan: Plan, _now: datetime) -> Plan:
+    """Add an event for every pod that was deleted before it ran."""
+    if plan.status.phase.is_final:
+        return plan
+    events = (
+        EventDraft(
+            reason="Remade",
+            message=f"pod {replica.name} was deleted before it ran; {replica.place} is made again, "
+            "and no restart is counted",
+        )
+        for replica in view.recreated
+    )
+    return replace(plan, events=(*events, *plan.events))
+
+
+def report_size(view: JobView, plan: Plan, _now: datetime) -> Plan:
+    """Set current and expected replicas of an elastic job, and add an event when it is resized."""
+    if not view.gang.is_elastic:
+        return plan
+    previous, expected = view.stored.elastic.get("expectedReplicas"), len(view.gang.members)
+    size = {"currentReplicas": plan.status.aggregate.get("running", 0), "expectedReplicas": expected}
+    events: tuple[EventDraft, ...] = ()
+    if previous not in (None, expected) and not plan.status.phase.is_final:
+        events = (EventDraft(reason="Resized", message=f"{expected} replicas are wanted, {previous} were before"),)
+    return replace(plan, status=plan.status.but(elastic=size), events=(*events, *plan.events))
+
+
+def report_last_lines(view: JobView, plan: Plan, _now: datetime) -> Plan:
+    """Put the last log lines of the failed pod into the status, or have them read."""
+    failure = plan.status.failure
+    if failure is None or failure.last_lines is not None:
+        return plan
+    if failure.pod in view.last_lines:
+        complete = replace(failure, last_lines=view.last_lines[failure.pod])
+        return replace(plan, status=plan.status.but(failure=complete))
+    log = unread_log(view, plan.status)
+    return plan if log is None or plan.deletes_job else replace(plan, read_log=log)
+
+
+def unread_log(view: JobSnapshot, status: JobStatus) -> LogRef | None:
+    """Return the log to read before its pod is deleted, if there is one."""
+    failure = status.failure
+    if failure is None or failure.last_lines is not None or failure.pod in view.last_lines or not failure.container:
+        return None
+    exists = any(pod.name == failure.pod for pod in view.pods)
+    return LogRef(pod=failure.pod, container=failure.container) if exists else None
+
+
+def transition_events(previous: JobStatus, status: JobStatus) -> tuple[EventDraft, ...]:
+    """Return events for what changed since the last reconciliation."""
+    events = []
+    if is_true(status, INITIALIZED) and not is_true(previous, INITIALIZED):
+        events.append(EventDraft(reason="Start", message="all pods exist"))
+    if status.phase is Phase.RUNNING and previous.phase is not Phase.RUNNING:
+        waiting = status.aggregate.get("creating", 0) + status.aggregate.get("pending", 0)
+        total = sum(status.aggregate.values())
+        # An elastic job may start with fewer pods than it wants.
+        message = f"{total - waiting} of {total} pods run" if waiting else "all pods run"
+        events.append(EventDraft(reason="Running", message=message))
+    old, new = previous.condition(RUNNING), status.condition(RUNNING)
+    # Restarts and preemptions have had their own events.
+    is_changed = new is not None and new.reason not in (RESTARTING, PREEMPTED, old.reason if old else None)
+    if status.waiting and new is not None and is_changed:
+        events.append(EventDraft(reason=new.reason, message=status.waiting, is_warning=True))
+    return tuple(events)
+
+
+def lost_replica_events(view: JobView) -> tuple[EventDraft, ...]:
+    """Return an event for every lost replica, with the reason why it is not restarted."""
+    ended = (ReplicaPhase.FAILED, ReplicaPhase.DELETED)
+    rows = (row for task in view.stored.tasks for row in task.get("replicas") or ())
+    reported = {row["name"] for row in rows if row.get("phase") in ended}
+    return tuple(
+        EventDraft(
+            reason="ReplicaLost",
+            message=f"{describe_failure(failure_of(replica))}; {replica.place} is not tried again: "
+            f"{why_lost(view.gang, view.status, replica)}",
+            is_warning=True,
+        )
+        for replica in view.verdict.failed
+        if replica.place in view.verdict.lost and replica.name not in reported
+    )
+
+
+def _row(replica: ReplicaAttempt) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "name": replica.name,
+        "uid": replica.uid,
+        "phase": replica.phase.value,
+        "containers": [_container(container) for container in replica.containers],
+        "reason": replica.reason,
+        "message": replica.message[:MAX_MESSAGE],
+        "stages": [_stage(stage) for stage in replica.stages],
+    }
+    return {key: value for key, value in row.items() if value}
+
+
+def _stage(stage: ContainerState) -> dict[str, Any]:
+    message = {"message": stage.message[:MAX_MESSAGE]} if stage.message else {}
+    return {**_container(stage), **message}
+
+
+def _container(container: ContainerState) -> dict[str, Any]:
+    row: dict[str, Any] = {"name": container.name, "state": container.state}
+    if container.exit_code is not None:
+        row["exitCode"] = container.exit_code
+    if container.reason:
+        row["reason"] = container.reason
+    return row

@@ -1,0 +1,137 @@
+"""Restarts: after failures and stalls, on request, after a resize, and after preemption."""
+
+from datetime import datetime
+
+from paceline.model.gang import Gang, RestartScope
+from paceline.model.job_status import JobStatus, Phase, ReplicaPhase
+from paceline.plan.job.attempts import (
+    begin_all,
+    begin_together,
+    current_attempts,
+    unfinished,
+)
+from paceline.plan.job.cleanup import STALLED
+from paceline.plan.job.completion import fail
+from paceline.plan.job.conditions import PREEMPTED, RESTARTING, with_failure, with_progress
+from paceline.plan.job.deadlines import check_stall, describe_stall
+from paceline.plan.job.diagnosis import describe_failure, failure_of
+from paceline.plan.job.plan import EventDraft, Plan
+from paceline.plan.job.reporting import observed_status, with_tasks
+from paceline.plan.job.restart_policy import restart_all, restarted, restarts_whole_gang, why_no_restart
+from paceline.plan.job.view import JobView, recorded_replicas
+
+
+def restart_failed(view: JobView, now: datetime) -> Plan | None:
+    """Restart the replicas that ended and should not have, alone or with the whole gang.
+
+    The plan only counts the restart and deletes pods; the next reconciliation creates the new ones.
+    """
+    again = view.verdict.again
+    if not again:
+        return None
+    cause = next((replica for replica in again if replica.has_failed), None)
+    status = with_failure(view.gang, observed_status(view, now), view.replicas, now, cause=cause)
+    status = restarted(status, view.gang, again, now)
+    names = (
+        "all members" if restarts_whole_gang(view.gang, again) else ", ".join(str(replica.place) for replica in again)
+    )
+    reason = describe_failure(failure_of(cause)) if cause else "restartPolicy is Always"
+    message = f"{reason}; next try of {names} {_describe_count(view.gang, status)}"
+    event = EventDraft(reason=RESTARTING, message=message, is_warning=cause is not None)
+    return _restart(view, status, event, now)
+
+
+def restart_stalled(view: JobView, now: datetime) -> Plan | None:
+    """Restart all members of a stalled job, since it is unknown which of them hangs; fail if that is not allowed."""
+    since = check_stall(view, now).since
+    if since is None:
+        return None
+    explanation = describe_stall(view.gang, since)
+    if refusal := why_no_restart(view.gang, view.status):
+        return fail(view, now, reason=STALLED, message=f"{explanation}; {refusal}")
+    status = restart_all(observed_status(view, now), view.gang, now)
+    message = f"{explanation}; next try of all members {_describe_count(view.gang, status)}"
+    return _restart(view, status, EventDraft(reason=STALLED, message=message, is_warning=True), now)
+
+
+def restart_requested(view: JobView, _now: datetime) -> Plan | None:
+    """Restart all members at the user's request."""
+    if not is_restart_requested(view) or not has_pods(view):
+        return None
+    return _restart_uncounted(view, "somebody asked for a restart; next try of all members")
+
+
+def restart_resized(view: JobView, _now: datetime) -> Plan | None:
+    """Restart all members of an elastic job that start together when their number has changed."""
+    if not view.gang.is_elastic or view.gang.scope is RestartScope.REPLICA or not view.stored.tasks:
+        return None
+    if set(recorded_replicas(view.stored)) == {member.place for member in view.gang.members}:
+        return None
+    message = f"the job has {len(view.gang.members)} members now, which start together; next try of all members"
+    return _restart_uncounted(view, message)
+
+
+def requeue_preempted(view: JobView, _now: datetime) -> Plan | None:
+    """Delete the pods of preempted replicas and schedule them again, alone or with all; no restart is counted."""
+    preempted = tuple(
+        replica for replica in view.replicas if replica.preemption and replica.phase is not ReplicaPhase.SUCCEEDED
+    )
+    if not preempted:
+        return None
+    status, is_whole = view.status, restarts_whole_gang(view.gang, preempted)
+    if is_whole:
+        status = begin_all(status, view.gang).but(resumes=status.resumes + 1)
+    else:
+        status = begin_together(status, view.replicas, preempted)
+    remaining = [
+        replica for replica in view.replicas if replica not in preempted and replica.phase is not ReplicaPhase.SUCCEEDED
+    ]
+    if status.phase is Phase.RUNNING and (is_whole or not remaining):
+        status = status.but(phase=Phase.PENDING)
+    reason = preempted[0].preemption
+    status = status.but(preempted=reason, waiting=reason)
+    status = with_tasks(status, current_attempts(view, status))
+    names = "all members" if is_whole else ", ".join(str(replica.place) for replica in preempted)
+    pod_names = {replica.name for replica in preempted}
+    delete = unfinished(tuple(pod for pod in view.pods if is_whole or pod.name in pod_names))
+    event = EventDraft(reason=PREEMPTED, message=f"{reason}; {names} wait for room again, and no restart is counted")
+    return Plan(status=status, delete=delete, events=(event,))
+
+
+def next_attempt(view: JobView, status: JobStatus, event: EventDraft) -> Plan:
+    """Return a plan that starts the next attempt of all members, if any pod was created."""
+    status = begin_all(status, view.gang) if has_pods(view) else status
+    status = status.but(restart_granted=view.restart_request, start_after=None, waiting="")
+    status = with_tasks(status, current_attempts(view, status))
+    return Plan(status=status, delete=unfinished(view.pods), events=(event,))
+
+
+def has_pods(view: JobView) -> bool:
+    """Return whether a pod of a current attempt was created."""
+    return any(replica.uid for replica in view.replicas)
+
+
+def is_restart_requested(view: JobView) -> bool:
+    """Return whether a restart was requested and not yet performed."""
+    return bool(view.restart_request) and view.restart_request != view.status.restart_granted
+
+
+def _restart_uncounted(view: JobView, message: str) -> Plan:
+    status = view.status.but(phase=Phase.RESUMING, resumes=view.status.resumes + 1)
+    return next_attempt(view, status, EventDraft(reason=RESTARTING, message=message))
+
+
+def _describe_count(gang: Gang, status: JobStatus) -> str:
+    limit = "" if gang.backoff_limit is None else f" of at most {gang.backoff_limit}"
+    return f"(restart {status.backoff_count}{limit})"
+
+
+def _restart(view: JobView, status: JobStatus, event: EventDraft, now: datetime) -> Plan:
+    """Return a plan that deletes what must end before the attempts that the status has counted."""
+    is_whole = status.attempt > view.status.attempt
+    if is_whole and status.phase is Phase.RUNNING:
+        status = status.but(phase=Phase.PENDING)
+    replicas = current_attempts(view, status)
+    status = with_progress(view.gang, with_tasks(status, replicas), replicas, now)
+    delete = unfinished(view.pods) if is_whole else ()
+    return Plan(status=status, delete=delete, wake_at=status.start_after, events=(event,))
