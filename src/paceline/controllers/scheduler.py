@@ -13,11 +13,9 @@ from paceline.client.interface import CLAIMS, NODES, PODS, Change, Cluster
 from paceline.client.workqueue import WorkQueue, run
 from paceline.effects import Clock, Random
 from paceline.errors import Conflict, NotFound
-from paceline.plan.scheduling.disruption_target import MESSAGE, TYPE, needs_delete, new_mark, rest_of
-from paceline.plan.scheduling.gang import Placement, place
-from paceline.plan.scheduling.preemption import holders_of
+from paceline.plan.scheduling.gang import Placement, lack_of, place
+from paceline.plan.scheduling.preemption import MESSAGE, TYPE, holders_of, needs_delete, new_mark, rest_of
 from paceline.plan.scheduling.resources import PodGroup, asks_of, family_of, rooms_of, waits
-from paceline.plan.scheduling.unbound_claims import lack_of
 
 # There is one thing to do: place what waits.
 ALL = "all"

@@ -3,7 +3,7 @@
 import pytest
 
 from paceline.apimachinery.builtin.storage_annotations import WAITING
-from paceline.plan.scheduling.unbound_claims import lack_of
+from paceline.plan.scheduling.gang import lack_of
 
 BOUND = {"phase": "Bound"}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from paceline.plan.interactive.external_url import address_of
+from paceline.plan.interactive.manifests import address_of
 
 PORT = {"port": 80, "nodePort": 30_001}
 

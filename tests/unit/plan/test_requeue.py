@@ -9,7 +9,7 @@ from paceline.controllers.job.snapshot import pod_snapshot
 from paceline.model.gang import CleanUp
 from paceline.model.job_status import JobStatus, Phase
 from paceline.plan.job.decide import decide
-from paceline.plan.scheduling.disruption_target import MESSAGE, needs_delete, new_mark, rest_of
+from paceline.plan.scheduling.preemption import MESSAGE, needs_delete, new_mark, rest_of
 from tests.unit.plan.test_room import pod as a_pod
 from tests.unit.plan.worlds import NOW, REPLICA, after, gang, obeyed, seen
 

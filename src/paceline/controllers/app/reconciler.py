@@ -36,8 +36,7 @@ from paceline.kinds.kind_types import (
 )
 from paceline.model import well_known_labels
 from paceline.model.app_status import AppStatus
-from paceline.plan.app.decide import AppPlan, AppSeen, Note, RevisionJob, decide, refused
-from paceline.plan.app.log_metrics import metrics_in
+from paceline.plan.app.decide import AppPlan, AppSeen, Note, RevisionJob, decide, metrics_in, refused
 from paceline.plan.app.manifests import (
     Owner,
     app_board_manifest,

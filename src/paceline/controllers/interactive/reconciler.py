@@ -36,8 +36,15 @@ from paceline.model import well_known_labels
 from paceline.model.interactive import InteractiveWorkload, service_name
 from paceline.model.interactive_status import ServiceStatus
 from paceline.plan.interactive.decide import ServicePlan, ServicePod, ServiceSeen, Use, decide, refused
-from paceline.plan.interactive.external_url import HIGH, address_of, type_of
-from paceline.plan.interactive.manifests import DIGEST, door_manifest, pod_manifest, token_manifest
+from paceline.plan.interactive.manifests import (
+    DIGEST,
+    HIGH,
+    address_of,
+    door_manifest,
+    pod_manifest,
+    token_manifest,
+    type_of,
+)
 from paceline.plan.job.snapshot import PodPhase
 
 # (plural, namespace, name): which one of which kind.

@@ -23,7 +23,7 @@ from paceline.plan.job.snapshot import (
     PodPhase,
     PodSnapshot,
 )
-from paceline.plan.scheduling.disruption_target import disruption_condition
+from paceline.plan.scheduling.preemption import disruption_condition
 
 # What containers of ours are called, before and beside the author's.
 STAGE = "paceline-"

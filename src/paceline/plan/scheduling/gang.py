@@ -4,10 +4,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
-from paceline.apimachinery.meta import Key
-from paceline.plan.scheduling.node_fit import Fit, fit_of, is_enough, refusal, short_of
+from paceline.apimachinery.builtin.storage_annotations import WAITING
+from paceline.apimachinery.meta import Key, Object, annotations_of, is_deleting, namespace_of
+from paceline.apimachinery.pods import claims_of
 from paceline.plan.scheduling.preemption import GIVES_WAY, VictimCandidate, find_preemption, why_no_preemption
-from paceline.plan.scheduling.resources import PODS, PORT, Amounts, NodeResources, PodGroup, add
+from paceline.plan.scheduling.resources import (
+    PODS,
+    PORT,
+    Amounts,
+    Fit,
+    NodeResources,
+    PodGroup,
+    add,
+    fit_of,
+    is_enough,
+    refusal,
+    short_of,
+)
 
 # On one machine CPUs are shared: everything becomes slower, nothing breaks. Memory and devices are never shared.
 SHARED = frozenset({"cpu"})
@@ -178,3 +191,28 @@ def _amount(name: str, amount: Decimal) -> str:
         while abs(amount) >= 1024 and unit < len(UNITS) - 1:
             amount, unit = amount / 1024, unit + 1
     return f"{amount:.2f}".rstrip("0").rstrip(".") + UNITS[unit]
+
+
+# The words of Kubernetes' own scheduler, by which people search.
+UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
+
+
+def lack_of(pod: Object, claims: Mapping[Key, Object]) -> str:
+    """Return which claim of a pod has no volume, and why; empty when all are bound."""
+    for reference in claims_of(pod):
+        name = reference.name
+        claim = claims.get((namespace_of(pod), name))
+        if claim is None and reference.is_ephemeral:
+            return f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
+        if claim is None:
+            return f'persistentvolumeclaim "{name}" not found'
+        if is_deleting(claim):
+            return f'persistentvolumeclaim "{name}" is being deleted'
+        phase = (claim.get("status") or {}).get("phase")
+        if phase == "Lost":
+            volume = claim["spec"].get("volumeName") or ""
+            return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{volume}"'
+        if phase != "Bound":
+            reason = annotations_of(claim).get(WAITING, "")
+            return f"{UNBOUND} ({name}: {reason})" if reason else UNBOUND
+    return ""

@@ -1,7 +1,7 @@
 """What pods ask for and what nodes have, read from the objects themselves."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
@@ -18,7 +18,7 @@ from paceline.apimachinery.meta import (
 from paceline.apimachinery.pods import is_ready, is_sidecar, is_terminal, spec_containers
 from paceline.apimachinery.quantity import parse
 from paceline.model import well_known_labels as labels
-from paceline.plan.scheduling.node_affinity import NodeRequirements, Taint, taints_of, wishes_of
+from paceline.plan.scheduling.node_affinity import NodeRequirements, Taint, taints_of, why_not_schedulable, wishes_of
 
 Amounts = Mapping[str, Decimal]
 
@@ -231,3 +231,44 @@ def _container_requests(container: Mapping[str, Any]) -> dict[str, Decimal]:
 
 def _amounts(wire: Mapping[str, Any] | None) -> dict[str, Decimal]:
     return {name: parse(value) for name, value in (wire or {}).items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """How far the pods of one gang find nodes, what is left then, and the first pod that finds none."""
+
+    nodes: Mapping[Key, str]
+    rooms: tuple[NodeResources, ...]
+    stuck: PodRequest | None = None
+
+
+def is_enough(gang: PodGroup, fit: Fit) -> bool:
+    """Return whether a gang may start or grow with those of its pods that find a node."""
+    return fit.stuck is None or (bool(fit.nodes) and gang.placed + len(fit.nodes) >= gang.size)
+
+
+def fit_of(gang: PodGroup, rooms: tuple[NodeResources, ...], shared: frozenset[str]) -> Fit:
+    """Find nodes for the pods of a gang, one after the other; of what is shared there is always enough."""
+    nodes: dict[Key, str] = {}
+    free = {room.node: room for room in rooms}
+    for ask in gang.asks:
+        room = next((candidate for candidate in free.values() if _has_room(candidate, ask, shared)), None)
+        if room is None:
+            return Fit(nodes=nodes, rooms=tuple(free.values()), stuck=ask)
+        nodes[ask.key] = room.node
+        free[room.node] = replace(room, used=add(room.used, ask.requests))
+    return Fit(nodes=nodes, rooms=tuple(free.values()))
+
+
+def refusal(room: NodeResources, ask: PodRequest) -> str:
+    """Return why a pod can never run on a node, even an empty one; empty when it can."""
+    return why_not_schedulable(ask.wishes, node=room.node, labels=room.labels, taints=room.taints)
+
+
+def short_of(room: NodeResources, needs: Amounts, shared: frozenset[str]) -> list[str]:
+    """Return the resources of which a node has too little."""
+    return [name for name, amount in needs.items() if name not in shared and amount > room.free(name)]
+
+
+def _has_room(room: NodeResources, ask: PodRequest, shared: frozenset[str]) -> bool:
+    return not refusal(room, ask) and not short_of(room, ask.requests, shared)
