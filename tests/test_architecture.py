@@ -71,7 +71,7 @@ HOMES = {
     "uvicorn": ("host/",),
     "uvloop": ("cluster/",),
     "jsonschema_rs": ("apiserver/",),
-    "msgspec": ("kinds/", "apiserver/handlers/selection.py", "apiserver/admission/service_allocator.py"),
+    "msgspec": ("kinds/", "apiserver/handlers/list_options.py", "apiserver/admission/service_allocator.py"),
     "orjson": ("apimachinery/", "apiserver/", "store/", "client/", "cli/"),
     "yaml": ("cli/", "apimachinery/yaml_reader.py", "sdk/", "client/kubeconfig.py"),
     "obstore": ("podtools/object_store.py",),

@@ -24,7 +24,7 @@ from paceline.errors import ServiceUnavailable
 from paceline.host.asgi_server import loopback_socket, serve
 from paceline.host.effects import real_world
 from paceline.settings import LOOPBACK, Settings
-from paceline.store.limits import StoreLimits
+from paceline.store.backend import StoreLimits
 from paceline.store.store import Store
 from paceline.testing.contract.target import Subject
 from paceline.testing.memory_backend import MemoryLog

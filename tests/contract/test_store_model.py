@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from paceline.errors import AlreadyExists, Conflict, Expired, NotFound, PacelineError, ServiceUnavailable
-from paceline.store.backend import Log, Op, Record
-from paceline.store.limits import StoreLimits
+from paceline.store.backend import Log, Op, Record, StoreLimits
 from paceline.store.sqlite import SqliteLog
 from paceline.store.store import Store, Stored
 from paceline.store.watch_hub import Ahead, Watch

@@ -19,7 +19,7 @@ from paceline.errors import NotFound
 from paceline.kinds.kind_types import GROUP, VERSION
 from paceline.node.network.network import SHARED_NETWORK
 from paceline.node.network.pod_hosts import StableName, natural_number
-from paceline.store.limits import StoreLimits
+from paceline.store.backend import StoreLimits
 from paceline.testing.sim.backend import Fault
 from paceline.testing.sim.processes import Course
 from paceline.testing.sim.scenario import Life, Stage

@@ -13,8 +13,8 @@ from paceline.cluster.wiring import create_default_objects
 from paceline.host.asgi_server import loopback_socket, serve
 from paceline.host.effects import OneThread, real_world
 from paceline.settings import LOOPBACK
+from paceline.store.backend import StoreLimits
 from paceline.store.high_water_mark import MarkedLog
-from paceline.store.limits import StoreLimits
 from paceline.store.sqlite import SqliteLog
 from paceline.store.store import Store
 from tests.contract.subjects import NoNodes

@@ -17,7 +17,7 @@ from paceline.cluster.wiring import create_default_objects, default_class
 from paceline.host.asgi_server import loopback_socket, serve
 from paceline.host.effects import real_world
 from paceline.settings import LOOPBACK, Settings
-from paceline.store.limits import StoreLimits
+from paceline.store.backend import StoreLimits
 from paceline.testing.api_diff import Place
 from paceline.testing.definitions import define_kinds as define_kinds_there
 from paceline.testing.real.kube import real_kube

@@ -7,7 +7,7 @@ import pytest
 
 from paceline.apimachinery.crd.crd import Known
 from paceline.apimachinery.meta import Object, revision_of
-from paceline.apiserver.crd.schema_check import definition_faults
+from paceline.apiserver.crd.schema_validation import definition_faults
 from paceline.client.interface import CRDS, Collection
 from paceline.cluster.crd_install import own_kinds
 from paceline.errors import Invalid

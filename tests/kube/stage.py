@@ -25,7 +25,7 @@ from paceline.effects import Effects
 from paceline.errors import Expired, NotFound, PacelineError
 from paceline.kinds import registry
 from paceline.kinds.kind_types import VERSION
-from paceline.store.limits import StoreLimits
+from paceline.store.backend import StoreLimits
 from paceline.testing.sim.effects import SimChance, SimClock, sim_world
 from paceline.testing.sim.time_warp_loop import JumpLoop, running_loop
 from tests.contract.subjects import our_app

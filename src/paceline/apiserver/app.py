@@ -10,29 +10,36 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from paceline.apiserver import status_errors
-from paceline.apiserver.admission.chain import Admission
-from paceline.apiserver.admission.confinement import ServiceAccountAdmission
-from paceline.apiserver.auth.authentication import MAX_BODY_BYTES, PUBLIC, ClientDisconnected, read_body
+from paceline.apiserver.admission.chain import Admission, ServiceAccountAdmission
+from paceline.apiserver.auth.authentication import (
+    MAX_BODY_BYTES,
+    PUBLIC,
+    ClientDisconnected,
+    StreamAuthorization,
+    read_body,
+)
 from paceline.apiserver.auth.authorization import attributes_of, denial_message
-from paceline.apiserver.auth.stream_expiry import StreamAuthorization
 from paceline.apiserver.config import Nodes, Server
 from paceline.apiserver.crd.lifecycle import CrdReconciler
 from paceline.apiserver.encoding import events_v1
 from paceline.apiserver.encoding.openapi_v3 import OpenApi
 from paceline.apiserver.encoding.protobuf import as_json, is_protobuf
 from paceline.apiserver.handlers import access_reviews, metrics
+from paceline.apiserver.handlers.access_reviews import request_token
 from paceline.apiserver.handlers.create_update import WriteHandler
 from paceline.apiserver.handlers.delete import DeleteHandler
-from paceline.apiserver.handlers.discovery import Discovery
-from paceline.apiserver.handlers.exec import ExecHandler
+from paceline.apiserver.handlers.discovery import Discovery, health
 from paceline.apiserver.handlers.get_list import ReadHandler
-from paceline.apiserver.handlers.health import health
 from paceline.apiserver.handlers.metrics import MetricsHandler
-from paceline.apiserver.handlers.node_proxy import NODE_PREFIX_PARTS, NodeProxyHandler, is_node_proxy
 from paceline.apiserver.handlers.pod_subresources import PodHandler
-from paceline.apiserver.handlers.proxy import ProxyHandler
+from paceline.apiserver.handlers.proxy import (
+    NODE_PREFIX_PARTS,
+    ExecHandler,
+    NodeProxyHandler,
+    ProxyHandler,
+    is_node_proxy,
+)
 from paceline.apiserver.handlers.scale import ScaleHandler
-from paceline.apiserver.handlers.token_requests import request_token
 from paceline.apiserver.handlers.watch import STALL_SECONDS, EventCache, WatchStream
 from paceline.apiserver.http_types import (
     App,
@@ -44,15 +51,17 @@ from paceline.apiserver.http_types import (
     Scope,
     Send,
     Stream,
+    attach_warnings,
+    deprecation_warnings,
     status_response,
+    with_deprecation,
+    with_warnings,
 )
 from paceline.apiserver.managed_fields import FieldTracker
 from paceline.apiserver.paths import Target, find_target, split_path
-from paceline.apiserver.routes import DISCOVERY, HEALTH, PROXIED, VERBS, route_of
+from paceline.apiserver.routes import DISCOVERY, HEALTH, PROXIED, VERBS, rewrite_page_url, route_of
 from paceline.apiserver.slicing import offload
 from paceline.apiserver.status_errors import StatusError
-from paceline.apiserver.url_rewrite import rewrite_page_url
-from paceline.apiserver.warnings import attach_warnings, deprecation_warnings, with_deprecation, with_warnings
 from paceline.errors import PacelineError
 
 log = logging.getLogger(__name__)

@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from enum import Enum
 from urllib.parse import unquote
 
+from paceline.apiserver.http_types import Scope
 from paceline.apiserver.paths import Target
+from paceline.model.interactive import proxy_path
 
 
 class Callers(Enum):
@@ -94,3 +96,17 @@ def proxied_object(path: str) -> tuple[str, ...]:
     parts = path.split("/", 8)
     is_through = parts[1:4] == ["api", "v1", "namespaces"] and parts[5:6] in (["pods"], ["services"])
     return tuple(unquote(part) for part in parts[4:7]) if is_through and parts[7:8] == ["proxy"] else ()
+
+
+# Where a scope says that its request came by a page's own path, and what of that path the page does not know.
+PAGE_PREFIX = "paceline.page"
+
+
+def rewrite_page_url(scope: Scope) -> Scope:
+    """Lead a request for a page to the service that has it."""
+    raw = scope.get("raw_path") or scope["path"].encode()
+    found = proxy_path(raw.decode("latin-1").partition("?")[0])
+    if found is None:
+        return scope
+    path, unseen = found
+    return {**scope, "path": unquote(path), "raw_path": path.encode("latin-1"), PAGE_PREFIX: unseen}

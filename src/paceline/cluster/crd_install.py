@@ -8,8 +8,7 @@ from paceline.apimachinery.crd import validation
 from paceline.apimachinery.crd.crd import Known
 from paceline.apimachinery.meta import Object, name_of
 from paceline.apimachinery.scheme import Scheme
-from paceline.apiserver.crd.registry import LiveKinds
-from paceline.apiserver.crd.schema_cache import SchemaCache
+from paceline.apiserver.crd.registry import LiveKinds, SchemaCache
 from paceline.client.interface import CRDS, Cluster
 from paceline.errors import NotFound
 from paceline.kinds import registry

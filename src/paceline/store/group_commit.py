@@ -17,9 +17,7 @@ from paceline.errors import (
     PacelineError,
     ServiceUnavailable,
 )
-from paceline.store.backend import DiskFull, Log, Op, Record
-from paceline.store.index import Index, Stored, stored
-from paceline.store.limits import StoreLimits
+from paceline.store.backend import DiskFull, Index, Log, Op, Record, Stored, StoreLimits, stored
 from paceline.store.watch_hub import TICKS, WatchHub
 
 # Returns the bytes to store, given the revision of the write.

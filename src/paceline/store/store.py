@@ -5,10 +5,8 @@ from dataclasses import dataclass
 
 from paceline.effects import Executor
 from paceline.errors import HostError
-from paceline.store.backend import Log, Op, Record
+from paceline.store.backend import DEFAULTS, Index, Log, Op, Record, Stored, StoreLimits
 from paceline.store.group_commit import Render, Writer
-from paceline.store.index import Index, Stored
-from paceline.store.limits import DEFAULTS, StoreLimits
 from paceline.store.watch_hub import Watch, WatchHub
 
 __all__ = ["Render", "Store", "Stored"]

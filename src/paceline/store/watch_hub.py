@@ -8,9 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from paceline.errors import Expired, ServiceUnavailable
-from paceline.store.backend import Op, Record
-from paceline.store.index import Stored
-from paceline.store.limits import StoreLimits
+from paceline.store.backend import Op, Record, Stored, StoreLimits
 
 # How often the age of the history is checked within its maximum age.
 TICKS = 4

@@ -12,7 +12,7 @@ from paceline.apiserver.app import make_app
 from paceline.apiserver.auth.authentication import Authenticator, hash_token
 from paceline.apiserver.config import Server
 from paceline.apiserver.crd.registry import LiveKinds
-from paceline.store.limits import StoreLimits
+from paceline.store.backend import StoreLimits
 from paceline.store.store import Store
 from paceline.testing.memory_backend import MemoryLog
 from paceline.testing.sim.effects import SimBlocking, sim_world

@@ -6,7 +6,7 @@ import pytest
 
 from paceline.apimachinery.builtin.registry import builtin_components, builtin_resources
 from paceline.apimachinery.scheme import Scheme
-from paceline.apiserver.admission.confinement import unconfined_fields
+from paceline.apiserver.admission.chain import unconfined_fields
 from paceline.apiserver.app import make_app
 from paceline.apiserver.auth.authentication import Authenticator, hash_token
 from paceline.apiserver.auth.service_account_tokens import AccountTokens

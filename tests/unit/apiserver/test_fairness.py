@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from paceline.apiserver.auth import stream_expiry
+from paceline.apiserver.auth import authentication
 from paceline.apiserver.fairness import POD_UID, Fairness, FlowLimits
 from paceline.apiserver.http_types import Account, Caller
 from paceline.apiserver.status_errors import StatusError
@@ -125,7 +125,7 @@ class Stream:
 @pytest.fixture
 def quick(monkeypatch):
     """Streams ask very often whether they may go on."""
-    monkeypatch.setattr(stream_expiry, "CHECK_SECONDS", 0.01)
+    monkeypatch.setattr(authentication, "CHECK_SECONDS", 0.01)
 
 
 @pytest.mark.usefixtures("quick")
@@ -163,7 +163,7 @@ async def test_a_watch_ends_when_its_token_runs_out(client, world):
 
 
 def test_streams_end_within_five_seconds():
-    assert stream_expiry.CHECK_SECONDS < 5
+    assert authentication.CHECK_SECONDS < 5
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"])

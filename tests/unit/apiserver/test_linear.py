@@ -5,7 +5,7 @@ import time
 import pytest
 
 from paceline.apiserver.auth.authentication import Authenticator, hash_token
-from paceline.store.limits import StoreLimits
+from paceline.store.backend import StoreLimits
 from tests.contract.subjects import our_app
 from tests.unit.apiserver.client import HOST, JSON_PATCH, MERGE, STRATEGIC, TOKEN, Client
 

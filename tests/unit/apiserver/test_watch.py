@@ -9,7 +9,7 @@ import pytest
 from paceline.apimachinery.selector import parse_labels
 from paceline.apiserver.encoding.negotiation import Representation
 from paceline.apiserver.handlers import watch
-from paceline.apiserver.handlers.selection import Selection
+from paceline.apiserver.handlers.list_options import Selection
 from paceline.cluster.crd_install import full_scheme
 from paceline.store.backend import Op, Record
 from paceline.store.watch_hub import WatchHub

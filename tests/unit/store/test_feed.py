@@ -6,8 +6,7 @@ import sys
 import pytest
 
 from paceline.errors import Expired
-from paceline.store.backend import Op, Record
-from paceline.store.limits import StoreLimits
+from paceline.store.backend import Op, Record, StoreLimits
 from paceline.store.watch_hub import Ahead, WatchHub
 
 

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 
 from paceline.errors import AlreadyExists, HostError, NotFound, ServiceUnavailable
-from paceline.store.limits import DEFAULTS, StoreLimits
+from paceline.store.backend import DEFAULTS, StoreLimits
 from paceline.store.store import Store
 from paceline.testing.contract.store import read, running, says
 from paceline.testing.sim.backend import Fault, SimLog

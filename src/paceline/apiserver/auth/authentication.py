@@ -10,13 +10,13 @@ Origin, Referer); programs send none of these headers. See docs/concepts/windows
 import asyncio
 from base64 import urlsafe_b64decode
 from binascii import Error as NotBase64
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from urllib.parse import SplitResult, urlsplit
 
 from paceline.apiserver.auth.authorization import attributes_of, is_allowed
-from paceline.apiserver.http_types import Caller, Receive, Scope
+from paceline.apiserver.http_types import Caller, HttpRequest, Receive, Scope
 from paceline.apiserver.paths import Target
 from paceline.apiserver.routes import CALLERS, Callers, proxied_object
 from paceline.apiserver.status_errors import (
@@ -219,3 +219,60 @@ async def _read_body(receive: Receive) -> bytes:
         chunks.append(chunk)
         if not message.get("more_body", False):
             return b"".join(chunks)
+
+
+# Streams end within five seconds after the authorization is lost; a check takes about 10 µs.
+CHECK_SECONDS = 3.0
+
+
+class StreamAuthorization:
+    """Checks again and again whether the caller of an open stream is still authorized."""
+
+    def __init__(self, gate: Authenticator, scope: Scope, request: HttpRequest) -> None:
+        self._gate = gate
+        self._scope = scope
+        self._headers = request.headers
+        self._account = request.caller.account
+
+    @property
+    def can_expire(self) -> bool:
+        """Whether the caller can lose its authorization; users and our own processes cannot."""
+        return self._account is not None
+
+    async def wait_until_expired(self) -> None:
+        """Return when the token expired, or the account is gone or changed (the client may reconnect)."""
+        while True:
+            if not self._is_welcome():
+                return
+            await asyncio.sleep(CHECK_SECONDS)
+
+    async def run_while_valid(self, work: Awaitable[None]) -> bool:
+        """Await some work while the caller is authorized; return False if it was cancelled."""
+        if not self.can_expire:
+            await work
+            return True
+        async with asyncio.TaskGroup() as group:
+            working, expired = group.create_task(_outcome(work)), group.create_task(self.wait_until_expired())
+            await asyncio.wait((working, expired), return_when=asyncio.FIRST_COMPLETED)
+            working.cancel()
+            expired.cancel()
+        if working.cancelled():
+            return False
+        if (error := working.result()) is not None:
+            raise error
+        return True
+
+    def _is_welcome(self) -> bool:
+        try:
+            return self._gate.admit(self._scope, self._headers).account == self._account
+        except StatusError:
+            return False
+
+
+async def _outcome(work: Awaitable[None]) -> Exception | None:
+    """Return the exception of some work: a task group would wrap it."""
+    try:
+        await work
+    except Exception as error:  # noqa: BLE001 - the caller raises it again
+        return error
+    return None

@@ -2,16 +2,36 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 import orjson
 
 from paceline.apimachinery.crd import crd
 from paceline.apimachinery.crd.crd import Known
+from paceline.apimachinery.fields.typed import Type, Types
 from paceline.apimachinery.meta import Object
-from paceline.apimachinery.scheme import Resource, Scheme
-from paceline.apiserver.crd.schema_cache import SchemaCache
+from paceline.apimachinery.schema import Shape, Shapes
+from paceline.apimachinery.scheme import ByKind, Resource, Scheme
+from paceline.apiserver.crd.schema_validation import Validators
 from paceline.store.store import Store, Stored
 from paceline.store.watch_hub import Watch
+
+
+class SchemaCache:
+    """Values derived from schemas, computed on first use. Servers with the same kinds may share one cache."""
+
+    def __init__(self, components: Mapping[str, Any]) -> None:
+        shapes, types = Shapes(components), Types(components)
+        self.validators = Validators(components)
+        self._shapes = ByKind(lambda kind: shapes.of_object(kind.schema, structural=kind.is_structural))
+        self._types = ByKind(lambda kind: types.of_object(kind.schema))
+
+    def shape_of(self, resource: Resource) -> Shape:
+        return self._shapes.of(resource)
+
+    def type_of(self, resource: Resource) -> Type:
+        return self._types.of(resource)
+
 
 # Definitions are not in a namespace.
 PREFIX = f"/{crd.GROUP}/{crd.PLURAL}/"

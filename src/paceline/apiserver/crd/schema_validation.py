@@ -2,16 +2,49 @@
 
 import re
 from base64 import b64decode
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from functools import cache, lru_cache
+from importlib import import_module
+from typing import Any, Protocol
 
+from paceline.apimachinery.crd import crd
+from paceline.apimachinery.crd.validation import part_path
 from paceline.apimachinery.field_errors import FieldFault, Problem, invalid, required, unsupported
 from paceline.apimachinery.meta import Object
 from paceline.apimachinery.quantity import RULE, is_quantity
-from paceline.apimachinery.schema import META, REF, as_json_schema, spell
+from paceline.apimachinery.schema import META, REF, Shapes, as_json_schema, prune, spell
 from paceline.apimachinery.scheme import ByKind, Resource
-from paceline.apiserver.crd.regex_support import without_unsupported_patterns
-from paceline.apiserver.crd.validator import ValidationError, Validator, compile_schema
+from paceline.errors import Fault
+
+Formats = Mapping[str, Callable[[str], bool]]
+
+
+class ValidationError(Protocol):
+    instance: Any
+    instance_path: Sequence[str | int]
+    message: str
+    kind: Any
+
+
+class Validator(Protocol):
+    def is_valid(self, instance: Any) -> bool: ...
+
+    def iter_errors(self, instance: Any) -> Iterator[ValidationError]: ...
+
+
+def compile_schema(schema: Any, formats: Formats | None = None) -> Validator:
+    """Return the validator of a schema; raise ValueError if the schema is invalid."""
+    validator: Validator = _draft7()(schema, validate_formats=True, formats=formats)
+    return validator
+
+
+@cache
+def _draft7() -> Callable[..., Validator]:
+    validator: Callable[..., Validator] = import_module("jsonschema_rs").Draft7Validator
+    return validator
+
 
 # A hostile object may have millions.
 MAX_FAULTS = 50
@@ -184,3 +217,78 @@ def json_type_of(value: Any) -> str:
             return "array"
         case _:
             return "object"
+
+
+def without_unsupported_patterns(schema: Any) -> Any:
+    """Return a schema without the patterns that the validator does not support."""
+    if isinstance(schema, list):
+        return [without_unsupported_patterns(inner) for inner in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    supported = {name: without_unsupported_patterns(inner) for name, inner in schema.items()}
+    if isinstance(pattern := supported.get("pattern"), str) and not _is_supported(pattern):
+        del supported["pattern"]
+    return supported
+
+
+@lru_cache(maxsize=1024)
+def _is_supported(pattern: str) -> bool:
+    try:
+        compile_schema({"pattern": pattern})
+    except ValueError:
+        return False
+    return True
+
+
+NOTHING: Mapping[str, Any] = {}
+
+
+def definition_faults(obj: Object) -> tuple[Fault, ...]:
+    """Return the errors in the schemas of a definition."""
+    versions = crd.versions_of(obj)
+    faults: list[Fault] = []
+    for index, version in enumerate(versions):
+        path = part_path(versions, index, "schema")
+        if path is not None:
+            faults.extend(_faults(crd.schema_of(version), f"{path}.openAPIV3Schema"))
+    return tuple(faults)
+
+
+def _faults(schema: Mapping[str, Any], path: str) -> Iterator[Fault]:
+    try:
+        _validator(schema)
+    except ValueError as error:
+        yield invalid(path, "schema", f"cannot be used: {_first_line(error)}")
+        return
+    yield from _default_faults(schema, path)
+
+
+def _default_faults(schema: Mapping[str, Any], path: str) -> Iterator[Fault]:
+    if schema.get("default") is not None:
+        yield from _default_fault(schema, f"{path}.default")
+    for name, inner in (schema.get("properties") or {}).items():
+        yield from _default_faults(inner, f"{path}.properties[{name}]")
+    for part in ("items", "additionalProperties"):
+        if isinstance(schema.get(part), Mapping):
+            yield from _default_faults(schema[part], f"{path}.{part}")
+
+
+def _default_fault(schema: Mapping[str, Any], path: str) -> Iterator[Fault]:
+    value = schema["default"]
+    faults = [fault for error in _validator(schema).iter_errors(value) for fault in faults_of(error)]
+    if faults:
+        yield from (replace(fault, path=f"{path}.{fault.path}" if fault.path else path) for fault in faults)
+    elif isinstance(value, dict):
+        # Wrap the value: the shape of an object always has the fields of metadata, which a default does not.
+        wrapped = {"value": deepcopy(value)}
+        shape = Shapes(NOTHING).of_object({"type": "object", "properties": {"value": schema}}, structural=True)
+        if prune(wrapped, shape):
+            yield invalid(path, value, "must not have unknown fields")
+
+
+def _validator(schema: Mapping[str, Any]) -> Validator:
+    return compile_schema(without_unsupported_patterns(as_json_schema(schema, NOTHING)))
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]

@@ -11,11 +11,10 @@ from paceline.apimachinery.builtin.validation.event import new_event_faults
 from paceline.apimachinery.meta import Object
 from paceline.apimachinery.scheme import Resource
 from paceline.apiserver.encoding.request_body import duplicate_fields
-from paceline.apiserver.http_types import HttpRequest, HttpResponse, Stream, Write
+from paceline.apiserver.http_types import HttpRequest, HttpResponse, Stream, Write, attach_warnings
 from paceline.apiserver.paths import ServedFields, Target
 from paceline.apiserver.slicing import offload
 from paceline.apiserver.status_errors import Status, StatusError
-from paceline.apiserver.warnings import attach_warnings
 from paceline.effects import Executor
 
 GROUP = "events.k8s.io"

@@ -10,9 +10,8 @@ from paceline.apimachinery.meta import Object
 from paceline.apimachinery.scheme import Resource
 from paceline.apimachinery.table import cells_of, columns_of, definition_of
 from paceline.apimachinery.timestamps import to_wire
-from paceline.apiserver.crd.conversion import in_version
 from paceline.apiserver.http_types import HttpRequest, HttpResponse
-from paceline.apiserver.object_strategy import read
+from paceline.apiserver.object_strategy import in_version, read
 from paceline.apiserver.slicing import in_slices
 from paceline.apiserver.status_errors import bad_request, not_acceptable
 from paceline.effects import Clock

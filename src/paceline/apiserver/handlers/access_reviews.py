@@ -1,21 +1,27 @@
 """Reviews of one's own identity and permissions: created, answered and not stored."""
 
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from paceline.apimachinery.builtin.go_json import complete, read_struct
 from paceline.apimachinery.builtin.go_types import struct_of
 from paceline.apimachinery.field_errors import invalid
-from paceline.apimachinery.meta import Object
+from paceline.apimachinery.meta import Object, name_of, namespace_of, uid_of
 from paceline.apimachinery.scheme import Scheme
 from paceline.apimachinery.timestamps import to_wire
 from paceline.apiserver import object_strategy, status_errors
 from paceline.apiserver.auth.authorization import READ_VERBS, READABLE, WRITABLE, AuthzAttributes, is_allowed
-from paceline.apiserver.encoding.request_body import read_object
+from paceline.apiserver.auth.service_account_tokens import ISSUER, PRIVATE, AccountTokens
+from paceline.apiserver.config import Server
+from paceline.apiserver.encoding.request_body import read_object, read_options
 from paceline.apiserver.http_types import Account, Caller, HttpRequest, HttpResponse, object_response
 from paceline.apiserver.managed_fields import FieldTracker, author_of
 from paceline.apiserver.paths import Target
+from paceline.apiserver.slicing import offload
 from paceline.effects import Clock
-from paceline.errors import BadRequest
+from paceline.errors import BadRequest, Fault
 
 GROUPS = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
 
@@ -121,3 +127,117 @@ def _check_question(spec: Object) -> None:
         fault = invalid("spec.resourceAttributes", attributes[0], hint)
         # Kubernetes omits the kind here.
         raise status_errors.invalid("", "", (fault,), group="authorization.k8s.io")
+
+
+KIND, GROUP, VERSION = "TokenRequest", "authentication.k8s.io", "authentication.k8s.io/v1"
+STRUCT = "authentication.v1.TokenRequest"
+DEFAULT_SECONDS, MIN_SECONDS, MAX_SECONDS = 3600, 600, 2**32
+# Kubelet asks for pod tokens with this duration; these are valid for longer, as long as the pod exists.
+POD_SECONDS, POD_LASTS_SECONDS = 3607, 365 * 24 * 3600
+_BOUND = {("v1", "Pod"): "pods", ("v1", "Secret"): "secrets"}
+
+
+async def request_token(request: HttpRequest, target: Target, server: Server) -> HttpResponse:
+    """Create a token for a service account."""
+    tokens = server.tokens
+    if tokens is None:
+        raise status_errors.no_such_path()
+    read_options(request, "CreateOptions")
+    token_request = await offload(server.blocking, len(request.body), partial(read_object, request, KIND))
+    _check_head(token_request)
+    spec = _spec(token_request)
+    _refuse(_faults(spec), name="")
+    account = tokens.find("serviceaccounts", target.namespace, target.name)
+    if account is None:
+        raise status_errors.not_found(target.resource, target.name)
+    if (name := (token_request.get("metadata") or {}).get("name")) and name != target.name:
+        hint = "must match the service account name if specified"
+        _refuse((invalid("metadata.name", name, hint),), name=target.name)
+    bound = _bound(spec.get("boundObjectRef"), account, tokens)
+    now, seconds = server.clock.now(), spec["expirationSeconds"]
+    is_of_pod = "pod" in bound and seconds == POD_SECONDS
+    issued_at = int(now.timestamp())
+    claims = {
+        "aud": spec["audiences"],
+        "exp": issued_at + (POD_LASTS_SECONDS if is_of_pod else seconds),
+        "iat": issued_at,
+        "iss": ISSUER,
+        "jti": server.ids.uid(),
+        PRIVATE: {"namespace": target.namespace, **bound, "serviceaccount": _named(account)}
+        | ({"warnafter": issued_at + seconds} if is_of_pod else {}),
+        "nbf": issued_at,
+        "sub": f"system:serviceaccount:{target.namespace}:{target.name}",
+    }
+    status = {"token": tokens.sign(claims), "expirationTimestamp": to_wire(now + timedelta(seconds=seconds))}
+    metadata = {
+        "name": target.name,
+        "namespace": target.namespace,
+        "uid": uid_of(account),
+        "creationTimestamp": to_wire(now),
+    }
+    response = {"kind": KIND, "apiVersion": VERSION, "metadata": metadata, "spec": spec, "status": status}
+    return object_response(response, code=201)
+
+
+def _check_head(token_request: Object) -> None:
+    version, kind = token_request.get("apiVersion") or VERSION, token_request.get("kind") or KIND
+    if (version, kind) != (VERSION, KIND):
+        short = str(version).rpartition("/")[2]
+        reason = f"converting ({short}.{kind}) to (authentication.{KIND}): unknown conversion"
+        raise status_errors.bad_request(f'{kind} in version "{short}" cannot be handled as a {KIND}: {reason}')
+
+
+def _spec(token_request: Object) -> dict[str, Any]:
+    """Return the spec with defaults."""
+    try:
+        spec = read_struct(token_request, STRUCT).get("spec") or {}
+    except BadRequest as error:
+        raise status_errors.bad_request(f'{KIND} in version "v1" cannot be handled as a {KIND}: {error}') from error
+    seconds = spec.get("expirationSeconds")
+    return {
+        "audiences": spec.get("audiences") or [ISSUER],
+        "expirationSeconds": DEFAULT_SECONDS if seconds is None else seconds,
+        "boundObjectRef": spec.get("boundObjectRef"),
+    }
+
+
+def _faults(spec: Mapping[str, Any]) -> Iterator[Fault]:
+    seconds, path = spec["expirationSeconds"], "spec.expirationSeconds"
+    if seconds < MIN_SECONDS:
+        yield invalid(path, seconds, "may not specify a duration less than 10 minutes")
+    if seconds > MAX_SECONDS:
+        yield invalid(path, seconds, "may not specify a duration larger than 2^32 seconds")
+
+
+def _refuse(faults: Iterator[Fault] | tuple[Fault, ...], *, name: str) -> None:
+    if errors := tuple(faults):
+        raise status_errors.invalid(KIND, name, errors, group=GROUP)
+
+
+def _bound(reference: Mapping[str, str] | None, account: Object, tokens: AccountTokens) -> dict[str, Any]:
+    """Return the claims of the object that a token is bound to."""
+    if reference is None:
+        return {}
+    version, kind = reference.get("apiVersion") or "", reference.get("kind") or ""
+    plural = _BOUND.get((version, kind))
+    if plural is None:
+        group, _, short = version.rpartition("/")
+        raise status_errors.bad_request(f"cannot bind token to object of type {group}/{short}, Kind={kind}")
+    name = reference.get("name") or ""
+    obj = tokens.find(plural, namespace_of(account), name)
+    if obj is None:
+        resource = tokens.scheme().find("", "v1", plural)
+        raise status_errors.not_found(resource, name) if resource else status_errors.no_such_path()
+    if plural == "pods" and obj["spec"].get("serviceAccountName") != name_of(account):
+        reason = f'cannot bind token for serviceaccount "{name_of(account)}" to pod running with different'
+        raise status_errors.bad_request(f"{reason} serviceaccount name.")
+    uid = reference.get("uid")
+    if uid and uid != uid_of(obj):
+        reason = f"the UID in the bound object reference ({uid}) does not match the UID in record"
+        raise status_errors.conflict(kind, name, f"{reason}. The object might have been deleted and then recreated")
+    node = obj["spec"].get("nodeName") if plural == "pods" else None
+    return {kind.lower(): _named(obj), **({"node": {"name": node}} if node else {})}
+
+
+def _named(obj: Object) -> dict[str, str]:
+    return {"name": name_of(obj), "uid": uid_of(obj)}

@@ -16,9 +16,8 @@ from paceline.apimachinery.scheme import Resource
 from paceline.apiserver import object_strategy as change
 from paceline.apiserver import status_errors
 from paceline.apiserver.admission.chain import Admission, reject_unknown_fields
-from paceline.apiserver.admission.service_account import mount_token
+from paceline.apiserver.admission.plugins import mount_token
 from paceline.apiserver.config import Server
-from paceline.apiserver.crd.conversion import in_version
 from paceline.apiserver.encoding.negotiation import render_object, representation_of
 from paceline.apiserver.encoding.request_body import (
     MAX_DEPTH,
@@ -30,13 +29,12 @@ from paceline.apiserver.encoding.request_body import (
     read_options,
     read_with_warnings,
 )
-from paceline.apiserver.handlers.apply import ApplyHandler
-from paceline.apiserver.handlers.patch import JSON_PATCH, MERGE, Patch, check_patch_type, read_patch
-from paceline.apiserver.http_types import YAML, HttpRequest, HttpResponse, WriteOptions
+from paceline.apiserver.handlers.patch import JSON_PATCH, MERGE, ApplyHandler, Patch, check_patch_type, read_patch
+from paceline.apiserver.http_types import YAML, HttpRequest, HttpResponse, WriteOptions, attach_warnings
 from paceline.apiserver.managed_fields import FieldTracker, author_of
+from paceline.apiserver.object_strategy import in_version
 from paceline.apiserver.paths import Target, key_for
 from paceline.apiserver.slicing import offload
-from paceline.apiserver.warnings import attach_warnings
 from paceline.errors import AlreadyExists, BadRequest, Conflict, NotFound
 from paceline.store.store import Stored
 

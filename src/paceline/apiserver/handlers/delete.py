@@ -28,8 +28,7 @@ from paceline.apiserver.encoding.request_body import (
     read_yaml,
 )
 from paceline.apiserver.handlers.create_update import MAX_TRIES
-from paceline.apiserver.handlers.list_options import int_param
-from paceline.apiserver.handlers.selection import selection_of
+from paceline.apiserver.handlers.list_options import int_param, selection_of
 from paceline.apiserver.http_types import JSON, YAML, HttpRequest, HttpResponse, object_response
 from paceline.apiserver.paths import Target, prefix_for, split_key
 from paceline.apiserver.slicing import count_in_slice, in_slices, offload

@@ -14,6 +14,7 @@ from paceline.apiserver.auth.authentication import PUBLIC
 from paceline.apiserver.crd.registry import LiveKinds
 from paceline.apiserver.http_types import JSON, HttpRequest, HttpResponse, object_response
 from paceline.apiserver.status_errors import no_such_path, not_acceptable, page_not_found
+from paceline.errors import HostError
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
@@ -259,3 +260,22 @@ def _version() -> Object:
         "compiler": "",
         "platform": "",
     }
+
+
+PLAIN = "text/plain; charset=utf-8"
+
+
+def health(request: HttpRequest, failure: HostError | None, *, has_token: bool) -> HttpResponse:
+    """Answer a health path; only callers with a token get the reason of a failure.
+
+    A store that accepts no more writes stays broken until the next start. So all three paths report it: readyz keeps
+    requests away, livez and healthz let a supervisor restart the server.
+    """
+    name, _, part = request.path.strip("/").partition("/")
+    if part == "ping" or (failure is None and "verbose" not in request.query):
+        return HttpResponse(body=b"ok", content_type=PLAIN)
+    if failure is None:
+        return HttpResponse(body=f"[+]ping ok\n[+]store ok\n{name} check passed\n".encode(), content_type=PLAIN)
+    reason = str(failure) if has_token else "reason withheld"
+    text = f"[+]ping ok\n[-]store failed: {reason}\n{name} check failed\n"
+    return HttpResponse(code=503, body=text.encode(), content_type=PLAIN)

@@ -13,7 +13,6 @@ import orjson
 from paceline.apimachinery.meta import Object
 from paceline.apiserver import status_errors
 from paceline.apiserver.config import Server
-from paceline.apiserver.crd.conversion import in_version
 from paceline.apiserver.encoding.negotiation import (
     META_API,
     Representation,
@@ -23,9 +22,15 @@ from paceline.apiserver.encoding.negotiation import (
     render_object,
     representation_of,
 )
-from paceline.apiserver.handlers.list_options import ListOptions, list_options_of, resource_version_param
-from paceline.apiserver.handlers.selection import Selection, selection_of
+from paceline.apiserver.handlers.list_options import (
+    ListOptions,
+    Selection,
+    list_options_of,
+    resource_version_param,
+    selection_of,
+)
 from paceline.apiserver.http_types import HttpRequest, HttpResponse
+from paceline.apiserver.object_strategy import in_version
 from paceline.apiserver.paths import Target
 from paceline.apiserver.slicing import in_slices
 from paceline.errors import Expired

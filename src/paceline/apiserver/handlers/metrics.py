@@ -5,7 +5,7 @@ import orjson
 from paceline.apimachinery.meta import Object
 from paceline.apimachinery.metrics import GROUP, VERSION
 from paceline.apiserver.config import Server
-from paceline.apiserver.handlers.selection import Selection, selection_of
+from paceline.apiserver.handlers.list_options import Selection, selection_of
 from paceline.apiserver.http_types import HttpRequest, HttpResponse, object_response
 from paceline.apiserver.paths import Target, key_for
 from paceline.apiserver.status_errors import Status, StatusError

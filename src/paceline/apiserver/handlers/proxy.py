@@ -11,17 +11,18 @@ from dataclasses import dataclass
 from functools import partial
 from posixpath import join
 from typing import Any
-from urllib.parse import quote, urlunsplit
+from urllib.parse import quote, unquote, urlunsplit
 
 from paceline.apimachinery.meta import Key, Object
 from paceline.apimachinery.pods import port_number
 from paceline.apiserver import object_strategy, status_errors
 from paceline.apiserver.auth import authentication
 from paceline.apiserver.config import Server
-from paceline.apiserver.handlers.exec import without_token_protocol
+from paceline.apiserver.handlers.pod_subresources import container_of
 from paceline.apiserver.http_types import HttpRequest, HttpResponse, ProxiedResponse, Receive, Scope, Send
 from paceline.apiserver.paths import Target, key_for
-from paceline.apiserver.url_rewrite import PAGE_PREFIX
+from paceline.apiserver.routes import PAGE_PREFIX
+from paceline.errors import MethodNotAllowed
 from paceline.model.interactive import is_front
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -252,3 +253,76 @@ def _number(port: Any, proxy_target: ProxyTarget) -> int:
             f"pod {proxy_target.name} has no port {proxy_target.port!r}: give a number or a containerPort's name"
         )
     return int(text)
+
+
+# Headers for the agent; the others are for this server.
+_KEPT = frozenset({b"host", b"upgrade", b"user-agent"})
+
+
+class ExecHandler:
+    """Proxies exec and attach to the node agent."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    def open(self, request: HttpRequest, target: Target, scope: Scope) -> ProxiedResponse:
+        """Return the proxied response of a container's exec or attach."""
+        stored = self._server.store.get(target.key)
+        if stored is None:
+            raise status_errors.not_found(target.resource, target.name)
+        pod = object_strategy.read(stored.value)
+        container = container_of(pod, request.query.get("container", ""), target.name)
+        if not pod["spec"].get("nodeName"):
+            raise status_errors.bad_request(f"pod {target.name} does not have a host assigned")
+        if target.subresource == "portforward":
+            message = "port-forward is not offered here; kubectl proxy and the proxy of the pod are"
+            raise status_errors.bad_request(
+                f"{message}: /api/v1/namespaces/{target.namespace}/pods/{target.name}:PORT/proxy/"
+            )
+        parts = (target.subresource, target.namespace, target.name, container)
+        onward = {
+            **scope,
+            "raw_path": "".join(f"/{quote(part, safe='')}" for part in parts).encode(),
+            "headers": [(name, value) for name, value in scope["headers"] if name.lower() in _KEPT],
+            "subprotocols": without_token_protocol(scope),
+        }
+        return ProxiedResponse(run=partial(self._server.nodes.pass_on, onward))
+
+
+def without_token_protocol(scope: Scope) -> list[str]:
+    """Return the offered subprotocols without the one that contains a token."""
+    offered: list[str] = scope.get("subprotocols") or []
+    return [protocol for protocol in offered if not protocol.startswith("base64url.bearer.authorization.k8s.io.")]
+
+
+# Length of /api/v1/nodes/NAME/proxy, which the agent's path follows.
+NODE_PREFIX_PARTS = 5
+# Readable paths of an agent; the others have subresources of their own, with their own authorization.
+READABLE_PATHS = frozenset({"healthz", "history", "pods", "stats"})
+
+
+def is_node_proxy(parts: tuple[str, ...]) -> bool:
+    return parts[:3] == ("api", "v1", "nodes") and parts[4:NODE_PREFIX_PARTS] == ("proxy",)
+
+
+class NodeProxyHandler:
+    """Proxies read requests to a node agent."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    def open(self, request: HttpRequest, target: Target, scope: Scope) -> ProxiedResponse:
+        """Return the proxied response of an agent."""
+        if self._server.store.get(target.key) is None:
+            raise status_errors.not_found(target.resource, target.name)
+        raw = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1").partition("?")[0]
+        tail = raw.lstrip("/").split("/")[NODE_PREFIX_PARTS:]
+        if request.method != "GET" or scope["type"] != "http":
+            raise MethodNotAllowed("an agent is only read through the proxy of its node")
+        if not tail or unquote(tail[0]) not in READABLE_PATHS:
+            raise status_errors.no_such_path()
+        onward = {**scope, "raw_path": f"/{'/'.join(tail)}".encode(), "headers": []}
+        return ProxiedResponse(run=partial(self._pass_on, onward))
+
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._server.nodes.pass_on(scope, receive, send)

@@ -10,12 +10,10 @@ from paceline.apimachinery.meta import Object
 from paceline.apimachinery.scheme import Resource
 from paceline.apiserver import status_errors
 from paceline.apiserver.config import Server
-from paceline.apiserver.crd.conversion import in_version
 from paceline.apiserver.encoding.negotiation import Representation, TableRenderer, partial_metadata, representation_of
-from paceline.apiserver.handlers.list_options import list_options_of
-from paceline.apiserver.handlers.selection import Selection, selection_of
+from paceline.apiserver.handlers.list_options import Selection, list_options_of, selection_of
 from paceline.apiserver.http_types import ClientStalled, HttpRequest, Write
-from paceline.apiserver.object_strategy import read
+from paceline.apiserver.object_strategy import in_version, read
 from paceline.apiserver.object_strategy import write as write_object
 from paceline.apiserver.paths import Target
 from paceline.apiserver.slicing import in_slices

@@ -12,8 +12,7 @@ import pytest
 
 from paceline.effects import Executor
 from paceline.errors import AlreadyExists, BadRequest, Conflict, Expired, HostError, NotFound, TooLarge
-from paceline.store.backend import Log, Op, Record
-from paceline.store.limits import DEFAULTS, StoreLimits
+from paceline.store.backend import DEFAULTS, Log, Op, Record, StoreLimits
 from paceline.store.store import Render, Store
 from paceline.store.watch_hub import Ahead, Watch
 

@@ -24,8 +24,7 @@ from paceline.node.agent import EVENTS_AT_ONCE, Agent
 from paceline.node.host_info import Device, Folders, Host, Supply
 from paceline.node.network.service_proxy import Lead, ServiceProxy
 from paceline.node.runtime.exec_types import Order, Run
-from paceline.store.backend import Log
-from paceline.store.limits import DEFAULTS, StoreLimits
+from paceline.store.backend import DEFAULTS, Log, StoreLimits
 from paceline.store.store import Store
 from paceline.testing.sim.backend import SimLog
 from paceline.testing.sim.effects import SimBlocking, SimWorld, sim_world

@@ -14,8 +14,7 @@ from paceline.client.interface import PODS
 from paceline.errors import PacelineError
 from paceline.model import well_known_labels
 from paceline.sdk.client import copy_of
-from paceline.store.backend import Record
-from paceline.store.limits import StoreLimits
+from paceline.store.backend import Record, StoreLimits
 from paceline.testing.sim.backend import Fault, SimLog
 from paceline.testing.sim.cluster import SimCluster
 from paceline.testing.sim.invariants import FINAL, Broken, Oracle

@@ -21,8 +21,7 @@ from paceline.client.interface import Collection
 from paceline.errors import AlreadyExists, Conflict, NotFound, PacelineError
 from paceline.kinds.kind_types import GROUP, SERVICE_GROUP
 from paceline.kinds.registry import stem_of
-from paceline.store.backend import Op, Record
-from paceline.store.limits import DEFAULTS, StoreLimits
+from paceline.store.backend import DEFAULTS, Op, Record, StoreLimits
 from paceline.testing.sim.backend import SimLog
 from paceline.testing.sim.cluster import ROOT, Component, SimCluster
 from paceline.testing.sim.crash_points import Crash, Site, Taps, Write
