@@ -246,6 +246,7 @@ class SimMachine(StoreMachine):
         """The reserve is for what ends something; a write that came with it is refused, and so is the next one."""
         if key not in self.model.state or new_key in self.model.state:
             return
+        self.free_the_disk()
         self.disk.reserve, self.disk.has_room = True, has_room
         self.disk.fail("append", Fault.FULL)
 
@@ -260,10 +261,13 @@ class SimMachine(StoreMachine):
             with suppress(ServiceUnavailable):
                 self.runner.run(self.send(Op.CREATE, new_key, None))
                 raise AssertionError("the reserve was used up by a write that could wait")
+        self.free_the_disk()
+
+    def free_the_disk(self) -> None:
+        """Make room, and let the store notice it by a write: it restores its reserve then."""
         self.disk.has_room = True
         with suppress(NotFound):
-            # Any write at all, for the store to find out.
-            self.runner.run(self.send(Op.DELETE, "nobody", None))
+            self.runner.run(self.send(Op.DELETE, "missing", None))
 
     @rule(key=keys)
     def lose_the_reply_of_a_write(self, key: str) -> None:
