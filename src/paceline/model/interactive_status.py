@@ -57,6 +57,8 @@ class ServiceStatus:
     last_activity: datetime | None = None
     # No pod is created before this time: the back-off after a failure.
     start_after: datetime | None = None
+    # When it was suspended, exactly: the condition's time is rounded to the second.
+    suspended_at: datetime | None = None
 
     def condition(self, kind: Trait) -> ServiceCondition | None:
         """Return the condition of a type, or None."""
@@ -83,6 +85,7 @@ class ServiceStatus:
             "waiting": self.waiting,
             "lastActivity": self.last_activity and to_wire(self.last_activity),
             "startAfter": self.start_after and to_wire_micro(self.start_after),
+            "suspendedAt": self.suspended_at and to_wire_micro(self.suspended_at),
         }
         return {
             "phase": self.phase.value,
@@ -107,6 +110,7 @@ class ServiceStatus:
             waiting=str(wire.get("waiting") or ""),
             last_activity=from_wire(wire["lastActivity"]) if wire.get("lastActivity") else None,
             start_after=from_wire(wire["startAfter"]) if wire.get("startAfter") else None,
+            suspended_at=from_wire(wire["suspendedAt"]) if wire.get("suspendedAt") else None,
         )
 
 

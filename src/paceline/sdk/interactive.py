@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from paceline.apimachinery.meta import Object
-from paceline.apimachinery.timestamps import to_wire
+from paceline.apimachinery.timestamps import to_wire_micro
 from paceline.client.interface import PODS, Select
 from paceline.client.sync import DirectCluster
 from paceline.errors import BadRequest
-from paceline.model.interactive_status import ServicePhase, ServiceStatus, Trait
+from paceline.model.interactive_status import ServicePhase, ServiceStatus
 from paceline.model.well_known_labels import OPENED_AT, OWNER_KIND, OWNER_NAME
 from paceline.sdk.discovery import Kind
 
@@ -37,10 +37,10 @@ class ServiceRef:
     def resume(self, now: datetime) -> None:
         """Resume it, whether it was suspended by a user or because it was idle."""
         service = self.cluster.get(self.kind.where, self.namespace, self.name)
-        suspended = ServiceStatus.from_wire(service.get("status") or {}).condition(Trait.SUSPENDED)
+        status = ServiceStatus.from_wire(service.get("status") or {})
         # Use the cluster's clock, because ours may differ: any time since the suspension will do.
-        moment = suspended.since if suspended is not None and suspended.status else now
-        patch = {"spec": {"suspend": False}, "metadata": {"annotations": {OPENED_AT: to_wire(moment)}}}
+        moment = status.suspended_at or now
+        patch = {"spec": {"suspend": False}, "metadata": {"annotations": {OPENED_AT: to_wire_micro(moment)}}}
         self.cluster.patch(self.kind.where, (self.namespace, self.name), patch)
 
 

@@ -208,6 +208,20 @@ def test_what_rests_stays_so_until_somebody_opens_it(window, reason):
     assert wakes.status.last_activity == after(102)
 
 
+@pytest.mark.parametrize(("window", "reason"), RESTING.values(), ids=RESTING)
+def test_only_what_comes_after_the_suspension_wakes_it_up_within_the_same_second(window, reason):
+    """Times of conditions have no fractions of a second."""
+    moment = after(100) + timedelta(milliseconds=500)
+    pods = (pod(),) if reason == "Idle" else (pod("Succeeded"),)
+    plan = decide(seen(*pods, window=window, status=first_made(window)), moment)
+    status = ServiceStatus.from_wire(plan.status.to_wire())
+
+    earlier = decide(seen(window=window, status=status, opened=moment - timedelta(milliseconds=1)), after(102))
+    assert (earlier.status.phase, earlier.makes_pod) == ("Paused", False)
+    later = decide(seen(window=window, status=status, opened=moment + timedelta(milliseconds=1)), after(102))
+    assert (later.status.phase, later.makes_pod) == ("Initializing", True)
+
+
 def test_a_notebook_that_is_opened_before_its_old_pod_has_gone_waits_for_that():
     status = at_rest(DESK, "Ended")
     opened = {"window": DESK, "status": status, "opened": after(101)}

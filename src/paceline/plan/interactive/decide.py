@@ -98,7 +98,7 @@ def _decide(view: ServiceSeen, now: datetime) -> ServicePlan:
         suspension is not None
         and suspension.status
         and suspension.reason in (IDLE, ENDED)
-        and not _is_wanted(view, suspension.since)
+        and not _is_wanted(view, view.status.suspended_at or suspension.since)
     ):
         return _suspend(view, now, reason=suspension.reason, message=suspension.message)
     if window.ends_by_itself and any(pod.phase is PodPhase.SUCCEEDED for pod in view.pods):
@@ -133,6 +133,7 @@ def _suspend(view: ServiceSeen, now: datetime, *, reason: str, message: str) -> 
     """Return the pod back; the object, the service and the token stay."""
     idle = reason != ASKED
     status = _named(view).but(phase=ServicePhase.PAUSED, waiting="", start_after=None, last_activity=None, pod=None)
+    status = status.but(suspended_at=view.status.suspended_at or now)
     for trait, holds in ((Trait.READY, False), (Trait.IDLE, idle), (Trait.SUSPENDED, True)):
         status = status.put(ServiceCondition(type=trait, status=holds, reason=reason, message=message, since=now))
     return ServicePlan(status=status, delete=tuple(pod for pod in view.pods if not pod.is_deleting))
@@ -151,6 +152,7 @@ def _go_on(view: ServiceSeen, now: datetime, *, last: datetime | None) -> Servic
         last = now
     status = _named(view).but(
         start_after=not_before,
+        suspended_at=None,
         last_activity=last if makes_pod else _written(view, last),
         pod=(current.name, current.uid, current.phase.value) if current else None,
     )
